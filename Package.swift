@@ -252,7 +252,8 @@ let package = Package(
         module(
             "Agent", "DeviceControl",
             [
-                "AudioDevices", "CallAgent", "CallControl", "ControlWire", "MediaEngine", "Realtime", "Timekeeping",
+                "AudioKit", "AudioDevices", "CallAgent", "CallControl", "ControlWire", "MediaEngine", "Realtime",
+                "Timekeeping",
                 logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -329,7 +330,7 @@ let package = Package(
         tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "RelaySupport", "handset"]),
         tests("BotWireTests", ["BotWire", "JSON", "Timekeeping"], resources: [.copy("Fixtures")]),
         tests("ControlWireTests", ["ControlWire", "JSON"]),
-        tests("DeviceControlTests", ["CallAgent", "DeviceControl"]),
+        tests("DeviceControlTests", ["AudioKit", "CallAgent", "ControlWire", "DeviceControl", "MediaEngine"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("DigestsTests", ["Bytes", "Digests"]),
@@ -390,7 +391,12 @@ let package = Package(
                 "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "Speakerphone", "Timekeeping",
                 "VoiceActivity",
             ]),
-        tests("BotCallsTests", ["BotCalls", "BotWire", "Bytes", "JSON", "Timekeeping"]),
+        tests(
+            "BotCallsTests",
+            [
+                "BotCalls", "BotWire", "Bytes", "JSON", "Timekeeping",
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
+            ]),
         tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Realtime", "Timekeeping"]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(

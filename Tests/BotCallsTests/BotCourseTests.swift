@@ -195,6 +195,18 @@ struct BotCourseTests {
         #expect(bench.outputs == [.open(try socket())] && bench.course.status == .inProgress)
     }
 
+    @Test("A stream has the name and the status callback of the answer, and nothing else")
+    func statusCallback() throws {
+        var bench = Bench()
+        bench.feed(.ask(try webhook()))
+        let stream = "<Stream url=\"ws://bot.example/ws\" name=\"n\" statusCallback=\"/s\" statusCallbackMethod=\"GET\"/>"
+        bench.feed(.told(try markup("<Connect>\(stream)</Connect>")))
+        var expected = try socket()
+        expected.statusCallback = Webhook(try webhook("http://bot.example/s").address, .get)
+        expected.name = "n"
+        #expect(bench.outputs == [.open(expected)])
+    }
+
     @Test("The answer's action is asked once the stream has ended")
     func action() throws {
         var bench = Bench()

@@ -66,9 +66,11 @@ struct LineBench {
     }
 
     /// A frame of 20 ms.
-    mutating func runFrame(hearing sound: [UInt8] = [], outbound: Int = 0, missed: Int = 0) {
+    mutating func runFrame(
+        hearing sound: [UInt8] = [], outbound: Int = 0, missed: Int = 0, suspended isSuspended: Bool = false
+    ) {
         now = now.advanced(by: .milliseconds(20))
-        let count = min(960, written - played)
+        let count = isSuspended ? 0 : min(960, written - played)
         played += count
         room += count
         while let mark = marks.first, mark.position <= played {
@@ -79,7 +81,10 @@ struct LineBench {
             endPosition = nil
             feed(.playback(.ended))
         }
-        feed(.frame(.init(sound: sound, room: room, missedAt48kHz: missed, outboundBytes: outbound)))
+        feed(
+            .frame(
+                .init(
+                    sound: sound, room: room, missedAt48kHz: missed, outboundBytes: outbound, isSuspended: isSuspended)))
         if let deadline = line.nextDeadline, deadline <= now { feed(.timerFired) }
     }
 
@@ -106,6 +111,22 @@ struct BotLineTests {
         var bench = LineBench(wire, attached: attached)
         bench.feed(.opened(LineBench.call))
         return bench
+    }
+
+    @Test("Last words that wait while a file is played are heard behind it, however long it is")
+    func suspended() {
+        var bench = opened()
+        bench.runFrame()
+        bench.say([UInt8](repeating: 7, count: 8_000))
+        bench.feed(.closed(failure: nil))
+        for _ in 0..<50 * 60 { bench.runFrame(suspended: true) }
+        #expect(bench.other.isEmpty)
+        // A second of sound, and a quarter for the last packets.
+        for _ in 0..<61 { bench.runFrame() }
+        #expect(bench.other.isEmpty)
+        for _ in 0..<4 { bench.runFrame() }
+        #expect(bench.other == [.over(failure: nil)])
+        #expect(bench.sound.count == 8_000)
     }
 
     @Test("The stream is opened once, and nothing is sent before")

@@ -91,6 +91,11 @@ struct PlacementRulesTests {
                     "<Response><Connect action=\"http://10.0.0.1/\"><Stream url=\"ws://bot.example/\"/></Connect></Response>"
                 ), 12_100
             ),
+            (
+                twiml(
+                    "<Response><Connect><Stream url=\"ws://bot.example/\" statusCallback=\"http://10.0.0.1/\"/></Connect></Response>"
+                ), 12_100
+            ),
             (twiml("<Response><Pause/><Redirect>http://[::1]/</Redirect></Response>"), 12_100),
         ]
         for (fields, code) in bad {

@@ -10,13 +10,13 @@ struct StatusQueueTests {
         var queue = StatusQueue()
         var now = Instant.zero
         /// The calls and what is sent of them.
-        var sent: [(UInt64, TwilioWebhook.Status)] = []
+        var sent: [(UInt64, String)] = []
         var lost: [String] = []
 
         mutating func feed(_ input: StatusQueue.Input) {
             for output in queue.handle(input, at: now) {
                 switch output {
-                case .send(let news): sent.append((news.call, news.status))
+                case .send(let news): sent.append((news.call, news.what))
                 case .lost(_, let why): lost.append(why)
                 }
             }
@@ -26,7 +26,7 @@ struct StatusQueueTests {
             let address = try #require(WebAddress("http://bot.example/status", [.http]))
             let wireCall = WireCall(call: "CA\(call)", stream: "", account: "AC1", from: "a", to: "b")
             let request = try #require(TwilioWebhook(wireCall, status).request(to: Webhook(address), token: nil))
-            feed(.tell(StatusQueue.News(call: call, status: status, request: request)))
+            feed(.tell(StatusQueue.News(call: call, what: status.rawValue, request: request)))
         }
 
         mutating func wait(_ time: Duration) {
@@ -41,9 +41,9 @@ struct StatusQueueTests {
         try bench.tell(1, .ringing)
         try bench.tell(1, .completed)
         try bench.tell(2, .completed)
-        #expect(bench.sent.map { $0.0 } == [1, 2] && bench.sent.map { $0.1 } == [.ringing, .completed])
+        #expect(bench.sent.map { $0.0 } == [1, 2] && bench.sent.map { $0.1 } == ["ringing", "completed"])
         bench.feed(.answered(call: 1, 204))
-        #expect(bench.sent.last?.0 == 1 && bench.sent.last?.1 == .completed)
+        #expect(bench.sent.last?.0 == 1 && bench.sent.last?.1 == "completed")
         bench.feed(.answered(call: 1, 200))
         bench.feed(.answered(call: 2, 200))
         #expect(bench.queue.isEmpty && bench.lost.isEmpty && bench.queue.nextDeadline == nil)
@@ -75,7 +75,7 @@ struct StatusQueueTests {
             try bench.tell(1, .completed)
             bench.feed(.answered(call: 1, status))
             #expect(bench.lost == ["its answer has the status \(status)"])
-            #expect(bench.sent.map { $0.1 } == [.ringing, .completed])
+            #expect(bench.sent.map { $0.1 } == ["ringing", "completed"])
         }
     }
 

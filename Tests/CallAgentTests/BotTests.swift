@@ -495,6 +495,117 @@ struct BotTests {
         try await site.close(callee, device)
     }
 
+    @Test("A call that a bot's server places has the bot, also where the bot is only attached to other calls")
+    func placesWithAttachment() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { message, line in
+            guard message?["event"]?.string == "start" else { return }
+            line.say(Self.tone(0.3))
+            line.close()
+        }
+        let plan = try placingPlan(bot)
+        let device = try await site.device("echo", named: "bot", answer: answering) {
+            $0.behaviour.source = .silence
+            $0.behaviour.attachment = .bot(plan)
+        }
+        let callee = try await site.device("caller", named: "mobile", answer: answering) {
+            $0.behaviour.source = .silence
+        }
+        let server = "http://127.0.0.1:\(try #require(await device.device.botRequestPort))"
+        let twiml = "<Response><Connect><Stream url=\"ws://127.0.0.1:\(bot.port)/ws\"/></Connect></Response>"
+        let form = FormFields([.init("To", "caller"), .init("From", "+1"), .init("Twiml", twiml)])
+        let body = String(decoding: form.body, as: UTF8.self)
+        let answer = try await send(.POST, server, "\(Self.calls).json", basic("SK1", "place"), body, on: site)
+        #expect(answer.status == 201)
+        let ended = try await callee.ended()
+        #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
+        #expect(bot.messages("start").count == 1)
+        await bot.stop()
+        try await site.close(callee, device)
+    }
+
+    @Test("A bot that leaves a call is told how long it took part, joins again as a new one, and hangs up only then")
+    func leavesAndJoins() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let plan = try plan("ws://127.0.0.1:\(bot.port)/ws") {
+            $0.statusCallback = WebAddress("http://127.0.0.1:\(bot.port)/status", [.http])
+        }
+        let device = try await site.device("echo", named: "bot", answer: answering) {
+            $0.behaviour.source = .silence
+            $0.behaviour.attachment = .bot(plan)
+        }
+        let caller = try await site.device("caller", named: "mobile")
+        let id = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        let call = try await device.incoming()
+        _ = try await device.established()
+        for number in 1...2 {
+            try await device.device.attach(to: call)
+            try await until { bot.messages("start").count == number }
+            // More than a second.
+            let before = try #require(await caller.device.mediaReport(on: id)).call.framesRun
+            try await until { try #require(await caller.device.mediaReport(on: id)).call.framesRun >= before + 60 }
+            try await device.device.detach(from: call)
+            try await until { bot.questions.count == number }
+        }
+        let forms = bot.questions.compactMap { FormFields(body: Array($0.body.utf8)) }
+        #expect(forms.map { $0.values("CallStatus") } == [["completed"], ["completed"]])
+        for form in forms { #expect(Int(form.values("CallDuration").first ?? "").map { $0 >= 1 && $0 < 30 } == true) }
+        #expect(forms[0].values("CallSid") != forms[1].values("CallSid"))
+        await caller.device.hangUp(id)
+        #expect(try await caller.ended().record.hangUpCause == .request)
+        await bot.stop()
+        try await site.close(caller, device)
+    }
+
+    @Test("The status callback of a stream is told when it begins, ends and fails, signed, and in order with the call's")
+    func streamNews() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(
+            markup: "<Response><Connect><Stream name=\"n\" url=\"ws://127.0.0.1:PORT/ws\" "
+                + "statusCallback=\"/stream\"/></Connect></Response>", on: site.group
+        ) { message, line in
+            if message?["event"]?.string == "start" { line.close() }
+        }
+        let device = try await device(
+            site,
+            try plan("http://127.0.0.1:\(bot.port)/answer") {
+                $0.token = Secret("12345")
+                $0.statusCallback = WebAddress("http://127.0.0.1:\(bot.port)/status", [.http])
+            })
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        #expect(try await caller.ended().record.reason == .completed)
+        try await until { bot.questions.count == 4 }
+        let forms = bot.questions.compactMap { FormFields(body: Array($0.body.utf8)) }
+        #expect(
+            forms.map { ($0.values("StreamEvent") + $0.values("CallStatus")).first }
+                == ["ringing", "stream-started", "stream-stopped", "completed"])
+        let start = try #require(bot.messages("start").first)
+        for index in 1...2 {
+            #expect(forms[index].values("StreamSid").first == start["streamSid"]?.string)
+            #expect(forms[index].values("StreamName") == ["n"])
+            let address = "http://127.0.0.1:\(bot.port)/stream"
+            #expect(bot.questions[index].signature == TwilioSignature.text(of: address, forms[index], token: "12345"))
+        }
+        await device.device.shutDown()
+        // One that is not there.
+        let other = try await ScriptedBot(
+            markup: "<Response><Connect><Stream url=\"ws://127.0.0.1:9/ws\" statusCallback=\"/stream\"/></Connect></Response>",
+            on: site.group
+        ) { _, _ in }
+        let second = try await self.device(site, try plan("http://127.0.0.1:\(other.port)/answer"))
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await caller.ended()
+        try await until { other.questions.count == 2 }
+        let failed = FormFields(body: Array(other.questions[1].body.utf8))
+        #expect(failed?.values("StreamEvent") == ["stream-error"])
+        #expect(failed?.values("StreamError").first?.contains("nothing listens") == true)
+        await bot.stop()
+        await other.stop()
+        try await site.close(caller, second)
+    }
+
     @Test("A call that a bot's server places rings until it cancels it; the webhook is asked only once it is answered")
     func cancels() async throws {
         let site = try await Site()

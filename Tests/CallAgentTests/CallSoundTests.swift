@@ -99,6 +99,7 @@ struct CallSoundTests {
             (.notConfigured, await failure { () throws(CallSoundError) in try await unit.attach(to: call) }),
             (.notConfigured, await failure { () throws(CallSoundError) in _ = try await unit.record(call) }),
             (.file, await failure { () throws(CallSoundError) in _ = try await unit.record(call, to: file) }),
+            (.file, await failure { () throws(CallSoundError) in _ = try await unit.record(call, to: path("a.part.wav")) }),
             (
                 .file,
                 await failure { () throws(CallSoundError) in _ = try await unit.record(call, to: path("no/a.wav")) }
@@ -122,16 +123,25 @@ struct CallSoundTests {
         // Another one, until the call ends; and a file that is stopped.
         _ = try await unit.record(call, to: path("rest.wav"))
         try await unit.play(file, on: call)
+        let none = await failure { () throws(CallSoundError) in try await unit.play(path("nothing.wav"), on: call) }
+        #expect(none?.code == .file)
+        // The file that is played goes on.
         try await unit.stopPlaying(on: call)
         let stopped = try await hear(device) { if case .playingEnded(_, _, let end) = $0 { end } else { nil } }
         #expect(stopped == .stopped)
+        // The call ends while a file is played; and somebody has made a file of the recording's name meanwhile.
+        try await unit.play(file, on: call)
+        try Data("theirs".utf8).write(to: folder.appending(path: "rest.wav"))
         await unit.hangUp(call)
+        let cutOff = try await hear(device) { if case .playingEnded(_, let file, let end) = $0 { (file, end) } else { nil } }
+        #expect(cutOff.0 == file && cutOff.1 == .callEnded)
         let (last, reason) = try await recordingEnd(device)
-        #expect(reason == .callEnded && last.path == path("rest.wav"))
+        #expect(reason == .callEnded && last.path == path("rest-2.wav") && last.requestedPath == path("rest.wav"))
+        #expect(try Data(contentsOf: folder.appending(path: "rest.wav")) == Data("theirs".utf8))
         let record = try await device.ended().record
         #expect(record.hangUpCause == .request)
         #expect(try await caller.ended().record.hangUpCause == nil)
-        #expect((0.4...0.95).contains(try seconds(in: kept)))
+        #expect((0.4...1.4).contains(try seconds(in: kept)))
         try await site.close(caller, device)
     }
 
@@ -158,9 +168,12 @@ struct CallSoundTests {
             try await until { try #require(await caller.device.mediaReport(on: id)).call.framesRun >= before + 75 }
             try await device.device.detach(from: call)
         }
-        await caller.device.hangUp(id)
+        // Nothing joins a call whose media is about to end.
+        await device.device.hangUp(call)
+        let late = await failure { () throws(CallSoundError) in try await device.device.attach(to: call) }
+        #expect(late?.code == .wrongState)
         let record = try await caller.ended().record
-        #expect(record.reason == .completed && record.hangUpCause == .request)
+        #expect(record.reason == .completed && record.endedBy == .remote)
         #expect((0.7...0.85).contains(try seconds(in: kept)), "two words of 0.4 s")
         try await site.close(caller, device)
     }
@@ -187,6 +200,27 @@ struct CallSoundTests {
             await caller.device.shutDown()
         }
         try await site.close()
+    }
+
+    @Test("Another configuration leaves the longest duration of a call that goes on as it was")
+    func reload() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let site = try await Site()
+        let device = try await site.device("echo", named: "device", answer: answering) {
+            $0.behaviour.source = .silence
+            $0.behaviour.maximumDuration = .seconds(1)
+        }
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await device.incoming()
+        var other = DeviceConfiguration(account: AccountConfiguration(server: "http://127.0.0.1:1"))
+        other.answer = answering
+        other.behaviour.source = .silence
+        #expect(await device.device.adopt(other))
+        let record = try await device.ended().record
+        #expect(record.hangUpCause == .maximumDuration)
+        _ = try await caller.ended()
+        try await site.close(caller, device)
     }
 
     @Test("A call is hung up when its greeting has been heard to its end")

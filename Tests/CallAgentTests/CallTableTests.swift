@@ -29,6 +29,15 @@ struct CallTableTests {
         #expect(calls.ids.count == 1)
     }
 
+    @Test("With legs a bot's call that is not placed yet takes two streams of the workers, any other one")
+    func unplacedLegs() {
+        var calls = CallTable()
+        let first = calls.add(call("a", .program))
+        _ = calls.add(call("b"))
+        #expect(calls.unplacedCount(besides: nil) == 2 && calls.unplacedCount(besides: nil, legs: BotLegs()) == 3)
+        #expect(calls.unplacedCount(besides: first, legs: BotLegs()) == 1)
+    }
+
     @Test("A call is found by its key, and by its invite once the service has given that an id")
     func search() {
         var calls = CallTable()

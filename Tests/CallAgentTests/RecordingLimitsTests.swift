@@ -29,12 +29,29 @@ struct RecordingLimitsTests {
         #expect(limits(megabytes: 1).excess(of: [File(name: "one", bytes: 9_000_000, age: 599)]).isEmpty)
     }
 
+    @Test("Once a recording does not fit, older ones do not either, however small they are")
+    func fits() {
+        let recordings = [
+            File(name: "new", bytes: 600_000, age: 1_000), File(name: "large", bytes: 500_000, age: 2_000),
+            File(name: "small", bytes: 1, age: 3_000),
+        ]
+        #expect(limits(megabytes: 1).excess(of: recordings) == ["large", "small"])
+        // What must stay takes its room.
+        let fresh = [File(name: "now", bytes: 9_000_000, age: 1), File(name: "old", bytes: 1, age: 1_000)]
+        #expect(limits(megabytes: 1).excess(of: fresh) == ["old"])
+    }
+
     @Test("Only recordings are removed from a folder")
     func folder() throws {
         let folder = FileManager.default.temporaryDirectory.path + "/handset-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder + "/x.wav", withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        for (name, hours) in [("old.wav", 25.0), ("new.wav", 23), ("old.txt", 25)] {
+        // A recording under way, and one that was written before the clock was set.
+        let unset = Date().timeIntervalSince1970 / 3_600 - 24
+        for (name, hours) in [
+            ("old.wav", 25.0), ("new.wav", 23), ("old.txt", 25), ("old.part.wav", 25), ("old.cut.wav", 25),
+            ("old.opus", 25), ("unset.wav", unset),
+        ] {
             let path = "\(folder)/\(name)"
             #expect(FileManager.default.createFile(atPath: path, contents: Data("x".utf8)))
             try FileManager.default.setAttributes(
@@ -42,7 +59,9 @@ struct RecordingLimitsTests {
         }
         limits(days: 1).apply(to: folder, Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         #expect(
-            try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["new.wav", "old.txt", "x.wav"])
+            try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == [
+                "new.wav", "old.part.wav", "old.txt", "unset.wav", "x.wav",
+            ])
         limits(days: 1).apply(to: folder + "/none", Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 }

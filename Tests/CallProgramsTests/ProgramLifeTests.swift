@@ -67,6 +67,20 @@ struct ProgramLifeTests {
         #expect(script.said.last?.at == .seconds(15) && script.outputs.last == .hangUp(failure: nil))
     }
 
+    @Test("A word that waits while a file is played is heard behind it, however long that is")
+    func suspended() {
+        var script = Script()
+        script.feed(.exited(.finished))
+        for _ in 0..<120 {
+            script.wait(.seconds(1))
+            script.feed(.suspended)
+            script.feed(.timerFired)
+        }
+        #expect(script.outputs == [.drain])
+        script.pass()
+        #expect(script.said.last?.at == .seconds(135) && script.outputs.last == .hangUp(failure: nil))
+    }
+
     @Test("A program that fails is started again, later each time, and after five times the call ends with its reason")
     func restarts() {
         var script = Script()
@@ -117,7 +131,7 @@ struct ProgramLifeTests {
         var random = SeededGenerator(seed: seed)
         var script = Script()
         let inputs: [ProgramLife.Input] = [
-            .exited(.finished), .exited(.failed("x")), .asksToHangUp, .drained, .callEnded, .stop, .timerFired,
+            .exited(.finished), .exited(.failed("x")), .asksToHangUp, .drained, .suspended, .callEnded, .stop, .timerFired,
         ]
         for _ in 0..<60 {
             if Bool.random(using: &random) { script.pass() }

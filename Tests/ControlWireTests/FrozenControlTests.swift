@@ -25,8 +25,14 @@ struct FrozenControlTests {
         return file
     }
 
+    private static var failedFile: ControlNews.File {
+        var file = ControlNews.File(state: "failed", path: "/a.wav")
+        file.error = "why"
+        return file
+    }
+
     private static let news: [ControlNews] = [
-        .play(call: 1, .init(state: "ended", path: "/a.wav", reason: "played")), .recording(call: 1, file),
+        .play(call: 1, .init(state: "ended", path: "/a.wav", reason: "played")), .play(call: 1, failedFile), .recording(call: 1, file),
         .attached(call: 1), .detached(call: 1),
         .connection("connected"), .incoming(call: 1, from: "bob"), .calling(call: 1, to: "bob"), .answered(call: 1),
         .established(call: 1, setUpMilliseconds: 50),

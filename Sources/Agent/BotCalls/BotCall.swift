@@ -33,6 +33,10 @@ final class BotCall: @unchecked Sendable {
     private var waits: TwilioWebhook.Status?
     /// Status callbacks so far.
     private var told = 0
+    /// When the bot's call was answered.
+    private var answeredAt: Instant?
+    /// The stream that is being opened, or is open, whose news its answer wants told.
+    private var followed: FollowedStream?
     private var course: BotCourse
     private var line: BotLine?
     private var socket: (any BotSocket)?
@@ -64,6 +68,13 @@ final class BotCall: @unchecked Sendable {
             timeout: environment.plan.answerTimeout)
     }
 
+    /// A stream whose webhook wants news of it.
+    private struct FollowedStream {
+        let stream: String
+        let name: String?
+        let webhook: Webhook
+    }
+
     private static func random() -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
         return (0..<WireName.randomBytes).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -87,6 +98,7 @@ final class BotCall: @unchecked Sendable {
     /// Asks the webhook, or connects.
     func begin() {
         waits = nil
+        if parties.isAnswered { answeredAt = MonotonicClock.now }
         tell(parties.isAnswered ? .inProgress : .ringing)
         switch placed?.instructions {
         case .markup(let markup): return feed(.told(markup))
@@ -118,11 +130,16 @@ final class BotCall: @unchecked Sendable {
         feed(line: .digit(digit, heldMilliseconds: heldMilliseconds))
     }
 
-    /// The call is over, or never came about.
-    func end(_ status: TwilioWebhook.Status, seconds: Int) {
+    /// The call is over, or never came about, or goes on without its bot.
+    ///
+    /// - Parameter seconds: How long the call was; its bot has part in it for no longer than that.
+    func end(_ status: TwilioWebhook.Status, seconds: Int = .max) {
         guard !isOver else { return }
         feed(line: .end(.callOver))
         closeSocket()
+        tellStream(.stopped)
+        let own = answeredAt.map { Int($0.duration(to: MonotonicClock.now).components.seconds) } ?? 0
+        let seconds = min(seconds, own)
         _ = course.handle(.callOver, at: MonotonicClock.now)
         isOver = true
         question += 1
@@ -178,7 +195,9 @@ final class BotCall: @unchecked Sendable {
             socket?.abandon()
             socket = nil
             line = nil
+            tellStream(.failed("the connection was given up before it was established"))
         case .accept:
+            answeredAt = MonotonicClock.now
             tell(.inProgress)
             environment.publish(.stands(call: parties.call))
         case .reject(let reason, let why): environment.publish(.refused(call: parties.call, reason, why))
@@ -230,19 +249,27 @@ final class BotCall: @unchecked Sendable {
             return feed(.failed("the stream's sound has another rate than the call's"))
         }
         format = PortFormat(rate: rate, encoding: PortFormat.Encoding(wire.callerFormat.encoding))
+        let name = environment.plan.wire.streamName(Self.random())
+        // Plivo has other words for it.
+        followed =
+            environment.plan.wire.dialect == .plivo
+            ? nil
+            : stream.statusCallback.map {
+                FollowedStream(stream: name, name: stream.name, webhook: $0)
+            }
         begin(BotLine(wire))
         environment.addresses(of: stream.address).assumeIsolated().whenComplete { [self] result in
             guard number == connection else { return }
             switch result {
             // An offer tries all addresses itself.
             case .success(let addresses):
-                connect(to: environment.plan.wire.leg == nil ? addresses[...] : addresses.prefix(1), stream)
+                connect(to: environment.plan.wire.leg == nil ? addresses[...] : addresses.prefix(1), stream, name)
             case .failure(let error): fail(environment.explain(error, stream.address))
             }
         }
     }
 
-    private func connect(to addresses: ArraySlice<SocketAddress>, _ stream: BotCourse.Stream) {
+    private func connect(to addresses: ArraySlice<SocketAddress>, _ stream: BotCourse.Stream, _ name: String) {
         guard let address = addresses.first else { return fail("the bot's host has no address") }
         let (number, rest) = (connection, addresses.dropFirst())
         var hasOpened = false
@@ -252,15 +279,14 @@ final class BotCall: @unchecked Sendable {
             case .opened(let socket):
                 hasOpened = true
                 self.socket = socket
-                let call = wireCall(
-                    stream: environment.plan.wire.streamName(Self.random()), parameters: stream.parameters)
-                feed(line: .opened(call))
+                tellStream(.started)
+                feed(line: .opened(wireCall(stream: name, parameters: stream.parameters)))
                 feed(.opened)
             case .message(let message): feed(line: .message(message))
             case .closed(let failure):
                 socket = nil
                 if hasOpened { return feed(line: .closed(failure: failure)) }
-                if !rest.isEmpty { return connect(to: rest, stream) }
+                if !rest.isEmpty { return connect(to: rest, stream, name) }
                 fail(failure ?? "the bot has closed the connection at once")
             }
         }
@@ -293,6 +319,7 @@ final class BotCall: @unchecked Sendable {
     private func fail(_ why: String) {
         line = nil
         socket = nil
+        tellStream(.failed(why))
         feed(.failed(why))
     }
 
@@ -341,6 +368,9 @@ final class BotCall: @unchecked Sendable {
         case .over(let failure):
             line = nil
             closeSocket()
+            // What was not heard in time is not the next bot's, and neither are its marks.
+            if let waiting = port?.waiting, waiting > 0 { port?.abandon() }
+            tellStream(failure.map { .failed($0) } ?? .stopped)
             feed(failure.map { .failed($0) } ?? .streamOver)
         }
     }
@@ -373,6 +403,7 @@ final class BotCall: @unchecked Sendable {
         guard let room = port?.roomAt48kHz else { return }
         var frame = BotLine.Frame(room: room, outboundBytes: socket?.waitingBytes ?? 0)
         frame.missedAt48kHz = port?.missedSamples ?? 0
+        frame.isSuspended = port?.isSuspended ?? false
         format.append(samples, to: &frame.sound)
         feed(line: .frame(frame))
     }
@@ -390,6 +421,7 @@ final class BotCall: @unchecked Sendable {
             case .success(let channel):
                 if isOver { channel.close(promise: nil) } else { frames = channel }
             case .failure(let error):
+                guard !isOver else { return }
                 environment.publish(.hangUp(call: parties.call, failure: "its frames cannot be watched: \(error)"))
             }
         }
@@ -431,7 +463,18 @@ final class BotCall: @unchecked Sendable {
         let news = TwilioWebhook(
             wireCall(stream: ""), status, more: fields + more + plan.wire.moreFields(name, event: event))
         guard let request = news.request(to: webhook, token: plan.token?.revealed) else { return }
-        courier.tell(StatusQueue.News(call: parties.call, status: status, request: request))
+        courier.tell(StatusQueue.News(call: parties.call, what: status.rawValue, request: request))
+    }
+
+    /// Tells what happens to a stream, if its answer wants that. What ends it is told once.
+    private func tellStream(_ event: StreamWebhook.Event) {
+        guard let stream = followed else { return }
+        if event != .started { followed = nil }
+        let news = StreamWebhook(
+            wireCall(stream: stream.stream), name: stream.name, event,
+            unixMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
+        guard let request = news.request(to: stream.webhook, token: environment.plan.token?.revealed) else { return }
+        courier.tell(StatusQueue.News(call: parties.call, what: event.name, request: request))
     }
 }
 

@@ -159,24 +159,33 @@ public final class BotCalls: Sendable {
     /// What a call's bot has said so far is played, and then ``BotNews/hangUp(call:failure:)`` follows.
     public func hearOut(call: UInt64) { loop.execute { [registry] in registry[call]?.hearOut() } }
 
-    /// The call is over, or its bot leaves it. Does nothing if the call has no bot.
-    public func end(call: UInt64, _ status: TwilioWebhook.Status, seconds: Int) {
-        loop.execute { [registry] in registry.remove(call)?.end(status, seconds: seconds) }
+    /// The call is over, or its bot leaves it; ``BotNews/left(call:)`` follows, also if the call has no bot.
+    ///
+    /// - Parameter seconds: How long the call was; nil for a call that goes on.
+    public func end(call: UInt64, _ status: TwilioWebhook.Status, seconds: Int?) {
+        loop.execute { [registry, environment] in
+            registry.remove(call)?.end(status, seconds: seconds ?? .max)
+            environment.publish(.left(call: call))
+        }
     }
 
     /// How long status callbacks may take when everything ends.
     private static let lastNews = TimeAmount.seconds(1)
 
-    /// Ends all connections and the loop. What was sent before goes out; status callbacks have a second for it.
+    /// Ends all connections and the loop. What was sent before goes out; status callbacks and hang-ups have a second for it.
     public func finish() async {
         let listening = server.withLock { server in
             defer { server = nil }
             return server
         }
         try? await listening?.close()
-        try? await loop.flatSubmit { [registry, courier] in
+        try? await loop.flatSubmit { [registry, courier, environment] in
             registry.removeAll()
-            return courier.finish(within: Self.lastNews)
+            return courier.finish(within: Self.lastNews).and(environment.farewells.finish(within: Self.lastNews))
+                .map { _, cutOff in
+                    guard cutOff > 0 else { return }
+                    environment.publish(.warned("\(cutOff) hang-ups are not told: the device stops", leftOut: 0))
+                }
         }.get()
         try? await loop.submit { [environment] in environment.lookup.finish() }.get()
         try? await group.shutdownGracefully()
@@ -217,7 +226,7 @@ final class BotRegistry: @unchecked Sendable {
     }
 
     func removeAll() {
-        for call in Array(calls.keys) { remove(call)?.end(.completed, seconds: 0) }
+        for call in Array(calls.keys) { remove(call)?.end(.completed) }
     }
 }
 

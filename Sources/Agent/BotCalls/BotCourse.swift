@@ -51,6 +51,9 @@ struct BotCourse: ProtocolCore, Sendable {
         var address: WebAddress
         var parameters: [String: String] = [:]
         var action: Webhook?
+        /// Who is told of the stream, and what the webhook calls it.
+        var statusCallback: Webhook?
+        var name: String?
         var callerFormat: PlivoWire.ContentType?
     }
 
@@ -183,7 +186,8 @@ struct BotCourse: ProtocolCore, Sendable {
             open(
                 Stream(
                     address: stream.address, parameters: stream.parameters, action: stream.action,
-                    callerFormat: stream.callerFormat), rest: rest, at: now, into: &outbox)
+                    statusCallback: stream.statusCallback, name: stream.name, callerFormat: stream.callerFormat),
+                rest: rest, at: now, into: &outbox)
         case .pause(let seconds):
             // As at Twilio, who waits takes the call.
             accept(into: &outbox)

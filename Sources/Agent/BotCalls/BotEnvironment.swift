@@ -20,6 +20,8 @@ final class BotEnvironment: Sendable {
     private let bounds: HTTPFetch.Bounds
     /// Legs to bots that are offered them by HTTP.
     let legs = LegTable()
+    /// Hang-ups on their way to bots' servers.
+    let farewells: Farewells
 
     init(
         _ plan: BotPlan, fallback: [UInt8]?, trust: TLSTrust, loop: any EventLoop,
@@ -35,6 +37,7 @@ final class BotEnvironment: Sendable {
         self.loop = loop
         self.publish = publish
         lookup = BotLookup(on: loop)
+        farewells = Farewells(on: loop)
         let own = [plan.address] + [plan.statusCallback].compactMap { $0 }
         hosts = HostGuard(own: own.map(\.host), allowed: plan.allowedHosts)
     }

@@ -38,6 +38,8 @@ struct BotLine: ProtocolCore, Sendable {
         var missedAt48kHz = 0
         /// Bytes that wait for the bot to read them.
         var outboundBytes = 0
+        /// The caller hears something else, and what the bot says waits.
+        var isSuspended = false
     }
 
     /// What becomes of the bot's sound.
@@ -257,7 +259,7 @@ struct BotLine: ProtocolCore, Sendable {
 
     private mutating func take(_ frame: Frame, at now: Instant, into outbox: inout [Output]) {
         room = frame.room
-        if !canHear {
+        if !canHear || frame.isSuspended {
             canHear = true
             // What waited for the caller is heard from now on.
             if case .draining(let failure, let hasAsked, _) = phase {

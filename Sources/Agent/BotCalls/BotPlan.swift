@@ -238,6 +238,8 @@ public enum BotNews: Sendable, Equatable {
     case turn(call: UInt64, TurnNews, TurnSummary)
     /// The call is to end: the bot is done, or has failed.
     case hangUp(call: UInt64, failure: String?)
+    /// The bot that took part in the call has left it: what comes of the call after this is another's.
+    case left(call: UInt64)
     /// A bot's leg, by its number, needs something of the media.
     case leg(UInt64, LegOrder)
     /// A request was refused, how many more were left out, or something else that the operator must know.

@@ -165,7 +165,9 @@ extension BotEnvironment {
 
     /// Tells a bot's server of the end of a call; that it does not hear of it is only worth a line in the log.
     fileprivate func tell(_ request: OfferRequest) {
-        send(request).whenComplete { [self] result in
+        let answer = send(request)
+        farewells.add(answer)
+        answer.whenComplete { [self] result in
             switch result {
             // It may have ended it by itself.
             case .success(let answer) where (200..<300).contains(answer.status) || answer.status == 404: break

@@ -60,7 +60,8 @@ extension CallMarkup.Verb {
     /// Where it leads.
     fileprivate var addresses: [WebAddress] {
         switch self {
-        case .stream(let stream): [stream.address] + [stream.action?.address].compactMap { $0 }
+        case .stream(let stream):
+            [stream.address] + [stream.action?.address, stream.statusCallback?.address].compactMap { $0 }
         case .redirect(let webhook): [webhook.address]
         case .pause, .hangUp, .reject: []
         }

@@ -63,6 +63,6 @@ final class StatusCourier: @unchecked Sendable {
     private func warn(_ news: StatusQueue.News, _ why: String) {
         guard let leftOut = warnings.admit(at: MonotonicClock.now) else { return }
         environment.publish(
-            .warned("the status callback \"\(news.status.rawValue)\" has failed: \(why)", leftOut: leftOut))
+            .warned("the status callback \"\(news.what)\" has failed: \(why)", leftOut: leftOut))
     }
 }

@@ -6,7 +6,8 @@ struct StatusQueue: ProtocolCore, Sendable {
     /// Something that a bot's server is told of a call.
     struct News: Equatable, Sendable {
         var call: UInt64
-        var status: TwilioWebhook.Status
+        /// What it is, for the log.
+        var what: String
         var request: TwilioWebhook.Request
     }
 

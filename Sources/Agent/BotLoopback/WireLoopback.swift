@@ -66,13 +66,13 @@ public enum WireLoopback {
                 failure = why
                 clock?.hangUp()
             case .misunderstood(_, _, let leftOut): misunderstood += 1 + leftOut
-            case .stands, .fellBack, .behind, .press, .warned, .turn: break
+            case .stands, .fellBack, .behind, .press, .warned, .turn, .left: break
             // Only plans with credentials for that place calls, and only those with media have legs.
             case .place, .leg: break
             }
         }
         thread?.join()
-        bots.end(call: call, .completed, seconds: 0)
+        bots.end(call: call, .completed, seconds: nil)
         await bots.finish()
         if let refusal { throw refusal }
         guard let clock else {

@@ -2,7 +2,6 @@ internal import CallControl
 internal import CallMedia
 internal import JSON
 internal import MediaEngine
-internal import VoiceActivity
 
 /// A device's state of a call that has not ended.
 struct ActiveCall {
@@ -17,7 +16,9 @@ struct ActiveCall {
     /// The caller's offer, while the call waits for its bot.
     var offerForBot: JSONValue?
     /// How turns were taken so far, if a program takes part.
-    var turns: TurnSummary?
+    var turns = TurnFigures()
+    /// What the configuration said of it when it began.
+    var rules = CallRules()
     /// What has happened to the call's sound while it runs.
     var sound = RunningSound()
     /// Why this device hangs up, once it does.
@@ -36,8 +37,8 @@ struct ActiveCall {
         self.invite = invite
     }
 
-    /// Whether its program was detached.
-    var hasLeft: Bool { sound.participation == .left }
+    /// Whether its program was detached, so that what is still told of that one does not count.
+    var hasLeft: Bool { sound.hasLeft }
 
     /// Notes why this device hangs up; the first reason counts.
     mutating func noteHangUp(_ cause: CallRecord.HangUpCause) { hangUpCause = hangUpCause ?? cause }

@@ -23,6 +23,14 @@ struct BotLegs {
 
     /// The leg that a call's sound goes to.
     func leg(of call: CallID) -> BotLeg? { legs.values.first { $0.call == call } }
+
+    /// Whether a call's leg is going to run and does not yet.
+    ///
+    /// - Parameter isExpected: Whether one that has not begun will come: the call itself does not run.
+    func isUnplaced(of id: CallID, _ call: ActiveCall, isExpected: Bool) -> Bool {
+        if let leg = leg(of: id) { return !leg.isRunning }
+        return isExpected && call.audio.source == .program
+    }
 }
 
 /// A media leg to a bot: this side makes the only offer, and ICE and DTLS connect it, without signaling.
@@ -35,6 +43,8 @@ struct BotLeg {
     private let credentials: ICECredentials
     private var negotiation: MediaNegotiation
     private var candidates: [String]
+    /// Whether a media worker runs it.
+    private(set) var isRunning = false
 
     /// Begins to connect it: candidates are gathered.
     init(of call: CallID, with resources: inout MediaResources) throws {
@@ -66,6 +76,7 @@ struct BotLeg {
         }
         let plan = try negotiation.plan(for: audio, audio: AudioBehaviour(source: .program), start: .whenConnected)
         _ = try engine.start(plan, at: placement, connection: media, line: try line())
+        isRunning = true
         engine.connect(media, to: remote)
     }
 

@@ -50,9 +50,16 @@ struct CallTable {
     /// The call whose media, or the connection of its media, the media engine knows by this name.
     func id(of media: MediaCallID) -> CallID? { calls.first { $0.value.media.goes(by: media) }?.key }
 
-    /// Calls that go on and that no media worker runs yet, without this one.
-    func unplacedCount(besides id: CallID?) -> Int {
-        calls.count { $0.key != id && $0.value.media.id == nil && $0.value.record == nil }
+    /// Streams of calls that go on which no media worker runs yet, without this call's.
+    ///
+    /// - Parameter legs: Those of bots; nil if bots have none.
+    func unplacedCount(besides id: CallID?, legs: BotLegs? = nil) -> Int {
+        calls.reduce(0) { sum, call in
+            guard call.key != id, call.value.record == nil else { return sum }
+            let isUnplaced = call.value.media.id == nil
+            let leg = legs.map { $0.isUnplaced(of: call.key, call.value, isExpected: isUnplaced) } ?? false
+            return sum + (isUnplaced ? 1 : 0) + (leg ? 1 : 0)
+        }
     }
 
     /// Whether another call uses the sound card.

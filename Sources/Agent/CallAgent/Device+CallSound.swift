@@ -34,14 +34,20 @@ extension Device {
     /// - Returns: The file. It has that name when it is whole.
     public func record(_ id: CallID, to path: String? = nil) throws(CallSoundError) -> String {
         let media = try runningMedia(of: id)
-        if let current = calls[id]?.sound.recording {
+        if let current = calls[id]?.sound.soundRecording {
             throw CallSoundError(.wrongState, "\(id) is being recorded already, to \"\(current)\"; stop that first")
         }
-        var format = configuration.behaviour.recordingFormat
+        var format = calls[id]?.rules.recordingFormat ?? configuration.behaviour.recordingFormat
         if let ending = path.flatMap(RecordingFormat.Container.init(ofFile:)) { format.container = ending }
         guard let path = path ?? nextRecording(of: id) else {
             throw CallSoundError(
                 .notConfigured, "say which file to record to, or set behaviour.record_folder in the configuration")
+        }
+        guard !PartFile.isReserved(path) else {
+            throw CallSoundError(
+                .file,
+                "cannot record to \"\(path)\": .part and .cut are for recordings that are not whole. "
+                    + "Name another one.")
         }
         guard FileIdentity(path: path) == nil, FileIdentity(path: PartFile.path(of: path)) == nil else {
             throw CallSoundError(
@@ -109,7 +115,8 @@ extension Device {
     }
 
     private func runningMedia(of id: CallID) throws(CallSoundError) -> MediaCallID {
-        guard let media = calls[id]?.media.runningID else {
+        // Of a call that has just ended the media may still run: nothing would end what joined it now.
+        guard let call = calls[id], call.record == nil, let media = call.media.runningID else {
             throw CallSoundError(.wrongState, "the media of \(id) does not run: wait until it is established")
         }
         return media
@@ -120,7 +127,7 @@ extension Device {
     private func nextRecording(of id: CallID) -> String? {
         guard let call = calls[id], let first = call.audio.recording else { return nil }
         makeRecordingFolder()
-        return call.sound.nextRecording(beside: first)
+        return call.sound.nextRecording(beside: first) { FileIdentity(path: $0) != nil }
     }
 
     /// The call's media runs, with the recording that the call was begun with.
@@ -162,9 +169,7 @@ extension Device {
 
     /// The call's file was played to its end.
     func fileIsOver(in id: CallID) {
-        guard configuration.behaviour.hangsUpAfterFile, let call = calls[id],
-            call.audio.source == configuration.behaviour.audio(named: "").source
-        else { return }
+        guard let call = calls[id], call.rules.hangsUpAfterFile else { return }
         guard call.machine.isEstablished else {
             calls[id]?.sound.isOverEarly = true
             return
@@ -175,7 +180,7 @@ extension Device {
     /// Media flows both ways.
     func beginDuration(of id: CallID) {
         if calls[id]?.sound.isOverEarly == true { hangUp(id, because: .playbackEnded, after: Self.lastWord) }
-        guard let limit = configuration.behaviour.maximumDuration else { return }
+        guard let limit = calls[id]?.rules.maximumDuration else { return }
         calls[id]?.timers.limit(after: limit) { [weak self] in await self?.reachLimit(of: id) }
     }
 

@@ -160,6 +160,7 @@ extension Device {
         case .fileFailed(let media, let error):
             with(media) { id in
                 logger.error("A file of a call has failed", metadata: ["call": "\(id)", "error": "\(error)"])
+                calls[id]?.sound.failed(error)
                 publish(.fileFailed(id, error))
             }
         case .refused(let media):

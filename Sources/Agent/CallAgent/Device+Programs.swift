@@ -28,12 +28,14 @@ extension Device {
                 metadata: ["call": "call \(call)"])
         case .turn(let call, let news, let summary): note(news, summary, in: CallID(number: call))
         case .press(let call, let keys):
+            guard calls[CallID(number: call)]?.hasLeft == false else { return }
             do throws(DigitError) {
                 try press(keys, on: CallID(number: call))
             } catch {
                 refuseProgram(of: CallID(number: call), "\(error)")
             }
         case .hangUp(let call, let failure): programIsDone(in: CallID(number: call), failure.map { "program: \($0)" })
+        case .left(let call): programHasLeft(CallID(number: call))
         }
     }
 
@@ -46,6 +48,12 @@ extension Device {
         } else {
             hangUp(id, because: .program)
         }
+    }
+
+    /// A program or bot that was told to leave a call has left it: what is told from now on is of the next one.
+    private func programHasLeft(_ id: CallID) {
+        calls[id]?.sound.noteLeft()
+        calls[id]?.turns.leave()
     }
 
     /// Handles what a bot wants and does.
@@ -71,6 +79,7 @@ extension Device {
         case .place(let placement): place(placement)
         case .turn(let call, let news, let summary): note(news, summary, in: CallID(number: call))
         case .press(let call, let keys):
+            guard calls[CallID(number: call)]?.hasLeft == false else { return }
             do throws(DigitError) {
                 try press(keys, on: CallID(number: call))
             } catch {
@@ -78,6 +87,7 @@ extension Device {
                     "A bot's keys cannot be pressed", metadata: ["call": "call \(call)", "error": "\(error)"])
             }
         case .hangUp(let call, let failure): programIsDone(in: CallID(number: call), failure.map { "bot: \($0)" })
+        case .left(let call): programHasLeft(CallID(number: call))
         case .leg(let number, let order): carryOut(order, ofLeg: number)
         case .warned(let what, let leftOut):
             var metadata: Logger.Metadata = ["error": "\(what)"]
@@ -90,12 +100,14 @@ extension Device {
 extension Device {
     /// Handles who speaks in a call with a program.
     private func note(_ news: TurnNews, _ summary: TurnSummary, in call: CallID) {
-        calls[call]?.turns = summary
+        calls[call]?.turns.note(summary)
         switch news {
         case .speechBegan(let at): publish(.speech(call, isOver: false, at: at))
         case .speechEnded(let at): publish(.speech(call, isOver: true, at: at))
         case .interrupted(let played): publish(.interrupted(call, played: played))
-        case .answered(let time): publish(.responded(call, after: time))
+        case .answered(let time):
+            calls[call]?.turns.noteResponse(time)
+            publish(.responded(call, after: time))
         }
     }
 }
@@ -125,6 +137,9 @@ extension DeviceConfiguration {
 
     /// The program that calls have, or that can be attached to them; nil if there is none.
     var program: ProgramPlan? { plans.program }
+
+    /// Whether a call with a bot has a WebRTC leg to it, which takes as much of a worker as the call itself.
+    var hasLegs: Bool { bot?.wire.leg != nil }
 
     private var plans: (program: ProgramPlan?, bot: BotPlan?) {
         switch behaviour.source {

@@ -103,21 +103,32 @@ extension Device {
     public var load: DeviceLoad { DeviceLoad(workers: engine.loads, takesCalls: !calls.isFull) }
 
     /// Whether the machine carries one more outgoing call without harm to those that it has.
-    public var hasRoomForCall: Bool { hasRoom() }
+    public var hasRoomForCall: Bool { hasRoom(streams: streams(of: configuration.behaviour.audio(named: "").source)) }
+
+    /// Streams of a call that plays this: its own, and that of its bot's leg.
+    func streams(of source: AudioBehaviour.Source) -> Int { source == .program && configuration.hasLegs ? 2 : 1 }
 
     /// Whether the machine carries one more call without harm to those that it has. Tells when that changes.
     ///
-    /// - Parameter id: The call that asks, which is among `calls` already; nil before there is one.
-    func hasRoom(for id: CallID? = nil) -> Bool {
+    /// - Parameter id: The call that asks, which is among `calls` already.
+    func hasRoom(for id: CallID) -> Bool {
+        hasRoom(streams: calls[id].map { streams(of: $0.audio.source) } ?? 1, besides: id)
+    }
+
+    /// The same of a call that is not there yet.
+    ///
+    /// - Parameter streams: What the call takes of the workers.
+    func hasRoom(streams: Int, besides id: CallID? = nil) -> Bool {
         guard configuration.answer.callLimit == .automatic else { return true }
-        let isFullNow = !engine.hasRoom(besides: calls.unplacedCount(besides: id))
+        let unplaced = calls.unplacedCount(besides: id, legs: configuration.hasLegs ? legs : nil)
+        let isFullNow = !engine.hasRoom(for: streams, besides: unplaced)
         if calls.noteFull(isFullNow) { publish(.loadChanged(load)) }
         return !isFullNow
     }
 
     /// The workers have measured their loads.
     func noteLoad() {
-        if calls.isFull { _ = hasRoom() }
+        if calls.isFull { _ = hasRoomForCall }
     }
 }
 

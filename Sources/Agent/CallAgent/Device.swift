@@ -71,7 +71,8 @@ public actor Device {
         let engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
-                callLimitPerWorker: configuration.answer.callLimit.mostPerWorker,
+                callLimitPerWorker: configuration.answer.callLimit.mostPerWorker(
+                    streamsOfCall: configuration.hasLegs ? 2 : 1),
                 realtimePriority: configuration.media.realtimePriority,
                 relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system,
                 sound: configuration.sound)
@@ -291,6 +292,8 @@ public actor Device {
 
     func newCall(_ call: ActiveCall) -> CallID {
         engine.warmUp()
+        var call = call
+        call.rules = CallRules(configuration.behaviour, for: call.audio)
         let id = calls.add(call)
         if let journal {
             let key = journal.begin(invite: call.invite.id, peer: call.machine.peer, direction: call.direction)
@@ -321,7 +324,7 @@ public actor Device {
     /// - Parameter key: The journal's for the call; nil if it has none.
     func keep(_ record: CallRecord, of id: CallID, journalKey key: String?) {
         guard let journal, let key else { return }
-        journal.end(key, record, turns: calls[id]?.turns) { [weak self] in Task { await self?.wasKept(id) } }
+        journal.end(key, record, turns: calls[id]?.turns.summary) { [weak self] in Task { await self?.wasKept(id) } }
     }
 
     private func wasKept(_ id: CallID) {
@@ -397,7 +400,7 @@ public actor Device {
         if case .calls(let limit) = configuration.answer.callLimit, calls.count >= limit {
             return "the device has as many calls as it may have"
         }
-        return hasRoom() ? nil : "the device has as many calls as its machine carries"
+        return hasRoom(streams: streams(of: .program)) ? nil : "the device has as many calls as its machine carries"
     }
 
     /// Whoever a call asks for has been asked.
@@ -432,8 +435,9 @@ public actor Device {
 
     /// A program leaves a call that goes on.
     func detachProgram(of id: CallID) {
+        calls[id]?.sound.beganToLeave((programs == nil ? 0 : 1) + (bots == nil ? 0 : 1))
         programs?.end(call: id.number, reason: "detached")
-        bots?.end(call: id.number, .completed, seconds: 0)
+        bots?.end(call: id.number, .completed, seconds: nil)
     }
 
     /// Has a program heard out, and then hang up.

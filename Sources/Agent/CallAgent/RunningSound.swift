@@ -1,3 +1,4 @@
+internal import AudioKit
 internal import MediaEngine
 
 /// What clients have changed in the sound of a call that runs.
@@ -8,19 +9,42 @@ struct RunningSound {
     }
 
     var participation = Participation.none
+    /// Programs and bots that were told to leave, and of which something may still be told.
+    private var leaving = 0
     /// The file was played to its end before media flowed both ways.
     var isOverEarly = false
     /// The file that is being recorded to.
     private(set) var recording: String?
+    /// That file has failed, and gets nothing more.
+    private var hasFailed = false
     /// Recordings that were stopped, and whose files are not finished yet.
     private var stopped: Set<String> = []
     private var recordings = 0
 
+    /// Whether what is told of a program or bot is of one that was detached.
+    var hasLeft: Bool { participation == .left || leaving > 0 }
+
+    /// So many programs and bots are told to leave.
+    mutating func beganToLeave(_ count: Int) { leaving += count }
+
+    /// One of those has left.
+    mutating func noteLeft() { leaving = max(0, leaving - 1) }
+
     /// A recording has begun.
     mutating func began(recording path: String) {
         recording = path
+        hasFailed = false
         recordings += 1
     }
+
+    /// A file has failed.
+    mutating func failed(_ error: AudioFileError) {
+        guard error.purpose == .record, let recording else { return }
+        if error.path == recording || error.path == PartFile.path(of: recording) { hasFailed = true }
+    }
+
+    /// The file that is being recorded to and has not failed.
+    var soundRecording: String? { hasFailed ? nil : recording }
 
     /// The recording is to end, and the call goes on.
     mutating func stopRecording() {
@@ -32,16 +56,26 @@ struct RunningSound {
     ///
     /// - Returns: Why.
     mutating func ended(recording end: RecordingEnd) -> RecordingEndReason {
-        if stopped.remove(end.path) != nil, end.failure == nil { return .stopped }
-        if end.path == recording { recording = nil }
+        let wasStopped = stopped.remove(end.requestedPath) != nil
+        if wasStopped, end.failure == nil { return .stopped }
+        // One that was stopped, or has failed, may have been followed by another.
+        if !wasStopped, end.requestedPath == recording { recording = nil }
         return end.failure == nil ? .callEnded : .failed
     }
 
+    /// Names that are tried for a recording.
+    private static let mostNames = 1_000
+
     /// The file for the next recording, beside the one that the configuration gives the call.
-    func nextRecording(beside first: String) -> String {
+    ///
+    /// - Parameter isTaken: Whether there is a file of this name.
+    func nextRecording(beside first: String, isTaken: (String) -> Bool) -> String {
         guard recordings > 0 else { return first }
         let name = first.lastIndex(of: "/").map { first.index(after: $0) } ?? first.startIndex
         let dot = first[name...].lastIndex(of: ".") ?? first.endIndex
-        return "\(first[..<dot])-\(recordings + 1)\(first[dot...])"
+        let numbers = recordings + 1...recordings + Self.mostNames
+        let names = numbers.lazy.map { "\(first[..<dot])-\($0)\(first[dot...])" }
+        // If all are, the recording is refused.
+        return names.first { !isTaken($0) } ?? first
     }
 }

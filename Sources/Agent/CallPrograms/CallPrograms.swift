@@ -40,6 +40,8 @@ public enum ProgramNews: Sendable, Equatable {
     case turn(call: UInt64, TurnNews, TurnSummary)
     /// The call is to end: the program has said all that it wanted, or has failed too often.
     case hangUp(call: UInt64, failure: String?)
+    /// The program that took part in the call has left it: what comes of the call after this, but for the log, is another's.
+    case left(call: UInt64)
 }
 
 /// The programs of a device's calls, each with its own process, and one thread for all of them.
@@ -107,7 +109,8 @@ public final class CallPrograms: Sendable {
     /// What a call's program has written so far is played, and then ``ProgramNews/hangUp(call:failure:)`` follows.
     public func hearOut(call: UInt64) { send(.hearOut, to: call) }
 
-    /// The call is over, or its program leaves it; the program has a second to end by itself. Does nothing if the call has none.
+    /// The call is over, or its program leaves it; the program has a second to end by itself. ``ProgramNews/left(call:)`` follows,
+    /// also if the call has none.
     public func end(call: UInt64, reason: String) { send(.end(reason), to: call) }
 
     /// Ends all programs, and waits until they have ended: at most 0.5 s.
@@ -152,7 +155,9 @@ public final class CallPrograms: Sendable {
             for item in news.items {
                 switch item {
                 case .begun(let run): runs.append(run)
-                case .input(let call, let input): runs.last { $0.call == call }?.handle(input, at: now)
+                case .input(let call, let input):
+                    runs.last { $0.call == call }?.handle(input, at: now)
+                    if case .end = input { publish(.left(call: call)) }
                 }
             }
             if news.isFinished { for run in runs { run.handle(.stop, at: now) } }

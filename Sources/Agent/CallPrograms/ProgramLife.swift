@@ -21,6 +21,8 @@ struct ProgramLife: ProtocolCore, Sendable {
         case asksToHangUp
         /// All was played that was to be, see ``Output/drain``.
         case drained
+        /// The caller hears something else, such as a file, and what the program has said waits.
+        case suspended
         case callEnded
         /// The device stops, and waits for it.
         case stop
@@ -97,6 +99,9 @@ struct ProgramLife: ProtocolCore, Sendable {
         case .drained:
             guard case .draining(let isAlive, _) = state else { return }
             state = .lingering(isAlive: isAlive, until: now.advanced(by: Self.lastWord))
+        case .suspended:
+            guard case .draining(let isAlive, _) = state else { return }
+            state = .draining(isAlive: isAlive, until: now.advanced(by: Self.drainLimit))
         case .callEnded: end(at: now, into: &outbox)
         case .stop:
             guard isAlive else { return finish(into: &outbox) }

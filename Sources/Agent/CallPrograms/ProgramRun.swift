@@ -54,6 +54,8 @@ final class ProgramRun: @unchecked Sendable {
     private var logLimit = LogLimit()
     private var faultLimit = LogLimit(burst: 5, perSecond: 0.2)
     private var endReason = "stopped"
+    /// It was told that its part is over.
+    private var hasLeft = false
 
     /// Data in transit to and from one process.
     private struct Buffers {
@@ -115,6 +117,7 @@ final class ProgramRun: @unchecked Sendable {
         case .hearOut: feed(.asksToHangUp, at: now)
         case .end(let reason):
             endReason = reason
+            hasLeft = true
             feed(.callEnded, at: now)
         case .stop: feed(.stop, at: now)
         }
@@ -256,6 +259,7 @@ final class ProgramRun: @unchecked Sendable {
     private func updatePort(at now: Instant) {
         var events: [PlaybackEvent] = []
         port.update(at: now, isFinal: io.outputLeft == 0, into: &events)
+        if port.isSuspended { feed(.suspended, at: now) }
         for event in events {
             switch event {
             case .played(let mark, let played): send(.mark(mark, played: played))
@@ -279,7 +283,8 @@ final class ProgramRun: @unchecked Sendable {
     }
 
     private func tell(_ news: TurnNews) {
-        if let summary = port.turns { publish(.turn(call: call, news, summary)) }
+        guard !hasLeft, let summary = port.turns else { return }
+        publish(.turn(call: call, news, summary))
     }
 
     private func tellTurns() {

@@ -1,4 +1,5 @@
 internal import AudioDevices
+internal import AudioKit
 internal import CallAgent
 internal import CallControl
 internal import ControlWire
@@ -52,7 +53,14 @@ extension ControlNews {
             guard let state = Self.name(of: event) else { return nil }
             self = .card(state)
         case .loadChanged(let load): self = .load(ControlLoad(load))
-        case .signaling, .invited, .invite, .fileFailed, .realtimePriorityRefused: return nil
+        case .fileFailed(let call, let error):
+            var file = File(state: "failed", path: error.path)
+            file.error = "\(error)"
+            switch error.purpose {
+            case .play: self = .play(call: call.number, file)
+            case .record: self = .recording(call: call.number, file)
+            }
+        case .signaling, .invited, .invite, .realtimePriorityRefused: return nil
         }
     }
 

@@ -46,7 +46,7 @@ public enum ControlNews: Hashable, Sendable {
 
     /// What happens to a file.
     public struct File: Codable, Hashable, Sendable {
-        /// `started` or `ended`.
+        /// `started`, `failed` or `ended`.
         public var state: String
         /// Its path.
         public var path: String

@@ -85,6 +85,7 @@ enum ControlText {
 
     private static func file(_ file: ControlNews.File, started: String, ended: String) -> String {
         let path = printable(file.path)
+        if file.state == "failed" { return "\(path) has failed: \(printable(file.error ?? "unknown"))" }
         guard file.state == "ended" else { return "\(started) \(path)" }
         let why = [file.reason, file.durationSeconds.map { clock($0) }, file.error].compactMap(\.self)
         return "\(ended) \(path) (\(why.map(printable).joined(separator: ", ")))"

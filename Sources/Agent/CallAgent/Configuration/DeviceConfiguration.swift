@@ -275,11 +275,13 @@ extension AnswerPolicy {
 }
 
 extension AnswerPolicy.CallLimit {
-    /// Calls that one media worker has memory for.
-    var mostPerWorker: Int {
+    /// Streams that one media worker has memory for.
+    ///
+    /// - Parameter streams: Those of a call: its own, and that of its bot's leg.
+    func mostPerWorker(streamsOfCall streams: Int) -> Int {
         switch self {
         case .automatic: 256
-        case .calls(let limit): max(256, limit)
+        case .calls(let limit): max(256, limit * streams)
         }
     }
 }

@@ -1,0 +1,22 @@
+internal import AudioKit
+internal import CallMedia
+
+/// What the configuration said of a call when it began. Another configuration changes calls that begin later.
+struct CallRules: Equatable, Sendable {
+    /// The call ends when the configured file has been played.
+    private(set) var hangsUpAfterFile = false
+    /// The longest time for which media flows.
+    private(set) var maximumDuration: Duration?
+    /// The format of recordings that begin in mid-call.
+    private(set) var recordingFormat = RecordingFormat()
+
+    /// No rules.
+    init() {}
+
+    /// - Parameter audio: What the call plays, which need not be what is configured.
+    init(_ behaviour: BehaviourConfiguration, for audio: AudioBehaviour) {
+        hangsUpAfterFile = behaviour.hangsUpAfterFile && audio.source == behaviour.audio(named: "").source
+        maximumDuration = behaviour.maximumDuration
+        recordingFormat = behaviour.recordingFormat
+    }
+}

@@ -1,0 +1,36 @@
+internal import Timekeeping
+internal import VoiceActivity
+
+/// How turns were taken in a call, by all programs that took part in it, one after the other.
+struct TurnFigures: Equatable, Sendable {
+    /// Of those that have left.
+    private var earlier: TurnSummary?
+    /// Of the one that takes part.
+    private var current: TurnSummary?
+    /// All response times that were told; none before the first. An array, so that calls without programs carry nothing of it.
+    private var times: [ResponseTimes] = []
+
+    /// No program takes part.
+    init() {}
+
+    /// The program's figures so far.
+    mutating func note(_ summary: TurnSummary) { current = summary }
+
+    /// The program has answered.
+    mutating func noteResponse(_ time: Duration) {
+        if times.isEmpty { times = [ResponseTimes(rateHz: 48_000)] }
+        times[0].add(Int((time.seconds * 48_000).rounded()))
+    }
+
+    /// The program has left the call.
+    mutating func leave() {
+        earlier = summary
+        current = nil
+    }
+
+    /// The figures of all; nil if nothing was followed.
+    var summary: TurnSummary? {
+        guard let earlier else { return current }
+        return current.map { earlier.adding($0, times.first ?? ResponseTimes(rateHz: 48_000)) } ?? earlier
+    }
+}
