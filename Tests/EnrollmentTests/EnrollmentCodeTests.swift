@@ -137,7 +137,8 @@ import Testing
         #expect(!Ed25519.isSignature(signature, of: [0x73], by: key.publicKey))
         #expect(!Ed25519.isSignature(Array(signature.dropLast()), of: [0x72], by: key.publicKey))
         #expect(!Ed25519.isSignature(signature, of: [0x72], by: Array(key.publicKey.dropLast())))
-        let other = try #require(Ed25519.PrivateKey())
+        var generator = SystemRandomNumberGenerator()
+        let other = try #require(Ed25519.PrivateKey(using: &generator))
         #expect(!Ed25519.isSignature(signature, of: [0x72], by: other.publicKey))
         #expect(Ed25519.PrivateKey(seed: [1]) == nil)
     }

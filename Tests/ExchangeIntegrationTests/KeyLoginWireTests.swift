@@ -16,7 +16,8 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
         let text: DeviceKeyText
 
         init() throws {
-            key = try #require(Ed25519.PrivateKey())
+            var generator = SystemRandomNumberGenerator()
+            key = try #require(Ed25519.PrivateKey(using: &generator))
             text = try #require(DeviceKeyText(bytes: key.publicKey))
         }
 

@@ -50,7 +50,7 @@ extension Device {
     private func carryOut(_ wish: CallTransfer.Wish, in id: CallID) {
         guard let call = calls[id], let invite = call.invite.id else { return }
         let isAdmitted =
-            call.machine.isEstablished && !call.transfer.isUnderWay && !isDraining && hasRoom()
+            call.machine.isEstablished && !call.transfer.isUnderWay && !isDraining && hasRoomForCall
             && answerPolicy.transfers.admits(wish)
         publish(.transferRequested(id, to: wish.target, isAccepted: isAdmitted))
         logger.info(

@@ -32,9 +32,10 @@ public enum Ed25519 {
             self.publicKey = publicKey
         }
 
-        /// Makes a key from random bytes of the system.
-        public init?() {
-            var generator = SystemRandomNumberGenerator()
+        /// Makes a key from random bytes.
+        ///
+        /// - Parameter generator: One that nobody can predict.
+        public init?(using generator: inout some RandomNumberGenerator) {
             self.init(seed: (0..<keyBytes).map { _ in UInt8.random(in: 0...255, using: &generator) })
         }
 

@@ -24,7 +24,8 @@ public struct DeviceLoginKey: Hashable, Sendable {
     ///
     /// - Returns: `nil` if the system's OpenSSL has no Ed25519.
     public init?() {
-        guard let key = Ed25519.PrivateKey() else { return nil }
+        var generator = SystemRandomNumberGenerator()
+        guard let key = Ed25519.PrivateKey(using: &generator) else { return nil }
         self.key = key
         enrollment = ""
     }

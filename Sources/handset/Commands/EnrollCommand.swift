@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import Glibc
+internal import FoundationEssentials
 internal import Logging
 
 /// `handset enroll`: joins an exchange by a code.
@@ -72,11 +72,7 @@ struct EnrollCommand: AsyncParsableCommand {
 
     /// This machine's name, as far as it can be a unit's.
     private static var machine: String {
-        var buffer = [CChar](repeating: 0, count: 256)
-        // Writes at most 255 bytes and a zero.
-        _ = unsafe gethostname(&buffer, 255)
-        let bytes = buffer.prefix { $0 != 0 && $0 != CChar(UInt8(ascii: ".")) }.map { UInt8(bitPattern: $0) }
-        let name = String(decoding: bytes, as: UTF8.self).lowercased()
+        let name = String(ProcessInfo.processInfo.hostName.lowercased().prefix { $0 != "." })
         return SetupPlan.problem(withName: name) == nil ? name : "device"
     }
 }

@@ -1,7 +1,7 @@
 import CertificateAuthority
 import Digests
 public import Enrollment
-internal import Glibc
+internal import FoundationEssentials
 import HTTPTransport
 import PrivateFiles
 import RegularFiles
@@ -116,11 +116,8 @@ extension ExchangeConfiguration {
     static func ownNames(listen host: String) -> [String] {
         guard let name = HostName(host) else { return [host] }
         guard name.isWildcard else { return name.text == "localhost" ? [name.text] : [name.text, "localhost"] }
-        var buffer = [CChar](repeating: 0, count: 256)
-        // Writes at most 255 bytes and a zero.
-        let isKnown = unsafe gethostname(&buffer, 255) == 0
-        let machine = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return (isKnown && HostName(machine) != nil ? [machine.lowercased()] : []) + ["localhost"]
+        let machine = ProcessInfo.processInfo.hostName.lowercased()
+        return (machine != "localhost" && HostName(machine) != nil ? [machine] : []) + ["localhost"]
     }
 
     /// By what devices are to call the exchange; `nil` if the configuration does not show it.
