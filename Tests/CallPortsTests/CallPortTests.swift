@@ -1,5 +1,6 @@
 import Foundation
 import Realtime
+import TestSupport
 import Testing
 import Timekeeping
 
@@ -52,7 +53,7 @@ struct CallPortTests {
         var isClosed: Bool { box.change { session, _ in session.isClosed } }
 
         /// Runs other tasks until so many samples wait.
-        func waits(_ samples: Int) async { while port?.waitingSamples != samples { await Task.yield() } }
+        func waits(_ samples: Int) async throws { try await until { port?.waitingSamples == samples } }
     }
 
     private static func tone(_ count: Int, rate: Int) -> [Int16] {
@@ -108,7 +109,7 @@ struct CallPortTests {
         let port = try #require(bench.port)
         let tone = Self.tone(100_000, rate: 48_000)
         let writer = Task { try await port.write(tone) }
-        await bench.waits(100_000)
+        try await bench.waits(100_000)
         #expect(port.offer([1, 2, 3]) == 0)
         bench.runFrames(60)
         #expect(port.waitingSamples == 100_000 - 60 * 960)
@@ -126,9 +127,9 @@ struct CallPortTests {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
         let first = Task { try await port.write([Int16](repeating: 1_000, count: 40_000)) }
-        await bench.waits(40_000)
+        try await bench.waits(40_000)
         let second = Task { try await port.write([Int16](repeating: 2_000, count: 10_000)) }
-        await bench.waits(50_000)
+        try await bench.waits(50_000)
         bench.runFrames(60)
         try await first.value
         try await second.value
@@ -157,7 +158,7 @@ struct CallPortTests {
             bench.runFrame()
             seen += 1
             if port.playedSamples == written { break }
-            await Task.yield()
+            try await Task.sleep(for: .milliseconds(1))
         }
         #expect(await reader.value == expected)
         // The last one came with the frame that has its sample, and not one later.
@@ -169,7 +170,7 @@ struct CallPortTests {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
         let writer = Task { try await port.write([Int16](repeating: 500, count: 60_000)) }
-        await bench.waits(60_000)
+        try await bench.waits(60_000)
         try port.mark("behind")
         bench.runFrames(80)
         try await writer.value
@@ -181,14 +182,14 @@ struct CallPortTests {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
         let writer = Task { try await port.write([Int16](repeating: 500, count: 60_000)) }
-        await bench.waits(60_000)
+        try await bench.waits(60_000)
         try port.mark("first")
         bench.runFrames(5)
         port.clear()
         try await writer.value
         // The queue has room again when the worker has carried out the order.
         let second = Task { try await port.write([Int16](repeating: 700, count: 9_600)) }
-        await bench.waits(9_600)
+        try await bench.waits(9_600)
         try port.mark("second")
         bench.runFrames(15)
         try await second.value
@@ -211,16 +212,16 @@ struct CallPortTests {
             await port.drain()
             isDone.set()
         }
-        for _ in 0..<100 { await Task.yield() }
+        try await Task.sleep(for: .milliseconds(10))
         bench.runFrames(10)
         #expect(await events(1, of: port) == [.played(mark: "drained", at: 3_200)])
         #expect(!isDone.value)
         bench.runFrames(12)
-        for _ in 0..<100 { await Task.yield() }
+        try await Task.sleep(for: .milliseconds(10))
         #expect(!isDone.value)
         while !isDone.value {
             bench.runFrame()
-            await Task.yield()
+            try await Task.sleep(for: .milliseconds(1))
         }
         await drain.value
     }
@@ -245,7 +246,7 @@ struct CallPortTests {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
         let writer = Task { try await port.write([Int16](repeating: 500, count: 60_000)) }
-        await bench.waits(60_000)
+        try await bench.waits(60_000)
         let drain = Task { await port.drain() }
         let frames = Task { for await _ in port.frames {} }
         port.close()
@@ -262,7 +263,7 @@ struct CallPortTests {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
         let writer = Task { try await port.write([Int16](repeating: 500, count: 60_000)) }
-        await bench.waits(60_000)
+        try await bench.waits(60_000)
         let drain = Task { await port.drain() }
         bench.runFrames(3)
         bench.endCall()
@@ -279,9 +280,9 @@ struct CallPortTests {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
         let writer = Task { try await port.write([Int16](repeating: 500, count: 60_000)) }
-        await bench.waits(60_000)
+        try await bench.waits(60_000)
         let next = Task { try await port.write([Int16](repeating: 700, count: 4_800)) }
-        await bench.waits(64_800)
+        try await bench.waits(64_800)
         writer.cancel()
         await #expect(throws: CallPortError.self) { try await writer.value }
         let reader = Task { for await _ in port.frames {} }
