@@ -199,7 +199,8 @@ struct BotCourseTests {
     func statusCallback() throws {
         var bench = Bench()
         bench.feed(.ask(try webhook()))
-        let stream = "<Stream url=\"ws://bot.example/ws\" name=\"n\" statusCallback=\"/s\" statusCallbackMethod=\"GET\"/>"
+        let stream =
+            "<Stream url=\"ws://bot.example/ws\" name=\"n\" statusCallback=\"/s\" statusCallbackMethod=\"GET\"/>"
         bench.feed(.told(try markup("<Connect>\(stream)</Connect>")))
         var expected = try socket()
         expected.statusCallback = Webhook(try webhook("http://bot.example/s").address, .get)

@@ -84,7 +84,8 @@ struct LineBench {
         feed(
             .frame(
                 .init(
-                    sound: sound, room: room, missedAt48kHz: missed, outboundBytes: outbound, isSuspended: isSuspended)))
+                    sound: sound, room: room, missedAt48kHz: missed, outboundBytes: outbound, isSuspended: isSuspended))
+        )
         if let deadline = line.nextDeadline, deadline <= now { feed(.timerFired) }
     }
 

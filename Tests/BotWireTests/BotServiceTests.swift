@@ -66,12 +66,14 @@ struct TwilioWebhookTests {
         #expect(StreamWebhook.Event.stopped.name == "stream-stopped")
     }
 
-    @Test("Times are told as RFC 3339 has them", arguments: [
-        (0, "1970-01-01T00:00:00.000Z"), (951_782_399_999, "2000-02-28T23:59:59.999Z"),
-        (951_782_400_000, "2000-02-29T00:00:00.000Z"), (951_868_800_000, "2000-03-01T00:00:00.000Z"),
-        (1_735_689_599_001, "2024-12-31T23:59:59.001Z"), (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
-        (-1, "1970-01-01T00:00:00.000Z"), (.max, "9999-12-31T23:59:59.999Z"),
-    ] as [(Int64, String)])
+    @Test(
+        "Times are told as RFC 3339 has them",
+        arguments: [
+            (0, "1970-01-01T00:00:00.000Z"), (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"), (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+            (1_735_689_599_001, "2024-12-31T23:59:59.001Z"), (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (-1, "1970-01-01T00:00:00.000Z"), (.max, "9999-12-31T23:59:59.999Z"),
+        ] as [(Int64, String)])
     func times(milliseconds: Int64, text: String) {
         let call = WireCall(call: "CA1", stream: "MZ1", account: "AC1", from: "a", to: "b")
         let news = StreamWebhook(call, name: nil, .stopped, unixMilliseconds: milliseconds)

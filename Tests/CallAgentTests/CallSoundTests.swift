@@ -99,7 +99,10 @@ struct CallSoundTests {
             (.notConfigured, await failure { () throws(CallSoundError) in try await unit.attach(to: call) }),
             (.notConfigured, await failure { () throws(CallSoundError) in _ = try await unit.record(call) }),
             (.file, await failure { () throws(CallSoundError) in _ = try await unit.record(call, to: file) }),
-            (.file, await failure { () throws(CallSoundError) in _ = try await unit.record(call, to: path("a.part.wav")) }),
+            (
+                .file,
+                await failure { () throws(CallSoundError) in _ = try await unit.record(call, to: path("a.part.wav")) }
+            ),
             (
                 .file,
                 await failure { () throws(CallSoundError) in _ = try await unit.record(call, to: path("no/a.wav")) }
@@ -133,7 +136,9 @@ struct CallSoundTests {
         try await unit.play(file, on: call)
         try Data("theirs".utf8).write(to: folder.appending(path: "rest.wav"))
         await unit.hangUp(call)
-        let cutOff = try await hear(device) { if case .playingEnded(_, let file, let end) = $0 { (file, end) } else { nil } }
+        let cutOff = try await hear(device) {
+            if case .playingEnded(_, let file, let end) = $0 { (file, end) } else { nil }
+        }
         #expect(cutOff.0 == file && cutOff.1 == .callEnded)
         let (last, reason) = try await recordingEnd(device)
         #expect(reason == .callEnded && last.path == path("rest-2.wav") && last.requestedPath == path("rest.wav"))

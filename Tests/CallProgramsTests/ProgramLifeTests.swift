@@ -131,7 +131,8 @@ struct ProgramLifeTests {
         var random = SeededGenerator(seed: seed)
         var script = Script()
         let inputs: [ProgramLife.Input] = [
-            .exited(.finished), .exited(.failed("x")), .asksToHangUp, .drained, .suspended, .callEnded, .stop, .timerFired,
+            .exited(.finished), .exited(.failed("x")), .asksToHangUp, .drained, .suspended, .callEnded, .stop,
+            .timerFired,
         ]
         for _ in 0..<60 {
             if Bool.random(using: &random) { script.pass() }

@@ -32,7 +32,8 @@ struct FrozenControlTests {
     }
 
     private static let news: [ControlNews] = [
-        .play(call: 1, .init(state: "ended", path: "/a.wav", reason: "played")), .play(call: 1, failedFile), .recording(call: 1, file),
+        .play(call: 1, .init(state: "ended", path: "/a.wav", reason: "played")), .play(call: 1, failedFile),
+        .recording(call: 1, file),
         .attached(call: 1), .detached(call: 1),
         .connection("connected"), .incoming(call: 1, from: "bob"), .calling(call: 1, to: "bob"), .answered(call: 1),
         .established(call: 1, setUpMilliseconds: 50),
