@@ -558,7 +558,8 @@ struct BotTests {
         try await site.close(caller, device)
     }
 
-    @Test("The status callback of a stream is told of its begin, end and failure, signed, in order with the call's")
+    @Test(
+        "The status callback of a stream is told when it begins, ends and fails, signed, and in order with the call's")
     func streamNews() async throws {
         let site = try await Site()
         let bot = try await ScriptedBot(
@@ -591,8 +592,8 @@ struct BotTests {
         await device.device.shutDown()
         // One that is not there.
         let other = try await ScriptedBot(
-            markup: "<Response><Connect><Stream url=\"ws://127.0.0.1:9/ws\" statusCallback=\"/stream\"/>"
-                + "</Connect></Response>",
+            markup:
+                "<Response><Connect><Stream url=\"ws://127.0.0.1:9/ws\" statusCallback=\"/stream\"/></Connect></Response>",
             on: site.group
         ) { _, _ in }
         let second = try await self.device(site, try plan("http://127.0.0.1:\(other.port)/answer"))

@@ -60,7 +60,8 @@ public enum PartFile {
     ) throws(AudioFileError) -> String {
         let part = Self.path(of: path)
         if let earlier, FileIdentity(path: path) == earlier {
-            guard unsafe rename(part, path) == 0 else { throw nameless(path, errno) }
+            let code = replace(path, by: part)
+            guard code == 0 else { throw nameless(path, code) }
             return path
         }
         for number in 1...mostNames {
@@ -84,14 +85,21 @@ public enum PartFile {
     private static func move(_ path: String, to other: String) -> Int32 {
         // Unlike a rename, a link never replaces anything.
         if unsafe link(path, other) == 0 {
-            _ = unsafe unlink(path)
+            PosixFile.remove(path)
             return 0
         }
         let code = errno
         // File systems without links, such as those of memory cards.
         guard code == EPERM || code == EOPNOTSUPP || code == ENOSYS else { return code }
         guard FileIdentity(path: other) == nil else { return EEXIST }
-        return unsafe rename(path, other) == 0 ? 0 : errno
+        return replace(other, by: path)
+    }
+
+    /// Renames a file, which takes the place of what has the name.
+    ///
+    /// - Returns: 0, or why not: an `errno`.
+    private static func replace(_ path: String, by other: String) -> Int32 {
+        unsafe rename(other, path) == 0 ? 0 : errno
     }
 
     /// Renames what killed processes have left in a folder from `NAME.part.wav` to `NAME.cut.wav`, so that nobody takes it
