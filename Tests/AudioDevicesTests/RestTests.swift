@@ -63,6 +63,21 @@ struct RestTests {
         #expect(bench.statistics.playback.xruns + bench.statistics.capture.xruns == 0)
     }
 
+    @Test("A card with one direction rests after each call, not only after the first", arguments: [true, false])
+    func oneDirection(isPlayback: Bool) {
+        let bench = CardBench()
+        if isPlayback { bench.world.lacksCapture = true } else { bench.world.lacksPlayback = true }
+        bench.start()
+        for _ in 0..<3 {
+            bench.goOn()
+            bench.run(seconds: 3)
+            #expect(bench.world.playback.startedAt != nil || bench.world.capture.startedAt != nil)
+            bench.pause()
+            bench.run(seconds: 12)
+            #expect(bench.world.playback.startedAt == nil && bench.world.capture.startedAt == nil)
+        }
+    }
+
     @Test("Once it is unplugged that is told within three seconds, and back in place it is found")
     func unplugged() {
         let bench = resting()

@@ -21,6 +21,9 @@ final class SimulatedWorld {
     private var peak: (value: Int16, at: Instant)?
     var opens = 0
     var isOpen = false
+    /// Whether it has no loudspeaker, or no microphone.
+    var lacksPlayback = false
+    var lacksCapture = false
     /// Takes and gives whatever it is asked for, like ALSA's `null`.
     var hasNoClock = false
 
@@ -111,6 +114,7 @@ struct SimulatedCard: SoundCard, ~Copyable {
 
     func grant(_ direction: SoundDirection) -> CardGrant? {
         guard world.isOpen else { return nil }
+        if direction == .playback ? world.lacksPlayback : world.lacksCapture { return nil }
         return direction == .playback ? world.playback.grant : world.capture.grant
     }
 

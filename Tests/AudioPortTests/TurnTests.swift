@@ -347,6 +347,16 @@ struct InterruptedSoundTests {
         #expect(sound.discards(silent + loud, rate: .hz8000, at: at(1_400)) == 800)
     }
 
+    @Test("A mark after a pause is new, too, though no sound has come")
+    func passes() {
+        var sound = InterruptedSound()
+        sound.begin(at: at(0))
+        sound.pass(at: at(399))
+        #expect(sound.isStale)
+        sound.pass(at: at(400))
+        #expect(!sound.isStale)
+    }
+
     @Test("A program that never pauses is heard again after 3 s")
     func endless() {
         var sound = InterruptedSound()

@@ -90,6 +90,17 @@ import Testing
         try await ServerFixture.withServer(configuration) { server in
             #expect(FileManager.default.contents(atPath: "\(folder)/root.pem") == roots[0])
         }
+        // However the owner's file is put together, its key stays there.
+        let secret = try String(contentsOfFile: "\(folder)/authority.pem", encoding: .utf8)
+        let key = try #require(secret.components(separatedBy: "-----BEGIN CERTIFICATE").first)
+        let root = String(decoding: roots[0], as: UTF8.self)
+        for text in [secret.replacingOccurrences(of: "\n", with: "\r\n"), root + key] {
+            try text.write(toFile: "\(folder)/authority.pem", atomically: false, encoding: .utf8)
+            try FileManager.default.removeItem(atPath: "\(folder)/root.pem")
+            try await ServerFixture.withServer(configuration) { server in
+                #expect(FileManager.default.contents(atPath: "\(folder)/root.pem") == roots[0])
+            }
+        }
         try "broken".write(toFile: "\(folder)/authority.pem", atomically: true, encoding: .utf8)
         await #expect(throws: ExchangeError.self) { try await ServerFixture.withServer(configuration) { _ in } }
     }

@@ -450,6 +450,31 @@ struct AccountCallTests {
         #expect(run.lastOpened == 3)
     }
 
+    @Test("A server that never answers pings by the connection for what is large costs few wake-ups")
+    func largeUnanswered() throws {
+        var run = try AccountRun { $0.keepalive = .seconds(20) }
+        try run.connect(.udp)
+        run.ask(.invite(AccountRun.options(sdp: Self.large)))
+        try run.open(2, .tcp)
+        // Past the time for the answer to the first ping, nothing is due in the past.
+        run.run(.seconds(12))
+        let deadline = try #require(run.account.nextDeadline)
+        #expect(deadline > run.now)
+    }
+
+    @Test("A number with parameters, and a user whose request goes elsewhere, are no users of our domain")
+    func ownNumbers() throws {
+        let names = SIPNames(domain: try #require(SIPHost("sip.test")))
+        #expect(names.isOwn(try #require(AnyURI("sip:carol@sip.test"))))
+        for text in [
+            "sip:+19005551234;phone-context=x@sip.test", "sip:carol@sip.test;maddr=192.0.2.1",
+            "sip:9005551234@sip.test",
+            "sip:carol@sip.test;user=phone",
+        ] {
+            #expect(!names.isOwn(try #require(AnyURI(text))), "\(text)")
+        }
+    }
+
     @Test("A server without TCP gets it as a datagram, and is not asked for TCP again for a while")
     func largeWithoutTCP() throws {
         var run = try AccountRun()

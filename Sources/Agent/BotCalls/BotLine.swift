@@ -227,6 +227,7 @@ struct BotLine: ProtocolCore, Sendable {
 
     /// A mark behind discarded sound is discarded with it.
     private mutating func setMark(_ name: String, at now: Instant, into outbox: inout [Output]) {
+        interrupted.pass(at: now)
         if !interrupted.isStale {
             backlog.append(mark: name)
         } else if clears.isEmpty {

@@ -25,6 +25,8 @@ struct ActiveCall {
     /// For the record: who asked for this call, and who has taken the place of one of its sides.
     var transferredBy: UserID?
     var transferredTo: UserID?
+    /// Whether a bot has placed it, and so takes part in it.
+    var isPlacedByBot = false
     /// The call of ours that this one replaces with its answer.
     var replaces: CallID?
     /// Why this device hangs up, once it does.

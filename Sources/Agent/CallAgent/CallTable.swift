@@ -23,6 +23,9 @@ struct CallTable {
 
     mutating func remove(_ id: CallID) { calls[id] = nil }
 
+    /// Whether a call has come that is to take this one's place.
+    func isReplaced(_ id: CallID) -> Bool { calls.values.contains { $0.replaces == id } }
+
     var isEmpty: Bool { calls.isEmpty }
 
     var count: Int { calls.count }

@@ -81,10 +81,10 @@ extension Device {
         hangUp(old)
     }
 
-    /// Whether an invite is to take the place of a call of ours, and so is answered without asking anybody.
+    /// Whether an invite is to take the place of a call of ours, and so is answered without asking anybody: one for each call.
     func replacedCall(by invite: ReceivedInvite) -> CallID? {
         guard let replaces = CallTransfer.Origin(inviteData: invite.data)?.replaces, let id = calls.id(of: replaces),
-            calls[id]?.machine.isEstablished == true
+            calls[id]?.machine.isEstablished == true, !calls.isReplaced(id)
         else { return nil }
         return id
     }

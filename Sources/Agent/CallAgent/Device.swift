@@ -63,9 +63,8 @@ public actor Device {
         // The media side tells a few events a call; this many wait if the device is busy.
         let (stream, mediaSink) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         mediaEvents = stream
-        // A program's wishes are few; of its words for the log no more than ten a second come here.
-        let (news, programSink) = AsyncStream.makeStream(
-            of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
+        // A program's wishes are few, and a hang-up must not be lost; of its words for the log no more than ten a second come here.
+        let (news, programSink) = AsyncStream.makeStream(of: ProgramNews.self, bufferingPolicy: .unbounded)
         programNews = news
         programs = configuration.program == nil ? nil : try CallPrograms { programSink.yield($0) }
         // Each line bounds what it tells; a hang-up must not be lost behind it.
@@ -373,7 +372,12 @@ public actor Device {
     /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
     func beginProgram(for id: CallID, isAttached: Bool = false) throws -> PortLine? {
         if let lines { return lines() }
-        if !isAttached, let line = try ports.begin(for: id) { return line }
+        // A call that a bot has placed, and one whose bot was asked, is that bot's.
+        if !isAttached, calls[id]?.isPlacedByBot != true, !configuration.behaviour.source.isBot,
+            let line = try ports.begin(for: id)
+        {
+            return line
+        }
         guard let machine = calls[id]?.machine else { return nil }
         if let bots {
             // The bot of a call that came in stands already.
@@ -415,6 +419,7 @@ public actor Device {
             bots?.refuse(placement.number, .unavailable, "the call could not be made")
             return
         }
+        calls[id]?.isPlacedByBot = true
         bots?.placed(placement.number, call: id.number, peer: callee.text, own: user?.text ?? "")
     }
 

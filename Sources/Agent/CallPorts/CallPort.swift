@@ -70,7 +70,7 @@ public final class CallPort: Sendable {
     ///
     /// - Throws: ``CallPortError`` if 256 marks wait, or the port has left the call or is closed.
     public func mark(_ name: String) throws(CallPortError) {
-        try box.change { session, wakes in session.mark(name, into: &wakes) }.check()
+        try box.change { session, wakes in session.mark(name, at: MonotonicClock.now, into: &wakes) }.check()
     }
 
     /// Discards all that was written and is not played; marks in it come back as ``PortEvent/discarded(mark:)``. The caller

@@ -45,7 +45,7 @@ public final class CallPorts: Sendable {
 
     /// Prepares for ports; the thread starts with the first.
     ///
-    /// - Parameter publish: Receives the news, on the ports' thread.
+    /// - Parameter publish: Receives the news, on the ports' thread, or on that of ``end(call:)``.
     public init(publish: @escaping @Sendable (PortNews) -> Void) throws(RealtimeError) {
         signal = try PortSignal()
         self.publish = publish
@@ -89,7 +89,14 @@ public final class CallPorts: Sendable {
 
     /// The call is over, or its port leaves it. Does nothing if the call has none.
     public func end(call: UInt64) {
-        table.withLock { $0.ports.removeValue(forKey: call) }?.change { session, wakes in session.end(into: &wakes) }
+        guard let box = table.withLock({ $0.ports.removeValue(forKey: call) }) else { return }
+        var news: [PortNews] = []
+        box.change { session, wakes in
+            // What was heard and played until now, which the thread has not seen yet.
+            session.run(call: call, at: MonotonicClock.now, into: &wakes, &news)
+            session.end(into: &wakes)
+        }
+        for item in news { publish(item) }
     }
 
     /// Ends all ports and the thread.

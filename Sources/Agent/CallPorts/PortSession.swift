@@ -170,8 +170,9 @@ struct PortSession: ~Copyable {
         return stale + port.write(samples.span.extracting(droppingFirst: stale), at: now)
     }
 
-    mutating func mark(_ name: String, into wakes: inout [PortWake]) -> PortOutcome {
+    mutating func mark(_ name: String, at now: Instant, into wakes: inout [PortWake]) -> PortOutcome {
         if let refusal { return refusal }
+        interrupted.pass(at: now)
         if interrupted.isStale {
             tell(.discarded(mark: name), into: &wakes)
             return .done

@@ -124,6 +124,11 @@ public final class CallPrograms: Sendable {
     }
 
     private func send(_ input: ProgramRun.Input, to call: UInt64) {
+        // Before the first program nobody reads what is sent, and no call has one.
+        guard thread.withLock({ $0 != nil }) else {
+            if case .end = input { publish(.left(call: call)) }
+            return
+        }
         inbox.withLock { $0.items.append(.input(call, input)) }
         signal.signal()
     }

@@ -359,6 +359,7 @@ final class ProgramRun: @unchecked Sendable {
             let unread = samples(in: process?.unreadBytes ?? 0)
             if !port.mark(name, unread: unread) { send(.error("too many marks wait to be played: 256")) }
             // A mark behind discarded sound is discarded with it.
+            interrupted.pass(at: now)
             if interrupted.isStale { clear(isAsked: false) }
         case .clear:
             interrupted.end()

@@ -45,7 +45,9 @@ final class AresChannel {
             guard left > .zero else { return }
             var descriptors = sockets()
             guard !descriptors.isEmpty else { return }
-            let milliseconds = Int32(clamping: left.components.seconds * 1_000) + 1
+            let parts = left.components
+            let milliseconds = Int32(
+                clamping: parts.seconds * 1_000 + parts.attoseconds / 1_000_000_000_000_000 + 1)
             let wait = min(nextTimeout(), milliseconds, 1_000)
             let count = unsafe poll(&descriptors, nfds_t(descriptors.count), wait)
             if count <= 0 {

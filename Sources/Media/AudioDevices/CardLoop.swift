@@ -251,7 +251,10 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     }
 
     private mutating func exchangeCapture(at now: Instant) -> Bool {
-        guard card.grant(.capture) != nil else { return false }
+        guard card.grant(.capture) != nil else {
+            capture.runWithoutCard(at: now)
+            return false
+        }
         let condition = card.condition(.capture)
         guard condition.errno == 0 else {
             fail(.capture, condition.errno, at: now)
@@ -290,7 +293,10 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     }
 
     private mutating func exchangePlayback(at now: Instant) -> Bool {
-        guard let grant = card.grant(.playback) else { return false }
+        guard let grant = card.grant(.playback) else {
+            playback.runWithoutCard(at: now)
+            return false
+        }
         let condition = card.condition(.playback)
         guard condition.errno == 0 else {
             fail(.playback, condition.errno, at: now)

@@ -103,6 +103,8 @@ struct CardMachine: ProtocolCore, Sendable {
     private static let resumeLimit = Duration.seconds(10)
     /// A direction that moves nothing for this time, and for twice its buffer, has stalled.
     private static let stallLimit = Duration.seconds(2)
+    /// The longest time after a rest in which the calls' sound is not moved.
+    private static let wakeLimit = Duration.milliseconds(10)
     /// How often a resting card is looked at: nothing else tells that it was unplugged.
     private static let probeInterval = Duration.seconds(2)
     /// Failures in a row, with nothing moved between them, after which the card is reopened.
@@ -288,7 +290,8 @@ struct CardMachine: ProtocolCore, Sendable {
         guard case .resting(var running, _) = state else { return }
         running.movedAt = [now, now]
         running.failures = InlineArray(repeating: 0)
-        state = .settling(running, until: now.advanced(by: running.settle))
+        // It was emptied when it stopped, and its driver has run before.
+        state = .settling(running, until: now.advanced(by: min(running.settle, Self.wakeLimit)))
         runAll(running, into: &outbox)
     }
 

@@ -30,6 +30,12 @@ public struct InterruptedSound: Sendable, Equatable {
     /// The caller has interrupted the program.
     public mutating func begin(at now: Instant) { state = .stale(since: now, last: now, quiet: 0) }
 
+    /// Time has passed: what comes after a pause, or after the longest time, is new, be it sound or a mark.
+    public mutating func pass(at now: Instant) {
+        guard case .stale(let since, let last, _) = state else { return }
+        if since.duration(to: now) >= Self.longest || last.duration(to: now) >= Self.pause { state = .none }
+    }
+
     /// The program has reacted.
     public mutating func end() { state = .none }
 
@@ -37,11 +43,8 @@ public struct InterruptedSound: Sendable, Equatable {
     ///
     /// - Returns: How many of them, at the beginning, are to be discarded.
     public mutating func discards(_ samples: [Int16], rate: PortRate, at now: Instant) -> Int {
-        guard case .stale(let since, let last, var quiet) = state else { return 0 }
-        if since.duration(to: now) >= Self.longest || last.duration(to: now) >= Self.pause {
-            state = .none
-            return 0
-        }
+        pass(at: now)
+        guard case .stale(let since, _, var quiet) = state else { return 0 }
         let pause = 48 * 400
         for (index, sample) in samples.enumerated() {
             quiet = sample.magnitude < Self.silence ? quiet + rate.ratio : 0

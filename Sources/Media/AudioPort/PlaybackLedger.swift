@@ -120,7 +120,7 @@ struct PlaybackLedger: Sendable {
     ///
     /// - Returns: False if too many wait. There is always room for the end's.
     mutating func mark(_ mark: Mark, unread: Int) -> Bool {
-        guard marks.count < Self.mostMarks || mark == .end else { return false }
+        guard mark == .end || marks.count(where: { $0.mark != .end }) < Self.mostMarks else { return false }
         let place = acceptedSamples + unread * ratio
         marks.append(Place(mark: mark, position: max(place, marks.last?.position ?? 0)))
         return true

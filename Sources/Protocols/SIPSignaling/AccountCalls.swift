@@ -68,6 +68,11 @@ struct AccountCalls: Sendable {
     /// There is a flow to the server, or another one.
     mutating func use(_ flow: SIPFlow, contact: AnyURI, _ now: Instant, _ outbox: inout [AccountOutput]) {
         self.flow = flow
+        // A connection from an address that is not ours any more is as dead as the flow that was.
+        if case .open(let old, _) = stream, old.localHost != flow.localHost {
+            outbox.append(.close(old.id))
+            lose(old, now, &outbox)
+        }
         run(.registered(contact: contact, routes: []), now, &outbox)
     }
 
@@ -93,7 +98,8 @@ struct AccountCalls: Sendable {
     private mutating func readdress(
         from old: SIPHost, to new: SIPHost, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
-        for (id, call) in calls.sorted(by: { $0.key < $1.key }) where call.isTalking {
+        // An offer that waits has the new address.
+        for (id, call) in calls.sorted(by: { $0.key < $1.key }) where call.isTalking && call.ourOffer == nil {
             let ours = CallDescription.readdressed(call.ours, from: old, to: new) ?? call.ours
             calls[id]?.ours = ours
             run(.command(call.sip, .offer(ours)), now, &outbox)
@@ -140,11 +146,11 @@ struct AccountCalls: Sendable {
 
     private mutating func keepStreamAlive(_ now: Instant, _ outbox: inout [AccountOutput]) {
         guard case .open(let open, var keepalive) = stream else { return }
-        switch keepalive.fire(at: now) {
+        let due = keepalive.fire(at: now)
+        stream = .open(open, keepalive)
+        switch due {
         case .nothing: break
-        case .ping:
-            stream = .open(open, keepalive)
-            outbox.append(.ping(open, .lineEnds))
+        case .ping: outbox.append(.ping(open, .lineEnds))
         case .dead:
             outbox.append(.close(open.id))
             lose(open, now, &outbox)
@@ -438,7 +444,8 @@ struct AccountCalls: Sendable {
             return outbox.append(.answer(ticket, .failed(failure)))
         case (CallTransfer.progressSignal, _) where call.isTalking:
             // How the call goes is told by the user agent; a refusal comes from the application alone.
-            guard CallTransfer.Progress(data: signal.data) == .refused, call.hasReferral else { break }
+            let progress = CallTransfer.Progress(data: signal.data)
+            guard progress == .refused || progress == .failed, call.hasReferral else { break }
             calls[signal.invite]?.hasReferral = false
             run(.command(call.sip, .refuseTransfer), now, &outbox)
         case ("answer", let bytes?): answer(bytes, in: call, now, &outbox)

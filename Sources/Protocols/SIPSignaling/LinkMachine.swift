@@ -113,7 +113,6 @@ public struct LinkMachine: ProtocolCore, Sendable {
         mutating func hear() {
             pongDeadline = nil
             repeatAt = nil
-            unanswered = 0
         }
     }
 
@@ -182,8 +181,10 @@ public struct LinkMachine: ProtocolCore, Sendable {
             open(remaining[...], now, &outbox)
         case (.open(let open), .failed(let number)) where number == open.flow.id: lose(open, now, &outbox)
         case (.open(var open), .ponged(let number)) where number == open.flow.id:
-            open.answersPings = true
+            // Line ends in a datagram may be the server's own keepalive.
+            open.answersPings = open.answersPings || open.flow.transport.isReliable
             open.hear()
+            if open.flow.transport.isReliable { open.unanswered = 0 }
             if open.isInUse { prove(&open) }
             state = .open(open)
         case (.open(var open), .heard(let number)) where number == open.flow.id:
@@ -233,6 +234,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
     private mutating func map(_ open: Open, _ address: SocketAddress, _ now: Instant, _ outbox: inout [Output]) {
         var open = open
         open.answersPings = true
+        open.unanswered = 0
         open.hear()
         if open.isInUse { prove(&open) }
         if let mapped = open.mapped, mapped != address { return reopen(open, now, &outbox) }

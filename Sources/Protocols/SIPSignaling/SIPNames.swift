@@ -22,8 +22,11 @@ struct SIPNames: Sendable {
     /// Whether a URI names a user of our own domain, and no telephone number, which the server might have called for money.
     func isOwn(_ uri: AnyURI) -> Bool {
         guard case .sip(let uri) = uri, let user = uri.user, uri.port == nil else { return false }
-        let isNumber = SIPURI.plainUser(user).allSatisfy { $0.isNumber || "+-.() *#;=,".contains($0) }
-        return uri.host.text.lowercased() == domain.text.lowercased() && !(isNumber && user.count > 5)
+        // A number may have parameters of its own (RFC 3261 §19.1.6), and others may send the request elsewhere.
+        let plain = SIPURI.plainUser(user).prefix { $0 != ";" }
+        let isNumber = plain.allSatisfy { $0.isNumber || "+-.() *#=,".contains($0) }
+        return uri.parameters["maddr"] == nil && uri.parameters["user"] == nil
+            && uri.host.text.lowercased() == domain.text.lowercased() && !(isNumber && plain.count > 5)
     }
 
     /// Who somebody is: `user@host` without a port, a telephone number, or `anonymous`. What a peer says of itself is hostile

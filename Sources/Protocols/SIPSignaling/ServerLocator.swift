@@ -229,7 +229,9 @@ public struct ServerLocator: ProtocolCore, Sendable {
         _ question: DNSQuestion, _ now: Instant, _ missing: inout [DNSQuestion]
     ) -> DNSRecords? {
         guard let known = known[question], known.round == round || known.expires > now else {
-            missing.append(question)
+            // Beyond what can be kept it would be asked for again and again: what is known must do.
+            let kept = self.known.values.lazy.filter { [round] in $0.round == round }.count
+            if kept < Self.capacity { missing.append(question) }
             return nil
         }
         guard case .found(let records, _) = known.answer else { return nil }

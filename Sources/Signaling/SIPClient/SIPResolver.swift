@@ -63,7 +63,10 @@ final class SIPResolver {
     private static func answers(to questions: [DNSQuestion], _ client: NameClient) -> [DNSQuestion: DNSAnswer] {
         var answers = client.answers(to: questions)
         for (question, answer) in answers where question.kind == .addresses {
-            if case .found = answer { continue }
+            // DNS has answered for all other names; asking again would take as long for each.
+            guard case .failed = answer, question.name.hasSuffix(".local") || !question.name.contains(".") else {
+                continue
+            }
             guard let address = SocketAddress.lookUp(host: question.name, port: 0) else { continue }
             answers[question] = .found(.addresses([address]), lifetime: .seconds(30))
         }

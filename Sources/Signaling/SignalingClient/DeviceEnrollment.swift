@@ -71,7 +71,7 @@ public struct DeviceEnrollment: Sendable {
             do throws(ServiceFailure) {
                 return try await rest.enroll(request, doing: activity)
             } catch {
-                guard error.error.code == .enrollmentUnknown else { throw error.error }
+                guard [.enrollmentUnknown, .tooManyRequests].contains(error.error.code) else { throw error.error }
                 guard attempt < Self.attempts else {
                     throw SignalingError(
                         .loginRefused, activity: activity, cause: error.error.cause, advice: error.error.advice,

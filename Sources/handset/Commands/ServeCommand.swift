@@ -57,13 +57,14 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let unit = ServiceUnit(logger: logger)
         logger.info("\(server.browserAdvice)")
-        unit.tell(.ready, status: "Listening at \(server.url)")
         if let config, let document {
             let reload = ExchangeReload(
                 path: config, listen: listen.flatMap { ConfigEndpoint($0) }, document: document, server: server,
                 unit: unit, logger: logger)
             RunCommand.onHangUp { await reload.run() }
         }
+        // From here on a reload may come, whose signal must not end the process.
+        unit.tell(.ready, status: "Listening at \(server.url)")
         let watchdog = unit.feedWatchdog {
             _ = await server.counters()
             return true

@@ -111,7 +111,9 @@ struct SetupCommand: AsyncParsableCommand {
         logs.bootstrap()
         let progress = ProgressLines()
         var plan = try plan()
-        guard force || !Self.isThere(plan.configurationPath) else {
+        // A key that has not logged in yet tells of a run that was interrupted.
+        let resumes = enroll != nil && Self.isThere(plan.draftKeyPath)
+        guard force || resumes || !Self.isThere(plan.configurationPath) else {
             throw CommandFailure(.failed, "there is a \(plan.configurationPath) already; --force replaces it")
         }
         let copies = try copies(plan)
@@ -122,12 +124,12 @@ struct SetupCommand: AsyncParsableCommand {
             proof = [(plan.tokenPath, try token(of: plan, progress) + "\n")]
         }
         try write(proof + copies + [(plan.configurationPath, plan.text)], plan)
-        try? PrivateFile.remove(plan.draftKeyPath)
         progress.say("Wrote \(plan.configurationPath) and \(proof[0].path)")
         try ConfigurationCheck.expect("run", path: plan.configurationPath)
         let configuration = try DeviceConfiguration.read(path: plan.configurationPath, fileChecks: .all)
         for warning in configuration.warnings { progress.warn("\(warning)") }
         if !noTrial { try await tryOut(plan, configuration, progress) }
+        try? PrivateFile.remove(plan.draftKeyPath)
         Terminal.print("\(plan.configurationPath): good for `handset run`")
         guard enable else {
             progress.say("To run it now and at each start: systemctl enable --now handset@\(name)")

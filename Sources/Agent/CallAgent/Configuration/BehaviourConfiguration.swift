@@ -22,6 +22,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case bot(BotPlan)
         /// This process, by ``Device/providePorts(_:_:)``; silence without that.
         case program
+
+        var isBot: Bool { if case .bot = self { true } else { false } }
     }
 
     /// Where the sound that the caller hears comes from.

@@ -68,7 +68,10 @@ public struct DigestClient: Sendable, CustomStringConvertible {
 
     /// Answers only what that trust allows from now on, and forgets the challenges of other realms.
     public mutating func hold(to trust: DigestTrust) {
+        // What a server could once it does not lose by another's trust.
+        let strong = self.trust.strong
         self.trust = trust
+        self.trust.strong.formUnion(strong)
         if let realms = trust.realms { sessions = sessions.filter { realms.contains($0.key.realm) } }
     }
 

@@ -38,6 +38,8 @@ final class CertificateKeeper {
     private var read: Versions?
     /// Of the files a second ago: while one of two is being replaced, they do not belong together.
     private var seen: Versions?
+    /// Counts the sources: what was begun for an earlier one is not taken.
+    private var generation = 0
 
     /// - Parameter issued: The certificate in use, if the exchange has issued it.
     init(
@@ -75,20 +77,36 @@ final class CertificateKeeper {
             defer { seen = versions }
             guard versions != read, versions == seen else { return }
             read = versions
+            let began = generation
             thread.runIfActive(eventLoop: hub.loop) { Self.load(files) }
                 .assumeIsolated()
-                .whenSuccess { [weak self] result in self?.take(result) }
+                .whenSuccess { [weak self] result in
+                    guard let self, generation == began else { return }
+                    take(result)
+                    // What hindered it, such as the files' mode, may change without their contents.
+                    if case .failure = result { retry(began) }
+                }
         case .own(let authority, let good):
             let now = WallClock.now
             guard !good.contains(now.unixMilliseconds / 1_000) else { return }
             // Once at a time: the next look is at the new one, or after an hour.
             source = .own(authority, good: now.unixMilliseconds / 1_000 - 3_600...now.unixMilliseconds / 1_000 + 3_600)
+            let began = generation
             thread.runIfActive(eventLoop: hub.loop) { Self.issue(authority, at: now) }
                 .assumeIsolated()
                 .whenSuccess { [weak self] result in
-                    if case .success(let issued) = result { self?.source = .own(authority, good: issued.good) }
-                    self?.take(result.map(\.identity))
+                    guard let self, generation == began else { return }
+                    if case .success(let issued) = result { source = .own(authority, good: issued.good) }
+                    take(result.map(\.identity))
                 }
+        }
+    }
+
+    /// Reads the files again in a minute.
+    private func retry(_ began: Int) {
+        hub.loop.assumeIsolated().scheduleTask(in: .minutes(1)) { [weak self] in
+            guard let self, generation == began else { return }
+            read = nil
         }
     }
 
@@ -127,11 +145,14 @@ final class CertificateKeeper {
         case .none: return
         case .files(let identity):
             guard let files = configuration.serverCertificate else { return }
+            generation += 1
             source = .files(files)
             read = Versions(files)
+            front.show(root: nil)
             take(.success(identity))
         case .own(let issued):
             guard let authority = configuration.ownAuthority else { return }
+            generation += 1
             source = .own(authority, good: issued.good)
             front.show(root: issued.root)
             take(.success(issued.identity))

@@ -54,7 +54,7 @@ final class ExchangeFront: HTTPService {
     }
 
     /// Whoever asks gets this root certificate.
-    func show(root: [UInt8]) { service.root = root }
+    func show(root: [UInt8]?) { service.root = root }
 
     /// What may change while the exchange runs is as here from now on.
     func adopt(_ configuration: ExchangeConfiguration) {

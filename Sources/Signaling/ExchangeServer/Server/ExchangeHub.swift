@@ -101,8 +101,9 @@ final class ExchangeHub {
         signedTokens = SignedTokenReader(
             configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
         core.adopt(Self.settings(configuration))
-        guard configuration.users != before.users || configuration.fileUsers != fileUsers else { return }
-        replaceFileUsers(configuration.fileUsers)
+        // Those of the users file are its watch's business: what was read for this configuration may be older.
+        guard configuration.users != before.users else { return }
+        replaceFileUsers(fileUsers)
     }
 
     static func makeCore(_ configuration: ExchangeConfiguration, fileUsers: [Account]) -> ExchangeCore {

@@ -52,7 +52,6 @@ extension ExchangeConfiguration {
         var merged = self
         if takesCertificate { (merged.certificate, merged.ownAuthority) = (new.certificate, new.ownAuthority) }
         merged.users = new.users
-        if new.usersFile == usersFile { merged.fileUsers = new.fileUsers }
         merged.apps = new.apps
         merged.apiKeys = new.apiKeys
         merged.allowsAnonymous = new.allowsAnonymous

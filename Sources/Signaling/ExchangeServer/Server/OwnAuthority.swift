@@ -81,7 +81,10 @@ public struct OwnAuthority: Hashable, Sendable {
                 "\"\(secretPath)\" \(fault). Restore it from a backup; or remove it, and the exchange makes another "
                     + "authority, which every device and browser has to trust anew.")
         }
-        let certificate = Self.certificate(in: bytes)
+        let certificate: [UInt8]
+        do { certificate = try CertificateAuthority.certificate(in: bytes) } catch {
+            throw ExchangeError(.certificateNotUsable, "\"\(secretPath)\": \(error)")
+        }
         // A crash may have come between the two files.
         if (try? PrivateFile.read(rootPath)) != certificate { try? PrivateFile.replace(rootPath, with: certificate) }
         return CertifiedKey(certificate: certificate, key: bytes)
@@ -100,14 +103,6 @@ public struct OwnAuthority: Hashable, Sendable {
         } catch {
             throw ExchangeError(.certificateNotUsable, "cannot make an authority in \"\(folder)\": \(error)")
         }
-    }
-
-    /// The certificate's part of a file in PEM form.
-    private static func certificate(in bytes: [UInt8]) -> [UInt8] {
-        let text = String(decoding: bytes, as: UTF8.self)
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        let begin = lines.firstIndex { $0.hasPrefix("-----BEGIN CERTIFICATE") } ?? lines.startIndex
-        return Array(lines[begin...].joined(separator: "\n").utf8)
     }
 }
 
