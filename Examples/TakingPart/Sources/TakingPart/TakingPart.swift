@@ -34,8 +34,9 @@ enum TakingPart {
     }
 
     static func speak(_ alice: Device, _ question: [Int16]) async throws -> Int {
+        var events = alice.events.makeAsyncIterator()
         let call = await alice.call("bob", audio: AudioBehaviour(source: .silence))
-        for await event in alice.events {
+        while let event = await events.next() {
             if case .established = event { break }
             if case .ended(_, let record, _) = event { print("nobody answers: \(record.reason)") }
         }
@@ -52,7 +53,7 @@ enum TakingPart {
         await port.drain()
         try await alice.detach(from: call)
         await alice.hangUp(call)
-        for await event in alice.events {
+        while let event = await events.next() {
             if case .ended(call, let record, _) = event {
                 print("\(call) is over: \(record.reason)")
                 break
