@@ -94,6 +94,19 @@ private struct TransferScenario {
                 == .unknownCall)
     }
 
+    @Test("CALL-8: What was asked for is good for one invite, which may be sent again, and for no other")
+    func once() {
+        var run = TransferScenario()
+        #expect(run.ask(["to": "carol"]) == nil)
+        let first = TransferScenario.invite("carol", insteadOf: run.invite)
+        #expect(run.exchange.refusal(of: first, from: run.alice) == nil)
+        #expect(run.exchange.refusal(of: first, from: run.alice) == nil)
+        let second = TransferScenario.invite("carol", insteadOf: run.invite, key: "again")
+        #expect(run.exchange.refusal(of: second, from: run.alice) == .notYours)
+        #expect(run.ask(["to": "carol"]) == nil)
+        #expect(run.exchange.refusal(of: second, from: run.alice) == nil)
+    }
+
     @Test("CALL-8: A call of the target's is replaced only if it is one with whoever asks")
     func replaces() {
         var run = TransferScenario()

@@ -244,6 +244,22 @@ struct RegistrationTests {
         #expect(other.requests.count == 2)
     }
 
+    @Test("After a change of the network a wait of our own is over, and one that the server asked for is not")
+    func networkChanges() throws {
+        var ours = Run()
+        ours.timeline.feed(.flowOpened)
+        for _ in 0..<5 {
+            ours.timeline.feed(.failed(503))
+            ours.timeline.feed(.networkChanged)
+        }
+        #expect(ours.requests.count == 6)
+        var theirs = Run()
+        theirs.timeline.feed(.flowOpened)
+        try theirs.answer(503, [("Retry-After", "120")])
+        theirs.timeline.feed(.networkChanged)
+        #expect(theirs.requests.count == 1)
+    }
+
     @Test("The realms that the registrar asks with are the account's, once it has taken us")
     func realms() throws {
         var run = Run()

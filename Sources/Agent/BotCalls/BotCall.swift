@@ -73,6 +73,8 @@ final class BotCall: @unchecked Sendable {
         let stream: String
         let name: String?
         let webhook: Webhook
+        /// Whether its server has been told that it began.
+        var hasStarted = false
     }
 
     private static func random() -> [UInt8] {
@@ -245,10 +247,6 @@ final class BotCall: @unchecked Sendable {
     private func open(_ stream: BotCourse.Stream) {
         connection += 1
         let (number, wire) = (connection, environment.plan.wire.makeWire(stream.callerFormat))
-        guard let rate = PortRate(rawValue: wire.callerFormat.rateHz), rate == environment.plan.wire.portRate else {
-            return feed(.failed("the stream's sound has another rate than the call's"))
-        }
-        format = PortFormat(rate: rate, encoding: PortFormat.Encoding(wire.callerFormat.encoding))
         let name = environment.plan.wire.streamName(Self.random())
         // Plivo has other words for it.
         followed =
@@ -257,6 +255,12 @@ final class BotCall: @unchecked Sendable {
             : stream.statusCallback.map {
                 FollowedStream(stream: name, name: stream.name, webhook: $0)
             }
+        guard let rate = PortRate(rawValue: wire.callerFormat.rateHz), rate == environment.plan.wire.portRate else {
+            let why = "the stream's sound has another rate than the call's"
+            tellStream(.failed(why))
+            return feed(.failed(why))
+        }
+        format = PortFormat(rate: rate, encoding: PortFormat.Encoding(wire.callerFormat.encoding))
         begin(BotLine(wire))
         environment.addresses(of: stream.address).assumeIsolated().whenComplete { [self] result in
             guard number == connection else { return }
@@ -469,7 +473,8 @@ final class BotCall: @unchecked Sendable {
     /// Tells what happens to a stream, if its answer wants that. What ends it is told once.
     private func tellStream(_ event: StreamWebhook.Event) {
         guard let stream = followed else { return }
-        if event != .started { followed = nil }
+        let event = event == .stopped && !stream.hasStarted ? .failed("the call ended before the stream stood") : event
+        if event == .started { followed?.hasStarted = true } else { followed = nil }
         let news = StreamWebhook(
             wireCall(stream: stream.stream), name: stream.name, event,
             unixMilliseconds: MonotonicClock.wallTime.unixMilliseconds)

@@ -89,8 +89,8 @@ public enum PartFile {
             return 0
         }
         let code = errno
-        // File systems without links, such as those of memory cards.
-        guard code == EPERM || code == EOPNOTSUPP || code == ENOSYS else { return code }
+        // File systems without links, such as those of memory cards, and security modules that allow none.
+        guard [EPERM, EACCES, EOPNOTSUPP, ENOSYS].contains(code) else { return code }
         guard FileIdentity(path: other) == nil else { return EEXIST }
         return replace(other, by: path)
     }

@@ -137,7 +137,9 @@ public struct AccountMachine: ProtocolCore, Sendable {
             calls.ponged(number)
             feed(link: .ponged(number), now, &outbox)
         case .mapped(let number, let address): feed(link: .mapped(number, address), now, &outbox)
-        case .networkChanged(let source): feed(link: .networkChanged(source: source), now, &outbox)
+        case .networkChanged(let source):
+            feed(link: .networkChanged(source: source), now, &outbox)
+            if source != nil, link.flow != nil { feed(registration: .networkChanged, now, &outbox) }
         case .received(let message, let flow): receive(message, flow, now, &outbox)
         case .timerFired: fire(now, &outbox)
         }

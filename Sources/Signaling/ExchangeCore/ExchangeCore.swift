@@ -433,11 +433,11 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         if let id = params.group { group = try groups.group(id, of: inviter.user, asking: invitees) }
         if params.onlineOnly == true { try sessions.checkOnline(invitees, but: inviter) }
         var params = params
-        let transfers = try invites.vouch(for: &params, to: invitees, from: inviter)
+        let transfer = try invites.vouch(for: &params, to: invitees, from: inviter)
         let record = try invites.send(
             params, to: invitees, in: group, from: inviter, accounts.acquaintances, reach: pushes.reach(of: invitees),
             at: now, &effects)
-        invites.note(record.id, asTransfer: transfers)
+        if let transfer { invites.note(record.id, transfer) }
         for invitee in invitees { accounts.meet(inviter.user, invitee, at: now) }
         carryOut(at: now, into: &outbox)
         pushes.push(record, to: record.invitees, sessions, at: now, &effects)

@@ -63,6 +63,8 @@ public enum RegistrationInput: Sendable {
     case flowOpened
     /// The next flow goes to another server than the one that failed: no wait counts there.
     case serverChanged
+    /// The machine's network has changed: what failed may go now. A wait that the server asked for stays.
+    case networkChanged
     /// The flow is gone. Nothing is sent until there is another.
     case flowLost
     /// The answer to the request that was sent last.

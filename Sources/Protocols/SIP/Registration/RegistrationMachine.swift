@@ -35,6 +35,8 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     private var refusals = 0
     /// Nothing is sent before, by whatever flow: what the server said, or our own wait after a failure.
     private var notBefore: Instant?
+    /// Whether the server has asked for that wait.
+    private var isServersWait = false
     /// Until when the registrar has our binding; `nil` if it has none.
     private var validUntil: Instant?
     /// The server has taken a registration at some time.
@@ -75,6 +77,10 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         switch input {
         case .flowOpened: open(now, &outbox)
         case .serverChanged: notBefore = nil
+        case .networkChanged:
+            guard !isServersWait else { break }
+            notBefore = nil
+            if case .waiting = state { request(attempts: 0, &outbox) }
         case .flowLost: loseFlow(&outbox)
         case .contactChanged(let contact):
             configuration.contact = contact
@@ -261,6 +267,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
             wait = upper * (0.5 + 0.5 * Double(tokens.number() % 1_000) / 1_000)
         }
         failures += 1
+        isServersWait = response?.headers.retryAfterSeconds != nil
         state = .waiting(until: now.advanced(by: wait))
         notBefore = now.advanced(by: wait)
         outbox.append(.failed(.temporary(status, retryAfter: wait)))

@@ -25,6 +25,16 @@ struct CallTransfers: Sendable {
         }
     }
 
+    /// An invite that does what the other party of its inviter's call has asked for.
+    struct Granted: Sendable {
+        /// The how-manyeth transfer in a row it is.
+        let count: Int
+        /// The call in which it was asked for.
+        let call: Call
+        /// Who asked.
+        let by: UserID
+    }
+
     /// The how-manyeth transfer in a row made the call; 0 if none did.
     var count = 0
     /// The last wish of each party.

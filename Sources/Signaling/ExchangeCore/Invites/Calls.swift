@@ -90,6 +90,9 @@ struct Calls: Sendable {
         transfers[call.id, default: CallTransfers()].wishes[user] = wish
     }
 
+    /// What a party has asked for is done.
+    mutating func forgetWish(of user: UserID, in call: Call) { transfers[call.id]?.wishes[user] = nil }
+
     static let unknownCall = RPCError(
         .unknownCall, "The invite has not become a call, or the call is over.")
 

@@ -110,11 +110,11 @@ struct Invites: Sendable {
     /// Makes an invite that claims to be a transfer say who asked for it, in which call, and the how-manyeth in a row it is. What
     /// the inviter says of that does not count (CALL-8).
     ///
-    /// - Returns: The how-manyeth; 0 for an invite that claims nothing.
+    /// - Returns: What it is; nil for an invite that claims nothing.
     func vouch(
         for params: inout InviteSend, to invitees: [UserID], from inviter: Endpoint
-    ) throws(RPCError) -> Int {
-        guard case .object(var data)? = params.data, let claim = data[Self.transferKey] else { return 0 }
+    ) throws(RPCError) -> CallTransfers.Granted? {
+        guard case .object(var data)? = params.data, let claim = data[Self.transferKey] else { return nil }
         guard let old = claim["invite"]?.string.flatMap({ try? InviteID($0) }) else {
             throw RPCError(.invalidParams, "A transfer names the call that it takes the place of: transfer.invite.")
         }
@@ -140,11 +140,14 @@ struct Invites: Sendable {
         if let replaces = wish.replaces { members["replaces"] = .string(replaces.text) }
         data[Self.transferKey] = .object(members)
         params.data = .object(data)
-        return known.count + 1
+        return CallTransfers.Granted(count: known.count + 1, call: call, by: peer.user)
     }
 
-    /// An invite is a transfer.
-    mutating func note(_ invite: InviteID, asTransfer count: Int) { if count > 0 { transfers[invite] = count } }
+    /// An invite is a transfer, and what it was asked for with is good for no other.
+    mutating func note(_ invite: InviteID, _ transfer: CallTransfers.Granted) {
+        transfers[invite] = transfer.count
+        calls.forgetWish(of: transfer.by, in: transfer.call)
+    }
 
     // MARK: - Answering and ending
 
