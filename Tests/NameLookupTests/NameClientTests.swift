@@ -9,10 +9,10 @@ private final class NameServer {
     let address: SocketAddress
     private let process = Process()
 
-    init?(_ records: [String]) throws {
-        guard
-            let program = ["/usr/sbin/dnsmasq", "/usr/bin/dnsmasq"].first(where: FileManager.default.isExecutableFile)
-        else { return nil }
+    init(_ records: [String]) throws {
+        let program = try #require(
+            ["/usr/sbin/dnsmasq", "/usr/bin/dnsmasq"].first(where: FileManager.default.isExecutableFile),
+            "install dnsmasq-base")
         let port = UInt16.random(in: 20_000..<40_000)
         address = try #require(SocketAddress(host: "127.0.0.1", port: port))
         process.executableURL = URL(filePath: program)
@@ -46,14 +46,12 @@ struct NameClientTests {
 
     @Test("SRV, NAPTR, A and AAAA records of dnsmasq are read, with their lifetime; an unknown name is nothing")
     func records() throws {
-        guard
-            let server = try NameServer([
-                "--host-record=s1.sip.test,192.0.2.1,2001:db8::1",
-                "--srv-host=_sip._udp.sip.test,s1.sip.test,5060,10,60",
-                "--srv-host=_sip._udp.sip.test,s2.sip.test,5062,20,40",
-                "--naptr-record=sip.test,10,50,s,SIPS+D2T,,_sips._tcp.sip.test",
-            ])
-        else { return }
+        let server = try NameServer([
+            "--host-record=s1.sip.test,192.0.2.1,2001:db8::1",
+            "--srv-host=_sip._udp.sip.test,s1.sip.test,5060,10,60",
+            "--srv-host=_sip._udp.sip.test,s2.sip.test,5062,20,40",
+            "--naptr-record=sip.test,10,50,s,SIPS+D2T,,_sips._tcp.sip.test",
+        ])
         let services = DNSQuestion("_sip._udp.sip.test", .services)
         let rules = DNSQuestion("SIP.test.", .rules)
         let addresses = DNSQuestion("s1.sip.test", .addresses)

@@ -27,7 +27,7 @@ struct ActiveCall {
     var transferredTo: UserID?
     /// Whether a bot has placed it, and so takes part in it.
     var isPlacedByBot = false
-    /// The call of ours that this one replaces with its answer.
+    /// Our call that this one replaces when it is answered.
     var replaces: CallID?
     /// Why this device hangs up, once it does.
     private(set) var hangUpCause: CallRecord.HangUpCause?

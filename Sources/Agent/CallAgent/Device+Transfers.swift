@@ -81,7 +81,7 @@ extension Device {
         hangUp(old)
     }
 
-    /// Whether an invite is to take the place of a call of ours, and so is answered without asking anybody: one for each call.
+    /// Our call that an invite replaces, so that it is answered without asking anybody. One invite at most replaces a call.
     func replacedCall(by invite: ReceivedInvite) -> CallID? {
         guard let replaces = CallTransfer.Origin(inviteData: invite.data)?.replaces, let id = calls.id(of: replaces),
             calls[id]?.machine.isEstablished == true, !calls.isReplaced(id)

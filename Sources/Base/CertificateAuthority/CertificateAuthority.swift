@@ -75,7 +75,8 @@ public enum CertificateAuthority {
         return certificate.ends(after: now) ? nil : "has expired"
     }
 
-    /// The first certificate of a text in PEM form, written anew: nothing else of the text, such as a key, comes with it.
+    /// The first certificate of a text in PEM form, encoded again, so that the result holds nothing else of the text, such as a
+    /// key.
     public static func certificate(in pem: [UInt8]) throws(CertificateError) -> [UInt8] { try Draft(pem: pem).pem() }
 
     /// Whether a certificate in PEM form names itself as who has signed it, as a root does.
