@@ -29,6 +29,10 @@ as_root() {
     fi
 }
 
+# Has the calling shell, and what it starts from now on, run only when nothing else wants the processor. A nice value would not do:
+# Swift's build starts its compilers with the ordinary one.
+when_idle() { chrt --idle --pid 0 "$BASHPID" || say "no idle scheduling here; going on at the ordinary priority"; }
+
 is_installed() { [[ $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) == "install ok installed" ]]; }
 
 # Installs those of the named Debian packages that are missing.
