@@ -80,7 +80,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             while let frame = await bob.raw.frame() {
                 if frame.closeCode != nil {
                     code = frame.closeCode
-                } else if frame.text.contains("4290") {
+                } else if frame.text.contains(#""code":4290"#) {
                     refusals += 1
                 } else {
                     answers += 1
