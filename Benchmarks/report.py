@@ -261,7 +261,11 @@ def bots(rows, problems):
         for other in row["others"]:
             if other["packets"] < 49 * row["seconds"]:
                 problems.append(f"bots: {other['packets']} packets came in a call beside a bot that reads nothing")
-    return {**by_kind, "trips": trips, "costs": costs}
+    beside = [row for row in rows if row["kind"] == "beside"]
+    for row in beside:
+        if row["measured"] < row["calls"]:
+            problems.append(f"bots: {row['measured']} of {row['calls']} calls by way of {row['by']} have a delay")
+    return {**by_kind, "trips": trips, "costs": costs, "beside": beside}
 
 
 def collect(directory):
@@ -404,6 +408,10 @@ def print_bots(row):
     for trip in row["trips"]:
         to_bot = f"to the bot's wire: {spread(trip['to_bot'])}; " if trip["to_bot"]["count"] else ""
         print(f"  caller's packet by way of {trip['by']}: {to_bot}back at the caller: {spread(trip['back'])}")
+    for other in row["beside"]:
+        if other["measured"]:
+            print(f"  there and back by `handset loopback call`, by way of {other['by']} {other['version'] or ''}: {other['delay_ms']:.1f} "
+                  f"({other['least_ms']:.1f} to {other['most_ms']:.1f}) ms, {other['calls']} calls")
     for cost_ in row["costs"]:
         print(f"  CPU time for 20 ms of one of {cost_['calls']} calls by way of {cost_['by']}: {cost_['cpu_us']:.1f} µs, "
               f"{cost_['over_echo']:.3f} of an echo call's, {cost_['rss_kb'] / 1024:.1f} MB"

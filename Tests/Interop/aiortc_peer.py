@@ -77,10 +77,10 @@ async def _listen(line, peer, invite):
         if event["type"] == "inviteAccepted":
             await peer.setRemoteDescription(aiortc.RTCSessionDescription(**data["data"]["answer"]))
         elif event["type"] == "callSignal" and data["type"] == "candidate":
-            await _add(peer, data["data"])
+            await add_candidate(peer, data["data"])
 
 
-async def _add(peer, data):
+async def add_candidate(peer, data):
     text = data["candidate"]
     candidate = candidate_from_sdp(text.removeprefix("candidate:")) if text else None
     if candidate:
@@ -130,7 +130,7 @@ class Answering:
                         answer = {"type": "answer", "sdp": peer.localDescription.sdp}
                         await line.ask("invite.accept", invite=data["invite"], data={"answer": answer})
                     elif event["type"] == "callSignal" and data["type"] == "candidate":
-                        await _add(peer, data["data"])
+                        await add_candidate(peer, data["data"])
                     elif event["type"] in ("callEnded", "inviteEnded", "inviteCancelled"):
                         self.end = data.get("reason", self.end)
             finally:
