@@ -417,7 +417,9 @@ let package = Package(
                 "BotCalls", "BotWire", "Bytes", "JSON", "Timekeeping",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
-        tests("CallPortsTests", ["AudioPort", "CallPorts", "Realtime", "Timekeeping", "VoiceActivity"]),
+        tests(
+            "CallPortsTests",
+            ["AudioPort", "CallPorts", "LoopbackAnalysis", "Realtime", "Timekeeping", "VoiceActivity"]),
         tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Realtime", "Timekeeping"]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(

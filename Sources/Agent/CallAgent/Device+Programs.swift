@@ -105,14 +105,14 @@ extension Device {
     /// Handles what happens at ports.
     func handle(_ news: PortNews) {
         switch news {
-        case .turn(let call, let news, let summary): note(news, summary, in: CallID(number: call))
+        case .turn(let call, let port, let news, let summary): note(news, summary, in: CallID(number: call), port: port)
         case .heardOut(let call): programIsDone(in: CallID(number: call), nil)
         }
     }
 
     /// Handles who speaks in a call with a program.
-    private func note(_ news: TurnNews, _ summary: TurnSummary, in call: CallID) {
-        calls[call]?.turns.note(summary)
+    private func note(_ news: TurnNews, _ summary: TurnSummary, in call: CallID, port: UInt64? = nil) {
+        calls[call]?.turns.note(summary, port: port)
         switch news {
         case .speechBegan(let at): publish(.speech(call, isOver: false, at: at))
         case .speechEnded(let at): publish(.speech(call, isOver: true, at: at))
