@@ -340,7 +340,8 @@ let package = Package(
         tests(
             "HandsetTests",
             [
-                "CallAgent", "ConfigReader", "ControlWire", "ExchangeCore", "ExchangeServer", "Timekeeping", "handset",
+                "CallAgent", "ConfigReader", "ControlWire", "ExchangeCore", "ExchangeServer", "SignalingClient",
+                "Timekeeping", "handset",
                 logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
