@@ -81,8 +81,10 @@ struct RunCommand: AsyncParsableCommand {
         let patience = Self.becomeReady(unit, within: Self.loginPatience)
         let memory = CallMemoryKeeper(mayLock: configuration.media.realtimePriority != nil)
         let listener = Task {
+            var calls = LoggedCalls()
             for await event in device.events {
                 await memory.hear(event)
+                let logger = calls.logger(for: event, logger)
                 Self.log(event, configuration, logger)
                 if case .signaling(let event) = event { Self.tell(event, to: unit) }
                 await control?.tell(event)
@@ -229,6 +231,7 @@ struct RunCommand: AsyncParsableCommand {
     private static func log(_ event: DeviceEvent, _ configuration: DeviceConfiguration, _ logger: Logger) {
         switch event {
         case .signaling(let event): log(event, logger)
+        case .identified: break  // In each line about the call from now on.
         case .incoming(let call, let caller):
             logger.info("A call comes in", metadata: ["call": "\(call)", "from": "\(caller)"])
         case .invited(let invite):
