@@ -300,6 +300,8 @@ struct RunCommand: AsyncParsableCommand {
             if let report {
                 metadata["received"] = "\(report.peer.packetsReceived)"
                 metadata["lost"] = "\(report.playout.packetsLost)"
+                metadata["late"] = "\(report.playout.packetsLate)"
+                metadata["frames_skipped"] = "\(report.call.framesSkipped)"
                 metadata["dropped"] = "\(report.peer.dropped.total)"
                 if report.recordOverrunSamples > 0 {
                     metadata["recording_gap_ms"] = "\(report.recordOverrunSamples / 48)"
