@@ -340,7 +340,8 @@ let package = Package(
         tests(
             "HandsetTests",
             [
-                "CallAgent", "ConfigReader", "ControlWire", "ExchangeCore", "ExchangeServer", "Timekeeping", "handset",
+                "CallAgent", "ConfigReader", "ControlWire", "ExchangeCore", "ExchangeServer", "SignalingClient",
+                "Timekeeping", "handset",
                 logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
@@ -417,7 +418,9 @@ let package = Package(
                 "BotCalls", "BotWire", "Bytes", "JSON", "Timekeeping",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
-        tests("CallPortsTests", ["AudioPort", "CallPorts", "Realtime", "Timekeeping", "VoiceActivity"]),
+        tests(
+            "CallPortsTests",
+            ["AudioPort", "CallPorts", "LoopbackAnalysis", "Realtime", "Timekeeping", "VoiceActivity"]),
         tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Realtime", "Timekeeping"]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(

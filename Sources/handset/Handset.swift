@@ -40,8 +40,10 @@ enum Main {
             } else {
                 try command.run()
             }
+            LogOptions.finish()
             exit(ExitStatus.ok.rawValue)
         } catch {
+            LogOptions.finish()
             ExitStatus.end(with: error)
         }
     }

@@ -55,6 +55,22 @@ struct CallJournalTests {
         }
     }
 
+    @Test("CALL-7: A second device at the same file leaves the first one's calls alone, and keeps no records")
+    func second() async throws {
+        let journal = CallJournal(path: path, application: "app", logger: quiet)
+        let call = journal.begin(invite: "i1", peer: "bob", direction: .incoming)
+        let other = journal.begin(invite: "i2", peer: "eve", direction: .incoming)
+        await withCheckedContinuation { done in journal.end(other, record(.completed, "eve")) { done.resume() } }
+        let second = CallJournal(path: path, application: "app", logger: quiet)
+        let lost = second.begin(invite: "i3", peer: "carol", direction: .outgoing)
+        await withCheckedContinuation { done in second.end(lost, record(.completed, "carol")) { done.resume() } }
+        await second.close()
+        #expect(try CallJournal.records(in: path).map(\.isOver) == [false, true])
+        await withCheckedContinuation { done in journal.end(call, record(.completed, "bob")) { done.resume() } }
+        await journal.close()
+        #expect(try CallJournal.records(in: path).map(\.call) == [call, other])
+    }
+
     @Test("Records that are older than they are kept go when that is asked for, and not at the start; others stay")
     func age() async throws {
         let journal = CallJournal(path: path, application: "app", logger: quiet)

@@ -104,6 +104,24 @@ struct CallStateTests {
         #expect((93_000...96_000).contains(all?.slowResponse ?? 0))
     }
 
+    @Test("Ports of a call one after the other, and a bot among them, leave their figures; what comes late counts once")
+    func portFigures() {
+        var figures = TurnFigures()
+        let two = Self.summary(turns: 2, median: 24_000, slow: 24_000, dips: 1)
+        let three = Self.summary(turns: 3, median: 24_000, slow: 24_000, dips: 0)
+        figures.note(Self.summary(turns: 1, median: 24_000, slow: 24_000, dips: 0), port: 4)
+        figures.note(two, port: 4)
+        #expect(figures.summary == two)
+        figures.note(three, port: 9)
+        #expect(figures.summary?.turns == 5 && figures.summary?.dips == 1)
+        figures.note(two, port: 4)
+        #expect(figures.summary?.turns == 5, "the port has left")
+        figures.note(three)
+        figures.leave()
+        figures.note(two, port: 10)
+        #expect(figures.summary?.turns == 10)
+    }
+
     private static func summary(turns: Int, median: Int, slow: Int, dips: Int) -> TurnSummary {
         TurnSummary(
             turns: turns, medianResponse: median, slowResponse: slow, overlaps: 0, dips: dips, falseDips: 0,

@@ -1,8 +1,11 @@
 import Foundation
+import LoopbackAnalysis
 import Realtime
+import Synchronization
 import TestSupport
 import Testing
 import Timekeeping
+import VoiceActivity
 
 @testable import AudioPort
 @testable import CallPorts
@@ -19,10 +22,11 @@ struct CallPortTests {
         private(set) var sent: [Int16] = []
         private(set) var news: [PortNews] = []
 
-        init(_ rate: PortRate = .hz16000, bargeIn: BargeInMode? = nil) throws {
+        init(_ rate: PortRate = .hz16000, bargeIn: BargeInMode? = nil, startsAt start: Int = 0) throws {
             let pair = AudioPort.pair(rate: rate, signal: try PortSignal(), turns: bargeIn.map(TurnPlan.init))
             box = PortBox(PortSession(pair.port))
             line = pair.line
+            if start > 0 { line.begin(at: start) }
             port = CallPort(call: 7, rate, box)
         }
 
@@ -101,6 +105,53 @@ struct CallPortTests {
         let next = await iterator.next()
         #expect(next?.position == 100 * 960)
         #expect(next?.samples.first == 100)
+    }
+
+    @Test(
+        "Frames and speech count from the port's beginning in a call that has lasted, and the device's events from the call's"
+    )
+    func origin() async throws {
+        var speaker = SyntheticSpeech(seed: 31, levelDBFS: -26)
+        let heard = [Int16](repeating: 0, count: 48_000) + speaker.samples(seconds: 2)
+        func speech(startsAt start: Int) async throws -> (frame: CallPort.Frame, event: PortEvent, began: [Duration]) {
+            let bench = try Bench(.hz16000, bargeIn: .off, startsAt: start)
+            for index in stride(from: 0, through: heard.count - 960, by: 960) {
+                bench.runFrame(hearing: Array(heard[index..<index + 960]))
+            }
+            let port = try #require(bench.port)
+            var iterator = port.frames.makeAsyncIterator()
+            let began = bench.news.compactMap { news -> Duration? in
+                if case .turn(_, _, .speechBegan(let at), _) = news { at } else { nil }
+            }
+            return (try #require(await iterator.next()), try #require(await events(1, of: port).first), began)
+        }
+        let atOnce = try await speech(startsAt: 0)
+        let later = try await speech(startsAt: 480_000)
+        #expect(later.frame.position == atOnce.frame.position && later.event == atOnce.event)
+        guard case .speech(isOver: false, let at) = later.event else { throw CallPortError(.over, "\(later.event)") }
+        #expect((16_000...24_000).contains(at), "speech begins after a second or so")
+        #expect(!atOnce.began.isEmpty && later.began == atOnce.began.map { $0 + .seconds(10) })
+    }
+
+    @Test("A port takes the place of another of its call, and what it tells has a greater number")
+    func successor() throws {
+        let numbers = Mutex<[UInt64]>([])
+        let ports = try CallPorts { news in
+            if case .turn(_, let port, _, _) = news { numbers.withLock { $0.append(port) } }
+        }
+        var speaker = SyntheticSpeech(seed: 31, levelDBFS: -26)
+        let said = speaker.samples(seconds: 2)
+        for _ in 0..<2 {
+            let opened = Line(try ports.open(PortPlan(rate: .hz16000), call: 1))
+            for index in stride(from: 0, through: said.count - 960, by: 960) {
+                opened.runFrame(hearing: Array(said[index..<index + 960]))
+            }
+            // Publishes what the thread has not seen.
+            ports.end(call: 1)
+        }
+        ports.finish()
+        let told = numbers.withLock { $0 }
+        #expect(Set(told).count == 2 && told == told.sorted(), "\(told)")
     }
 
     @Test("A writer waits while 0.68 s are queued, and goes on as they are played; not a sample is lost")
@@ -390,8 +441,7 @@ struct CallPortTests {
             line = opened.line
         }
 
-        func runFrame() {
-            let received = [Int16](repeating: 1, count: 960)
+        func runFrame(hearing received: [Int16] = [Int16](repeating: 1, count: 960)) {
             var sending = received
             var room = sending.mutableSpan
             line.exchange(received: received.span, sending: &room)

@@ -35,11 +35,14 @@ struct FrozenControlTests {
         .play(call: 1, .init(state: "ended", path: "/a.wav", reason: "played")), .play(call: 1, failedFile),
         .recording(call: 1, file),
         .attached(call: 1), .detached(call: 1), .transfer(call: 1, state: "requested", to: "carol"),
-        .connection("connected"), .incoming(call: 1, from: "bob"), .calling(call: 1, to: "bob"), .answered(call: 1),
+        .connection("connected"), .identified(call: 1, invite: "i"), .incoming(call: 1, from: "bob"),
+        .calling(call: 1, to: "bob"), .answered(call: 1),
         .established(call: 1, setUpMilliseconds: 50),
         .ended(
             call: 1,
-            .init(peer: "bob", reason: "completed", endedBy: "remote", durationSeconds: 2, hangUpCause: "request")),
+            .init(
+                peer: "bob", reason: "completed", endedBy: "remote", durationSeconds: 2, hangUpCause: "request",
+                invite: "i")),
         .digit(call: 1, key: "5"), .playbackEnded(call: 1),
         .speech(call: 1, "begin", positionMilliseconds: 20.5), .interrupted(call: 1, playedMilliseconds: 1.5),
         .response(call: 1, afterMilliseconds: 700.5), .sending(call: 1, stopped: "why"), .sound(sound),
@@ -62,7 +65,9 @@ struct FrozenControlTests {
         status.load = load
         status.isDraining = true
         status.callCount = 1
-        status.calls = [ControlCall(call: 1, peer: "bob", isIncoming: true, state: .talking, durationSeconds: 1)]
+        status.calls = [
+            ControlCall(call: 1, invite: "i", peer: "bob", isIncoming: true, state: .talking, durationSeconds: 1)
+        ]
         return status
     }
 

@@ -89,7 +89,8 @@ class Process:
         path = os.path.join(self.folder, name + ".yaml")
         private(path, configuration.replace("STATE", os.path.join(self.folder, "state")).replace("SOCKET", self.socket))
         self.log = open(os.path.join(self.folder, "log"), "wb")
-        self.process = subprocess.Popen([handset, command, "--config", path], stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(
+            [handset, command, "--config", path], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
     def measure(self):
         pid = self.process.pid
@@ -223,7 +224,7 @@ class Soak:
                     f"device:\n  call_records: STATE/calls.jsonl\ncontrol:\n  socket: SOCKET\n{rest}")
 
         answering = "answer:\n  mode: auto\n  max_calls: 1000\nbehaviour:\n  source: echo\nmedia:\n  workers: 2\n"
-        calling = "behaviour:\n  source: tone\nmedia:\n  offers: {}\n"
+        calling = "answer:\n  mode: reject\n  max_calls: 1000\nbehaviour:\n  source: tone\nmedia:\n  offers: {}\n"
         handset = self.arguments.handset
         self.exchange = Process("exchange", handset, "serve", exchange, self.folder)
         for _ in range(200):

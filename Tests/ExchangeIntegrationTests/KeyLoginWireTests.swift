@@ -113,6 +113,32 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
     }
 
     @Test(
+        "AUTH-13: While another process holds the lock of the users file logins go on, and who joins is told to come again"
+    )
+    func standingLock() async throws {
+        let (device, secret) = (try Device(), secret())
+        let (configuration, file, folder) = try configuration(secret)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await ServerFixture.withServer(configuration) { server in
+            let lock = open(folder.path, O_RDONLY | O_DIRECTORY)
+            try #require(flock(lock, LOCK_EX | LOCK_NB) == 0)
+            async let joining = post("/v1.1/enroll", device.enrolling(secret), port: server.port)
+            // The thread that checks passwords is free meanwhile.
+            let login = LoginRequest(userID: "alice", password: Redacted(ServerFixture.password))
+            for _ in 0..<3 {
+                #expect(try await post("/v1.1/login", login, port: server.port).status == 200)
+            }
+            let answer = try await joining
+            #expect(answer.status == 503, "\(answer.body)")
+            #expect(answer.body.contains("The users file is being changed; try again."))
+            close(lock)
+            let again = try await post("/v1.1/enroll", device.enrolling(secret), port: server.port)
+            #expect(again.status == 200, "\(again.body)")
+            #expect(try file.read()[0].keys.count == 1)
+        }
+    }
+
+    @Test(
         "AUTH-13: Of ten devices that come with one code at once exactly one joins, and its repeated request is answered again"
     )
     func race() async throws {

@@ -13,6 +13,7 @@ struct AccountCallTests {
         var run = try AccountRun()
         try run.connect()
         let invite = try run.ring()
+        #expect(invite == "from-bob", "its Call-ID")
         let received = run.events.compactMap { if case .inviteReceived(let invite) = $0 { invite } else { nil } }
         #expect(received.first?.inviter == "bob@sip.test")
         #expect(received.first?.data["offer"]?["sdp"]?.string == AccountRun.offer)
@@ -29,6 +30,19 @@ struct AccountCallTests {
         guard case .callEnded(let news)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
         #expect(news.invite == invite && news.reason == "completed" && news.duration == .seconds(5))
         #expect(run.statuses.last == 200)
+    }
+
+    @Test("A Call-ID that comes up again is another call, by whose id the first is found, too")
+    func sameCallID() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let first = try run.ring()
+        run.ask(.reject(first, ["reason": "declined"]))
+        run.run(.seconds(64))
+        try run.receive(try run.peerRequest("INVITE", 5, body: AccountRun.offer, branch: "again"))
+        let invites = run.events.compactMap { if case .inviteReceived(let invite) = $0 { invite.id } else { nil } }
+        #expect(invites.count == 2 && Set(invites).count == 2)
+        #expect(invites.last?.text.hasPrefix("from-bob;") == true, "\(invites)")
     }
 
     @Test("Record-Route comes back in 180 and 200, in its order")
@@ -159,6 +173,7 @@ struct AccountCallTests {
         try run.respond(180, to: invite)
         guard case .sent(let id, ["bob"])? = run.answer(ticket) else { return #expect(Bool(false)) }
         #expect(run.events.last == .inviteSent(id, idempotencyKey: "key"))
+        #expect(invite.headers.callID == id.text)
         try run.respond(200, to: invite, body: Array(AccountRun.reply.utf8))
         guard case .inviteAccepted(let answer)? = run.events.last else { return #expect(Bool(false)) }
         #expect(answer.data["answer"]?["sdp"]?.string == AccountRun.reply && answer.invitee == "bob")

@@ -9,7 +9,7 @@ internal import VoiceActivity
 /// A line is written when a call begins and another when it ends, both on disk before the end is reported. If a call's
 /// end is missing when the file is opened again, the program was killed during the call, and the end is added then.
 /// Lines are JSON; only the owner may read the file, and it is bounded: at 4 MiB it becomes `PATH.1`, and four such are
-/// kept. Records can be kept for a number of days, too.
+/// kept. Records can be kept for a number of days, too. One process at a time keeps records in a file (`PATH.lock`).
 public final class CallJournal: Sendable {
     private enum Job: Sendable {
         case write(KeptCall, done: @Sendable () -> Void)
@@ -31,7 +31,8 @@ public final class CallJournal: Sendable {
         let (jobs, queue) = AsyncStream.makeStream(of: Job.self, bufferingPolicy: .bufferingOldest(16_384))
         self.queue = queue
         writer = Task.detached {
-            let journal = Self.open(path, application, logger)
+            let opened = Self.open(path, application, logger)
+            let journal = opened?.journal
             for await job in jobs {
                 switch job {
                 case .write(let entry, let done):
@@ -40,6 +41,7 @@ public final class CallJournal: Sendable {
                 case .prune: Self.prune(journal, days, logger)
                 }
             }
+            withExtendedLifetime(opened) {}
         }
     }
 
@@ -97,13 +99,25 @@ public final class CallJournal: Sendable {
 
     // MARK: On the writer's side
 
-    private static func open(_ path: String, _ application: String, _ logger: Logger) -> LineJournal? {
+    /// A journal, and what keeps other processes from taking its calls for cut off.
+    private final class Opened: Sendable {
+        let journal: LineJournal
+        private let lock: LockFile
+
+        init(_ path: String) throws(PrivateFileError) {
+            lock = try LockFile(path + ".lock")
+            journal = try LineJournal(path: path)
+        }
+    }
+
+    private static func open(_ path: String, _ application: String, _ logger: Logger) -> Opened? {
         do throws(PrivateFileError) {
-            let journal = try LineJournal(path: path)
+            let opened = try Opened(path)
+            let journal = opened.journal
             let kept = try journal.lines().compactMap(KeptCall.init(line:))
             if kept.contains(where: { $0.application != application }) {
                 try journal.clear()
-                return journal
+                return opened
             }
             let cutOff = merged(kept).filter { !$0.isOver }.map { call in
                 var call = call
@@ -116,7 +130,7 @@ public final class CallJournal: Sendable {
                 return call
             }
             append(cutOff, to: journal, logger)
-            return journal
+            return opened
         } catch {
             logger.error("Calls leave no records", metadata: ["because": "\(error)"])
             return nil

@@ -1,4 +1,5 @@
 internal import CallControl
+internal import CardAudio
 internal import MediaEngine
 internal import Speakerphone
 
@@ -17,12 +18,11 @@ struct CardControl {
     private var phases: [CallID: CallTonePolicy.Phase] = [:]
     private var failureTone = FailureTone.silent
 
-    init(_ configuration: DeviceConfiguration, engine: MediaEngine) {
+    /// - Parameter sound: How loud the card is at the beginning; nil without one.
+    init(_ configuration: DeviceConfiguration, sound: CallSound?, engine: MediaEngine) {
         self.engine = engine
         soundsTones = configuration.audio.soundsTones
-        settings = configuration.sound.map {
-            SoundSettings(isMuted: $0.isMuted, volumeDB: $0.volumeDB, microphoneDB: $0.microphoneDB)
-        }
+        settings = sound.map(SoundSettings.init)
     }
 
     // MARK: How loud
@@ -85,5 +85,21 @@ struct CardControl {
         var phases = Array(phases.values)
         if case .sounding(let reason, _) = failureTone { phases.append(.refused(reason)) }
         engine.sound(CallTonePolicy.tone(for: phases))
+    }
+}
+
+extension SoundSettings {
+    /// How loud the card is to be at the beginning.
+    init(_ sound: CallSound) {
+        self.init(isMuted: sound.isMuted, volumeDB: sound.volumeDB, microphoneDB: sound.microphoneDB)
+    }
+}
+
+extension CallSound {
+    /// Is as loud as another time.
+    mutating func use(_ settings: SoundSettings) {
+        isMuted = settings.isMuted
+        volumeDB = settings.volumeDB
+        microphoneDB = settings.microphoneDB
     }
 }

@@ -48,7 +48,7 @@ extension Device {
         case .relayFailed(_, let server, let reason):
             logger.info(
                 "A TURN server is of no use to a bot's leg",
-                metadata: ["call": "\(leg.call)", "server": "\(server)", "reason": "\(reason)"])
+                metadata: about(leg.call, ["server": "\(server)", "reason": "\(reason)"]))
         case .mediaReceived, .established, .playbackEnded, .sendingStopped, .sendingResumed, .connected, .pathLost,
             .relayOverrun, .fileFailed, .announcementEnded, .recordingEnded, .ended, .card, .effortLimited,
             .loadMeasured,

@@ -211,7 +211,7 @@ extension Device {
 
     /// The call has had its longest duration: it ends, once its program's last words are played.
     private func reachLimit(of id: CallID) {
-        logger.info("A call has reached its longest duration, and ends", metadata: ["call": "\(id)"])
+        logger.info("A call has reached its longest duration, and ends", metadata: about(id))
         guard calls[id]?.sound.participation == .present else { return hangUp(id, because: .maximumDuration) }
         calls[id]?.noteHangUp(.maximumDuration)
         hangUp(id, because: .maximumDuration, after: Self.drainLimit)

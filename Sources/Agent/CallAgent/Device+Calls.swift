@@ -65,7 +65,7 @@ extension Device {
             keep(record, of: id, journalKey: key)
             finishIfOver(id)
         case .refused(let error):
-            logger.info("A wish came too late for its call", metadata: ["call": "\(id)", "error": "\(error)"])
+            logger.info("A wish came too late for its call", metadata: about(id, ["error": "\(error)"]))
         }
     }
 
@@ -79,6 +79,7 @@ extension Device {
         guard let call = calls[id] else { return }
         let status = AnswerPolicy.Status(
             caller: call.machine.peer, activeCalls: calls.count - 1, isDraining: isDraining, hasRoom: hasRoom(for: id))
+        if let invite = call.invite.id { publish(.identified(id, invite)) }
         publish(.incoming(id, from: status.caller))
         if call.replaces != nil, !isDraining {
             // Whoever is transferred to us takes the place of a call that we have taken already.
@@ -140,10 +141,12 @@ extension Device {
         let isOurs = record.endedBy != .remote && (cause == .fileUnusable || cause == .deviceFault)
         logger.log(
             level: isOurs ? .error : .notice, "A call has failed",
-            metadata: [
-                "call": "\(id)", "reason": "\(record.reason.rawValue)", "cause": "\(cause.rawValue)",
-                "error": "\(record.error.map { "\($0)" } ?? cause.sentence)",
-            ])
+            metadata: about(
+                id,
+                [
+                    "reason": "\(record.reason.rawValue)", "cause": "\(cause.rawValue)",
+                    "error": "\(record.error.map { "\($0)" } ?? cause.sentence)",
+                ]))
     }
 
     /// Tells that a call is over once its machine and its media both are.

@@ -118,7 +118,7 @@ extension Device {
     /// A file that cannot be played fails every call, so the device's operator must learn of it.
     private func logFile(_ error: any Error, of id: CallID) {
         guard let error = error as? MediaStartError, error.file != nil else { return }
-        logger.error("A call fails because of its file", metadata: ["call": "\(id)", "error": "\(error)"])
+        logger.error("A call fails because of its file", metadata: about(id, ["error": "\(error)"]))
     }
 
     /// Presses telephone keys in a call whose media runs, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the
@@ -159,7 +159,7 @@ extension Device {
         case .sendingResumed(let media): with(media) { publish(.sendingResumed($0)) }
         case .fileFailed(let media, let error):
             with(media) { id in
-                logger.error("A file of a call has failed", metadata: ["call": "\(id)", "error": "\(error)"])
+                logger.error("A file of a call has failed", metadata: about(id, ["error": "\(error)"]))
                 calls[id]?.sound.failed(error)
                 publish(.fileFailed(id, error))
             }
@@ -180,7 +180,7 @@ extension Device {
             with(connection) { id in
                 logger.info(
                     "A TURN server is of no use to a call",
-                    metadata: ["call": "\(id)", "server": "\(server)", "reason": "\(reason)"])
+                    metadata: about(id, ["server": "\(server)", "reason": "\(reason)"]))
             }
         case .relayOverrun(_, let server, let notSent, let notReceived):
             // The call may be over by now.
@@ -189,13 +189,13 @@ extension Device {
                 metadata: ["server": "\(server)", "not_sent": "\(notSent)", "not_received": "\(notReceived)"])
         case .connectionFailed(let connection, let failure):
             with(connection) { id in
-                logger.info("A call's connection has failed", metadata: ["call": "\(id)", "reason": "\(failure)"])
+                logger.info("A call's connection has failed", metadata: about(id, ["reason": "\(failure)"]))
                 let isEstablished = calls[id]?.machine.isEstablished == true
                 feed(.media(isEstablished ? .lost : .failed(MediaFailure(failure))), to: id)
             }
         case .connected(let connection, let path):
             with(connection) { id in
-                logger.debug("A call has a path", metadata: ["call": "\(id)", "path": "\(path)"])
+                logger.debug("A call has a path", metadata: about(id, ["path": "\(path)"]))
             }
         case .connectionQuiet(let connection): with(connection) { peerFellSilent(in: $0) }
         case .connectionBack(let connection): with(connection) { peerIsBack(in: $0) }
@@ -258,7 +258,7 @@ extension Device {
         } catch {
             logger.warning(
                 "The peer's new offer cannot be taken; the call goes on as it was",
-                metadata: ["call": "\(id)", "error": "\(error)"])
+                metadata: about(id, ["error": "\(error)"]))
         }
     }
 
@@ -269,7 +269,7 @@ extension Device {
         } catch {
             logger.warning(
                 "The peer's answer cannot be taken; the call goes on as it was",
-                metadata: ["call": "\(id)", "error": "\(error)"])
+                metadata: about(id, ["error": "\(error)"]))
         }
     }
 
@@ -295,7 +295,7 @@ extension Device {
     /// The peer does not answer on any path any more.
     func peerFellSilent(in id: CallID) {
         guard let call = calls[id], call.machine.isEstablished, !call.timers.isPeerSilent else { return }
-        logger.info("The peer has fallen silent; looking for another path", metadata: ["call": "\(id)"])
+        logger.info("The peer has fallen silent; looking for another path", metadata: about(id))
         calls[id]?.timers.waitForPeer(
             restartAfter: call.machine.isOutgoing ? .zero : Self.inviteeDelay,
             restart: { [weak self] in await self?.restartICE(of: id) },
@@ -305,7 +305,7 @@ extension Device {
     /// The peer answers again.
     func peerIsBack(in id: CallID) {
         guard calls[id]?.timers.isPeerSilent == true else { return }
-        logger.info("The peer is back", metadata: ["call": "\(id)"])
+        logger.info("The peer is back", metadata: about(id))
         calls[id]?.timers.stopWaitingForPeer()
     }
 
@@ -313,10 +313,10 @@ extension Device {
     private func restartICE(of id: CallID) {
         do throws(NegotiationError) {
             guard let offer = try calls[id]?.media.restartICE(with: &media) else { return }
-            logger.info("Restarting ICE", metadata: ["call": "\(id)"])
+            logger.info("Restarting ICE", metadata: about(id))
             signal("offer", offer, of: id)
         } catch {
-            logger.warning("ICE cannot be restarted", metadata: ["call": "\(id)", "error": "\(error)"])
+            logger.warning("ICE cannot be restarted", metadata: about(id, ["error": "\(error)"]))
         }
     }
 }

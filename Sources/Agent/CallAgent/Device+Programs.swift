@@ -16,20 +16,20 @@ extension Device {
     func handle(_ news: ProgramNews) {
         switch news {
         case .said(let call, let text, let leftOut):
-            var metadata: Logger.Metadata = ["call": "call \(call)", "text": "\(text)"]
+            var metadata = about(CallID(number: call), ["text": "\(text)"])
             if leftOut > 0 { metadata["left_out"] = "\(leftOut)" }
             logger.info(Self.programWords, metadata: metadata)
         case .failed(let call, let how, let isRestarted):
             logger.error(
                 isRestarted ? "A program has failed and is started again" : "A program has failed too often",
-                metadata: ["call": "call \(call)", "error": "\(how)"])
+                metadata: about(CallID(number: call), ["error": "\(how)"]))
         case .misunderstood(let call, let what):
             logger.warning(
-                "A program's command cannot be followed", metadata: ["call": "call \(call)", "error": "\(what)"])
+                "A program's command cannot be followed", metadata: about(CallID(number: call), ["error": "\(what)"]))
         case .behind(let call, let events):
             logger.warning(
                 events ? "A program does not read its events" : "A program does not read what the caller says",
-                metadata: ["call": "call \(call)"])
+                metadata: about(CallID(number: call)))
         case .turn(let call, let news, let summary): note(news, summary, in: CallID(number: call))
         case .press(let call, let keys):
             guard calls[CallID(number: call)]?.hasLeft == false else { return }
@@ -65,7 +65,7 @@ extension Device {
         switch news {
         case .stands(let call): answerWithBot(in: CallID(number: call))
         case .refused(let call, let reason, let why):
-            logger.notice("A call is not accepted", metadata: ["call": "call \(call)", "reason": "\(why)"])
+            logger.notice("A call is not accepted", metadata: about(CallID(number: call), ["reason": "\(why)"]))
             switch reason {
             case .busy: feed(.user(.reject(.busy)), to: CallID(number: call))
             case .rejected: feed(.user(.reject(.declined)), to: CallID(number: call))
@@ -73,13 +73,14 @@ extension Device {
             }
         case .fellBack(let call, let why):
             logger.error(
-                "A bot has failed, and the fallback is played", metadata: ["call": "call \(call)", "error": "\(why)"])
+                "A bot has failed, and the fallback is played",
+                metadata: about(CallID(number: call), ["error": "\(why)"]))
         case .misunderstood(let call, let what, let leftOut):
-            var metadata: Logger.Metadata = ["call": "call \(call)", "error": "\(what)"]
+            var metadata = about(CallID(number: call), ["error": "\(what)"])
             if leftOut > 0 { metadata["left_out"] = "\(leftOut)" }
             logger.warning("A bot's message cannot be followed", metadata: metadata)
         case .behind(let call):
-            logger.warning("A bot does not read what the caller says", metadata: ["call": "call \(call)"])
+            logger.warning("A bot does not read what the caller says", metadata: about(CallID(number: call)))
         case .place(let placement): place(placement)
         case .turn(let call, let news, let summary): note(news, summary, in: CallID(number: call))
         case .press(let call, let keys):
@@ -88,7 +89,7 @@ extension Device {
                 try press(keys, on: CallID(number: call))
             } catch {
                 logger.warning(
-                    "A bot's keys cannot be pressed", metadata: ["call": "call \(call)", "error": "\(error)"])
+                    "A bot's keys cannot be pressed", metadata: about(CallID(number: call), ["error": "\(error)"]))
             }
         case .hangUp(let call, let failure): programIsDone(in: CallID(number: call), failure.map { "bot: \($0)" })
         case .left(let call): programHasLeft(CallID(number: call))
@@ -105,14 +106,14 @@ extension Device {
     /// Handles what happens at ports.
     func handle(_ news: PortNews) {
         switch news {
-        case .turn(let call, let news, let summary): note(news, summary, in: CallID(number: call))
+        case .turn(let call, let port, let news, let summary): note(news, summary, in: CallID(number: call), port: port)
         case .heardOut(let call): programIsDone(in: CallID(number: call), nil)
         }
     }
 
     /// Handles who speaks in a call with a program.
-    private func note(_ news: TurnNews, _ summary: TurnSummary, in call: CallID) {
-        calls[call]?.turns.note(summary)
+    private func note(_ news: TurnNews, _ summary: TurnSummary, in call: CallID, port: UInt64? = nil) {
+        calls[call]?.turns.note(summary, port: port)
         switch news {
         case .speechBegan(let at): publish(.speech(call, isOver: false, at: at))
         case .speechEnded(let at): publish(.speech(call, isOver: true, at: at))

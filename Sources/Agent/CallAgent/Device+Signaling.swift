@@ -16,6 +16,7 @@ extension Device {
                 return handle(.inviteSent(invite, invitees: []), forInvite: invite)
             }
             calls[id]?.invite.noteSent(as: invite)
+            publish(.identified(id, invite))
             feed(.service(.inviteSent(invite, invitees: [])), to: id)
             peerKnows(id)
             ringBot(of: id)

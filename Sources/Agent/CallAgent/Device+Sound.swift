@@ -12,16 +12,19 @@ extension Device {
     /// Mutes the microphone, or lets it be heard again.
     public func setMuted(_ isMuted: Bool) {
         card.setMuted(isMuted)
+        keepSound()
     }
 
     /// Sets the volume of the loudspeaker, in dB: −60…20.
     public func setVolume(decibels: Double) {
         card.setVolume(decibels: decibels)
+        keepSound()
     }
 
     /// Sets the volume of the microphone after all processing, in dB: −60…20.
     public func setMicrophoneVolume(decibels: Double) {
         card.setMicrophoneVolume(decibels: decibels)
+        keepSound()
     }
 
     /// Switches parts of the speakerphone on and off; the length of the echo stays as it was.

@@ -1,5 +1,6 @@
 public import AudioDevices
 public import CallControl
+internal import Logging
 public import MediaEngine
 internal import Realtime
 internal import SignalingClient
@@ -47,6 +48,8 @@ public struct SoundSettings: Hashable, Sendable {
 public struct CallStatus: Sendable {
     /// The call.
     public let id: CallID
+    /// By what the other end and the service know it; nil until the service has taken it.
+    public let invite: InviteID?
     /// The other side.
     public let peer: UserID
     /// Who called whom.
@@ -79,13 +82,21 @@ public struct DeviceLoad: Sendable, Equatable {
 }
 
 extension Device {
+    /// What a line of the log says of the call that it is about: its number here, and what the other end and the service know it by.
+    func about(_ id: CallID, _ more: Logger.Metadata = [:]) -> Logger.Metadata {
+        var metadata = more
+        metadata["call"] = "\(id)"
+        if let invite = calls[id]?.invite.id { metadata["invite"] = "\(invite)" }
+        return metadata
+    }
+
     /// How the device is doing.
     public var status: DeviceStatus {
         DeviceStatus(
             connection: connection, user: user,
             calls: calls.inOrder.map { id, call in
                 CallStatus(
-                    id: id, peer: call.machine.peer, direction: call.direction,
+                    id: id, invite: call.invite.id, peer: call.machine.peer, direction: call.direction,
                     progress: call.machine.progress, usesCard: call.usesCard, isHeld: isHeld(call))
             }, sound: card.settings, card: cardStatistics)
     }

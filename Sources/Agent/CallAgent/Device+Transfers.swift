@@ -55,7 +55,7 @@ extension Device {
         publish(.transferRequested(id, to: wish.target, isAccepted: isAdmitted))
         logger.info(
             "A peer asks for a transfer",
-            metadata: ["call": "\(id)", "to": "\(wish.target)", "accepted": "\(isAdmitted)"])
+            metadata: about(id, ["to": "\(wish.target)", "accepted": "\(isAdmitted)"]))
         guard isAdmitted else { return signal(CallTransfer.progressSignal, CallTransfer.Progress.refused.data, of: id) }
         signal(CallTransfer.progressSignal, CallTransfer.Progress.trying.data, of: id)
         let origin = CallTransfer.Origin(invite: invite, replaces: wish.replaces)

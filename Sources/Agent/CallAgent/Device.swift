@@ -31,6 +31,8 @@ public actor Device {
     private var signaling = SignalingState()
     private var drain = CallDrain()
     private let journal: CallJournal?
+    /// Mute and volume, for the next start.
+    private let soundKeeper: SoundKeeper?
     private let mediaEvents: AsyncStream<MediaEvent>
     /// What takes part in calls; nil without the behaviour `exec`.
     private let programs: CallPrograms?
@@ -60,6 +62,11 @@ public actor Device {
                 path: $0, application: configuration.account.appKey, days: configuration.device.callRecordDays,
                 logger: logger)
         }
+        var sound = configuration.sound
+        soundKeeper = configuration.keptSoundPath.flatMap { path in
+            sound.map { SoundKeeper(path: path, configured: SoundSettings($0), logger: logger) }
+        }
+        if let kept = soundKeeper?.kept { sound?.use(kept) }
         // The media side tells a few events a call; this many wait if the device is busy.
         let (stream, mediaSink) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         mediaEvents = stream
@@ -78,10 +85,10 @@ public actor Device {
                     streamsOfCall: configuration.hasLegs ? 2 : 1),
                 realtimePriority: configuration.media.realtimePriority,
                 relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system,
-                sound: configuration.sound)
+                sound: sound)
         ) { mediaSink.yield($0) }
         media = MediaResources(configuration, engine: engine, address: mediaAddress)
-        card = CardControl(configuration, engine: engine)
+        card = CardControl(configuration, sound: sound, engine: engine)
     }
 
     /// Logs in and connects; returns when the device can be called.
@@ -273,6 +280,7 @@ public actor Device {
         await bots?.finish()
         for listener in listeners { listener.cancel() }
         await journal?.close()
+        await soundKeeper?.close()
         events.hub.finish()
     }
 
@@ -294,6 +302,11 @@ public actor Device {
 
     /// How the connection to the service is.
     var connection: DeviceStatus.Connection { signaling.connection }
+
+    /// Somebody has changed mute or volume.
+    func keepSound() {
+        if let settings = card.settings { soundKeeper?.note(settings) }
+    }
 
     /// Notes what an event says of the connection to the service.
     func noteConnection(_ event: SignalingEvent) { signaling.note(event) }

@@ -27,6 +27,9 @@ public enum RecordingEndReason: String, Sendable {
 public enum DeviceEvent: Sendable {
     /// The connection to the service changed, or the service said something that is not about a call.
     case signaling(SignalingEvent)
+    /// A call has the id by which the other end and the service know it: over SIP its Call-ID. It comes before everything else
+    /// about a call that comes in, and as soon as the service has taken one that goes out.
+    case identified(CallID, InviteID)
     /// Somebody calls.
     case incoming(CallID, from: UserID)
     /// Somebody invites to something that is no call.
@@ -79,4 +82,20 @@ public enum DeviceEvent: Sendable {
     case loadChanged(DeviceLoad)
     /// The media threads run without real-time priority.
     case realtimePriorityRefused(RealtimeError)
+}
+
+extension DeviceEvent {
+    /// The call that it is about; nil if it is about none.
+    public var call: CallID? {
+        switch self {
+        case .identified(let call, _), .incoming(let call, _), .answered(let call), .established(let call, _),
+            .playbackEnded(let call), .playing(let call, _), .playingEnded(let call, _, _), .recording(let call, _),
+            .recordingEnded(let call, _, _), .attached(let call), .detached(let call), .digit(let call, _, _),
+            .speech(let call, _, _), .interrupted(let call, _), .responded(let call, _),
+            .transferRequested(let call, _, _), .transferProgress(let call, _, _), .sendingStopped(let call, _),
+            .sendingResumed(let call), .fileFailed(let call, _), .ended(let call, _, _):
+            call
+        case .signaling, .invited, .invite, .card, .loadChanged, .realtimePriorityRefused: nil
+        }
+    }
 }

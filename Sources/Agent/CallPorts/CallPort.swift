@@ -135,8 +135,8 @@ public final class CallPort: Sendable {
 
     /// What the caller has said in one frame of the call: 20 ms usually, 10 to 60 if the peers agree on that.
     public struct Frame: Sendable, Equatable {
-        /// Samples of the caller before this frame since the port was opened. If it is more than the frames before add up to,
-        /// sound was dropped between.
+        /// Samples of the caller before this frame since the port came into the call, the origin of ``PortEvent/speech(isOver:at:)``
+        /// too. If it is more than the frames before add up to, sound was dropped between.
         public let position: Int
         /// At the port's rate.
         public let samples: [Int16]
@@ -204,7 +204,8 @@ public enum PortEvent: Sendable, Equatable {
     case interrupted(played: Int)
     /// The caller has pressed a telephone key: `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
     case digit(Character, heldFor: Duration)
-    /// The caller has begun to speak, or has spoken until then.
+    /// The caller has begun to speak, or has spoken until then: in samples of the caller since the port came into the call, as
+    /// ``CallPort/Frame/position`` counts. (Events of the device count from the beginning of the call's sound.)
     case speech(isOver: Bool, at: Int)
     /// From the end of the caller's speech to the first sound of the answer that was sent.
     case responded(after: Duration)

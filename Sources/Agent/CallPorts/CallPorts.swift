@@ -22,8 +22,8 @@ public struct PortPlan: Sendable, Equatable {
 
 /// Events of ports for their device.
 public enum PortNews: Sendable, Equatable {
-    /// Who speaks has changed, and how turns were taken so far.
-    case turn(call: UInt64, TurnNews, TurnSummary)
+    /// Who speaks has changed, and how turns were taken at this port of the call so far. A later port has a greater number.
+    case turn(call: UInt64, port: UInt64, TurnNews, TurnSummary)
     /// What ``CallPorts/hearOut(call:)`` asked for is done.
     case heardOut(call: UInt64)
 }
@@ -40,6 +40,7 @@ public final class CallPorts: Sendable {
 
     private struct Table {
         var ports: [UInt64: PortBox] = [:]
+        var lastNumber: UInt64 = 0
         var isFinished = false
     }
 
@@ -60,12 +61,14 @@ public final class CallPorts: Sendable {
             thread = try RealtimeThread(name: "ports") { [self] in run() }
         }
         let pair = AudioPort.pair(rate: plan.rate, signal: signal, turns: TurnPlan(plan.bargeIn))
-        let box = PortBox(PortSession(pair.port))
-        let before = table.withLock { table in
-            defer { table.ports[call] = box }
-            return table.ports[call]
+        let number = table.withLock { table in
+            table.lastNumber += 1
+            return table.lastNumber
         }
-        before?.change { session, wakes in session.end(into: &wakes) }
+        let box = PortBox(PortSession(pair.port, number: number))
+        // What the one before was told last is published before anything of this one.
+        end(call: call)
+        table.withLock { $0.ports[call] = box }
         signal.signal()
         return OpenedPort(port: CallPort(call: call, plan.rate, box), line: pair.line)
     }
@@ -102,7 +105,10 @@ public final class CallPorts: Sendable {
     /// Ends all ports and the thread.
     public func finish() {
         let left = table.withLock { table in
-            defer { table = Table(ports: [:], isFinished: true) }
+            defer {
+                table.ports = [:]
+                table.isFinished = true
+            }
             return table.ports.values
         }
         for box in left { box.change { session, wakes in session.end(into: &wakes) } }

@@ -54,6 +54,8 @@ struct PortSession: ~Copyable {
     private enum Phase { case open, hearingOut, closed, over }
 
     private var port: AudioPort
+    /// Tells the ports of a call apart: greater than those of earlier ones.
+    private let number: UInt64
     private var phase = Phase.open
     private var frames = Mailbox<CallPort.Frame>()
     private var events = Mailbox<PortEvent>()
@@ -65,7 +67,7 @@ struct PortSession: ~Copyable {
     private var interrupted = InterruptedSound()
     /// For each clear that the worker has not carried out, whether the process has asked for it, and is told.
     private var clearsAsked: [Bool] = []
-    /// Samples of the caller so far, with those that were missed.
+    /// Samples of the caller since the port came into the call, with those that were missed.
     private var position = 0
     private var missedAt48kHz = 0
     private(set) var missedSamples = 0
@@ -74,7 +76,10 @@ struct PortSession: ~Copyable {
     /// Tasks that were cancelled before they waited.
     private var cancelled: Set<PortWaiter> = []
 
-    init(_ port: consuming AudioPort) { self.port = port }
+    init(_ port: consuming AudioPort, number: UInt64 = 0) {
+        self.port = port
+        self.number = number
+    }
 
     /// Nobody uses the port any more.
     var isClosed: Bool { phase == .closed }
@@ -313,7 +318,8 @@ struct PortSession: ~Copyable {
             for item in waited { giveUp(item, .done, into: &wakes) }
             tell(.interrupted(played: count), into: &wakes)
             if let turns = port.turns {
-                news.append(.turn(call: call, .interrupted(played: port.rate.duration(of: count)), turns))
+                news.append(
+                    .turn(call: call, port: number, .interrupted(played: port.rate.duration(of: count)), turns))
             }
         case .ended:
             guard !drains.isEmpty else { return }
@@ -326,11 +332,12 @@ struct PortSession: ~Copyable {
         port.takeTurns(into: &found)
         for event in found {
             if let turns = port.turns, let told = TurnNews(event, port.rate) {
-                news.append(.turn(call: call, told, turns))
+                news.append(.turn(call: call, port: number, told, turns))
             }
             switch event {
-            case .speechBegan(let at): tell(.speech(isOver: false, at: at), into: &wakes)
-            case .speechEnded(let at): tell(.speech(isOver: true, at: at), into: &wakes)
+            // The process knows only what it has heard; the device's events count from the call's beginning.
+            case .speechBegan(let at): tell(.speech(isOver: false, at: at - port.start), into: &wakes)
+            case .speechEnded(let at): tell(.speech(isOver: true, at: at - port.start), into: &wakes)
             case .answered(let turn):
                 tell(.responded(after: port.rate.duration(of: turn.response)), into: &wakes)
             case .lowered, .restored: break

@@ -248,7 +248,8 @@ extension ControlCall {
             case .ending: .ending
             }
         self.init(
-            call: call.id.number, peer: call.peer.text, isIncoming: call.direction == .incoming, state: state,
+            call: call.id.number, invite: call.invite?.text, peer: call.peer.text,
+            isIncoming: call.direction == .incoming, state: state,
             durationSeconds: call.duration(at: now).map { ($0.seconds * 10).rounded() / 10 }, isHeld: call.isHeld)
     }
 }

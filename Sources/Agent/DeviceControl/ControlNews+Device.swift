@@ -13,6 +13,7 @@ extension ControlNews {
         case .signaling(.connected), .signaling(.reconnected): self = .connection("connected")
         case .signaling(.reconnecting): self = .connection("reconnecting")
         case .signaling(.disconnected): self = .connection("disconnected")
+        case .identified(let call, let invite): self = .identified(call: call.number, invite: invite.text)
         case .incoming(let call, let user): self = .incoming(call: call.number, from: user.text)
         case .answered(let call): self = .answered(call: call.number)
         case .established(let call, let time):
@@ -52,7 +53,7 @@ extension ControlNews {
                 End(
                     peer: record.peer.text, reason: record.reason.rawValue, endedBy: record.endedBy.rawValue,
                     durationSeconds: (record.duration.seconds * 10).rounded() / 10,
-                    hangUpCause: record.hangUpCause?.rawValue))
+                    hangUpCause: record.hangUpCause?.rawValue, invite: record.invite?.text))
         case .card(let event):
             guard let state = Self.name(of: event) else { return nil }
             self = .card(state)

@@ -25,13 +25,20 @@ public struct FileVersion: Hashable, Sendable {
 public struct FileChangeError: Error, Sendable, CustomStringConvertible {
     /// What was tried, what the system said, and what to try.
     public let description: String
+    /// Another process is changing the file, so it may go a little later.
+    public let isForNow: Bool
 
     /// Says it.
-    public init(_ description: String) { self.description = description }
+    public init(_ description: String) { self.init(description, isForNow: false) }
+
+    init(_ description: String, isForNow: Bool) {
+        self.description = description
+        self.isForNow = isForNow
+    }
 
     init(_ action: String, _ path: String, errno code: Int32) {
         let reason = unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
-        description = "cannot \(action) \(path): \(reason). Check that its folder is there and may be written to."
+        self.init("cannot \(action) \(path): \(reason). Check that its folder is there and may be written to.")
     }
 }
 
@@ -50,9 +57,22 @@ public struct FileFolder: ~Copyable {
     deinit { close(descriptor) }
 
     /// Waits until no other process changes a file here.
-    public borrowing func lock() throws(FileChangeError) {
-        while flock(descriptor, LOCK_EX) != 0 {
-            guard errno == EINTR else { throw FileChangeError("lock", path, errno: errno) }
+    ///
+    /// - Parameter patience: Hundredths of a second for which the thread waits; 0 for not at all.
+    /// - Throws: ``FileChangeError``; one that ``FileChangeError/isForNow`` if the other process goes on.
+    public borrowing func lock(patience: Int) throws(FileChangeError) {
+        var tries = 0
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            let code = errno
+            if code == EINTR { continue }
+            guard code == EWOULDBLOCK else { throw FileChangeError("lock", path, errno: code) }
+            guard tries < patience else {
+                throw FileChangeError(
+                    "cannot lock \(path): another process is changing a file there. Try again; if it goes on, "
+                        + "`fuser -v \(path)` names the process.", isForNow: true)
+            }
+            tries += 1
+            usleep(10_000)
         }
     }
 

@@ -9,15 +9,25 @@ struct FileDescriptor: ~Copyable {
         number = try Self.open(path, flags, doing: activity)
     }
 
-    /// Opens a file, which is made if it is missing, and locks it until it is closed.
-    init(locking path: String) throws(PrivateFileError) {
-        let opened = try Self.open(path, O_RDWR | O_CREAT, doing: "lock")
-        guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
+    /// Opens a file and locks it until it is closed.
+    ///
+    /// - Parameters:
+    ///   - makesFile: Whether the file is made if it is missing.
+    ///   - patience: Hundredths of a second to wait for another process.
+    init(locking path: String, makesFile: Bool = true, patience: Int = 0) throws(PrivateFileError) {
+        let opened = try Self.open(path, makesFile ? O_RDWR | O_CREAT : O_RDONLY, doing: "lock")
+        var tries = 0
+        while flock(opened, LOCK_EX | LOCK_NB) != 0 {
             let code = errno
-            close(opened)
-            throw code == EWOULDBLOCK
-                ? PrivateFileError(doing: "lock", path, "another process has locked it")
-                : PrivateFileError(doing: "lock", path, code)
+            if code == EINTR { continue }
+            guard code == EWOULDBLOCK, tries < patience else {
+                close(opened)
+                throw code == EWOULDBLOCK
+                    ? PrivateFileError(doing: "lock", path, "another process has locked it")
+                    : PrivateFileError(doing: "lock", path, code)
+            }
+            tries += 1
+            usleep(10_000)
         }
         number = opened
     }

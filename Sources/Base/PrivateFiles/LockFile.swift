@@ -1,11 +1,19 @@
-/// A lock that one process at a time can have: on a file, which is made and stays. It ends with its process.
+/// A lock that one process at a time can have: on a file, which stays. It ends with its process.
 public struct LockFile: ~Copyable, Sendable {
     private let file: FileDescriptor
 
-    /// Locks the file at `path`.
+    /// Locks the file at `path`, which is made if it is missing.
     ///
+    /// - Parameter patience: Hundredths of a second for which the thread waits for a process that has it.
     /// - Throws: ``PrivateFileError`` if another process has it, or the file cannot be made.
-    public init(_ path: String) throws(PrivateFileError) {
-        file = try FileDescriptor(locking: path)
+    public init(_ path: String, patience: Int = 0) throws(PrivateFileError) {
+        file = try FileDescriptor(locking: path, patience: patience)
+    }
+
+    /// Locks a file that is there for something else. Whoever may read it may do so.
+    ///
+    /// - Throws: ``PrivateFileError`` if another process has it, or the file cannot be read.
+    public init(existing path: String) throws(PrivateFileError) {
+        file = try FileDescriptor(locking: path, makesFile: false)
     }
 }

@@ -31,6 +31,9 @@ public struct AudioPort: ~Copyable {
     public private(set) var interruptions = 0
     /// Events of ``takeTurns(into:)`` that were left out because this side was late.
     public private(set) var lostTurnEvents = 0
+    /// Samples of the call's sound before the line came into it, as far as ``update(at:isFinal:into:)`` knows: 0 before the first
+    /// frame. Positions of who speaks count from the beginning of that sound.
+    public private(set) var start = 0
     /// Whether the caller hears something else now, such as a file, and what is queued waits.
     public private(set) var isSuspended = false
     private var lastWrite: Instant?
@@ -182,6 +185,7 @@ public struct AudioPort: ~Copyable {
         sendOrder()
         while let report = reports.pop() {
             missedSamples = report.missed
+            start = report.start / rate.ratio
             isSuspended = report.isSuspended
             ledger.note(report, into: &events)
             lostTurnEvents = report.eventsLost

@@ -18,6 +18,8 @@ struct PlayReport: BitwiseCopyable, Equatable {
     var interruptions = 0
     /// Events of who speaks for which there was no room.
     var eventsLost = 0
+    /// Samples of the call's sound before this line came into it.
+    var start = 0
     /// In the last frame the caller heard something else, and what is queued waited.
     var isSuspended = false
 }

@@ -21,7 +21,7 @@ public struct PortLine: ~Copyable, Sendable {
     private var turns: OutOfLine<TurnTaking>?
     private let followsTurns: Bool
     /// Samples of the call's sound before this line came into it.
-    package private(set) var start = 0
+    package var start: Int { @_noAllocation @_noLocks get { report.start } }
     /// Samples of the queue that were sent at a low level, and are still in it: the caller hears them again if that was no speech.
     private var ahead = 0
     /// The caller has interrupted the program, and its side does not know yet: nothing of the queue is sent.
@@ -50,7 +50,7 @@ public struct PortLine: ~Copyable, Sendable {
     /// The line comes into a call whose sound has lasted for so many samples at 48 kHz: positions of who speaks count from the
     /// beginning of that sound.
     @_noAllocation @_noLocks
-    package mutating func begin(at position: Int) { start = position }
+    package mutating func begin(at position: Int) { report.start = position }
 
     /// Runs one frame. Both spans have the same length, in samples at 48 kHz.
     @_noAllocation @_noLocks

@@ -2,6 +2,8 @@
 public enum ControlNews: Hashable, Sendable {
     /// The connection to the service: `connected`, `reconnecting` or `disconnected`.
     case connection(String)
+    /// By what the other end and the service know the call.
+    case identified(call: UInt64, invite: String)
     /// Somebody calls.
     case incoming(call: UInt64, from: String)
     /// A client has had somebody called.
@@ -88,9 +90,11 @@ public enum ControlNews: Hashable, Sendable {
         public var durationSeconds: Double
         /// Why the device hung up, if it did.
         public var hangUpCause: String?
+        /// By what the other end and the service know the call, if it came so far.
+        public var invite: String?
 
         enum CodingKeys: String, CodingKey {
-            case peer, reason
+            case peer, reason, invite
             case hangUpCause = "hung_up_because"
             case endedBy = "ended_by"
             case durationSeconds = "duration_s"
@@ -98,8 +102,10 @@ public enum ControlNews: Hashable, Sendable {
 
         /// Makes an end.
         public init(
-            peer: String, reason: String, endedBy: String, durationSeconds: Double, hangUpCause: String? = nil
+            peer: String, reason: String, endedBy: String, durationSeconds: Double, hangUpCause: String? = nil,
+            invite: String? = nil
         ) {
+            self.invite = invite
             self.hangUpCause = hangUpCause
             self.peer = peer
             self.reason = reason
@@ -111,7 +117,7 @@ public enum ControlNews: Hashable, Sendable {
 
 extension ControlNews: Codable {
     private enum Key: String, CodingKey {
-        case event, state, call, from, to, key, stopped
+        case event, state, call, invite, from, to, key, stopped
         case setUp = "setup_ms"
         case position = "position_ms"
         case played = "played_ms"
@@ -125,6 +131,7 @@ extension ControlNews: Codable {
         func call() throws -> UInt64 { try members.decode(UInt64.self, forKey: .call) }
         switch try text(.event) {
         case "connection": self = .connection(try text(.state))
+        case "identified": self = .identified(call: try call(), invite: try text(.invite))
         case "incoming": self = .incoming(call: try call(), from: try text(.from))
         case "calling": self = .calling(call: try call(), to: try text(.to))
         case "answered": self = .answered(call: try call())
@@ -168,6 +175,9 @@ extension ControlNews: Codable {
         case .connection(let state):
             try name("connection")
             try members.encode(state, forKey: .state)
+        case .identified(let call, let invite):
+            try name("identified", call: call)
+            try members.encode(invite, forKey: .invite)
         case .incoming(let call, let user):
             try name("incoming", call: call)
             try members.encode(user, forKey: .from)

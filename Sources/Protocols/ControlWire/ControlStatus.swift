@@ -186,6 +186,8 @@ public struct ControlCall: Codable, Hashable, Sendable {
 
     /// Its number, never used again by this process.
     public var call: UInt64
+    /// By what the other end and the service know it; nil until the service has taken it.
+    public var invite: String?
     /// The other side.
     public var peer: String
     /// Whether it came in.
@@ -198,7 +200,7 @@ public struct ControlCall: Codable, Hashable, Sendable {
     public var isHeld: Bool
 
     enum CodingKeys: String, CodingKey {
-        case call, peer, state
+        case call, invite, peer, state
         case isIncoming = "incoming"
         case durationSeconds = "duration_s"
         case isHeld = "held"
@@ -206,9 +208,11 @@ public struct ControlCall: Codable, Hashable, Sendable {
 
     /// Makes a call's entry.
     public init(
-        call: UInt64, peer: String, isIncoming: Bool, state: State, durationSeconds: Double? = nil, isHeld: Bool = false
+        call: UInt64, invite: String? = nil, peer: String, isIncoming: Bool, state: State,
+        durationSeconds: Double? = nil, isHeld: Bool = false
     ) {
         self.call = call
+        self.invite = invite
         self.peer = peer
         self.isIncoming = isIncoming
         self.state = state

@@ -38,6 +38,8 @@ struct AccountCalls: Sendable {
     private(set) var calls: [InviteID: AccountCall] = [:]
     private var invites: [SIPCall: InviteID] = [:]
     private var callCount: UInt64 = 0
+    /// As many as a device remembers.
+    private var known = InviteLedger()
     /// The flow to the server, and those that are gone and that calls may still go by.
     private var flow: SIPFlow?
     private var lostFlows: [SIPFlow] = []
@@ -303,8 +305,8 @@ struct AccountCalls: Sendable {
             return refuse(.tooManyRequests, "there are as many calls as there may be")
         }
         callCount += 1
-        let id = InviteID(ours: "sip-" + tokens.next())
         let sip = SIPCall.outgoing(callCount)
+        let id = newInvite(for: sip)
         let gathers = CallDescription.awaitsCandidates(offer)
         var call = AccountCall(
             invite: id, sip: sip, peer: options.to,
@@ -572,6 +574,18 @@ struct AccountCalls: Sendable {
             : SignalingError(.alreadyHandled, activity: activity, cause: "this device has answered it already")
     }
 
+    /// A call is known by its Call-ID, as at its other end and at servers between. One that comes up again, as when a server asks
+    /// one phone after the other, or when we call ourselves, has more after it: what was known before is no new call.
+    private mutating func newInvite(for sip: SIPCall) -> InviteID {
+        let callID = agent.callID(of: sip) ?? "sip-" + tokens.next()
+        for text in [callID, callID + ";" + tokens.next()] {
+            if let id = try? InviteID(text), calls[id] == nil, known.note(id) { return id }
+        }
+        let id = InviteID(ours: "sip-" + tokens.next())
+        known.note(id)
+        return id
+    }
+
     // MARK: What happens
 
     private mutating func handle(
@@ -629,7 +643,7 @@ struct AccountCalls: Sendable {
             outbox.append(.note(.offerMissing(peer)))
             return run(.command(sip, .refuse(488)), now, &outbox)
         }
-        let id = InviteID(ours: "sip-" + tokens.next())
+        let id = newInvite(for: sip)
         var call = AccountCall(
             invite: id, sip: sip, peer: peer, phase: .ringing(ringAt: now.advanced(by: Self.ringDelay)), ours: [])
         call.theirs = offer

@@ -209,7 +209,8 @@ struct CallCommand: AsyncParsableCommand {
                 progress.say("The peer asks for a call to \(target)" + (isAccepted ? "" : ", which is refused"))
             case .transferProgress(_, let target, let state):
                 progress.say("The transfer to \(target): \(state.rawValue)")
-            case .signaling, .incoming, .invited, .invite, .playing, .playingEnded, .recording, .recordingEnded,
+            case .signaling, .identified, .incoming, .invited, .invite, .playing, .playingEnded, .recording,
+                .recordingEnded,
                 .attached, .detached, .speech, .interrupted, .responded:
                 break
             }

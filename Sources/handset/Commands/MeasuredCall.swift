@@ -91,7 +91,8 @@ struct MeasuredCall {
             case .card(let event):
                 let text = CardEventText(event: event, audio: configuration.audio)
                 if text.isWarning { progress.warn(text.text) }
-            case .signaling, .incoming, .invited, .invite, .digit, .speech, .interrupted, .responded, .loadChanged,
+            case .signaling, .identified, .incoming, .invited, .invite, .digit, .speech, .interrupted, .responded,
+                .loadChanged,
                 .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .attached, .detached,
                 .transferRequested, .transferProgress:
                 break

@@ -13,7 +13,6 @@ internal import NIOCore
 internal import NIOPosix
 internal import Peering
 internal import Playout
-internal import PrivateFiles
 internal import Realtime
 internal import ServiceManager
 internal import Speakerphone
@@ -65,7 +64,7 @@ struct RunCommand: AsyncParsableCommand {
         for warning in configuration.warnings { logger.warning("\(warning)") }
         if let capture { try AppendedFile.check(path: capture) }
         // Before anything that others would notice: another device may be at work here.
-        let lock = try Self.lock(configuration)
+        let locks = try DeviceLocks(configuration, path: config)
         let socket = try configuration.control.map { try ControlSocket(path: ControlSocketPath.listening($0)) }
         let (device, group) = try DeviceFactory(configuration: configuration, logger: logger).make()
         let control = try await Self.listen(socket, for: device, configuration, group, logger)
@@ -82,8 +81,10 @@ struct RunCommand: AsyncParsableCommand {
         let patience = Self.becomeReady(unit, within: Self.loginPatience)
         let memory = CallMemoryKeeper(mayLock: configuration.media.realtimePriority != nil)
         let listener = Task {
+            var calls = LoggedCalls()
             for await event in device.events {
                 await memory.hear(event)
+                let logger = calls.logger(for: event, logger)
                 Self.log(event, configuration, logger)
                 if case .signaling(let event) = event { Self.tell(event, to: unit) }
                 await control?.tell(event)
@@ -120,7 +121,7 @@ struct RunCommand: AsyncParsableCommand {
         _ = await listener.value
         await control?.close()
         try? await group.shutdownGracefully()
-        withExtendedLifetime(lock) {}
+        withExtendedLifetime(locks) {}
     }
 
     /// How long the service manager waits for the login before it goes on: a device without a network has started, too, and
@@ -158,17 +159,6 @@ struct RunCommand: AsyncParsableCommand {
         let (wishes, wish) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         Task { for await _ in wishes { await act() } }
         Shutdown.onHangUp { wish.yield() }
-    }
-
-    /// Keeps a second device away from this one's stored login: each of them would end the other's sessions.
-    private static func lock(_ configuration: DeviceConfiguration) throws -> LockFile? {
-        guard let file = configuration.account.sessionFile else { return nil }
-        do throws(PrivateFileError) {
-            return try LockFile(file + ".lock")
-        } catch {
-            throw CommandFailure(
-                .failed, "\(error) Each running device needs an account.session_file of its own; is this one running?")
-        }
     }
 
     /// Tells, before there is a call, if the media threads may wait for memory that was written out or dropped.
@@ -241,6 +231,7 @@ struct RunCommand: AsyncParsableCommand {
     private static func log(_ event: DeviceEvent, _ configuration: DeviceConfiguration, _ logger: Logger) {
         switch event {
         case .signaling(let event): log(event, logger)
+        case .identified: break  // In each line about the call from now on.
         case .incoming(let call, let caller):
             logger.info("A call comes in", metadata: ["call": "\(call)", "from": "\(caller)"])
         case .invited(let invite):
@@ -309,6 +300,8 @@ struct RunCommand: AsyncParsableCommand {
             if let report {
                 metadata["received"] = "\(report.peer.packetsReceived)"
                 metadata["lost"] = "\(report.playout.packetsLost)"
+                metadata["late"] = "\(report.playout.packetsLate)"
+                metadata["frames_skipped"] = "\(report.call.framesSkipped)"
                 metadata["dropped"] = "\(report.peer.dropped.total)"
                 if report.recordOverrunSamples > 0 {
                     metadata["recording_gap_ms"] = "\(report.recordOverrunSamples / 48)"

@@ -40,6 +40,7 @@ struct UserEnrollCommand: ParsableCommand {
         (place.config, place.usersFile) = (config, nil)
         let (file, configured) = try place.resolve(makesFile: true)
         let exchange = try ExchangeConfiguration.read(path: config)
+        try Self.checkWriting(to: file, exchange)
         let (host, port) = try address(of: exchange)
         var generator = SystemRandomNumberGenerator()
         let secret = EnrollmentSecret(using: &generator)
@@ -63,6 +64,17 @@ struct UserEnrollCommand: ParsableCommand {
         if qr || isatty(STDERR_FILENO) == 1 { Terminal.write(picture.terminalText, to: STDERR_FILENO) }
         Terminal.printError("On the device, within ten minutes: handset enroll CODE")
         Terminal.print(code.text)
+    }
+
+    /// A code is of no use if the exchange cannot write down the key of the device that comes with it.
+    private static func checkWriting(to file: UsersFile, _ exchange: ExchangeConfiguration) throws {
+        guard let user = ExchangeUser.find(exchange), !FolderRights.mayReplace(file.path, user: user) else { return }
+        let name = FolderRights.name(of: user)
+        throw CommandFailure(
+            .configuration,
+            "the exchange runs as \(name), who cannot write to the folder of \(file.path), and so no device could join: the "
+                + "exchange notes its key there. Move the users file into a folder of \(name), such as that of its "
+                + "database, and name it in users_file.")
     }
 
     /// - Returns: Whether the user was added, too.

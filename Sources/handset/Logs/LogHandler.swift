@@ -12,16 +12,19 @@ struct LineLogHandler: LogHandler {
     private let format: LogFormat
     private let style: TerminalStyle
     private let now: @Sendable () -> WallClock
+    private let limiter: LogLimiter?
     private let write: @Sendable (String) -> Void
 
+    /// - Parameter limiter: Decides which lines are written; nil for all.
     init(
-        label: String, level: Logger.Level, format: LogFormat, style: TerminalStyle,
+        label: String, level: Logger.Level, format: LogFormat, style: TerminalStyle, limiter: LogLimiter? = nil,
         now: @escaping @Sendable () -> WallClock = SystemTime.now, write: @escaping @Sendable (String) -> Void
     ) {
         self.label = label
         logLevel = level
         self.format = format
         self.style = style
+        self.limiter = limiter
         self.now = now
         self.write = write
     }
@@ -32,12 +35,14 @@ struct LineLogHandler: LogHandler {
     }
 
     func log(event: LogEvent) {
+        let message = event.message.description
+        if let limiter, !limiter.admits(message, event.level, label: label) { return }
         var all = metadata
         if let provided = metadataProvider?.get() { all.merge(provided) { _, new in new } }
         if let given = event.metadata { all.merge(given) { _, new in new } }
         if let error = event.error { all["error"] = "\(error)" }
         let line = LogLine(
-            time: now(), level: event.level, label: label, message: event.message.description, metadata: all)
+            time: now(), level: event.level, label: label, message: message, metadata: all)
         write(format.render(line, style: style))
     }
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Logging
+internal import Synchronization
 
 /// The options of every command that logs.
 struct LogOptions: ParsableArguments {
@@ -14,10 +15,21 @@ struct LogOptions: ParsableArguments {
         let format = logFormat
         let level = logLevel
         let style = TerminalStyle.standardError
+        let limiter = LogLimiter { withheld in
+            Terminal.printError(format.render(LogLine(withheld, at: SystemTime.now()), style: style))
+        }
+        Self.limiter.withLock { $0 = limiter }
         LoggingSystem.bootstrap { label in
-            LineLogHandler(label: label, level: level, format: format, style: style) { Terminal.printError($0) }
+            LineLogHandler(label: label, level: level, format: format, style: style, limiter: limiter) {
+                Terminal.printError($0)
+            }
         }
     }
+
+    private static let limiter = Mutex<LogLimiter?>(nil)
+
+    /// Tells what was withheld and not told yet: the process ends.
+    static func finish() { limiter.withLock { $0 }?.finish() }
 
     private static let levelNames = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
 

@@ -55,6 +55,7 @@ enum ControlText {
     static func news(_ news: ControlNews) -> String? {
         switch news {
         case .connection(let state): "\(printable(state)) \(state == "connected" ? "to" : "from") the service"
+        case .identified(let call, let invite): "call \(call) has the id \(printable(invite))"
         case .incoming(let call, let user): "call \(call) comes in from \(printable(user))"
         case .calling(let call, let user): "call \(call) goes out to \(printable(user))"
         case .answered(let call): "call \(call) is answered"

@@ -84,7 +84,8 @@ struct SetupTrial {
             case .ended(let id, let record, _) where id == call:
                 let error = record.error.map { ": \($0)" } ?? ""
                 throw CommandFailure(.failed, "the call to itself ended as \(record.reason.rawValue)\(error)")
-            case .signaling, .incoming, .invited, .invite, .answered, .established, .playbackEnded, .digit, .speech,
+            case .signaling, .identified, .incoming, .invited, .invite, .answered, .established, .playbackEnded, .digit,
+                .speech,
                 .interrupted, .responded, .transferRequested, .transferProgress,
                 .sendingStopped,
                 .sendingResumed, .fileFailed, .ended, .card, .loadChanged, .realtimePriorityRefused,

@@ -26,6 +26,8 @@ public struct AccountConfiguration: Sendable {
 
     /// Where the login is kept, so that a device that starts again needs no secret (AUTH-10).
     public var sessionFile: String?
+    /// Where the key of ``Credential-swift.enum/key(user:_:)`` came from.
+    public private(set) var keyFile: String?
     /// The session that a signed token is good for, joined after each login (AUTH-5).
     public var session: RoomName?
     /// An account at a SIP server, which has none of the rest but ``trustRoots`` and ``allowsPlainText``; nil for one at an
@@ -134,6 +136,10 @@ public struct AccountConfiguration: Sendable {
         session = section.value(\.session, &problems)
         if let credential = Credential(section, keeps: sessionFile != nil, &problems) {
             self.credential = credential
+            if case .key = credential {
+                var ignored: [ConfigProblem] = []  // Reported where the key is read.
+                keyFile = section.value(\.keyFile, &ignored)
+            }
             if session != nil { warnOfSession(section, &problems) }
         }
         judgeSessionFile(section, &problems)

@@ -26,6 +26,9 @@ public struct AudioConfiguration: Sendable, Equatable {
     public var microphoneDB = 0.0
     /// The microphone is muted from the beginning.
     public var isMuted = false
+    /// Where mute and volume are kept that were changed while the device ran; nil for beside
+    /// ``AccountConfiguration/sessionFile``, if there is one.
+    public var settingsFile: String?
     /// Sounds ring, ring-back and busy tones.
     public var soundsTones = true
     /// The country of the tones, as an ISO 3166 code; without one, those of ITU-T E.180.
@@ -80,6 +83,9 @@ public struct AudioConfiguration: Sendable, Equatable {
             "microphone_db", in: -60...20, unit: "dB", "volume of the microphone after all processing"
         ).defaulting(to: usual.microphoneDB)
         let muted = ConfigKey.bool("muted", "the microphone is muted from the beginning").defaulting(to: usual.isMuted)
+        let settingsFile = ConfigKey.outputFile(
+            "settings_file", "keeps mute and volume as `handset control` has set them, for the next start"
+        ).unset("`account.session_file` with `.sound` after it; without that nothing is kept")
         let tones = ConfigKey.bool("tones", "sound ring, ring-back and busy tones").defaulting(to: usual.soundsTones)
         let country = ConfigKey<String>.parsed("country", "text", "whose tones: an ISO 3166 code", show: \.self) {
             text throws(ConfigValueFault) in
@@ -101,6 +107,7 @@ public struct AudioConfiguration: Sendable, Equatable {
         section.read(\.volume, into: &volumeDB, &problems)
         section.read(\.microphone, into: &microphoneDB, &problems)
         section.read(\.muted, into: &isMuted, &problems)
+        settingsFile = section.value(\.settingsFile, &problems)
         section.read(\.tones, into: &soundsTones, &problems)
         section.read(\.country, into: &country, &problems)
         section.read(\.severalCalls, into: &severalCalls, &problems)

@@ -38,6 +38,12 @@ public struct DeviceConfiguration: Sendable {
         return audio.sound(realtimePriority: media.realtimePriority.map { min(99, $0 + 5) })
     }
 
+    /// Where mute and volume are kept for the next start; nil without a sound card, and for nowhere.
+    public var keptSoundPath: String? {
+        guard sound != nil else { return nil }
+        return audio.settingsFile ?? account.sessionFile.map { $0 + ".sound" }
+    }
+
     /// Makes a configuration of defaults around an account.
     public init(account: AccountConfiguration) { self.account = account }
 
@@ -119,7 +125,10 @@ public struct DeviceConfiguration: Sendable {
         profile.apply(to: &media)
         // Telephones know no ICE.
         if account.sip != nil { media.offers = .sdes }
-        if let section = root.value(\.audio, &problems) { audio.read(section, &problems) }
+        if let section = root.value(\.audio, &problems) {
+            audio.read(section, &problems)
+            rejectSharedSettings(section, &problems)
+        }
         if let section = root.value(\.media, &problems) { media.read(section, &problems) }
         if root.has(\.audio), behaviour.source != .card, !problems.contains(where: { $0.key == "behaviour.source" }) {
             // No fault: `handset call --device` uses it.
@@ -142,6 +151,19 @@ extension DeviceConfiguration {
             "reaches a SIP server in the clear, so that no keys are written into descriptions, and media is protected by "
             + "DTLS alone; for telephones without DTLS use transport: tls, or media.allow_plain_rtp: true"
         problems.append(root.warning(\.account, message))
+    }
+
+    /// Each file would take the place of the other.
+    fileprivate func rejectSharedSettings(
+        _ section: KeyedSection<AudioConfiguration.Keys>, _ problems: inout [ConfigProblem]
+    ) {
+        guard let settings = audio.settingsFile else { return }
+        for (file, key) in [(account.sessionFile, "account.session_file"), (device.callRecords, "device.call_records")]
+        {
+            guard let file, Self.areSame(settings, file, section.fileChecks) else { continue }
+            problems.append(
+                section.problem(\.settingsFile, "is the file of \(key) already; give each a file of its own"))
+        }
     }
 
     /// Whether two paths lead to one file.

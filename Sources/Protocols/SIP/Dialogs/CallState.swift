@@ -167,6 +167,16 @@ struct Call: Sendable {
         }
     }
 
+    /// Its Call-ID.
+    var callID: String? {
+        switch stage {
+        case .calling(let calling): calling.request.headers.callID
+        case .ringing(let ringing): ringing.dialog.callID
+        case .talking(let talking): talking.dialog.callID
+        case .mortal(let mortal): mortal.dialog.callID
+        }
+    }
+
     /// When something is due.
     var deadline: Instant? {
         switch stage {

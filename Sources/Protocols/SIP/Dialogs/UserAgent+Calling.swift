@@ -6,7 +6,7 @@ extension UserAgent {
         _ id: SIPCall, to uri: AnyURI, offer: [UInt8], flow: SIPFlow, headers: SIPHeaders, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
     ) {
-        guard calls[id] == nil, case .outgoing = id else { return }
+        guard calls[id] == nil, case .outgoing = id, let callID = callID(of: id) else { return }
         guard !calls.isFull else { return outbox.append(.call(id, .ended(.failed))) }
         var request = SIPRequest(method: .invite, uri: uri, body: offer)
         request.headers.append("Max-Forwards", "70")
@@ -15,7 +15,7 @@ extension UserAgent {
         from.tag = tokens.next()
         request.headers.append("From", from.description)
         request.headers.append("To", NameAddress(uri).description)
-        request.headers.append("Call-ID", tokens.next())
+        request.headers.append("Call-ID", callID)
         request.headers.append(
             "CSeq", CSeq(UInt32(truncatingIfNeeded: tokens.number() & 0xFFFF) + 1, .invite).description)
         request.headers.append("Content-Type", MediaType.sdp.description)

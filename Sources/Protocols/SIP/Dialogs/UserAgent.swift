@@ -64,6 +64,14 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// By which flow a call goes; `nil` if there is no such call.
     public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
 
+    /// The Call-ID of a call; of one of ours also before it is placed. `nil` of one that came in and is over.
+    public func callID(of call: SIPCall) -> String? {
+        switch call {
+        case .outgoing(let number): tokens.token(of: number)
+        case .incoming: calls[call]?.callID
+        }
+    }
+
     /// Which challenges are answered from now on.
     public mutating func hold(to trust: DigestTrust) { credentials.hold(to: trust) }
 

@@ -16,6 +16,12 @@ public struct TokenSource: Sendable {
     /// The next token: 20 hexadecimal digits, 80 bits.
     public mutating func next() -> String { Hex.text(bytes().prefix(10)) }
 
+    /// The token of a number: the same for the same number, and none that ``next()`` gives.
+    public func token(of number: UInt64) -> String {
+        let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+        return Hex.text(Digest.hmacSHA256(key, Array("number".utf8) + bytes).prefix(10))
+    }
+
     /// The next random number, such as a first `CSeq` or `RSeq`.
     public mutating func number() -> UInt64 { bytes().prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 

@@ -9,7 +9,8 @@ import Timekeeping
 
 /// The exchange as its own authority: a root certificate that is made once, and certificates that it signs.
 ///
-/// The folder has `authority.pem`, the private key and the certificate (mode 0600), and `root.pem`, the certificate alone.
+/// The folder has `authority.pem`, the private key and the certificate (mode 0600), `root.pem`, the certificate alone, and
+/// `authority.lock`, so that two exchanges that start for the first time make one root.
 /// What the root signs is never on disk.
 public struct OwnAuthority: Hashable, Sendable {
     /// Where it is kept.
@@ -47,7 +48,7 @@ public struct OwnAuthority: Hashable, Sendable {
     /// Makes a certificate, and the root if there is none.
     func issue(at now: WallClock) throws(ExchangeError) -> Issued {
         let authority: CertifiedKey
-        if let kept = try read(at: now) { authority = kept } else { authority = try make() }
+        if let kept = try read(at: now) { authority = kept } else { authority = try make(at: now) }
         let now = now.unixMilliseconds / 1_000
         let (start, end) = (now - Self.patience, min(now + Self.lifetime, Self.rootEnd))
         let leaf: CertifiedKey
@@ -90,16 +91,25 @@ public struct OwnAuthority: Hashable, Sendable {
         return CertifiedKey(certificate: certificate, key: bytes)
     }
 
-    private func make() throws(ExchangeError) -> CertifiedKey {
+    /// How long another process may take to make the root, in hundredths of a second: milliseconds of work, and a slow disk.
+    private static let lockPatience = 500
+
+    /// Makes the root, unless another process that starts at the same time does so first: two would undo each other's.
+    private func make(at now: WallClock) throws(ExchangeError) -> CertifiedKey {
         do {
+            try WritableFolder.make(folder)
+            let lock = try LockFile("\(folder)/authority.lock", patience: Self.lockPatience)
+            defer { withExtendedLifetime(lock) {} }
+            if let kept = try read(at: now) { return kept }
             let name = "Handset exchange \(names.first ?? "")"
             let authority = try CertificateAuthority.make(
                 name: String(name.prefix(64)), from: Int(Self.rootStart), to: Int(Self.rootEnd))
-            try WritableFolder.make(folder)
             // The secret first: what is trusted can be made from it again.
             try PrivateFile.replace(secretPath, with: authority.key + authority.certificate)
             try PrivateFile.replace(rootPath, with: authority.certificate)
             return authority
+        } catch let error as ExchangeError {
+            throw error
         } catch {
             throw ExchangeError(.certificateNotUsable, "cannot make an authority in \"\(folder)\": \(error)")
         }

@@ -98,6 +98,23 @@ extension RESTService {
             return reply(.failure(.tooManyRequests, message, trace: request.trace, retryAfterSeconds: 1))
         }
         passwordChecks += 1
+        enroll(secret, key, in: file, attemptsLeft: Self.lockAttempts) { [self] result in
+            passwordChecks -= 1
+            switch result {
+            case .success(let enrolled): reply(welcome(enrolled, request))
+            case .failure(let error): reply(refusal(toEnroll: error, request))
+            }
+        }
+    }
+
+    /// How often, and how long after each other, the users file is tried while another process changes it. The thread, which
+    /// checks passwords too, never waits for that process.
+    private static let (lockAttempts, lockPause) = (40, TimeAmount.milliseconds(50))
+
+    private func enroll(
+        _ secret: EnrollmentSecret, _ key: DeviceKeyText, in file: UsersFile, attemptsLeft: Int,
+        then reply: @escaping (Result<Enrolled, any Error>) -> Void
+    ) {
         let configured = configuration.users
         passwordThread.runIfActive(eventLoop: hub.loop) { () -> Result<Enrolled, any Error> in
             Result {
@@ -106,10 +123,12 @@ extension RESTService {
         }
         .assumeIsolated()
         .whenComplete { [self] result in
-            passwordChecks -= 1
-            switch result.flatMap({ $0 }) {
-            case .success(let enrolled): reply(welcome(enrolled, request))
-            case .failure(let error): reply(refusal(toEnroll: error, request))
+            let result = result.flatMap { $0 }
+            guard case .failure(let error as FileChangeError) = result, error.isForNow, attemptsLeft > 1 else {
+                return reply(result)
+            }
+            hub.loop.assumeIsolated().scheduleTask(in: Self.lockPause) { [self] in
+                enroll(secret, key, in: file, attemptsLeft: attemptsLeft - 1, then: reply)
             }
         }
     }
@@ -132,6 +151,11 @@ extension RESTService {
                 "The user has \(DeviceKey.perAccount) keys already; `handset user revoke --keys` removes them."
             return .failure(.notAllowed, message, trace: request.trace)
         case nil:
+            if let error = error as? FileChangeError, error.isForNow {
+                logger.warning("no device can join now", metadata: ["error": "\(error)"])
+                let message = "The users file is being changed; try again."
+                return .failure(.unavailable, message, trace: request.trace, retryAfterSeconds: 5)
+            }
             logger.error(
                 "the users file cannot be written, so that no device can join", metadata: ["error": "\(error)"])
             let message = "The exchange cannot write its users file."
@@ -159,7 +183,7 @@ private struct Enrolled: Sendable {
         at now: Int64
     ) throws {
         var joined: (account: Account, key: DeviceKey)?
-        try file.change { users in
+        try file.change(patience: 0) { users in
             joined = try users.enroll(secret, key: key, name: FreshSecret.text(bytes: 16), at: now)
         }
         guard let joined else { throw EnrollmentRecord.Refusal.unknown }

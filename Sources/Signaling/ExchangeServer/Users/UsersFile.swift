@@ -49,10 +49,11 @@ public struct UsersFile: Hashable, Sendable {
 
     /// Changes the users in it. Nothing is written if `edit` throws or changes nothing.
     ///
+    /// - Parameter patience: Hundredths of a second for which the thread waits for another process that changes the file.
     /// - Throws: ``FileChangeError``, or what `edit` throws.
-    public func change(_ edit: (inout [Account]) throws -> Void) throws {
+    public func change(patience: Int = 1_000, _ edit: (inout [Account]) throws -> Void) throws {
         let folder = try FileFolder(of: path)
-        try folder.lock()
+        try folder.lock(patience: patience)
         var users = try read()
         let before = users
         try edit(&users)

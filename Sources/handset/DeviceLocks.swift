@@ -1,0 +1,51 @@
+internal import CallAgent
+internal import PrivateFiles
+
+/// Keeps a second process away from what makes a device this one at its service: two that are the same device there end each
+/// other's sessions, again and again.
+///
+/// That is the login in `account.session_file`, the key in `account.key_file`, and, without a kept login, `device.id` in the
+/// configuration itself. A device with none of them is another one at each start, and may run any number of times.
+final class DeviceLocks: Sendable {
+    private final class Held: Sendable {
+        private let lock: LockFile
+
+        init(_ lock: consuming LockFile) { self.lock = lock }
+    }
+
+    private let held: [Held]
+
+    /// - Parameter path: The configuration's file.
+    /// - Throws: ``CommandFailure`` that names the file if another process has one of them.
+    init(_ configuration: DeviceConfiguration, path: String) throws {
+        let account = configuration.account
+        var held: [Held] = []
+        if let file = account.sessionFile {
+            held.append(
+                try Self.lock("Each running device needs an account.session_file of its own") {
+                    () throws(PrivateFileError) in try Held(LockFile(file + ".lock"))
+                })
+        }
+        if let file = account.keyFile {
+            held.append(
+                try Self.lock("A key is one device's: another one joins by a code of its own") {
+                    () throws(PrivateFileError) in try Held(LockFile(existing: file))
+                })
+        }
+        if configuration.device.id != nil, account.sessionFile == nil {
+            held.append(
+                try Self.lock("Each running device needs a device.id of its own, or none") {
+                    () throws(PrivateFileError) in try Held(LockFile(existing: path))
+                })
+        }
+        self.held = held
+    }
+
+    private static func lock(_ rule: String, _ take: () throws(PrivateFileError) -> Held) throws -> Held {
+        do throws(PrivateFileError) {
+            return try take()
+        } catch {
+            throw CommandFailure(.failed, "\(error) \(rule); is this one running?")
+        }
+    }
+}
