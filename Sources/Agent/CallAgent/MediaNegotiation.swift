@@ -257,6 +257,15 @@ extension MediaNegotiation {
         return remote
     }
 
+    /// Where the peer wants media without ICE, and its RTCP if elsewhere; nil if it wants none there, as in the hold of RFC 2543.
+    static func addresses(of audio: NegotiatedAudio) -> (remote: SocketAddress, control: SocketAddress?)? {
+        guard audio.ice == nil, let remote = SocketAddress(host: audio.remote.address, port: audio.remote.port),
+            !remote.isUnspecified
+        else { return nil }
+        guard case .separate(let control) = audio.control else { return (remote, nil) }
+        return (remote, SocketAddress(host: control.address, port: control.port))
+    }
+
     private func protection(for audio: NegotiatedAudio) throws(DescriptionError) -> PeerPlan.Protection {
         switch audio.keying {
         case .dtls: return .handshake

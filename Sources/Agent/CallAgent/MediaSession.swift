@@ -281,8 +281,11 @@ struct MediaSession {
         engine.connect(connection, to: remote)
     }
 
-    /// Lets the stream go on with the formats, and with the keys of SDES, that were agreed on.
+    /// Lets the stream go on with the formats, with the keys of SDES, and at the address, that were agreed on.
     private func apply(_ changes: NegotiationChanges, _ audio: NegotiatedAudio, on engine: MediaEngine) throws {
+        if changes.contains(.address), let id, let (remote, control) = MediaNegotiation.addresses(of: audio) {
+            engine.redirect(id, to: remote, control: control)
+        }
         guard !changes.isDisjoint(with: [.formats, .keys]), let id,
             let plan = try preparation?.negotiation.plan(
                 for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)

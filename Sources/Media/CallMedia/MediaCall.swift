@@ -157,6 +157,16 @@ package struct MediaCall: ~Copyable {
         startIfConnected(at: now)
     }
 
+    /// Sends to where a later description of the peer wants media.
+    @_noAllocation @_noLocks
+    package mutating func redirect(to remote: SocketAddress, control: SocketAddress?, at now: Instant) {
+        peer.redirect(to: remote, control: control, at: now)
+    }
+
+    /// The network has changed.
+    @_noAllocation @_noLocks
+    package mutating func releaseLocalAddress() { peer.releaseLocalAddress() }
+
     /// Uses these contexts from now on, and leaves the old ones in their place.
     @_noAllocation @_noLocks
     package mutating func install(_ pair: inout SRTPPair, at now: Instant) {

@@ -117,6 +117,17 @@ enum CallDescription {
         return isChanged ? Array(lines.joined(separator: "\r\n").utf8) : nil
     }
 
+    /// Whether a later description without ICE has media, or how it goes, elsewhere than an earlier one. A higher version says
+    /// nothing, nor does who is active in DTLS, which offers leave open.
+    static func isMoved(from old: [UInt8], to new: [UInt8]) -> Bool {
+        func lines(_ bytes: [UInt8]) -> [Substring] {
+            String(decoding: DescriptionRole.asOffer(bytes), as: UTF8.self).split(whereSeparator: \.isNewline)
+                .filter { !$0.hasPrefix("o=") }
+        }
+        let (before, after) = (lines(old), lines(new))
+        return before != after && !after.contains { $0.hasPrefix("a=ice-ufrag:") }
+    }
+
     /// An address as a description has it.
     private static func words(_ host: SIPHost) -> String {
         let text = host.text

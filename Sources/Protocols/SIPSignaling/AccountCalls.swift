@@ -589,12 +589,7 @@ struct AccountCalls: Sendable {
         case .accepted(let answer): accepted(call, answer, now, &outbox)
         case .confirmed(let answer): confirmed(call, answer, &outbox)
         case .offered(let offer): offered(call, offer, now, &outbox)
-        case .answered(let answer):
-            if let offer = call.ourOffer { calls[id]?.ours = offer }
-            calls[id]?.ourOffer = nil
-            guard let answer else { return }
-            calls[id]?.theirs = answer
-            signal("answer", answer, of: call, &outbox)
+        case .answered(let answer): answered(call, answer, &outbox)
         case .offerRefused(let status):
             calls[id]?.ourOffer = nil
             outbox.append(.note(.offerRefused(status)))
@@ -664,6 +659,26 @@ struct AccountCalls: Sendable {
         calls[call.invite]?.theirs = answer
         calls[call.invite]?.ours = DescriptionRole.asOffer(call.ours)
         calls[call.invite]?.peerOffer = .settled
+        signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
+    }
+
+    /// An answer to the application's offer goes to it. One to an offer that we made for it (our new address, or a refresh) is told
+    /// as an offer if it has the peer's media elsewhere.
+    private mutating func answered(_ call: AccountCall, _ answer: [UInt8]?, _ outbox: inout [AccountOutput]) {
+        let id = call.invite
+        // While the application's offer waits, the answer is to what went before it.
+        let offer = agent.hasWaitingOffer(call.sip) ? nil : call.ourOffer
+        if let offer {
+            calls[id]?.ours = offer
+            calls[id]?.ourOffer = nil
+        }
+        guard let answer else { return }
+        calls[id]?.theirs = answer
+        guard offer == nil else { return signal("answer", answer, of: call, &outbox) }
+        guard CallDescription.isMoved(from: call.theirs ?? [], to: answer) else { return }
+        // What the application answers to an offer that it was told before comes first, and then it learns what holds.
+        if case .dropped = call.peerOffer { return }
+        calls[id]?.peerOffer = .settled
         signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
     }
 

@@ -61,6 +61,21 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// The flow of that number, if a call goes by it.
     public func flow(_ number: Int) -> SIPFlow? { calls.flow(number) }
 
+    /// The INVITE of a peer's call that nobody has answered.
+    public func invite(of call: SIPCall) -> SIPRequest? {
+        guard case .ringing(let ringing)? = calls[call]?.stage else { return nil }
+        return ringing.request
+    }
+
+    /// Whether an offer of the owner's waits for what is under way.
+    public func hasWaitingOffer(_ call: SIPCall) -> Bool {
+        guard case .talking(let talking)? = calls[call]?.stage, let postponed = talking.postponed else { return false }
+        return !postponed.isRefresh
+    }
+
+    /// By which flows calls go.
+    public var flows: [SIPFlow] { calls.flows }
+
     /// By which flow a call goes; `nil` if there is no such call.
     public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
 
