@@ -48,6 +48,8 @@ struct AccountCall: Sendable {
     var peerOffer = PeerOffer.none
     /// The peer's wish to be called away from us, which the application has not decided on.
     var hasReferral = false
+    /// Our wish that the peer call somebody else, which it has said nothing of; then it has failed.
+    var transferUntil: Instant?
     /// Our invite.
     var dial: Dial?
 
@@ -74,6 +76,7 @@ struct AccountCall: Sendable {
             }
         var all = [own].compactMap { $0 }
         if case .waits(let until, _, _) = peerOffer { all.append(until) }
+        if let transferUntil { all.append(transferUntil) }
         switch phase {
         case .preparing, .calling: if let expires = dial?.expires { all.append(expires) }
         case .ringing, .accepting, .talking: break

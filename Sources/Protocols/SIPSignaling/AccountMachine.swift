@@ -131,7 +131,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .failed(let number, let failure):
             flowFailure = failure ?? flowFailure
             calls.streamFailed(number, now, &outbox)
-            if number < 0, let flow = calls.agent.flow(number) { calls.run(.flowFailed(flow), now, &outbox) }
+            if number < 0, let flow = calls.agent.flow(number) { calls.loseOther(flow, now, &outbox) }
             feed(link: .failed(number), now, &outbox)
         case .ponged(let number):
             calls.ponged(number)
@@ -358,7 +358,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .ws, .wss: uri.parameters["transport"] = "ws"
         }
         contact = .sip(uri)
-        calls.use(flow, contact: contact, now, &outbox)
+        calls.use(flow, to: target, contact: contact, now, &outbox)
         guard registration != nil else {
             feed(link: .inUse, now, &outbox)
             calls.registered(contact: contact, routes: [], now, &outbox)

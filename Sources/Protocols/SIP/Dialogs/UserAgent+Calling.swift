@@ -7,7 +7,7 @@ extension UserAgent {
         _ outbox: inout [UserAgentOutput]
     ) {
         guard calls[id] == nil, case .outgoing = id else { return }
-        guard !calls.isFull else { return outbox.append(.call(id, .ended(.failed))) }
+        guard !calls.isFull else { return tell(id, .ended(.failed), now, &outbox) }
         var request = SIPRequest(method: .invite, uri: uri, body: offer)
         request.headers.append("Max-Forwards", "70")
         for route in configuration.routes { request.headers.append("Route", route.description) }

@@ -298,19 +298,19 @@ public struct UserAgent: ProtocolCore, Sendable {
                 keep(id, .talking(talking))
                 offer(id, postponed.description, isRefresh: postponed.isRefresh, now, &outbox)
             } else {
-                // The peer's offer came first, and is not done with.
-                postponed.until = now.advanced(by: .seconds(1))
+                // Something else came first, and is not done with.
+                postponed.until = now.advanced(by: Call.Talking.PostponedOffer.step)
                 talking.postponed = postponed
                 keep(id, .talking(talking))
             }
         }
-        guard case .talking(var talking)? = calls[id]?.stage, let timer = talking.timer else { return }
+        guard case .talking(let talking)? = calls[id]?.stage, let timer = talking.timer else { return }
         if timer.isOver(at: now) { return end(id, talking, .lost, now, &outbox) }
-        guard timer.isRefreshDue(at: now), talking.unacknowledged == nil else { return }
+        // What is under way may refresh the session, too; if not, this is looked at again.
+        guard timer.isRefreshDue(at: now), offer(id, talking.description, isRefresh: true, now, &outbox),
+            case .talking(var talking)? = calls[id]?.stage
+        else { return }
         talking.timer = timer.refreshing
         keep(id, .talking(talking))
-        if case .stable = talking.negotiation {
-            offer(id, talking.description, isRefresh: true, now, &outbox)
-        }
     }
 }
