@@ -35,6 +35,7 @@ struct AccountCalls: Sendable {
 
     var agent: UserAgent
     let names: SIPNames
+    var identityTrust: IdentityTrust
     private let own: UserID
     private let keepalive: Duration
     private var tokens: TokenSource
@@ -49,8 +50,11 @@ struct AccountCalls: Sendable {
     private(set) var stream = Stream.none
     private var waiting: [(SIPCall, CallCommand)] = []
 
-    init(_ agent: UserAgent, domain: SIPHost, own: UserID, keepalive: Duration, tokens: TokenSource) {
+    init(
+        _ agent: UserAgent, domain: SIPHost, own: UserID, keepalive: Duration, trust: IdentityTrust, tokens: TokenSource
+    ) {
         self.agent = agent
+        identityTrust = trust
         self.own = own
         self.keepalive = keepalive
         self.tokens = tokens
@@ -684,7 +688,7 @@ struct AccountCalls: Sendable {
         _ sip: SIPCall, _ from: NameAddress, _ offer: [UInt8]?, _ replacing: SIPCall?, _ now: Instant,
         _ outbox: inout [AccountOutput]
     ) {
-        let peer = SIPNames.user(of: from)
+        let peer = SIPNames.user(of: caller(sip) ?? from)
         guard let offer else {
             outbox.append(.note(.offerMissing(peer)))
             return run(.command(sip, .refuse(488)), now, &outbox)
@@ -701,6 +705,13 @@ struct AccountCalls: Sendable {
         }
         let invite = ReceivedInvite(id: id, inviter: peer, invitees: [own], data: .object(data), remaining: nil)
         outbox.append(.event(.inviteReceived(invite)))
+    }
+
+    /// Who calls, if a peer that the configuration names vouches for it.
+    private func caller(_ sip: SIPCall) -> NameAddress? {
+        guard let request = agent.invite(of: sip) else { return nil }
+        let isTrusted = identityTrust.vouches(for: request, by: agent.flow(of: sip))
+        return CallerIdentity(request.headers, isTrusted: isTrusted)?.address
     }
 
     private mutating func accepted(

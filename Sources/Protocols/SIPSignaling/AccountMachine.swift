@@ -70,7 +70,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
         let digest = Self.digest(settings, key + [2], DigestTrust(realms: realms ?? [domain.text]))
         let agent = UserAgent(configuration, key: key + [1], digest: digest)
         calls = AccountCalls(
-            agent, domain: domain, own: own, keepalive: settings.keepalive, tokens: TokenSource(key: key + [3]))
+            agent, domain: domain, own: own, keepalive: settings.keepalive, trust: settings.identityTrust,
+            tokens: TokenSource(key: key + [3]))
         requests = TransactionTable(tokens: TokenSource(key: key + [4]))
         var tokens = TokenSource(key: key + [5])
         link = LinkMachine(keepalive: settings.keepalive, seed: tokens.number())
@@ -121,7 +122,9 @@ public struct AccountMachine: ProtocolCore, Sendable {
     public mutating func handle(_ input: AccountInput, at now: Instant, into outbox: inout [AccountOutput]) {
         switch input {
         case .request(let ticket, let request): handle(request, ticket, now, &outbox)
-        case .resolved(let targets): feed(link: .resolved(targets), now, &outbox)
+        case .resolved(let targets):
+            calls.identityTrust.resolved(targets)
+            feed(link: .resolved(targets), now, &outbox)
         case .opened(let flow):
             if case .opening(flow.id, _) = calls.stream {
                 calls.streamOpened(flow, now, &outbox)
