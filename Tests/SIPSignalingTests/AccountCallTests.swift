@@ -476,6 +476,39 @@ struct AccountCallTests {
         #expect(run.requests(.invite).count == 1)
     }
 
+    private static func early(_ invite: SIPRequest, tag: String, port: Int) -> SIPMessage {
+        var response = SIPResponse(183, to: invite, toTag: tag)
+        response.headers.append("Contact", "<sip:\(tag)@192.0.2.77:5070>")
+        response.headers.append("Require", "100rel")
+        response.headers.append("RSeq", "1")
+        response.headers.append("Content-Type", "application/sdp")
+        response.body = Array(AccountRun.reply.replacing("audio 5000", with: "audio \(port)").utf8)
+        return .response(response)
+    }
+
+    @Test("What each fork plays before the call is answered is told, and the answer is of the fork that answers")
+    func earlyMedia() throws {
+        var run = try AccountRun()
+        try run.connect()
+        run.ask(.invite(AccountRun.options()))
+        let invite = try run.request(.invite)
+        try run.receive(Self.early(invite, tag: "one", port: 5_002))
+        try run.receive(Self.early(invite, tag: "two", port: 5_004))
+        #expect(run.requests(.prack).count == 2)
+        let early = run.events.compactMap { event -> String? in
+            guard case .callSignal(let signal) = event, signal.type == EarlyAnswer.signal else { return nil }
+            #expect(signal.data["type"]?.string == "answer")
+            return signal.data["sdp"]?.string
+        }
+        #expect(early.map { $0.contains("audio 5002") } == [true, false] && early.count == 2)
+        // Its description came reliably, so that the 200 has none.
+        var accepted = SIPResponse(200, to: invite, toTag: "one")
+        accepted.headers.append("Contact", "<sip:one@192.0.2.77:5070>")
+        try run.receive(.response(accepted))
+        guard case .inviteAccepted(let answer)? = run.events.last else { return #expect(Bool(false)) }
+        #expect(answer.data["answer"]?["sdp"]?.string?.contains("audio 5002") == true)
+    }
+
     private static let large = AccountRun.offer + String(repeating: "a=x\r\n", count: 200)
 
     @Test("What is too large for a datagram goes by TCP")

@@ -150,6 +150,9 @@ struct MediaNegotiation {
         return hasYielded && !changes.contains(.ice)
     }
 
+    /// What is agreed; nil before the first answer.
+    var agreed: NegotiatedAudio? { exchange.agreed }
+
     /// Whether our offer waits for its answer.
     var hasOffered: Bool { exchange.state == .haveLocalOffer }
 

@@ -212,6 +212,9 @@ public final class MediaEngine: Sendable {
         worker(of: id)?.enqueue(.redirect(id, to: remote, control: control))
     }
 
+    /// The one that a call goes to has answered, after early media (``MediaCallPlan/isEarly``): the call's source begins.
+    public func answered(_ id: MediaCallID) { worker(of: id)?.enqueue(.answered(id)) }
+
     /// The machine's addresses are others: calls without ICE find out again from which one they send.
     public func networkChanged() {
         for worker in workers { worker.enqueue(.networkChanged) }

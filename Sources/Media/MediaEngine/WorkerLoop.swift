@@ -167,6 +167,9 @@ extension WorkerLoop {
             unsafe calls[index].pointee.redirect(to: remote, control: control, at: now)
             calls.update(index)
             takeNews(of: index, at: now)
+        case .answered(let id):
+            guard let index = calls.index(of: id) else { return }
+            unsafe calls[index].pointee.answered()
         case .networkChanged:
             for index in 0..<calls.count { unsafe calls[index].pointee.releaseLocalAddress() }
         case .install(let id, let pair):

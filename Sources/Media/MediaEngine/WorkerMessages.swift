@@ -16,6 +16,8 @@ enum WorkerCommand: BitwiseCopyable {
     case use(MediaCallID, MediaPath?, roundTripNanoseconds: Int64?)
     /// Where a later description of the peer wants media, and its RTCP if elsewhere: a call without ICE.
     case redirect(MediaCallID, to: SocketAddress, control: SocketAddress?)
+    /// The one that the call goes to has answered, after early media.
+    case answered(MediaCallID)
     /// The network has changed: addresses of ours may be gone.
     case networkChanged
     /// The call's keys; what it had before comes back.

@@ -649,8 +649,10 @@ struct AccountCalls: Sendable {
         switch event {
         case .incoming: break
         case .progress(_, let early):
-            if let early { calls[id]?.theirs = early }
             take(id, now, &outbox)
+            guard let early, early != call.theirs else { return }
+            calls[id]?.theirs = early
+            tell(EarlyAnswer.signal, Self.description("answer", early), of: call, &outbox)
         case .accepted(let answer): accepted(call, answer, now, &outbox)
         case .confirmed(let answer): confirmed(call, answer, &outbox)
         case .offered(let offer): offered(call, offer, now, &outbox)

@@ -58,8 +58,8 @@ struct Call: Sendable {
             var dialog: Dialog
             /// The last reliable response in order.
             var lastReliable: UInt32?
-            /// The answer came in a reliable response.
-            var isAnswered = false
+            /// The answer that came before the call was accepted.
+            var answer: [UInt8]?
         }
 
         let request: SIPRequest

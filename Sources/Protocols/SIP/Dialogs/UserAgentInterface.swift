@@ -100,7 +100,7 @@ public enum CallEvent: Equatable, Sendable {
     case incoming(from: NameAddress, offer: [UInt8]?, replacing: SIPCall?)
     /// The peer's side has come so far; with a description there is early media.
     case progress(Int, early: [UInt8]?)
-    /// The peer accepted our call, with its answer, unless that came early.
+    /// The peer accepted our call, with its answer, which may have come early.
     case accepted([UInt8]?)
     /// The caller knows that we accepted; with the answer, if ours was the offer.
     case confirmed([UInt8]?)
