@@ -58,6 +58,33 @@ struct MediaNegotiationTests {
         #expect(answer.contains("c=IN IP4 \(address)\r\n"), "\(answer)")
     }
 
+    @Test("A later offer without ICE moves the call's media, and the hold of RFC 2543 moves it nowhere")
+    func movesMedia() throws {
+        var generator = SeededGenerator(seed: 9)
+        var configuration = MediaConfiguration()
+        configuration.allowsPlainMedia = true
+        let means = MediaNegotiation.Means(
+            address: try #require(SocketAddress(host: "192.0.2.1", port: 5_000)), keysAllowed: true,
+            identity: try Self.identity.get())
+        var ours = MediaNegotiation(configuration, means, using: &generator)
+        func agree(on host: String) throws -> (NegotiationChanges, NegotiatedAudio) {
+            let lines = [
+                "v=0", "o=- 1 1 IN IP4 192.0.2.7", "s=-", "c=IN IP4 \(host)", "t=0 0", "m=audio 4000 RTP/AVP 111",
+                "a=rtpmap:111 opus/48000/2", "",
+            ]
+            let changes = try ours.receive(["type": "offer", "sdp": .string(lines.joined(separator: "\r\n"))])
+            return (changes, try ours.answer().1)
+        }
+        _ = try agree(on: "192.0.2.7")
+        let (changes, audio) = try agree(on: "192.0.2.8")
+        #expect(changes == .address)
+        let addresses = try #require(MediaNegotiation.addresses(of: audio))
+        #expect(addresses.remote == SocketAddress(host: "192.0.2.8", port: 4_000))
+        #expect(addresses.control == SocketAddress(host: "192.0.2.8", port: 4_001))
+        let held = try agree(on: "0.0.0.0").1
+        #expect(MediaNegotiation.addresses(of: held) == nil)
+    }
+
     /// The offers in docs/protocol.md, by their names.
     private static func documentedOffers() throws -> [String: String] {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

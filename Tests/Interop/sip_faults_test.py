@@ -256,9 +256,7 @@ def proxy_dies(handset, folder):
                 print(f"proxy_dies: the {who} hung up through the other node; the call lasted {seconds}", flush=True)
 
 
-CHECKS = [names, dead_flow, proxy_dies]
-# Does not hold yet: the peer's call learns the new address from the re-INVITE and goes on sending to the old one (docs/status.md).
-BY_NAME = [network_changes]
+CHECKS = [names, dead_flow, network_changes, proxy_dies]
 
 
 def main():
@@ -273,7 +271,7 @@ def main():
         resolver = pathlib.Path(folder) / "resolv.conf"
         resolver.write_text("nameserver 127.0.0.1\noptions timeout:1\n")
         run("mount", "--bind", resolver, os.path.realpath("/etc/resolv.conf"))
-        for check in [check for check in CHECKS + BY_NAME if check.__name__ in only] if only else CHECKS:
+        for check in [check for check in CHECKS if check.__name__ in only] if only else CHECKS:
             with tempfile.TemporaryDirectory() as files:
                 begun = time.monotonic()
                 check(handset, pathlib.Path(files))

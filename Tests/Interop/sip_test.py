@@ -109,7 +109,7 @@ class Program:
 class Kamailio(Program):
     """A registrar and proxy of the domain sip.test."""
 
-    def __init__(self, folder, algorithm="MD5"):
+    def __init__(self, folder, algorithm="MD5", *options):
         for name in ("kamailio.cfg", "tls.cfg"):
             text = (FOLDER / name).read_text()
             for word, port in (("WSSPORT", WSS_PORT), ("WSPORT", WS_PORT), ("TLSPORT", TLS_PORT), ("PORT", PORT)):
@@ -123,7 +123,7 @@ class Kamailio(Program):
         (folder / "run").mkdir(exist_ok=True)
         super().__init__(
             "kamailio", ["kamailio", "-DD", "-E", "-f", folder / "kamailio.cfg", "-m", "64", "-M", "8", "-P",
-                         folder / "kamailio.pid", "-Y", folder / "run"], folder)
+                         folder / "kamailio.pid", "-Y", folder / "run", *options], folder)
         wait("kamailio listens", self.listens)
 
     def listens(self):
@@ -222,11 +222,12 @@ class Sipp(Program):
             raise Failed(f"sipp ended with {code}: {errors or self.text()[-1500:]}")
 
 
-def call(handset, folder, callee, *options, media="", transport="tcp", seconds=40, server=f"127.0.0.1:{PORT}", sip=""):
+def call(handset, folder, callee, *options, media="", transport="tcp", seconds=40, server=f"127.0.0.1:{PORT}", sip="",
+         account=""):
     """`handset call` as user alice; hands back its exit code and report."""
     files = folder / "alice-files"
     files.mkdir(exist_ok=True)
-    path = configuration(files, "alice", transport=transport, media=media, server=server, sip=sip)
+    path = configuration(files, "alice", transport=transport, media=media, server=server, sip=sip, account=account)
     result = subprocess.run(
         [handset, "call", callee, "--config", str(path), "--json", *map(str, options)], capture_output=True, text=True,
         timeout=seconds, check=False)
@@ -407,6 +408,90 @@ def websocket_calls(handset, folder):
             expect_tone(device.recording(), 440, "the callee")
 
 
+def direct_call(handset, folder, scenario, *options, seconds=40):
+    """A device that does not register calls SIPp without anybody between."""
+    trunk = Sipp(folder, scenario, "-timeout", f"{seconds}s")
+    code, report, words = call(
+        handset, folder, "trunk", *options, transport="udp", server=f"{TRUNK}:5070", sip="register_s: 0",
+        account="allow_plain_text: true", media="allow_plain_rtp: true, offers: plain, codecs: [pcma]", seconds=seconds)
+    trunk.finish()
+    return code, report, words
+
+
+def races(handset, folder):
+    """SIPp answers twice (forks), answers as the CANCEL comes, wants longer sessions (422), and offers as the device does (491)."""
+    tone, recording = folder / "tone.wav", folder / "alice.wav"
+    make_tone(tone, 500)
+    for scenario, options, outcome in (
+            ("forks.xml", ["--play", tone, "--record", recording, "--duration", "3"], "completed"),
+            ("late.xml", ["--ttl", "2"], "noAnswer"), ("glare.xml", ["--duration", "55"], "completed")):
+        code, report, words = direct_call(handset, folder, scenario, *options, seconds=80)
+        if report.get("outcome") != outcome:
+            raise Failed(f"{scenario}: exit {code}: {report or words}")
+    expect_sound(recording, "what the device hears of the one that answered first")
+
+
+def early_media(handset, folder):
+    """SIPp speaks before it answers, and the device hears it then; what the device plays begins with the answer."""
+    tone, recording = folder / "tone.wav", folder / "alice.wav"
+    make_tone(tone, 500)
+    code, report, words = direct_call(
+        handset, folder, "early.xml", "--play", tone, "--record", recording, "--duration", "1", seconds=60)
+    if report.get("outcome") != "completed":
+        raise Failed(f"exit {code}: {report or words}")
+    expect_sound(recording, "what the device hears before the answer")
+
+
+class RTPEngine(Program):
+    """A relay of media that kamailio puts between the two sides of a call."""
+
+    def __init__(self, folder):
+        super().__init__(
+            "rtpengine", ["rtpengine", "--foreground", "--log-stderr", "--table=-1", f"--interface={PEER}",
+                          "--listen-ng=127.0.0.1:25222", "--port-min=31000", "--port-max=31100", "--delete-delay=0",
+                          f"--pidfile={folder}/rtpengine.pid"], folder)
+        time.sleep(1)
+        self.says("")
+
+
+def media_relay(handset, folder):
+    """Two devices call each other over SDES and over plain RTP with rtpengine between, which carries sound both ways."""
+    recording, tone = folder / "alice.wav", folder / "tone.wav"
+    make_tone(tone, 440)
+    with running(RTPEngine(folder)) as relay, running(Kamailio(folder, "MD5", "-A", "RTPENGINE")):
+        for media in ("offers: sdes", "offers: plain, allow_plain_rtp: true"):
+            name = media.split()[1].strip(",")
+            with running(Device(handset, folder, name, media=media,
+                                behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
+                code, report, words = call(
+                    handset, folder, name, "--play", tone, "--record", recording, "--duration", "3", media=media)
+                if code != 0 or report.get("outcome") != "completed":
+                    raise Failed(f"{name}: exit {code}: {report or words}")
+                wait("the record", lambda: "completed" in records(device), 10)
+                expect_tone(recording, 500, f"{name}: the caller")
+                expect_tone(device.recording(), 440, f"{name}: the callee")
+        carried = [int(count) for count in re.findall(r"(\d+) p, \d+ b", relay.text())]
+        if len([count for count in carried if count > 100]) < 4:
+            raise Failed(f"rtpengine carried {carried} packets: {relay.text()[-2000:]}")
+
+
+def aiosipua_calls(handset, folder):
+    """aiosipua calls a device directly, acknowledges its 180 by PRACK, and wants a session timer: sound both ways, and BYE."""
+    tone, heard = folder / "tone.wav", folder / "heard.wav"
+    make_tone(tone, 440, 3, 8_000)
+    with running(Device(
+            handset, folder, "desk", "udp", media="allow_plain_rtp: true", sip="calls_from: anybody, register_s: 0, port: 25074",
+            behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
+        caller = subprocess.run(
+            [sys.executable, FOLDER.parent / "aiosipua_peer.py", "127.0.0.1", "25074", "desk", tone, heard],
+            capture_output=True, text=True, timeout=30, check=False)
+        if caller.returncode != 0 or int(caller.stdout or 0) < 100:
+            raise Failed(f"exit {caller.returncode}: {caller.stdout} {caller.stderr[-1500:]}")
+        wait("the record", lambda: "completed" in records(device), 10)
+        expect_tone(heard, 500, "aiosipua hears the device")
+        expect_tone(device.recording(), 440, "the device hears aiosipua")
+
+
 def lossy_calls(handset, folder):
     """SIPp makes calls over UDP and loses a fifth of what it sends and receives: all of them stand and end."""
     with running(Device(handset, folder, "lossy", transport="udp", media="allow_plain_rtp: true",
@@ -418,14 +503,14 @@ def lossy_calls(handset, folder):
 
 def versions():
     found = {}
-    for package in ("kamailio", "sip-tester", "baresip"):
+    for package in ("kamailio", "sip-tester", "baresip", "rtpengine-daemon"):
         found[package] = subprocess.run(
             ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False).stdout
     return found
 
 
 CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, websocket_calls,
-          lossy_calls]
+          lossy_calls, races, early_media, media_relay, aiosipua_calls]
 
 
 def main():

@@ -102,6 +102,87 @@ struct SourceTests {
         #expect(remote == Self.moved)
     }
 
+    @Test(
+        "A later description moves the call at once, and late packets from the old address do not move it back",
+        arguments: Protection.allCases)
+    func redirected(protection: Protection) throws {
+        var call = try Call(protection)
+        for step in Int64(0)..<10 {
+            let packet = call.packet(step * 20)
+            try call.receives(packet, from: Self.here, step * 20)
+        }
+        call.session.redirect(to: try #require(Self.moved), control: nil, at: Self.at(200))
+        var (remote, control) = (call.remote, call.session.controlPath?.datagrams.remote)
+        #expect(remote == Self.moved && control == Self.moved)
+        let news = call.session.takeNews()
+        #expect(news.contains(.routeChanged))
+        // What was on its way counts only if keys tell whose it is.
+        let (late, new, later) = (call.packet(200), call.packet(220), call.packet(240))
+        try call.receives(late, from: Self.here, 210, heard: protection == .sdes)
+        remote = call.remote
+        #expect(remote == Self.moved)
+        try call.receives(new, from: Self.moved, 220)
+        try call.receives(later, from: Self.here, 1_199, heard: protection == .sdes)
+        remote = call.remote
+        #expect(remote == Self.moved)
+        // A peer that is still there after a second never moved.
+        let last = call.packet(1_300)
+        try call.receives(last, from: Self.here, 1_300)
+        (remote, control) = (call.remote, call.session.controlPath?.datagrams.remote)
+        #expect(remote == Self.here && control == Self.here)
+    }
+
+    @Test("The same address in a later description leaves a peer behind a translator where its packets come from")
+    func describedAgain() throws {
+        var call = try Call(.plain)
+        let first = call.packet(300)
+        try call.receives(first, from: Self.moved, 300)
+        call.session.redirect(to: try #require(Self.here), control: Self.sibling, at: Self.at(400))
+        let (remote, control) = (call.remote, call.session.controlPath?.datagrams.remote)
+        #expect(remote == Self.moved && control == Self.sibling)
+    }
+
+    @Test("A description moves no call that ICE connects")
+    func redirectedWithICE() throws {
+        let there = try #require(Self.here)
+        var plan = try PeerPair.plan(to: there, ssrc: 1, send: nil, receive: nil)
+        plan.transport = .connected
+        var session = try PeerSession(plan, at: .zero)
+        session.use(MediaPath(DatagramPath(to: there)))
+        session.redirect(to: try #require(Self.moved), control: nil, at: .zero)
+        let remote = session.path?.datagrams.remote
+        #expect(remote == there)
+    }
+
+    /// Brings a packet that was written to that address of ours.
+    private static func deliver(
+        _ packet: [UInt8], to session: inout PeerSession, from source: SocketAddress, at local: SocketAddress,
+        _ milliseconds: Int64
+    ) {
+        var bytes = packet
+        var elements = bytes.mutableSpan
+        var span = elements.mutableBytes
+        _ = session.receive(
+            &span, isControl: false, from: DatagramPath(socket: 0, local: local, remote: source), at: at(milliseconds))
+    }
+
+    @Test("Packets leave from the address that the peer writes to now, and from any once the network has changed")
+    func localAddress() throws {
+        var call = try Call(.plain)
+        let (there, old) = (try #require(Self.here), try #require(SocketAddress(host: "192.0.2.2", port: 6_000)))
+        let new = try #require(SocketAddress(host: "192.0.2.3", port: 6_000))
+        let (first, second) = (call.packet(0), call.packet(20))
+        Self.deliver(first, to: &call.session, from: there, at: old, 0)
+        var path = call.session.path?.datagrams
+        #expect(path?.local == old)
+        call.session.releaseLocalAddress()
+        path = call.session.path?.datagrams
+        #expect(path?.local == nil && path?.remote == there)
+        Self.deliver(second, to: &call.session, from: there, at: new, 20)
+        path = call.session.path?.datagrams
+        #expect(path?.local == new && path?.remote == there)
+    }
+
     @Test("Without protection a new address is taken only when the old one has been silent for a second")
     func plainRebinding() throws {
         var call = try Call(.plain)

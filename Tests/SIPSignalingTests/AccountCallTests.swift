@@ -137,12 +137,74 @@ struct AccountCallTests {
         for (from, user) in [
             ("sip:%e2%80%ae@sip.test", "%e2%80%ae@sip.test"),
             ("sip:a%40evil.example@sip.test", "a%40evil.example@sip.test"),
-            ("tel:+49-30-123", "+4930123"), ("sip:sip.test", "sip.test"), ("mailto:x@y", "anonymous"),
+            ("sip:anonymous@anonymous.invalid", "anonymous"), ("tel:+49-30-123", "+4930123"),
+            ("sip:sip.test", "sip.test"), ("mailto:x@y", "anonymous"),
             ("sip:al%20ice@sip.test", "al ice@sip.test"),
         ] {
             let uri = try #require(AnyURI(from))
             #expect(SIPNames.user(of: NameAddress(uri)).text == user)
         }
+    }
+
+    private func caller(
+        _ trust: (inout IdentityTrust) throws -> Void, by flow: SIPFlow? = nil, from source: String = "192.0.2.1",
+        _ headers: [String]
+    ) throws -> String {
+        var settings = IdentityTrust()
+        try trust(&settings)
+        var run = try AccountRun {
+            $0.acceptsStrangers = true
+            $0.identityTrust = settings
+        }
+        try run.connect(.udp)
+        guard case .request(var request) = try run.peerRequest("INVITE", 1, body: AccountRun.offer),
+            var via = request.headers.topVia
+        else { return "" }
+        for line in headers {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            request.headers.append(SIPHeaderName(String(parts[0])), parts[1].trimmingPrefix(" ").description)
+        }
+        // The sender says that it is the server.
+        via.parameters["received"] = "192.0.2.1"
+        via.stamp(sourceHost: source, sourcePort: 5_060)
+        request.headers.setTopVia(via)
+        try run.receive(.request(request), by: try #require(flow ?? run.flow))
+        guard case .inviteReceived(let invite)? = run.events.last else { return "none" }
+        return invite.inviter.text
+    }
+
+    @Test("RFC 3325: Only a peer that the configuration names says who calls; others are not believed")
+    func assertedIdentity() throws {
+        let asserted = ["P-Asserted-Identity: \"\u{202E}<b>root\" <sip:carol@sip.test>"]
+        let host = try #require(SIPHost("192.0.2.9"))
+        let stranger = SIPFlow(id: -1, transport: .udp, localHost: host, localPort: 40_001)
+        #expect(try caller({ _ in }, asserted) == "bob@sip.test")
+        #expect(try caller({ $0.includesServer = true }, asserted) == "carol@sip.test")
+        // Another node of the server, at an address that its name has led to.
+        #expect(try caller({ $0.includesServer = true }, by: stranger, asserted) == "carol@sip.test")
+        #expect(
+            try caller({ $0.includesServer = true }, by: stranger, from: "198.51.100.7", asserted) == "bob@sip.test")
+        let named = { (trust: inout IdentityTrust) in trust.hosts = [try #require(SIPHost("198.51.100.7"))] }
+        #expect(try caller(named, by: stranger, from: "198.51.100.7", asserted) == "carol@sip.test")
+        #expect(try caller(named, by: stranger, from: "198.51.100.8", asserted) == "bob@sip.test")
+        #expect(try caller(named, asserted) == "bob@sip.test")
+    }
+
+    @Test(
+        "RFC 3325: Who asks for privacy keeps what From says, and what is no identity counts for nothing",
+        arguments: [
+            (["P-Asserted-Identity: <tel:+49301234>, <sip:carol@sip.test>"], "carol@sip.test"),
+            (["P-Asserted-Identity: <tel:+49301234>"], "+49301234"),
+            (["P-Asserted-Identity: <sip:carol@sip.test>", "Privacy: critical;id"], "bob@sip.test"),
+            (["P-Asserted-Identity: <sip:carol@sip.test>", "Privacy: none"], "carol@sip.test"),
+            (["P-Asserted-Identity: <sip:a@sip.test>, <sip:b@sip.test>"], "bob@sip.test"),
+            (["P-Asserted-Identity: <sip:a@sip.test>, <tel:+1>, <tel:+2>"], "bob@sip.test"),
+            (["P-Asserted-Identity: <mailto:a@sip.test>"], "bob@sip.test"),
+            (["P-Asserted-Identity: <sip:a@sip.test"], "bob@sip.test"),
+            (["P-Preferred-Identity: <sip:carol@sip.test>"], "bob@sip.test"),
+        ])
+    func identities(_ headers: [String], _ user: String) throws {
+        #expect(try caller({ $0.includesServer = true }, headers) == user)
     }
 
     // MARK: We call
@@ -427,6 +489,39 @@ struct AccountCallTests {
         run.ask(.invite(AccountRun.options(sdp: AccountRun.offer + "a=ice-ufrag:u\r\n")))
         run.run(.milliseconds(500))
         #expect(run.requests(.invite).count == 1)
+    }
+
+    private static func early(_ invite: SIPRequest, tag: String, port: Int) -> SIPMessage {
+        var response = SIPResponse(183, to: invite, toTag: tag)
+        response.headers.append("Contact", "<sip:\(tag)@192.0.2.77:5070>")
+        response.headers.append("Require", "100rel")
+        response.headers.append("RSeq", "1")
+        response.headers.append("Content-Type", "application/sdp")
+        response.body = Array(AccountRun.reply.replacing("audio 5000", with: "audio \(port)").utf8)
+        return .response(response)
+    }
+
+    @Test("What each fork plays before the call is answered is told, and the answer is of the fork that answers")
+    func earlyMedia() throws {
+        var run = try AccountRun()
+        try run.connect()
+        run.ask(.invite(AccountRun.options()))
+        let invite = try run.request(.invite)
+        try run.receive(Self.early(invite, tag: "one", port: 5_002))
+        try run.receive(Self.early(invite, tag: "two", port: 5_004))
+        #expect(run.requests(.prack).count == 2)
+        let early = run.events.compactMap { event -> String? in
+            guard case .callSignal(let signal) = event, signal.type == EarlyAnswer.signal else { return nil }
+            #expect(signal.data["type"]?.string == "answer")
+            return signal.data["sdp"]?.string
+        }
+        #expect(early.map { $0.contains("audio 5002") } == [true, false] && early.count == 2)
+        // Its description came reliably, so that the 200 has none.
+        var accepted = SIPResponse(200, to: invite, toTag: "one")
+        accepted.headers.append("Contact", "<sip:one@192.0.2.77:5070>")
+        try run.receive(.response(accepted))
+        guard case .inviteAccepted(let answer)? = run.events.last else { return #expect(Bool(false)) }
+        #expect(answer.data["answer"]?["sdp"]?.string?.contains("audio 5002") == true)
     }
 
     private static let large = AccountRun.offer + String(repeating: "a=x\r\n", count: 200)

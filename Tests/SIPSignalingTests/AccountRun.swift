@@ -123,6 +123,20 @@ struct AccountRun {
         feed(.received(try SIPMessage(parsing: message.bytes), flow))
     }
 
+    /// A message by another flow than the account's own.
+    mutating func receive(_ message: SIPMessage, by flow: SIPFlow) throws {
+        feed(.received(try SIPMessage(parsing: message.bytes), flow))
+    }
+
+    /// The last request of that method that was sent, and by which flow.
+    func sent(_ method: SIPMethod) throws -> (request: SIPRequest, flow: SIPFlow) {
+        let all = outputs.compactMap { output -> (SIPRequest, SIPFlow)? in
+            guard case .transmit(.request(let request), let flow) = output, request.method == method else { return nil }
+            return (request, flow)
+        }
+        return try #require(all.last)
+    }
+
     /// Connects over that transport, with a registration that is granted at once.
     mutating func connect(_ transport: SIPTransport = .tcp) throws {
         let ticket = ask(.connect)

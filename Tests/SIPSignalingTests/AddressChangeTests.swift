@@ -1,4 +1,5 @@
 import CallControl
+import JSON
 import SIP
 @testable import SIPSignaling
 import Testing
@@ -28,6 +29,33 @@ struct AddressChangeTests {
         #expect(offer.headers["Contact"]?.contains("sip:alice@192.0.2.10:") == true)
         let text = String(decoding: offer.body, as: UTF8.self)
         #expect(text.contains("c=IN IP4 192.0.2.10\r\n") && text.contains("o=- 2 2 IN"))
+    }
+
+    @Test(
+        "What a peer answers to our new address is told to the application if its media is elsewhere now",
+        arguments: [true, false])
+    func answered(_ isMoved: Bool) throws {
+        var run = try talking()
+        run.feed(.networkChanged(source: SIPHost("192.0.2.10")))
+        try run.open(from: "192.0.2.10")
+        try run.respond(200, to: try run.request(.register))
+        // The version rises in any case.
+        var answer = AccountRun.offer.replacing("o=- 1 1 IN", with: "o=- 1 2 IN")
+        if isMoved { answer = answer.replacing("m=audio 4000", with: "m=audio 4002") }
+        try run.respond(200, to: try run.request(.invite), body: Array(answer.utf8))
+        #expect(run.requests(.ack).count == 1)
+        let offers = run.events.compactMap { event -> String? in
+            guard case .callSignal(let signal) = event, signal.type == "offer" else { return nil }
+            return signal.data["sdp"]?.string
+        }
+        #expect(offers == (isMoved ? [answer] : []))
+        guard isMoved, case .callSignal(let signal)? = run.events.last else { return }
+        // Its answer is nobody's: the exchange is over.
+        run.ask(
+            .send(
+                CallSignal(
+                    invite: signal.invite, type: "answer", data: ["type": "answer", "sdp": .string(AccountRun.reply)])))
+        #expect(run.requests(.invite).count == 1 && !run.statuses.contains(488))
     }
 
     @Test("The same address again only shows whether the flow lives")

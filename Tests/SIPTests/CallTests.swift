@@ -92,7 +92,7 @@ struct CallTests {
         #expect(run.count(.bob, "200 INVITE") == 0)
         try run.run(.seconds(1))
         #expect(run.count(.bob, "183 INVITE") == 2)
-        #expect(run.events(.alice, a) == [.progress(183, early: CallRun.reply), .accepted(nil)])
+        #expect(run.events(.alice, a) == [.progress(183, early: CallRun.reply), .accepted(CallRun.reply)])
         #expect(try run.last(.bob, "200 INVITE").body.isEmpty)
     }
 

@@ -213,6 +213,50 @@ struct FlowTests {
         #expect(run.events(b).last == .confirmed(nil))
     }
 
+    // MARK: Offers and refreshes that wait
+
+    @Test(
+        "An offer waits for the ACK of the call, a second one meanwhile is refused, and one that is withdrawn is not made"
+    )
+    func waitingOffer() throws {
+        var run = AgentRun()
+        let tag = try run.receiveCall(acknowledged: false)
+        run.timeline.feed(.command(b, .offer(Array("first".utf8))))
+        run.timeline.feed(.command(b, .offer(Array("second".utf8))))
+        #expect(run.events(b).filter { $0 == .offerRefused(491) }.count == 1)
+        run.timeline.feed(.command(b, .withdrawOffer))
+        run.timeline.feed(.command(b, .offer(Array("third".utf8))))
+        #expect(run.events(b).filter { $0 == .offerRefused(491) }.count == 1)
+        run.advance(.milliseconds(450))
+        #expect(run.requests(.invite).isEmpty)
+        run.timeline.feed(.received(.request(Sample.request(.ack, branch: "z9hG4bK1a", toTag: tag)), AgentRun.server))
+        run.advance(.milliseconds(100))
+        #expect(run.requests(.invite).map { $0.request.body } == [Array("third".utf8)])
+    }
+
+    @Test("A refresh that is refused is tried again, with the interval that the peer asks for, and the session lasts")
+    func refusedRefresh() throws {
+        var run = AgentRun()
+        run.place()
+        run.answer(
+            200, try #require(run.requests(.invite).last).request, ("Session-Expires", "100;refresher=uac"),
+            ("Allow", "INVITE, UPDATE"))
+        run.advance(.seconds(51))
+        run.answer(422, try #require(run.requests(.update).last).request, ("Min-SE", "300"))
+        run.advance(.milliseconds(1_100))
+        #expect(run.requests(.update).count == 2)
+        let longer = try #require(run.requests(.update).last).request
+        #expect(longer.headers["Session-Expires"] == "300;refresher=uac" && longer.headers["Min-SE"] == "300")
+        run.answer(500, longer)
+        run.advance(.seconds(25))
+        #expect(run.requests(.update).count == 3)
+        run.answer(200, try #require(run.requests(.update).last).request, ("Session-Expires", "300;refresher=uac"))
+        run.advance(.seconds(140))
+        #expect(!run.events(a).contains(.ended(.lost)) && run.requests(.update).count == 3)
+        run.advance(.seconds(20))
+        #expect(run.requests(.update).count == 4)
+    }
+
     // MARK: Re-INVITE
 
     @Test("A re-INVITE in place of the ACK ends a call that was hung up before it")

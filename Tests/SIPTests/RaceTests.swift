@@ -297,6 +297,21 @@ struct RaceTests {
         #expect(run.ends(.bob, b).isEmpty)
     }
 
+    @Test("A refresh that falls into an offer of the peer's is made when that is refused")
+    func refreshAfterOffer() throws {
+        var run = CallRun(alice: { $0.sessionSeconds = 100 })
+        try run.connect()
+        try run.run(.seconds(49))
+        run.command(.bob, b, .offer(bytes("other")))
+        try run.run(.seconds(3))
+        #expect(run.count(.alice, "UPDATE") == 0)
+        run.command(.alice, a, .refuseOffer)
+        try run.run(.milliseconds(500))
+        #expect(run.count(.alice, "UPDATE") == 1)
+        try run.run(.seconds(60))
+        #expect(run.ends(.alice, a).isEmpty && run.ends(.bob, b).isEmpty)
+    }
+
     @Test("A session that is not refreshed is ended by BYE, by the callee shortly before the end")
     func expiry() throws {
         var run = CallRun(alice: { $0.sessionSeconds = 100 })

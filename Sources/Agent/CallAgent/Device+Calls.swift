@@ -50,6 +50,7 @@ extension Device {
                 calls[replaced]?.transferredTo = calls[id]?.machine.peer
                 hangUp(replaced)
             }
+            if calls[id]?.media.takeEarlyFlow() == true { feed(.media(.flowing), to: id) }
         case .established(let setUpTime):
             publish(.established(id, setUpTime: setUpTime))
             beginDuration(of: id)

@@ -57,11 +57,35 @@ extension Device {
 
     func applyAnswer(_ answer: JSONValue, for id: CallID) {
         do {
+            if calls[id]?.media.isEarly == true {
+                guard calls[id]?.media.runningID == nil else {
+                    try calls[id]?.media.acceptAfterEarly(answer, on: engine)
+                    return
+                }
+                calls[id]?.media.forgetEarly()
+            }
             guard let audio = try calls[id]?.media.acceptAnswer(answer) else { return }
             try start(audio, .atOnce, for: id)
         } catch {
             logFile(error, of: id)
             feed(.media(.failed(MediaFailure(error))), to: id)
+        }
+    }
+
+    /// The one that we call lets us hear something before it answers: what it plays while it rings, or an announcement. A program
+    /// begins with the answer, so that a call with one is not heard before.
+    private func hearEarly(_ answer: JSONValue, in id: CallID) {
+        guard configuration.account.sip != nil, let call = calls[id], call.machine.progress == .calling,
+            call.audio.source != .program
+        else { return }
+        do {
+            guard let audio = try calls[id]?.media.acceptEarly(answer, on: engine) else { return }
+            try start(audio, .atOnce, for: id, isEarly: true)
+            logger.debug("A call is heard before it is answered", metadata: ["call": "\(id)"])
+        } catch {
+            calls[id]?.media.forgetEarly()
+            logger.debug(
+                "A call is not heard before it is answered", metadata: ["call": "\(id)", "error": "\(error)"])
         }
     }
 
@@ -75,11 +99,14 @@ extension Device {
         try calls[id]?.media.prepare(usesCard: call.usesCard, with: &media)
     }
 
-    private func start(_ audio: NegotiatedAudio, _ start: MediaCallPlan.Start, for id: CallID) throws {
+    private func start(
+        _ audio: NegotiatedAudio, _ start: MediaCallPlan.Start, for id: CallID, isEarly: Bool = false
+    ) throws {
         guard let call = calls[id], let agreed = try call.media.plan(for: audio, call.audio, start: start) else {
             return
         }
         var plan = agreed.plan
+        plan.isEarly = isEarly
         if plan.audio.recording != nil { makeRecordingFolder() }
         if agreed.remote == nil { calls[id]?.media.dropConnection(on: engine) }
         plan.capture = nextCapture()
@@ -141,7 +168,12 @@ extension Device {
         if handleLeg(event) { return }
         switch event {
         case .established(let media, let time):
-            with(media) { feed(.media(.flowing), to: $0, at: time) }
+            with(media) { id in
+                if calls[id]?.media.noteEarlyFlow() != true { feed(.media(.flowing), to: id, at: time) }
+            }
+        case .mediaReceived(let media, _):
+            // What rings there is heard in place of our tone.
+            with(media) { if calls[$0]?.media.isEarly == true { note(.talking, of: $0) } }
         case .playbackEnded(let media):
             with(media) { id in
                 publish(.playbackEnded(id))
@@ -207,7 +239,7 @@ extension Device {
             if case .report = event { return }
             publish(.card(event))
         // The call ends by signaling; without it, by loss of media.
-        case .mediaReceived, .goodbyeReceived, .pathLost, .secured: break
+        case .goodbyeReceived, .pathLost, .secured: break
         }
     }
 
@@ -231,7 +263,8 @@ extension Device {
     /// Takes what the peer signals about a call's media; false if it is something else.
     func take(_ signal: CallSignal) -> Bool {
         guard
-            ["candidate", "offer", "answer", CallTransfer.signal, CallTransfer.progressSignal].contains(signal.type),
+            ["candidate", "offer", "answer", EarlyAnswer.signal, CallTransfer.signal, CallTransfer.progressSignal]
+                .contains(signal.type),
             let id = calls.id(of: signal.invite),
             let call = calls[id]
         else { return false }
@@ -240,6 +273,7 @@ extension Device {
         switch signal.type {
         case "candidate": calls[id]?.media.received(candidate: signal.data, on: engine)
         case "offer": answer(newOffer: signal.data, in: id)
+        case EarlyAnswer.signal: hearEarly(signal.data, in: id)
         case CallTransfer.signal, CallTransfer.progressSignal: take(transfer: signal, in: id)
         default: accept(newAnswer: signal.data, in: id)
         }

@@ -251,8 +251,12 @@ public actor Device {
         return drain.hasBegun
     }
 
-    /// Tells the service that the machine's network has changed, so that it tries at once what waits.
-    public func networkChanged() async { await service.networkChanged() }
+    /// Tells the service that the machine's network has changed, so that it tries at once what waits, and has calls without ICE
+    /// find out again from which address they send.
+    public func networkChanged() async {
+        engine.networkChanged()
+        await service.networkChanged()
+    }
 
     /// Takes what another configuration says of calls that begin from now on. Calls that there are go on as they began.
     ///

@@ -41,6 +41,7 @@ extension SIPServiceConfiguration {
         account.keepalive = sip.keepalive
         account.acceptsStrangers = sip.callers == .anybody
         account.realms = sip.realms
+        account.identityTrust = sip.identityTrust
         account.product = "\(program.name)/\(program.version)"
         account.instance = "urn:uuid:\(UUID().uuidString.lowercased())"
         account.usesGRUU = sip.usesGRUU

@@ -150,6 +150,9 @@ struct MediaNegotiation {
         return hasYielded && !changes.contains(.ice)
     }
 
+    /// What is agreed; nil before the first answer.
+    var agreed: NegotiatedAudio? { exchange.agreed }
+
     /// Whether our offer waits for its answer.
     var hasOffered: Bool { exchange.state == .haveLocalOffer }
 
@@ -255,6 +258,15 @@ extension MediaNegotiation {
             throw DescriptionError("the peer's media address \(audio.remote) is no literal IPv4 or IPv6 address")
         }
         return remote
+    }
+
+    /// Where the peer wants media without ICE, and its RTCP if elsewhere; nil if it wants none there, as in the hold of RFC 2543.
+    static func addresses(of audio: NegotiatedAudio) -> (remote: SocketAddress, control: SocketAddress?)? {
+        guard audio.ice == nil, let remote = SocketAddress(host: audio.remote.address, port: audio.remote.port),
+            !remote.isUnspecified
+        else { return nil }
+        guard case .separate(let control) = audio.control else { return (remote, nil) }
+        return (remote, SocketAddress(host: control.address, port: control.port))
     }
 
     private func protection(for audio: NegotiatedAudio) throws(DescriptionError) -> PeerPlan.Protection {

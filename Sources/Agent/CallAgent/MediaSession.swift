@@ -11,6 +11,8 @@ struct MediaSession {
     private struct Preparation {
         let placement: MediaPlacement
         var negotiation: MediaNegotiation
+        /// While only an early answer is agreed on: the negotiation with our offer out, to which each later answer is one, too.
+        var offered: MediaNegotiation?
     }
 
     private enum Stream {
@@ -26,6 +28,8 @@ struct MediaSession {
     private var connection: MediaCallID?
     private var candidates = CandidateExchange()
     private var stream = Stream.none
+    /// Media has flowed both ways before the call was answered.
+    private var hasFlowedEarly = false
 
     /// The media worker's name for the call, once it has run there.
     var id: MediaCallID? {
@@ -102,6 +106,74 @@ struct MediaSession {
         return (
             try negotiation.plan(for: audio, audio: behaviour, start: start), try negotiation.remote(for: audio)
         )
+    }
+
+    // MARK: Early media
+
+    /// Whether media runs though nobody has answered.
+    var isEarly: Bool { preparation?.offered != nil }
+
+    /// Takes an answer that comes before the call is answered, and with it the way on which something may be heard; only in calls
+    /// whose descriptions have keys and addresses, so that nothing has to be connected.
+    ///
+    /// - Returns: What was agreed, if media is to be started by it; if media runs already it has moved.
+    mutating func acceptEarly(_ answer: JSONValue, on engine: MediaEngine) throws -> NegotiatedAudio? {
+        guard let preparation, connection == nil, runningID != nil || id == nil else { return nil }
+        let before = preparation.negotiation
+        let offered = preparation.offered ?? before
+        guard offered.hasOffered else { return nil }
+        var negotiation = offered
+        let (audio, _) = try negotiation.accept(answer)
+        guard audio.ice == nil, try negotiation.remote(for: audio) == nil else { return nil }
+        self.preparation?.negotiation = negotiation
+        self.preparation?.offered = offered
+        guard runningID != nil else { return audio }
+        try follow(before.agreed, audio, on: engine)
+        return nil
+    }
+
+    /// Media could not be started by an early answer: it starts with the last one.
+    mutating func forgetEarly() {
+        guard let offered = preparation?.offered, id == nil else { return }
+        preparation?.negotiation = offered
+        preparation?.offered = nil
+    }
+
+    /// Media flows both ways; nobody is told before the call is answered.
+    ///
+    /// - Returns: Whether that is so.
+    mutating func noteEarlyFlow() -> Bool {
+        if isEarly { hasFlowedEarly = true }
+        return isEarly
+    }
+
+    /// Whether media flowed both ways before the call was answered: true once, after that.
+    mutating func takeEarlyFlow() -> Bool {
+        guard !isEarly, hasFlowedEarly else { return false }
+        hasFlowedEarly = false
+        return true
+    }
+
+    /// Takes the answer of the one that answered, which may be another than the one that was heard before.
+    mutating func acceptAfterEarly(_ answer: JSONValue, on engine: MediaEngine) throws {
+        guard let before = preparation?.negotiation, var negotiation = preparation?.offered, let id = runningID else {
+            return
+        }
+        let (audio, _) = try negotiation.accept(answer)
+        guard audio.ice == nil, try negotiation.remote(for: audio) == nil else {
+            throw DescriptionError("the peer's answer has another way of connecting than its early one")
+        }
+        preparation?.negotiation = negotiation
+        preparation?.offered = nil
+        try follow(before.agreed, audio, on: engine)
+        engine.answered(id)
+    }
+
+    /// Has the stream go on by another answer to the same offer.
+    private func follow(_ before: NegotiatedAudio?, _ audio: NegotiatedAudio, on engine: MediaEngine) throws {
+        let changes = NegotiationChanges(from: before, to: audio)
+        if changes.contains(.direction) { setDirection(audio.direction, on: engine) }
+        try apply(changes, audio, on: engine)
     }
 
     // MARK: The connection
@@ -281,8 +353,11 @@ struct MediaSession {
         engine.connect(connection, to: remote)
     }
 
-    /// Lets the stream go on with the formats, and with the keys of SDES, that were agreed on.
+    /// Lets the stream go on with the formats, with the keys of SDES, and at the address, that were agreed on.
     private func apply(_ changes: NegotiationChanges, _ audio: NegotiatedAudio, on engine: MediaEngine) throws {
+        if changes.contains(.address), let id, let (remote, control) = MediaNegotiation.addresses(of: audio) {
+            engine.redirect(id, to: remote, control: control)
+        }
         guard !changes.isDisjoint(with: [.formats, .keys]), let id,
             let plan = try preparation?.negotiation.plan(
                 for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)

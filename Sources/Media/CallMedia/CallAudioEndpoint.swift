@@ -94,6 +94,14 @@ struct CallAudioEndpoint: ~Copyable {
         record(received, sending)
     }
 
+    /// Runs one frame of a call that nobody has answered: it is heard and recorded, and its source waits.
+    @_noAllocation @_noLocks
+    mutating func listen(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
+        Silence.fill(&sending)
+        position &+= received.count
+        record(received, sending)
+    }
+
     @_noAllocation @_noLocks
     private mutating func fill(_ sending: inout MutableSpan<Int16>, received: Span<Int16>) {
         switch source {
@@ -144,19 +152,23 @@ struct CallAudioEndpoint: ~Copyable {
     /// Provides a frame to send while the peer may not hear yet: sources without a beginning that could be lost, and
     /// silence for all others.
     @_noAllocation @_noLocks
-    mutating func fillBeforehand(_ sending: inout MutableSpan<Int16>) {
+    mutating func fillBeforehand(_ sending: inout MutableSpan<Int16>, isEarly: Bool = false) {
         switch source {
-        case .tone: tone?.fill(&sending)
+        case .tone where !isEarly: tone?.fill(&sending)
+        case .tone: Silence.fill(&sending)
         case .silence, .echo, .file, .card, .program: Silence.fill(&sending)
         }
     }
 
     /// A call on the card: a frame from the microphone, or of the announcement.
     ///
-    /// - Parameter isRecorded: The peer has been heard, so that its channel of the recording has begun.
+    /// - Parameters:
+    ///   - isRecorded: The peer has been heard, so that its channel of the recording has begun.
+    ///   - isEarly: Nobody has answered, so that the microphone is not heard.
     @_noAllocation @_noLocks
-    mutating func takeFromCard(into sending: inout MutableSpan<Int16>, isRecorded: Bool = true) {
+    mutating func takeFromCard(into sending: inout MutableSpan<Int16>, isRecorded: Bool = true, isEarly: Bool = false) {
         port?.take(into: &sending)
+        if isEarly { Silence.fill(&sending) }
         let announced = announces
         if announced { announce(&sending) }
         edge.join(&sending)

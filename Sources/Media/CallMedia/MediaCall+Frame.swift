@@ -39,13 +39,14 @@ extension MediaCall {
         // On the sound card, playback has its own ticks.
         if !usesCard { hear(from: &playout, into: &scratch.heard, &capture, frameSamples, at: due) }
         if usesCard {
-            takeFromCard(&audio, into: &scratch.sending, frameSamples, isRecorded: peer.hasHeardPeer)
+            takeFromCard(
+                &audio, into: &scratch.sending, frameSamples, isRecorded: peer.hasHeardPeer, isEarly: isEarly)
         } else {
             begin()
             if hasBegun {
-                exchange(with: &audio, scratch.heard, &scratch.sending, frameSamples)
+                exchange(with: &audio, scratch.heard, &scratch.sending, frameSamples, isEarly: isEarly)
             } else {
-                fillBeforehand(&audio, &scratch.sending, frameSamples)
+                fillBeforehand(&audio, &scratch.sending, frameSamples, isEarly: isEarly)
             }
         }
         sendFrame(scratch.sending, &scratch.encoded, at: now, batch: &batch)
@@ -146,25 +147,32 @@ private func bring(_ heard: borrowing SampleBuffer, _ count: Int, to audio: inou
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func takeFromCard(
-    _ audio: inout CallAudioEndpoint, into sending: inout SampleBuffer, _ count: Int, isRecorded: Bool
+    _ audio: inout CallAudioEndpoint, into sending: inout SampleBuffer, _ count: Int, isRecorded: Bool, isEarly: Bool
 ) {
     var samples = sending.mutableSamples(count)
-    audio.takeFromCard(into: &samples, isRecorded: isRecorded)
+    audio.takeFromCard(into: &samples, isRecorded: isRecorded, isEarly: isEarly)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func exchange(
-    with audio: inout CallAudioEndpoint, _ heard: borrowing SampleBuffer, _ sending: inout SampleBuffer, _ count: Int
+    with audio: inout CallAudioEndpoint, _ heard: borrowing SampleBuffer, _ sending: inout SampleBuffer, _ count: Int,
+    isEarly: Bool
 ) {
     var samples = sending.mutableSamples(count)
-    audio.exchange(received: heard.samples(count), sending: &samples)
+    if isEarly {
+        audio.listen(received: heard.samples(count), sending: &samples)
+    } else {
+        audio.exchange(received: heard.samples(count), sending: &samples)
+    }
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func level(_ frame: borrowing SampleBuffer, _ count: Int) -> AudioLevel { AudioLevel(of: frame.samples(count)) }
 
 @_semantics("no_performance_analysis") @inline(__always)
-private func fillBeforehand(_ audio: inout CallAudioEndpoint, _ frame: inout SampleBuffer, _ count: Int) {
+private func fillBeforehand(
+    _ audio: inout CallAudioEndpoint, _ frame: inout SampleBuffer, _ count: Int, isEarly: Bool
+) {
     var samples = frame.mutableSamples(count)
-    audio.fillBeforehand(&samples)
+    audio.fillBeforehand(&samples, isEarly: isEarly)
 }

@@ -51,6 +51,8 @@ package struct MediaCall: ~Copyable {
     var waitingChange: UnsafeMutablePointer<MediaCallChange>?
     /// A call without a card plays its file and keeps its recording.
     var hasBegun = false
+    /// Nobody has answered: the peer is heard, and gets silence.
+    private(set) var isEarly: Bool
     /// The call is to end, and the worker waits for room in the ring to report that it has.
     package var isLeaving = false
 
@@ -85,6 +87,7 @@ package struct MediaCall: ~Copyable {
         leastExpectedLossPercent = plan.encoder.expectedLossPercent
         control = RateController(bitrateBps: plan.encoder.bitrateBps, packetNanoseconds: periodNanoseconds)
         timestamp = firstTimestamp
+        isEarly = plan.isEarly
         switch plan.start {
         case .atOnce: pace = .running(nextFrame: now)
         case .withFirstPacket(let limit): pace = .waiting(until: now.advanced(by: limit))
@@ -156,6 +159,20 @@ package struct MediaCall: ~Copyable {
         peer.use(path, roundTripNanoseconds: roundTripNanoseconds)
         startIfConnected(at: now)
     }
+
+    /// The peer has answered, so that the source of the sound begins.
+    @_noAllocation @_noLocks
+    package mutating func answered() { isEarly = false }
+
+    /// Sends to where a later description of the peer wants media.
+    @_noAllocation @_noLocks
+    package mutating func redirect(to remote: SocketAddress, control: SocketAddress?, at now: Instant) {
+        peer.redirect(to: remote, control: control, at: now)
+    }
+
+    /// The network has changed.
+    @_noAllocation @_noLocks
+    package mutating func releaseLocalAddress() { peer.releaseLocalAddress() }
 
     /// Uses these contexts from now on, and leaves the old ones in their place.
     @_noAllocation @_noLocks

@@ -18,6 +18,9 @@ public struct MediaCallPlan: Sendable {
     public var audio: AudioBehaviour
     /// When our first packet goes out.
     public var start: Start
+    /// The one that is called has not answered yet, and is heard already (early media): the call is heard and recorded, and sends
+    /// silence, so that nothing of its source is lost, until ``MediaEngine`` says that it is answered.
+    public var isEarly = false
     /// Path of a file for the jitter buffer's inputs, so that the call can be replayed (``StreamReplay``).
     public var capture: String?
 

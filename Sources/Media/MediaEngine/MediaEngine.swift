@@ -4,6 +4,7 @@ public import AudioPort
 public import CallMedia
 internal import CardAudio
 internal import Connectivity
+public import NetworkAddress
 internal import OpusCodec
 public import Peering
 internal import RTP
@@ -202,6 +203,21 @@ public final class MediaEngine: Sendable {
         } catch {
             throw MediaStartError("the call's media cannot be changed: \(error)")
         }
+    }
+
+    /// Sends a call's media to where a later description of the peer wants it. A call that ICE connects goes on by its path.
+    ///
+    /// - Parameter control: Where the peer wants its RTCP; nil with its media.
+    public func redirect(_ id: MediaCallID, to remote: SocketAddress, control: SocketAddress?) {
+        worker(of: id)?.enqueue(.redirect(id, to: remote, control: control))
+    }
+
+    /// The one that a call goes to has answered, after early media (``MediaCallPlan/isEarly``): the call's source begins.
+    public func answered(_ id: MediaCallID) { worker(of: id)?.enqueue(.answered(id)) }
+
+    /// The machine's addresses are others: calls without ICE find out again from which one they send.
+    public func networkChanged() {
+        for worker in workers { worker.enqueue(.networkChanged) }
     }
 
     /// Protects a call with other keys from now on, which later descriptions have given (RFC 4568 §7.1.4). Those of DTLS

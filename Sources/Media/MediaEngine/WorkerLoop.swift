@@ -162,6 +162,16 @@ extension WorkerLoop {
             unsafe calls[index].pointee.use(path, roundTripNanoseconds: roundTrip, at: now)
             calls.update(index)
             takeNews(of: index, at: now)
+        case .redirect(let id, let remote, let control):
+            guard let index = calls.index(of: id) else { return }
+            unsafe calls[index].pointee.redirect(to: remote, control: control, at: now)
+            calls.update(index)
+            takeNews(of: index, at: now)
+        case .answered(let id):
+            guard let index = calls.index(of: id) else { return }
+            unsafe calls[index].pointee.answered()
+        case .networkChanged:
+            for index in 0..<calls.count { unsafe calls[index].pointee.releaseLocalAddress() }
         case .install(let id, let pair):
             if let index = calls.index(of: id) {
                 unsafe calls[index].pointee.install(&pair.pointee, at: now)

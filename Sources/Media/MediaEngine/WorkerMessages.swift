@@ -14,6 +14,12 @@ enum WorkerCommand: BitwiseCopyable {
     case report(MediaCallID, into: UnsafeMutablePointer<MediaReport>)
     /// The call's path, and the round trip that ICE measured on it; nil if there is none.
     case use(MediaCallID, MediaPath?, roundTripNanoseconds: Int64?)
+    /// Where a later description of the peer wants media, and its RTCP if elsewhere: a call without ICE.
+    case redirect(MediaCallID, to: SocketAddress, control: SocketAddress?)
+    /// The one that the call goes to has answered, after early media.
+    case answered(MediaCallID)
+    /// The network has changed: addresses of ours may be gone.
+    case networkChanged
     /// The call's keys; what it had before comes back.
     case install(MediaCallID, UnsafeMutablePointer<SRTPPair>)
     /// The call's formats; what it had before comes back.

@@ -5,10 +5,13 @@ internal import Timekeeping
 ///
 /// Protected packets may come from anywhere, because their keys identify the sender. Without protection anyone can
 /// send, so the call accepts one address only: first the one in the peer's description, or another until packets come
-/// from that one; later another only after the address in use has been silent for a second.
+/// from that one; later another only after the address in use has been silent for a second. A later description with another
+/// address begins this again, and packets that are still on their way from the former address count as strange.
 struct AddressLatch: BitwiseCopyable {
     private let signaled: SocketAddress
     private let startedAt: Instant
+    /// Where the peer sent from before its description named this address.
+    private let former: SocketAddress?
     private var hasHeardSignaled = false
     private var hasHeard = false
     private var heardAt = Instant(nanoseconds: 0)
@@ -21,7 +24,27 @@ struct AddressLatch: BitwiseCopyable {
 
     init(_ signaled: SocketAddress, at now: Instant) {
         self.signaled = signaled
+        former = nil
         startedAt = now
+    }
+
+    /// The latch after a later description.
+    @_noAllocation @_noLocks
+    init(_ signaled: SocketAddress, inPlaceOf former: SocketAddress?, at now: Instant) {
+        self.signaled = signaled
+        self.former = former
+        startedAt = now
+    }
+
+    /// Whether the peer's description names this address.
+    @_noAllocation @_noLocks
+    func isFor(_ address: SocketAddress) -> Bool { signaled.isSame(as: address) }
+
+    /// Whether a packet comes from where the peer was before, and was most likely sent before it moved.
+    @_noAllocation @_noLocks
+    func isLate(_ source: SocketAddress, at now: Instant) -> Bool {
+        guard let former, former.isSame(as: source), !former.isSame(as: signaled) else { return false }
+        return startedAt.nanoseconds(to: now) < Self.silenceNanoseconds
     }
 
     /// Whether a packet without protection is taken for the peer's.
@@ -36,6 +59,7 @@ struct AddressLatch: BitwiseCopyable {
         if source.isSame(as: current) { return true }
         // A translator or a stranger was there before the peer.
         if !hasHeardSignaled, source.isSame(as: signaled) { return true }
+        if isLate(source, at: now) { return false }
         if hasHeard { return isOfStream && heardAt.nanoseconds(to: now) >= Self.silenceNanoseconds }
         return isOfStream || source.hasSameHost(as: signaled)
             || startedAt.nanoseconds(to: now) >= Self.cautionNanoseconds

@@ -6,12 +6,12 @@ internal import Timekeeping
 ///
 /// Without ICE the peer's address follows its authenticated packets (symmetric RTP, RFC 4961), so that a peer behind a
 /// translator is reached, and without protection as far as ``AddressLatch`` allows; with ICE, media goes the way that ICE
-/// selects.
+/// selects. A later description may name another address of the peer.
 struct MediaRoute: BitwiseCopyable {
     /// The way of our media; nil while there is none.
     private(set) var path: MediaPath?
     private var reach: Reach
-    private let control: Control
+    private var control: Control
 
     /// How the peer is reached.
     private enum Reach: BitwiseCopyable {
@@ -64,6 +64,55 @@ struct MediaRoute: BitwiseCopyable {
     @_noAllocation @_noLocks
     mutating func use(_ path: MediaPath?) { self.path = path }
 
+    /// Sends to where a later description wants media, and listens for the peer there; with ICE nothing changes.
+    ///
+    /// - Parameter newControl: Where the peer wants its RTCP; nil with its media.
+    /// - Returns: Whether the path has changed.
+    @_noAllocation @_noLocks
+    mutating func redirect(to remote: SocketAddress, control newControl: SocketAddress?, at now: Instant) -> Bool {
+        switch reach {
+        case .selected: return false
+        case .followed: break
+        case .described(let latch):
+            // The same again: a peer behind a translator stays where its packets come from.
+            if latch.isFor(remote) {
+                setControl(newControl)
+                return false
+            }
+        }
+        guard let path else { return false }
+        let before = path.datagrams
+        // A call with a handshake has sockets of its own, one for each family; of the other family's nothing is known here.
+        if case .followed = reach, before.remote.isIPv6 != remote.isIPv6 { return false }
+        reach = .described(AddressLatch(remote, inPlaceOf: before.remote, at: now))
+        setControl(newControl)
+        // Which address of ours reaches the new one is the route's choice.
+        self.path =
+            before.remote.isIPv6 == remote.isIPv6
+            ? MediaPath(DatagramPath(socket: before.socket, local: nil, remote: remote))
+            : MediaPath(DatagramPath(to: remote))
+        return true
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func setControl(_ address: SocketAddress?) {
+        if case .none = control { return }
+        if let address { control = .separate(MediaPath(DatagramPath(to: address))) } else { control = .withMedia }
+    }
+
+    /// The network has changed, and our address may be gone with which packets leave: the route chooses one until the next packet
+    /// of the peer tells which address it writes to.
+    @_noAllocation @_noLocks
+    mutating func releaseLocalAddress() {
+        if case .selected = reach { return }
+        guard var path else { return }
+        path.datagrams.local = nil
+        self.path = path
+        guard case .separate(var separate) = control else { return }
+        separate.datagrams.local = nil
+        control = .separate(separate)
+    }
+
     // Two that change nothing are mutating: borrowing the route may copy it.
 
     /// Whether a media packet without protection comes from an address that the peer may send from; ICE's paths are not
@@ -93,12 +142,23 @@ struct MediaRoute: BitwiseCopyable {
         case .selected: return false
         case .followed: break
         case .described(var latch):
+            if latch.isLate(origin.remote, at: arrival) { return false }
             latch.heard(origin.remote, at: arrival)
             reach = .described(latch)
         }
-        guard !path.datagrams.remote.isSame(as: origin.remote) else { return false }
+        guard !path.datagrams.remote.isSame(as: origin.remote) || hasOtherLocal(origin, than: path) else {
+            return false
+        }
         // Answers leave from the address that was written to.
         self.path = MediaPath(origin)
         return true
+    }
+
+    /// Whether the peer writes to another address of ours than before: the one before may be gone.
+    @_noAllocation @_noLocks
+    private func hasOtherLocal(_ origin: DatagramPath, than path: MediaPath) -> Bool {
+        guard let new = origin.local else { return false }
+        guard let old = path.datagrams.local else { return true }
+        return !old.hasSameHost(as: new)
     }
 }

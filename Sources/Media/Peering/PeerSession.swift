@@ -251,6 +251,18 @@ extension PeerSession {
         news.insert(.routeChanged)
     }
 
+    /// Sends to where a later description of the peer wants media; a call that ICE connects goes on by its path.
+    ///
+    /// - Parameter control: Where the peer wants its RTCP; nil with its media.
+    @_noAllocation @_noLocks
+    public mutating func redirect(to remote: SocketAddress, control: SocketAddress?, at now: Instant) {
+        if route.redirect(to: remote, control: control, at: now) { news.insert(.routeChanged) }
+    }
+
+    /// The network has changed: which address of ours packets leave from is to be found out again.
+    @_noAllocation @_noLocks
+    public mutating func releaseLocalAddress() { route.releaseLocalAddress() }
+
     /// Protects with these contexts from now on, and leaves those that are of no more use in their place, to be freed
     /// elsewhere. Packets of the peer's that were protected with the keys of before are taken for a while yet.
     ///

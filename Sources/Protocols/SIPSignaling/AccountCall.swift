@@ -48,6 +48,8 @@ struct AccountCall: Sendable {
     var peerOffer = PeerOffer.none
     /// The peer's wish to be called away from us, which the application has not decided on.
     var hasReferral = false
+    /// Our wish that the peer call somebody else, which it has said nothing of; then it has failed.
+    var transferUntil: Instant?
     /// Our invite.
     var dial: Dial?
 
@@ -74,6 +76,7 @@ struct AccountCall: Sendable {
             }
         var all = [own].compactMap { $0 }
         if case .waits(let until, _, _) = peerOffer { all.append(until) }
+        if let transferUntil { all.append(transferUntil) }
         switch phase {
         case .preparing, .calling: if let expires = dial?.expires { all.append(expires) }
         case .ringing, .accepting, .talking: break
@@ -115,6 +118,17 @@ enum CallDescription {
             return fields.joined(separator: " ")
         }
         return isChanged ? Array(lines.joined(separator: "\r\n").utf8) : nil
+    }
+
+    /// Whether a later description without ICE has media, or how it goes, elsewhere than an earlier one. A higher version says
+    /// nothing, nor does who is active in DTLS, which offers leave open.
+    static func isMoved(from old: [UInt8], to new: [UInt8]) -> Bool {
+        func lines(_ bytes: [UInt8]) -> [Substring] {
+            String(decoding: DescriptionRole.asOffer(bytes), as: UTF8.self).split(whereSeparator: \.isNewline)
+                .filter { !$0.hasPrefix("o=") }
+        }
+        let (before, after) = (lines(old), lines(new))
+        return before != after && !after.contains { $0.hasPrefix("a=ice-ufrag:") }
     }
 
     /// An address as a description has it.

@@ -1,5 +1,6 @@
 internal import CallControl
 internal import JSON
+internal import NetworkAddress
 internal import SIP
 internal import Timekeeping
 
@@ -25,6 +26,8 @@ struct AccountCalls: Sendable {
     private static let takenAfter = Duration.seconds(1)
     static let gatheringTime = Duration.milliseconds(500)
     static let answerTime = Duration.seconds(4)
+    /// A peer that says for so long nothing of a transfer does not carry it out. It is as long as a call may ring.
+    private static let transferTime = Duration.seconds(180)
     private static let streamTime = Duration.seconds(3)
     private static let refusedFor = Duration.seconds(600)
     /// Commands that wait while there is no flow.
@@ -32,6 +35,7 @@ struct AccountCalls: Sendable {
 
     var agent: UserAgent
     let names: SIPNames
+    var identityTrust: IdentityTrust
     private let own: UserID
     private let keepalive: Duration
     private var tokens: TokenSource
@@ -43,11 +47,16 @@ struct AccountCalls: Sendable {
     /// The flow to the server, and those that are gone and that calls may still go by.
     private var flow: SIPFlow?
     private var lostFlows: [SIPFlow] = []
+    /// The server's address that the flow goes to.
+    private var server: SIPTarget?
     private(set) var stream = Stream.none
     private var waiting: [(SIPCall, CallCommand)] = []
 
-    init(_ agent: UserAgent, domain: SIPHost, own: UserID, keepalive: Duration, tokens: TokenSource) {
+    init(
+        _ agent: UserAgent, domain: SIPHost, own: UserID, keepalive: Duration, trust: IdentityTrust, tokens: TokenSource
+    ) {
         self.agent = agent
+        identityTrust = trust
         self.own = own
         self.keepalive = keepalive
         self.tokens = tokens
@@ -68,14 +77,39 @@ struct AccountCalls: Sendable {
     // MARK: Flows
 
     /// There is a flow to the server, or another one.
-    mutating func use(_ flow: SIPFlow, contact: AnyURI, _ now: Instant, _ outbox: inout [AccountOutput]) {
+    mutating func use(
+        _ flow: SIPFlow, to target: SIPTarget, contact: AnyURI, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
         self.flow = flow
-        // A connection from an address that is not ours any more is as dead as the flow that was.
-        if case .open(let old, _) = stream, old.localHost != flow.localHost {
-            outbox.append(.close(old.id))
-            lose(old, now, &outbox)
+        let isOther = server.map { !$0.address.isSame(as: target.address) } ?? false
+        server = target
+        leaveStream(isOther: isOther, for: flow, now, &outbox)
+        for other in agent.flows where !other.isToServer && other.localHost != flow.localHost {
+            outbox.append(.close(other.id))
+            run(.flowFailed(other), now, &outbox)
+            if agent.flow(other.id) != nil { lostFlows.append(other) }
         }
         run(.registered(contact: contact, routes: []), now, &outbox)
+    }
+
+    /// A connection from an address that is not ours any more is as dead as the flow that was, and one to the server of before
+    /// leads to somebody who does not know us any more.
+    private mutating func leaveStream(
+        isOther: Bool, for flow: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        switch stream {
+        case .open(let old, _):
+            guard isOther || old.localHost != flow.localHost else { return }
+            outbox.append(.close(old.id))
+            lose(old, now, &outbox)
+        case .opening(let number, _):
+            guard isOther else { return }
+            outbox.append(.close(number))
+            stream = .none
+        // Another server may take connections.
+        case .refused: if isOther { stream = .none }
+        case .none: break
+        }
     }
 
     /// We are registered, so that calls which stand can go on by the new flow.
@@ -86,11 +120,13 @@ struct AccountCalls: Sendable {
         guard let flow else { return }
         let lost = lostFlows
         lostFlows = []
+        var former: [SIPHost] = []
         for lost in lost {
             let isSameHost = lost.localHost == flow.localHost
             run(.moved(lost, to: flow, refreshes: isSameHost), now, &outbox)
-            if !isSameHost { readdress(from: lost.localHost, to: flow.localHost, now, &outbox) }
+            if !isSameHost, !former.contains(lost.localHost) { former.append(lost.localHost) }
         }
+        for host in former { readdress(from: host, to: flow.localHost, now, &outbox) }
         let commands = waiting
         waiting = []
         for (call, command) in commands { run(.command(call, command), now, &outbox) }
@@ -123,6 +159,16 @@ struct AccountCalls: Sendable {
             }
         }
         run(.flowFailed(lost), now, &outbox)
+    }
+
+    /// The flow to another node of the server, or to a stranger, is gone: calls go on by the way to the server. Those that ring by it
+    /// end, because nobody else can take our answer.
+    mutating func loseOther(_ lost: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        run(.flowFailed(lost), now, &outbox)
+        guard agent.flow(lost.id) != nil else { return }
+        guard let flow else { return lostFlows.append(lost) }
+        run(.moved(lost, to: flow, refreshes: false), now, &outbox)
+        if flow.localHost != lost.localHost { readdress(from: lost.localHost, to: flow.localHost, now, &outbox) }
     }
 
     /// The connection for large requests stands.
@@ -254,6 +300,10 @@ struct AccountCalls: Sendable {
             calls[id]?.dropOffer(at: now)
             outbox.append(.note(.offerUnanswered))
             run(.command(due.sip, .refuseOffer), now, &outbox)
+        }
+        if let until = due.transferUntil, until <= now {
+            calls[id]?.transferUntil = nil
+            tell(.failed, of: due, &outbox)
         }
         switch due.phase {
         case .preparing, .calling:
@@ -480,6 +530,7 @@ struct AccountCalls: Sendable {
             }
             other = consulted.sip
         }
+        calls[call.invite]?.transferUntil = now.advanced(by: Self.transferTime)
         command(call.sip, .transfer(to: uri, replacing: other), now, &outbox)
         return nil
     }
@@ -526,6 +577,11 @@ struct AccountCalls: Sendable {
         case .waits(let until, let offer, let late) where late > 0:
             calls[call.invite]?.peerOffer = .waits(until: until, offer, lateAnswers: late - 1)
         case .waits(_, let offer, _):
+            if call.ourOffer != nil {
+                // The application has answered, and so has given its own offer up.
+                calls[call.invite]?.ourOffer = nil
+                command(call.sip, .withdrawOffer, now, &outbox)
+            }
             calls[call.invite]?.peerOffer = .none
             calls[call.invite]?.ours = bytes
             calls[call.invite]?.theirs = offer
@@ -557,8 +613,17 @@ struct AccountCalls: Sendable {
         waiting = []
     }
 
+    /// The call that a peer asked for ends before its INVITE was sent: whoever asked is told.
+    private mutating func answerReferral(
+        of call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        guard case .preparing = call.phase, let origin = call.dial?.origin else { return }
+        command(origin, .refuseTransfer, now, &outbox)
+    }
+
     private mutating func end(_ id: InviteID, cause: Int?, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard let call = calls[id] else { return }
+        answerReferral(of: call, now, &outbox)
         take(id, now, &outbox)
         forget(id)
         command(call.sip, .end(cause: cause), now, &outbox)
@@ -598,17 +663,14 @@ struct AccountCalls: Sendable {
         switch event {
         case .incoming: break
         case .progress(_, let early):
-            if let early { calls[id]?.theirs = early }
             take(id, now, &outbox)
+            guard let early, early != call.theirs else { return }
+            calls[id]?.theirs = early
+            tell(EarlyAnswer.signal, Self.description("answer", early), of: call, &outbox)
         case .accepted(let answer): accepted(call, answer, now, &outbox)
         case .confirmed(let answer): confirmed(call, answer, &outbox)
         case .offered(let offer): offered(call, offer, now, &outbox)
-        case .answered(let answer):
-            if let offer = call.ourOffer { calls[id]?.ours = offer }
-            calls[id]?.ourOffer = nil
-            guard let answer else { return }
-            calls[id]?.theirs = answer
-            signal("answer", answer, of: call, &outbox)
+        case .answered(let answer): answered(call, answer, &outbox)
         case .offerRefused(let status):
             calls[id]?.ourOffer = nil
             outbox.append(.note(.offerRefused(status)))
@@ -627,8 +689,12 @@ struct AccountCalls: Sendable {
                 case 200..<300: .accepted
                 default: .failed
                 }
+            let until = now.advanced(by: Self.transferTime)
+            calls[id]?.transferUntil = call.transferUntil == nil || isFinal ? nil : until
             if progress.isFinal == isFinal { tell(progress, of: call, &outbox) }
-        case .transferRefused: tell(.refused, of: call, &outbox)
+        case .transferRefused:
+            calls[id]?.transferUntil = nil
+            tell(.refused, of: call, &outbox)
         case .info: break
         case .ended(let end): ended(id, end, now, &outbox)
         }
@@ -638,7 +704,7 @@ struct AccountCalls: Sendable {
         _ sip: SIPCall, _ from: NameAddress, _ offer: [UInt8]?, _ replacing: SIPCall?, _ now: Instant,
         _ outbox: inout [AccountOutput]
     ) {
-        let peer = SIPNames.user(of: from)
+        let peer = SIPNames.user(of: caller(sip) ?? from)
         guard let offer else {
             outbox.append(.note(.offerMissing(peer)))
             return run(.command(sip, .refuse(488)), now, &outbox)
@@ -655,6 +721,13 @@ struct AccountCalls: Sendable {
         }
         let invite = ReceivedInvite(id: id, inviter: peer, invitees: [own], data: .object(data), remaining: nil)
         outbox.append(.event(.inviteReceived(invite)))
+    }
+
+    /// Who calls, if a peer that the configuration names vouches for it.
+    private func caller(_ sip: SIPCall) -> NameAddress? {
+        guard let request = agent.invite(of: sip) else { return nil }
+        let isTrusted = identityTrust.vouches(for: request, by: agent.flow(of: sip))
+        return CallerIdentity(request.headers, isTrusted: isTrusted)?.address
     }
 
     private mutating func accepted(
@@ -678,6 +751,26 @@ struct AccountCalls: Sendable {
         calls[call.invite]?.theirs = answer
         calls[call.invite]?.ours = DescriptionRole.asOffer(call.ours)
         calls[call.invite]?.peerOffer = .settled
+        signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
+    }
+
+    /// An answer to the application's offer goes to it. One to an offer that we made for it (our new address, or a refresh) is told
+    /// as an offer if it has the peer's media elsewhere.
+    private mutating func answered(_ call: AccountCall, _ answer: [UInt8]?, _ outbox: inout [AccountOutput]) {
+        let id = call.invite
+        // While the application's offer waits, the answer is to what went before it.
+        let offer = agent.hasWaitingOffer(call.sip) ? nil : call.ourOffer
+        if let offer {
+            calls[id]?.ours = offer
+            calls[id]?.ourOffer = nil
+        }
+        guard let answer else { return }
+        calls[id]?.theirs = answer
+        guard offer == nil else { return signal("answer", answer, of: call, &outbox) }
+        guard CallDescription.isMoved(from: call.theirs ?? [], to: answer) else { return }
+        // What the application answers to an offer that it was told before comes first, and then it learns what holds.
+        if case .dropped = call.peerOffer { return }
+        calls[id]?.peerOffer = .settled
         signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
     }
 
@@ -711,6 +804,7 @@ struct AccountCalls: Sendable {
 
     private mutating func ended(_ id: InviteID, _ end: CallEnd, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard let call = calls[id] else { return }
+        answerReferral(of: call, now, &outbox)
         switch call.phase {
         case .preparing, .calling: refused(call, end, now, &outbox)
         case .ringing, .accepting: outbox += Self.withdrawn(call, end, own).map { .event($0) }

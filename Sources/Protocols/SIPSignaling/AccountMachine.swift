@@ -70,7 +70,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
         let digest = Self.digest(settings, key + [2], DigestTrust(realms: realms ?? [domain.text]))
         let agent = UserAgent(configuration, key: key + [1], digest: digest)
         calls = AccountCalls(
-            agent, domain: domain, own: own, keepalive: settings.keepalive, tokens: TokenSource(key: key + [3]))
+            agent, domain: domain, own: own, keepalive: settings.keepalive, trust: settings.identityTrust,
+            tokens: TokenSource(key: key + [3]))
         requests = TransactionTable(tokens: TokenSource(key: key + [4]))
         var tokens = TokenSource(key: key + [5])
         link = LinkMachine(keepalive: settings.keepalive, seed: tokens.number())
@@ -121,7 +122,9 @@ public struct AccountMachine: ProtocolCore, Sendable {
     public mutating func handle(_ input: AccountInput, at now: Instant, into outbox: inout [AccountOutput]) {
         switch input {
         case .request(let ticket, let request): handle(request, ticket, now, &outbox)
-        case .resolved(let targets): feed(link: .resolved(targets), now, &outbox)
+        case .resolved(let targets):
+            calls.identityTrust.resolved(targets)
+            feed(link: .resolved(targets), now, &outbox)
         case .opened(let flow):
             if case .opening(flow.id, _) = calls.stream {
                 calls.streamOpened(flow, now, &outbox)
@@ -131,7 +134,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .failed(let number, let failure):
             flowFailure = failure ?? flowFailure
             calls.streamFailed(number, now, &outbox)
-            if number < 0, let flow = calls.agent.flow(number) { calls.run(.flowFailed(flow), now, &outbox) }
+            if number < 0, let flow = calls.agent.flow(number) { calls.loseOther(flow, now, &outbox) }
             feed(link: .failed(number), now, &outbox)
         case .ponged(let number):
             calls.ponged(number)
@@ -358,7 +361,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .ws, .wss: uri.parameters["transport"] = "ws"
         }
         contact = .sip(uri)
-        calls.use(flow, contact: contact, now, &outbox)
+        calls.use(flow, to: target, contact: contact, now, &outbox)
         guard registration != nil else {
             feed(link: .inUse, now, &outbox)
             calls.registered(contact: contact, routes: [], now, &outbox)

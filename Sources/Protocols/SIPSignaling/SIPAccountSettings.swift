@@ -24,6 +24,8 @@ public struct SIPAccountSettings: Sendable {
     public var keepalive: Duration = .seconds(25)
     /// Whether calls are taken from others than the server.
     public var acceptsStrangers = false
+    /// Who vouches for callers; from others it is a caller's own word.
+    public var identityTrust = IdentityTrust()
     /// Whether the first failure to connect is the last, rather than tried again.
     public var givesUpAtOnce = false
     /// `User-Agent` and `Server`; `nil` says nothing.

@@ -34,6 +34,8 @@ struct SIPNames: Sendable {
     static func user(of address: NameAddress) -> UserID {
         let text: String
         switch address.uri {
+        // Who does not want to be named (RFC 3323 §4.1.1.3).
+        case .sip(let uri) where uri.host.text.lowercased() == "anonymous.invalid": text = ""
         case .sip(let uri): text = (uri.user.map { plain($0) + "@" } ?? "") + uri.host.text
         case .tel(let uri): text = uri.digits
         case .other: text = ""

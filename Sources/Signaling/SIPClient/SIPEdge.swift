@@ -41,7 +41,12 @@ final class SIPEdge {
         case stream(any Channel, SIPFlow)
         case webSocket(WebSocket, SIPFlow?, peer: PeerAddress)
         case datagrams(any Channel, SIPFlow, peer: PeerAddress)
+        /// A UDP socket that the account has given up, and that calls with other peers still go by.
+        case retired(any Channel, SIPFlow)
     }
+
+    /// How often is looked whether a retired socket carries a call.
+    private static let retiredFor = TimeAmount.seconds(30)
 
     /// Some hundred messages. A server that reads none of them for so long serves nobody.
     private static let mostUnsentBytes = 256 * 1_024
@@ -88,11 +93,9 @@ final class SIPEdge {
         bindings[number] = nil
         switch ways.removeValue(forKey: number) {
         case .opening(let channel?)?, .stream(let channel, _)?: channel.close(promise: nil)
-        case .datagrams(let channel, _, _)?:
-            if number > 0 {
-                channel.close(promise: nil)
-                forgetStrangers(of: channel)
-            }
+        case .datagrams(let channel, let flow, _)?:
+            if number > 0 { retire(number, channel, flow) } else { strangers.forget { $0 == number } }
+        case .retired(let channel, _)?: channel.close(promise: nil)
         case .webSocket(let socket, nil, _)?: socket.abandon()
         case .webSocket(let socket, .some, _)?: socket.close(1_000)
         case .opening(nil)?, nil: break
@@ -284,7 +287,7 @@ final class SIPEdge {
                 bound.value.fail(number, "a datagram cannot be sent: \(error)")
             }
         // Whoever asked is told that the flow is gone, if it was not.
-        case .opening?, .webSocket(_, nil, _)?, nil: later(number, "the flow has ended")
+        case .opening?, .webSocket(_, nil, _)?, .retired?, nil: later(number, "the flow has ended")
         }
     }
 
@@ -327,13 +330,20 @@ final class SIPEdge {
     }
 
     fileprivate func receivedDatagram(_ bytes: [UInt8], from peer: PeerAddress, by number: Int, at now: Instant) {
-        guard case .datagrams(let channel, let flow, let server)? = ways[number] else { return }
+        let (channel, flow): (any Channel, SIPFlow)
+        var server: PeerAddress?
+        switch ways[number] {
+        case .datagrams(let current, let known, let peer)?: (channel, flow, server) = (current, known, peer)
+        case .retired(let former, let known)?: (channel, flow) = (former, known)
+        case .opening?, .stream?, .webSocket?, nil: return
+        }
+        let isFromServer = server.map { peer.isSame(as: $0) } ?? false
         if bytes.first == 13 || bytes.first == 10, bytes.count <= 4 {
-            if peer.isSame(as: server) { owner?.ponged(number) }
+            if isFromServer { owner?.ponged(number) }
             return
         }
         if let first = bytes.first, first < 4 {
-            if peer.isSame(as: server) { receivedSTUN(bytes, by: number) }
+            if isFromServer { receivedSTUN(bytes, by: number) }
             return
         }
         let isServer = servers.contains { $0.hasSameHost(as: peer) }
@@ -348,7 +358,7 @@ final class SIPEdge {
                 return
             }
             let isRequest = if case .request = message { true } else { false }
-            let way = peer.isSame(as: server) ? flow : self.flow(to: peer, channel, like: flow, isRequest: isRequest)
+            let way = isFromServer ? flow : self.flow(to: peer, channel, like: flow, isRequest: isRequest)
             guard let way else {
                 droppedDatagrams += 1
                 return
@@ -357,7 +367,7 @@ final class SIPEdge {
         } catch {
             droppedDatagrams += 1
             guard isServer, let answer = error.answer,
-                let way = peer.isSame(as: server) ? flow : self.flow(to: peer, channel, like: flow, isRequest: true)
+                let way = isFromServer ? flow : self.flow(to: peer, channel, like: flow, isRequest: true)
             else { return }
             transmit(.response(answer), way)
         }
@@ -401,9 +411,30 @@ final class SIPEdge {
         }
     }
 
+    /// Closes a socket, but not before calls with other nodes of the server or with strangers that go by it have ended: they have
+    /// nothing to do with the server's address that is given up.
+    private func retire(_ number: Int, _ channel: any Channel, _ flow: SIPFlow) {
+        forgetStrangers(of: channel)
+        let isInUse = strangers.numbers.contains { stranger in
+            if case .datagrams(let other, _, _)? = ways[stranger] { other === channel } else { false }
+        }
+        guard isInUse else { return channel.close(promise: nil) }
+        ways[number] = .retired(channel, flow)
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        loop.scheduleTask(in: Self.retiredFor) {
+            let edge = bound.value
+            guard case .retired? = edge.ways[number] else { return }
+            edge.ways[number] = nil
+            edge.retire(number, channel, flow)
+        }
+    }
+
+    /// Forgets the peers of a socket with whom there is no call.
     private func forgetStrangers(of channel: any Channel) {
         for number in strangers.numbers {
-            guard case .datagrams(let other, _, _)? = ways[number], other === channel else { continue }
+            guard case .datagrams(let other, _, _)? = ways[number], other === channel,
+                !(owner?.isInUse(number) ?? false)
+            else { continue }
             ways[number] = nil
             owner?.failed(number, FlowFailure("the socket is closed"))
         }

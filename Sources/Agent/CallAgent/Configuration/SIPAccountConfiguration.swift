@@ -2,7 +2,7 @@ public import ConfigReader
 internal import NetworkAddress
 public import SIP
 public import SIPClient
-internal import SIPSignaling
+public import SIPSignaling
 
 /// An account at a SIP server.
 public struct SIPAccountConfiguration: Sendable {
@@ -35,6 +35,8 @@ public struct SIPAccountConfiguration: Sendable {
     public var keepalive: Duration = .seconds(25)
     /// Whose calls are looked at.
     public var callers = Callers.server
+    /// Whose word counts for who calls.
+    public var identityTrust = IdentityTrust()
     /// The realms of the server's challenges; if empty, those that its registrar asks with.
     public var realms: Set<String> = []
     /// The name for challenges.
@@ -87,6 +89,13 @@ public struct SIPAccountConfiguration: Sendable {
         let callers = ConfigKey.choice(
             "calls_from", of: Callers.self, "whose calls are looked at; other datagrams get no answer"
         ).defaulting(to: .server)
+        let identity = ConfigKey<[String]>.list(
+            "identity_from", of: "addresses",
+            "whose `P-Asserted-Identity` says who calls (RFC 3325): `server`, or addresses of others"
+        ) { text throws(ConfigValueFault) in
+            if text == "server" || SocketAddress(host: text, port: 0) != nil { return text }
+            throw ConfigValueFault("must be the word server, or an address such as 192.0.2.10; a name can be forged")
+        }.defaulting(to: [])
         let realms = ConfigKey.list(
             "realms", "realms whose challenges get the password's proof, if not those that the registrar asks with"
         ).defaulting(to: [])
@@ -103,6 +112,9 @@ public struct SIPAccountConfiguration: Sendable {
         keepalive = section.value(\.keepalive, &problems)
         port = section.value(\.port, &problems)
         callers = section.value(\.callers, &problems)
+        let vouching = section.value(\.identity, &problems)
+        identityTrust.includesServer = vouching.contains("server")
+        identityTrust.hosts = vouching.filter { $0 != "server" }.compactMap { SIPHost($0) }
         realms = Set(section.value(\.realms, &problems))
         usesGRUU = section.value(\.gruu, &problems)
         let path = section.value(\.path, &problems)

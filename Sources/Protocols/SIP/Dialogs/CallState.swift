@@ -58,8 +58,8 @@ struct Call: Sendable {
             var dialog: Dialog
             /// The last reliable response in order.
             var lastReliable: UInt32?
-            /// The answer came in a reliable response.
-            var isAnswered = false
+            /// The answer that came before the call was accepted.
+            var answer: [UInt8]?
         }
 
         let request: SIPRequest
@@ -110,8 +110,11 @@ struct Call: Sendable {
             case received(SIPRequest, TransactionID)
         }
 
-        /// An offer that met the peer's, to be made again then (RFC 3261 §14.1).
+        /// An offer that met the peer's, to be made again then (RFC 3261 §14.1), or that waits for what is under way.
         struct PostponedOffer: Sendable {
+            /// How often it is looked at while it waits.
+            static let step = Duration.milliseconds(100)
+
             var until: Instant
             let description: [UInt8]
             let isRefresh: Bool

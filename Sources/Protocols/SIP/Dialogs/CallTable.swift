@@ -25,6 +25,9 @@ struct CallTable: Sendable {
 
     func call(_ callID: String, localTag: String) -> SIPCall? { dialogs[Self.key(callID, localTag)] }
 
+    /// By which flows calls go, each once, in an order that is the same in each run.
+    var flows: [SIPFlow] { Set(calls.values.map(\.flow)).sorted { $0.id < $1.id } }
+
     /// The name of a call that is not ours.
     mutating func newIncoming() -> SIPCall {
         incoming += 1

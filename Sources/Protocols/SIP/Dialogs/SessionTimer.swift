@@ -4,6 +4,8 @@ internal import Timekeeping
 struct SessionTimer: Sendable {
     let seconds: UInt32
     let weRefresh: Bool
+    /// The shortest interval that the peer takes, if it has refused a shorter one.
+    let least: UInt32?
     private let refreshAt: Instant?
     private let endAt: Instant
 
@@ -11,16 +13,18 @@ struct SessionTimer: Sendable {
     init(seconds: UInt32, weRefresh: Bool, at now: Instant) {
         self.seconds = seconds
         self.weRefresh = weRefresh
+        least = nil
         let interval = Duration.seconds(Int64(seconds))
         refreshAt = weRefresh ? now.advanced(by: interval / 2) : nil
         // Whoever does not refresh gives up shortly before the end, so that a BYE still finds a dialog.
         endAt = now.advanced(by: weRefresh ? interval : interval - min(.seconds(32), interval / 3))
     }
 
-    private init(_ timer: SessionTimer) {
-        seconds = timer.seconds
+    private init(_ timer: SessionTimer, least: UInt32? = nil, refreshAt: Instant?) {
+        seconds = least ?? timer.seconds
+        self.least = least ?? timer.least
         weRefresh = timer.weRefresh
-        refreshAt = nil
+        self.refreshAt = refreshAt
         endAt = timer.endAt
     }
 
@@ -30,7 +34,18 @@ struct SessionTimer: Sendable {
     func isOver(at now: Instant) -> Bool { endAt <= now }
 
     /// The same timer while a refresh is on its way.
-    var refreshing: SessionTimer { SessionTimer(self) }
+    var refreshing: SessionTimer { SessionTimer(self, refreshAt: nil) }
+
+    /// The same timer after a refresh that did not succeed: it is tried again while the session lasts, after half of what is left
+    /// and 32 s at most. With the interval that the peer asks for (422, RFC 4028 §7.3), if that is longer, and then within a second.
+    func refused(least: UInt32?, at now: Instant) -> SessionTimer {
+        guard weRefresh else { return self }
+        if let least, least > seconds, least <= SIPLimits.seconds {
+            return SessionTimer(self, least: least, refreshAt: now.advanced(by: .seconds(1)))
+        }
+        let wait = max(min(.seconds(32), now.duration(to: endAt) / 2), .seconds(1))
+        return SessionTimer(self, refreshAt: now.advanced(by: wait))
+    }
 }
 
 /// What both sides agree on (RFC 4028 §7 to §9).

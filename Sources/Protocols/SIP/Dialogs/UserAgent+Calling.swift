@@ -7,7 +7,7 @@ extension UserAgent {
         _ outbox: inout [UserAgentOutput]
     ) {
         guard calls[id] == nil, case .outgoing = id, let callID = callID(of: id) else { return }
-        guard !calls.isFull else { return outbox.append(.call(id, .ended(.failed))) }
+        guard !calls.isFull else { return tell(id, .ended(.failed), now, &outbox) }
         var request = SIPRequest(method: .invite, uri: uri, body: offer)
         request.headers.append("Max-Forwards", "70")
         for route in configuration.routes { request.headers.append("Route", route.description) }
@@ -135,7 +135,7 @@ extension UserAgent {
             // Those out of order come again in order, and repetitions were acknowledged (RFC 3262 §4).
             if let last = fork.lastReliable, sequence != last &+ 1 { return }
             fork.lastReliable = sequence
-            fork.isAnswered = fork.isAnswered || description != nil
+            fork.answer = fork.answer ?? description
             var prack = fork.dialog.request(.prack)
             let invite = CSeq(calling.request.headers.sequence?.number ?? 0, .invite)
             prack.headers.append("RAck", RAck(response: sequence, sequence: invite).description)
@@ -196,6 +196,6 @@ extension UserAgent {
         }
         keep(use.call, .talking(talking))
         let answer = SIPMessage.response(response).sessionDescription
-        tell(use.call, .accepted(calling.forks[tag]?.isAnswered == true ? nil : answer), now, &outbox)
+        tell(use.call, .accepted(calling.forks[tag]?.answer ?? answer), now, &outbox)
     }
 }

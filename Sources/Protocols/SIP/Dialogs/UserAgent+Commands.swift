@@ -34,7 +34,8 @@ extension UserAgent {
             guard (300...699).contains(status) else { return }
             refuse(id, ringing, status, .local, now, &outbox)
         case .end(let cause): refuse(id, ringing, 603, .local, cause: cause, now, &outbox)
-        case .place, .offer, .answer, .refuseOffer, .digit, .transfer, .acceptTransfer, .refuseTransfer: break
+        case .place, .offer, .withdrawOffer, .answer, .refuseOffer, .digit, .transfer, .acceptTransfer, .refuseTransfer:
+            break
         }
     }
 
@@ -53,6 +54,10 @@ extension UserAgent {
             talking.endsWithCause = .some(cause)
             keep(id, .talking(talking))
         case .offer(let description): offer(id, description, isRefresh: false, now, &outbox)
+        case .withdrawOffer:
+            guard let postponed = talking.postponed, !postponed.isRefresh else { return }
+            talking.postponed = nil
+            keep(id, .talking(talking))
         case .answer(let description): answer(id, talking, description, now, &outbox)
         case .refuseOffer: answer(id, talking, nil, now, &outbox)
         case .digit(let digit, let milliseconds):
@@ -74,14 +79,17 @@ extension UserAgent {
         }
     }
 
-    /// Offers by re-INVITE. While another offer is on its way, the owner's is refused at once, as by the peer.
+    /// Offers by re-INVITE, or refreshes the session. While something else is under way the owner's offer waits.
+    ///
+    /// - Returns: Whether a request went out.
+    @discardableResult
     mutating func offer(
         _ id: SIPCall, _ description: [UInt8], isRefresh: Bool, _ now: Instant, _ outbox: inout [UserAgentOutput]
-    ) {
-        guard case .talking(var talking)? = calls[id]?.stage else { return }
+    ) -> Bool {
+        guard case .talking(var talking)? = calls[id]?.stage else { return false }
         guard case .stable = talking.negotiation, talking.postponed == nil, talking.unacknowledged == nil else {
-            if !isRefresh { tell(id, .offerRefused(491), now, &outbox) }
-            return
+            if !isRefresh { postpone(id, talking, description, now, &outbox) }
+            return false
         }
         // A refresh by UPDATE needs no description (RFC 4028 §7.4).
         let usesUpdate = isRefresh && talking.dialog.allows(.update)
@@ -93,6 +101,7 @@ extension UserAgent {
         if let timer = talking.timer {
             let expires = SessionExpires(seconds: timer.seconds, refresher: timer.weRefresh ? .uac : .uas)
             request.headers.append("Session-Expires", expires.description)
+            if let least = timer.least { request.headers.append("Min-SE", String(least)) }
         }
         let flow = talking.dialog.flow
         let number: UInt64
@@ -101,6 +110,20 @@ extension UserAgent {
             transaction: number, description: usesUpdate ? nil : description, isRefresh: isRefresh)
         keep(id, .talking(talking))
         start(number, request, flow, now, &outbox)
+        return true
+    }
+
+    /// Keeps an offer of the owner's until it can be made. It takes the place of a refresh that waits, because it refreshes too.
+    private mutating func postpone(
+        _ id: SIPCall, _ talking: Call.Talking, _ description: [UInt8], _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        if let other = talking.postponed, !other.isRefresh { return tell(id, .offerRefused(491), now, &outbox) }
+        var talking = talking
+        talking.postponed = Call.Talking.PostponedOffer(
+            until: talking.postponed?.until ?? now.advanced(by: Call.Talking.PostponedOffer.step),
+            description: description, isRefresh: false)
+        keep(id, .talking(talking))
     }
 
     private mutating func transfer(

@@ -130,9 +130,16 @@ extension UserAgent {
             // Whoever owns the Call-ID waits longer, so that the offers do not meet again (RFC 3261 §14.1).
             let step = Int64(truncatingIfNeeded: tokens.number() % (talking.isCaller ? 191 : 201))
             let wait = Duration.milliseconds((talking.isCaller ? 2_100 : 0) + 10 * step)
+            // The owner's offer that waits for a refresh does what the refresh would have done.
             talking.postponed = Call.Talking.PostponedOffer(
-                until: now.advanced(by: wait), description: description ?? talking.description, isRefresh: isRefresh)
+                until: now.advanced(by: wait),
+                description: talking.postponed?.description ?? description ?? talking.description,
+                isRefresh: isRefresh && talking.postponed == nil)
             return keep(id, .talking(talking))
+        }
+        if isRefresh {
+            let least = status == 422 ? response?.headers.number("Min-SE") : nil
+            talking.timer = talking.timer?.refused(least: least, at: now)
         }
         keep(id, .talking(talking))
         if !isRefresh { tell(id, .offerRefused(status), now, &outbox) }

@@ -61,6 +61,21 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// The flow of that number, if a call goes by it.
     public func flow(_ number: Int) -> SIPFlow? { calls.flow(number) }
 
+    /// The INVITE of a peer's call that nobody has answered.
+    public func invite(of call: SIPCall) -> SIPRequest? {
+        guard case .ringing(let ringing)? = calls[call]?.stage else { return nil }
+        return ringing.request
+    }
+
+    /// Whether an offer of the owner's waits for what is under way.
+    public func hasWaitingOffer(_ call: SIPCall) -> Bool {
+        guard case .talking(let talking)? = calls[call]?.stage, let postponed = talking.postponed else { return false }
+        return !postponed.isRefresh
+    }
+
+    /// By which flows calls go.
+    public var flows: [SIPFlow] { calls.flows }
+
     /// By which flow a call goes; `nil` if there is no such call.
     public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
 
@@ -291,19 +306,19 @@ public struct UserAgent: ProtocolCore, Sendable {
                 keep(id, .talking(talking))
                 offer(id, postponed.description, isRefresh: postponed.isRefresh, now, &outbox)
             } else {
-                // The peer's offer came first, and is not done with.
-                postponed.until = now.advanced(by: .seconds(1))
+                // Something else came first, and is not done with.
+                postponed.until = now.advanced(by: Call.Talking.PostponedOffer.step)
                 talking.postponed = postponed
                 keep(id, .talking(talking))
             }
         }
-        guard case .talking(var talking)? = calls[id]?.stage, let timer = talking.timer else { return }
+        guard case .talking(let talking)? = calls[id]?.stage, let timer = talking.timer else { return }
         if timer.isOver(at: now) { return end(id, talking, .lost, now, &outbox) }
-        guard timer.isRefreshDue(at: now), talking.unacknowledged == nil else { return }
+        // What is under way may refresh the session, too; if not, this is looked at again.
+        guard timer.isRefreshDue(at: now), offer(id, talking.description, isRefresh: true, now, &outbox),
+            case .talking(var talking)? = calls[id]?.stage
+        else { return }
         talking.timer = timer.refreshing
         keep(id, .talking(talking))
-        if case .stable = talking.negotiation {
-            offer(id, talking.description, isRefresh: true, now, &outbox)
-        }
     }
 }

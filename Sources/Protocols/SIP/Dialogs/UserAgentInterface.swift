@@ -54,8 +54,11 @@ public enum CallCommand: Sendable {
     case refuse(Int)
     /// End the call in whatever state it is. The cause goes into `Reason: SIP`.
     case end(cause: Int?)
-    /// Offer something else: hold, other media or addresses.
+    /// Offer something else: hold, other media or addresses. It waits while an offer of either side or an ACK is under way; a
+    /// second one that would wait is refused with 491.
     case offer([UInt8])
+    /// Take back an offer that still waits, or that met the peer's and is to be made again.
+    case withdrawOffer
     /// Answer ``CallEvent/offered(_:)``; or make the offer that an empty one asks for.
     case answer([UInt8])
     /// Refuse the peer's offer with 488; the session stays as it was.
@@ -97,7 +100,7 @@ public enum CallEvent: Equatable, Sendable {
     case incoming(from: NameAddress, offer: [UInt8]?, replacing: SIPCall?)
     /// The peer's side has come so far; with a description there is early media.
     case progress(Int, early: [UInt8]?)
-    /// The peer accepted our call, with its answer, unless that came early.
+    /// The peer accepted our call, with its answer, which may have come early.
     case accepted([UInt8]?)
     /// The caller knows that we accepted; with the answer, if ours was the offer.
     case confirmed([UInt8]?)

@@ -62,6 +62,8 @@ public struct Via: Hashable, Sendable, CustomStringConvertible {
     /// Notes where the request came from (RFC 3261 §18.2.1, RFC 3581 §4). Whoever received it does so before all else.
     public mutating func stamp(sourceHost: String, sourcePort: UInt16) {
         let wantsPort = parameters.contains("rport")
+        // What the sender says of its own source counts for nothing.
+        while parameters.contains("received") { parameters["received"] = nil }
         guard let source = SIPHost(sourceHost) else { return }
         if wantsPort || !host.isSame(as: source) { parameters["received"] = sourceHost }
         if wantsPort {
@@ -69,6 +71,9 @@ public struct Via: Hashable, Sendable, CustomStringConvertible {
             parameters["rport"] = String(sourcePort)
         }
     }
+
+    /// Where the request came from: what ``stamp(sourceHost:sourcePort:)`` has noted.
+    public var source: SIPHost { parameters["received"].flatMap { SIPHost($0) } ?? host }
 
     /// Whether both name the same sender.
     func isSameSender(as other: Via) -> Bool { host.isSame(as: other.host) && port == other.port }

@@ -1,0 +1,52 @@
+/// Who calls: whom a trusted peer vouches for (RFC 3325), or what the caller calls itself in `From`.
+///
+/// `P-Preferred-Identity` is a caller's wish to its own proxy and never says who it is.
+public struct CallerIdentity: Hashable, Sendable {
+    /// The caller. Its display name is hostile text in either case.
+    public var address: NameAddress
+    /// A trusted peer vouches for it.
+    public var isAsserted: Bool
+
+    /// Reads who calls.
+    ///
+    /// - Parameter isTrusted: The request came from a peer whose word counts.
+    /// - Returns: `nil` without a `From`.
+    public init?(_ headers: SIPHeaders, isTrusted: Bool) {
+        if isTrusted, !headers.asksForPrivacy, let address = headers.assertedIdentities.first {
+            self.address = address
+            isAsserted = true
+            return
+        }
+        guard let from = headers.from else { return nil }
+        address = from
+        isAsserted = false
+    }
+}
+
+extension SIPHeaders {
+    /// `P-Asserted-Identity` (RFC 3325 §9.1): one address, or one with a SIP URI and one with a telephone number, the SIP URI first.
+    /// Empty if there is none, or if they are not as they should be. Only a trusted peer's count.
+    public var assertedIdentities: [NameAddress] {
+        guard let all = addresses("P-Asserted-Identity"), all.count <= 2 else { return [] }
+        let (users, numbers) = (all.filter { $0.uri.sip != nil }, all.filter { $0.uri.isTelephoneNumber })
+        guard users.count <= 1, numbers.count <= 1, users.count + numbers.count == all.count else { return [] }
+        return users + numbers
+    }
+
+    /// `Privacy` (RFC 3323 §4.2, RFC 3325 §9.3): who calls does not want to be named beyond what `From` says.
+    public var asksForPrivacy: Bool {
+        lines("Privacy").contains { line in
+            line.split(whereSeparator: { $0 == ";" || $0 == "," }).contains { value in
+                ["id", "user", "header"].contains(TextScanner.trimmed(Array(value.utf8)[...]).lowercased())
+            }
+        }
+    }
+}
+
+extension AnyURI {
+    /// A `tel:` URI.
+    fileprivate var isTelephoneNumber: Bool {
+        guard case .tel = self else { return false }
+        return true
+    }
+}

@@ -1,0 +1,25 @@
+internal import NetworkAddress
+public import SIP
+
+/// Whose word counts for who calls (RFC 3325 §6): that of peers that the configuration names, and of nobody else.
+public struct IdentityTrust: Sendable {
+    /// The account's server, at each of its addresses.
+    public var includesServer = false
+    /// Other addresses, such as those of a cluster's nodes.
+    public var hosts: [SIPHost] = []
+    /// Where the server's name has led.
+    private var server: [SIPHost] = []
+
+    /// Makes one that trusts nobody.
+    public init() {}
+
+    /// The server has been looked up.
+    mutating func resolved(_ targets: [SIPTarget]) { server = targets.compactMap { SIPHost($0.address.host) } }
+
+    /// Whether the peer that a request came from vouches for its caller. The request's top `Via` is stamped.
+    func vouches(for request: SIPRequest, by flow: SIPFlow?) -> Bool {
+        guard let source = request.headers.topVia?.source else { return false }
+        if includesServer, flow?.isToServer == true || server.contains(where: { $0.isSame(as: source) }) { return true }
+        return hosts.contains { $0.isSame(as: source) }
+    }
+}
