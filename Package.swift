@@ -262,10 +262,13 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
 
+        module("Agent", "CallAccounts", ["CallAgent", "CallControl", "Realtime", "Timekeeping", logging]),
+
         module(
             "Agent", "DeviceControl",
             [
-                "AudioKit", "AudioDevices", "CallAgent", "CallControl", "ControlWire", "MediaEngine", "Realtime",
+                "AudioKit", "AudioDevices", "CallAccounts", "CallAgent", "CallControl", "ControlWire", "MediaEngine",
+                "Realtime",
                 "Timekeeping",
                 logging,
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -287,7 +290,8 @@ let package = Package(
             name: "handset",
             dependencies: [
                 "CallMedia",
-                "AudioDevices", "AudioKit", "BotCalls", "BotLoopback", "BotProbe", "BotWire", "CallAgent",
+                "AudioDevices", "AudioKit", "BotCalls", "BotLoopback", "BotProbe", "BotWire", "CallAccounts",
+                "CallAgent",
                 "CallControl", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl", "Enrollment",
                 "ExchangeCore",
                 "ExchangeServer", "ExchangeStore", "Loopback", "LoopbackAnalysis",
@@ -348,6 +352,7 @@ let package = Package(
         tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "RelaySupport", "handset"]),
         tests("BotWireTests", ["BotWire", "JSON", "Timekeeping"], resources: [.copy("Fixtures")]),
         tests("ControlWireTests", ["ControlWire", "JSON"]),
+        tests("CallAccountsTests", ["CallAccounts", "Timekeeping"]),
         tests("DeviceControlTests", ["AudioKit", "CallAgent", "ControlWire", "DeviceControl", "MediaEngine"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),

@@ -5,6 +5,8 @@ internal import MediaEngine
 struct CallerConfiguration {
     /// Path of the account's configuration.
     let config: String?
+    /// Which of several accounts in it.
+    var account: String?
     /// Base URL of the server, over what the configuration says.
     let server: String?
     /// Whether to call as browsers do, over what the configuration says.
@@ -15,7 +17,7 @@ struct CallerConfiguration {
         var configuration: DeviceConfiguration
         if let config {
             try ConfigurationCheck.expect("run", path: config)
-            configuration = try DeviceConfiguration.read(path: config, server: server)
+            configuration = try DeviceConfiguration.read(path: config, server: server, account: account)
         } else {
             configuration = DeviceConfiguration(account: .demoCaller)
             if let server = try server ?? CalleeAddress(callee).server { configuration.account.use(server: server) }

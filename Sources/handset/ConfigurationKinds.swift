@@ -8,9 +8,9 @@ extension ConfigurationKind {
     /// The kinds that `handset check` knows, one for each command that reads a configuration.
     static let all: [ConfigurationKind] = [
         ConfigurationKind(
-            command: "run", signature: ["account"], keys: DeviceConfiguration.keys,
+            command: "run", signature: ["account", "accounts"], keys: DeviceConfiguration.keys,
             judge: { path, files throws(ConfigError) in
-                try DeviceConfiguration.read(path: path, fileChecks: files).warnings
+                try AccountsConfiguration.read(path: path, fileChecks: files).warnings
             }),
         ConfigurationKind(
             command: "serve", signature: ["apps", "listen", "users_file"], keys: ExchangeConfiguration.keys,

@@ -6,6 +6,7 @@ internal import PrivateFiles
 ///
 /// That is the login in `account.session_file`, the key in `account.key_file`, and, without a kept login, `device.id` in the
 /// configuration itself. A device with none of them is another one at each start, and may run any number of times.
+/// They are held as long as this lives.
 final class DeviceLocks: Sendable {
     private final class Held: Sendable {
         private let lock: LockFile
@@ -15,9 +16,10 @@ final class DeviceLocks: Sendable {
 
     private let held: [Held]
 
-    /// - Parameter path: The configuration's file.
+    /// Locks the login and the key of an account.
+    ///
     /// - Throws: ``CommandFailure`` that names the file if another process has one of them.
-    init(_ configuration: DeviceConfiguration, path: String) throws {
+    init(_ configuration: DeviceConfiguration) throws {
         let account = configuration.account
         var held: [Held] = []
         if let file = account.sessionFile {
@@ -32,13 +34,23 @@ final class DeviceLocks: Sendable {
                     () throws(PrivateFileError) in try Held(LockFile(existing: file))
                 })
         }
-        if configuration.device.id != nil, account.sessionFile == nil {
-            held.append(
+        self.held = held
+    }
+
+    /// Locks the configuration itself, if an account has its id there alone.
+    ///
+    /// - Throws: ``CommandFailure`` that names the file if another process has it.
+    init(_ configuration: AccountsConfiguration, inFile path: String) throws {
+        let hasID = configuration.accounts.map(\.configuration).contains {
+            $0.device.id != nil && $0.account.sessionFile == nil
+        }
+        held =
+            hasID
+            ? [
                 try Self.lock("Each running device needs a device.id of its own, or none") {
                     () throws(PrivateFileError) in try Held(LockFile(existing: path))
-                })
-        }
-        self.held = held
+                }
+            ] : []
     }
 
     private static func lock(_ rule: String, _ take: () throws(PrivateFileError) -> Held) throws -> Held {

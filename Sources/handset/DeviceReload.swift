@@ -1,3 +1,4 @@
+internal import CallAccounts
 internal import CallAgent
 internal import ConfigReader
 internal import Logging
@@ -9,7 +10,9 @@ internal import Timekeeping
 actor DeviceReload {
     private let path: String
     private let server: String?
-    private let device: Device
+    private let capture: String?
+    private let accounts: AccountSet
+    private let isNamed: Bool
     private let unit: ServiceUnit
     private let logger: Logger
     /// What the device goes by, as it was written.
@@ -17,14 +20,17 @@ actor DeviceReload {
 
     /// - Parameter document: The file's contents at the device's start.
     init(
-        path: String, server: String?, document: ConfigSection, device: Device, unit: ServiceUnit, logger: Logger
+        path: String, server: String?, capture: String?, document: ConfigSection,
+        configuration: AccountsConfiguration, accounts: AccountSet, unit: ServiceUnit, logger: Logger
     ) {
         self.path = path
         self.server = server
-        self.document = document
-        self.device = device
+        self.capture = capture
+        self.accounts = accounts
+        isNamed = configuration.isNamed
         self.unit = unit
         self.logger = logger
+        self.document = document
     }
 
     /// Takes what can be taken while calls go on, and says what waits for the next start.
@@ -36,16 +42,15 @@ actor DeviceReload {
             // Read once: what is compared and taken is what was checked.
             let document = try ConfigDocument.read(path: path)
             try ConfigurationCheck.expect("run", document)
-            let new = try DeviceConfiguration.read(document, server: server)
+            let new = try AccountsConfiguration.read(document, server: server).capturing(capture)
             for warning in new.warnings { logger.warning("\(warning)") }
-            let isBehaviourTaken = await device.adopt(new)
-            let changed = document.differences(from: self.document)
-            let waiting = changed.filter { !Self.isAdopted($0, isBehaviourTaken) }
-            logger.info(
-                "The configuration was read again",
-                metadata: ["changed": "\(Self.list(changed))", "at_next_start": "\(Self.list(waiting))"])
-            // What waits is told each time, until it holds.
-            if waiting.isEmpty { self.document = document }
+            if new.isNamed == isNamed {
+                await take(new, document)
+            } else {
+                logger.error(
+                    "The configuration has another form, account or accounts, so the earlier one goes on until the next start"
+                )
+            }
         } catch {
             logger.error(
                 "The configuration is wrong, so the earlier one goes on", metadata: ["error": "\(error)"])
@@ -53,8 +58,29 @@ actor DeviceReload {
         unit.tell(.ready, status: await status())
     }
 
-    private static func isAdopted(_ key: String, _ isBehaviourTaken: Bool) -> Bool {
+    private func take(_ new: AccountsConfiguration, _ document: ConfigSection) async {
+        let changes = await accounts.adopt(new)
+        let changed = document.differences(from: self.document)
+        let waiting = changed.filter { !isTaken($0, isBehaviourTaken: !changes.adopted.isEmpty) }
+        var metadata: Logger.Metadata = ["changed": "\(Self.list(changed))", "at_next_start": "\(Self.list(waiting))"]
+        let names = [
+            ("added", changes.added), ("removed", changes.removed), ("log_in_again", changes.restarted),
+            ("adopted", isNamed ? changes.adopted : []),
+        ]
+        for (key, names) in names where !names.isEmpty { metadata[key] = "\(Self.list(names))" }
+        logger.info("The configuration was read again", metadata: metadata)
+        for (name, reason) in changes.refused {
+            logger.error(
+                "An account waits for the next start", metadata: ["account": "\(name)", "reason": "\(reason)"])
+        }
+        // What waits is told each time, until it holds.
+        if waiting.isEmpty, changes.refused.isEmpty { self.document = document }
+    }
+
+    /// Whether a key holds from now on.
+    private func isTaken(_ key: String, isBehaviourTaken: Bool) -> Bool {
         let section = key.prefix { $0 != "." }
+        if isNamed { return section == "accounts" }
         return DeviceConfiguration.adoptedSections.contains(String(section))
             && (section != "behaviour" || isBehaviourTaken)
     }

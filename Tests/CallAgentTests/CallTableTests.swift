@@ -22,9 +22,10 @@ struct CallTableTests {
     @Test("The number of a call that is over is not used again")
     func numbers() {
         var calls = CallTable()
-        let first = calls.add(call("a"))
+        var claims = MediaClaims()
+        let first = calls.add(call("a"), number: claims.nextCall())
         calls.remove(first)
-        let second = calls.add(call("b"))
+        let second = calls.add(call("b"), number: claims.nextCall())
         #expect(second.number == 2)
         #expect(calls.ids.count == 1)
     }
@@ -32,8 +33,8 @@ struct CallTableTests {
     @Test("With legs a bot's call that is not placed yet takes two streams of the workers, any other one")
     func unplacedLegs() {
         var calls = CallTable()
-        let first = calls.add(call("a", .program))
-        _ = calls.add(call("b"))
+        let first = calls.add(call("a", .program), number: 1)
+        _ = calls.add(call("b"), number: 2)
         #expect(calls.unplacedCount(besides: nil) == 2 && calls.unplacedCount(besides: nil, legs: BotLegs()) == 3)
         #expect(calls.unplacedCount(besides: first, legs: BotLegs()) == 1)
     }
@@ -41,7 +42,7 @@ struct CallTableTests {
     @Test("A call is found by its key, and by its invite once the service has given that an id")
     func search() {
         var calls = CallTable()
-        let (first, second) = (calls.add(call("a")), calls.add(call("b")))
+        let (first, second) = (calls.add(call("a"), number: 1), calls.add(call("b"), number: 2))
         #expect(calls.id(ofKey: "b") == second && calls.id(of: "i1") == nil)
         calls[first]?.invite.noteSent(as: "i1")
         #expect(calls.id(of: "i1") == first && calls.id(ofKey: "a") == first)
@@ -50,7 +51,7 @@ struct CallTableTests {
     @Test("The card is taken until the machine of the call that uses it has ended")
     func card() {
         var calls = CallTable()
-        let (talking, other) = (calls.add(call("a", .card)), calls.add(call("b", .card)))
+        let (talking, other) = (calls.add(call("a", .card), number: 1), calls.add(call("b", .card), number: 2))
         #expect(calls.isCardTaken(besides: other))
         _ = calls[talking]?.end(record)
         #expect(!calls.isCardTaken(besides: other) && calls.isCardTaken(besides: talking))
@@ -73,10 +74,34 @@ struct CallTableTests {
 
     @Test("That the machine is full is told once")
     func full() {
-        var calls = CallTable()
-        let changes = [false, true, true, false].map { calls.noteFull($0) }
+        var claims = MediaClaims()
+        let changes = [false, true, true, false].map { claims.noteFull($0) }
         #expect(changes == [false, true, false, true])
-        #expect(!calls.isFull)
+        #expect(!claims.isFull)
+    }
+
+    @Test("A device's admitted calls count for the others until they are placed, and no more when it has ended")
+    func shared() {
+        var claims = MediaClaims()
+        #expect(claims.note(unplaced: 2, of: 1) == 0)
+        #expect(claims.note(unplaced: 3, of: 2) == 2)
+        #expect(claims.note(unplaced: 0, of: 1) == 3)
+        claims.forget(2)
+        #expect(claims.note(unplaced: 1, of: 1) == 0)
+    }
+
+    @Test("Of calls that refuse each other one has the card until it is over, whichever devices they are of")
+    func claimedCard() {
+        var claims = MediaClaims()
+        let (first, second) = (CallID(number: claims.nextCall()), CallID(number: claims.nextCall()))
+        #expect(first != second)
+        let taken = [claims.claimCard(for: first), claims.claimCard(for: first), claims.claimCard(for: second)]
+        #expect(taken == [true, true, false])
+        claims.releaseCard(of: second)
+        let early = claims.claimCard(for: second)
+        claims.releaseCard(of: first)
+        let later = claims.claimCard(for: second)
+        #expect(!early && later)
     }
 }
 

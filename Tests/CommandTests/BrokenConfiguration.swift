@@ -39,7 +39,50 @@ struct BrokenConfiguration: Sendable, CustomTestStringConvertible {
 }
 
 extension BrokenConfiguration {
-    static let all = accounts + behaviours + media + languages + listeners + exchanges
+    static let all = accounts + severalAccounts + behaviours + media + languages + listeners + exchanges
+
+    /// One of several accounts, in three lines and `more`.
+    private static func entry(_ name: String, _ more: String = "") -> String {
+        "  - name: \(name)\n    account:\n      media_token_file: token\n\(more)"
+    }
+
+    private static let severalAccounts: [Self] = [
+        .whole(
+            "both forms at once", "account:\n  anonymous: a\naccounts:\n\(entry("a"))answer:\n  mode: ring\n",
+            "1: account: is given together with accounts; keep one of them",
+            "7: answer: belongs to each account; give it in the entries of accounts"),
+        .whole(
+            "two accounts of one name", "accounts:\n\(entry("a"))\(entry("a"))",
+            "5: accounts[2].name: is the name of an earlier account: a"),
+        .whole(
+            "accounts without a name, and with one that is none",
+            "accounts:\n  - account:\n      anonymous: a\n\(entry("a b"))",
+            "2: accounts[1].name: is required here and missing",
+            "4: accounts[2].name: must have 1 to 64 letters, digits and - _ . and begin with a letter, a digit or _"),
+        .whole(
+            "no account", "accounts: []\n", "1: accounts: has 0 accounts; 1 to 32 are allowed"),
+        .whole(
+            "more accounts than may be", "accounts:\n" + (0..<33).map { entry("a\($0)") }.joined(),
+            "1: accounts: has 33 accounts; 1 to 32 are allowed"),
+        .whole(
+            "an account with a key of the process, and a mistake in one of its own",
+            "accounts:\n\(entry("a", "    media:\n      workers: 2\n    behaviour:\n      source: dance\n"))",
+            "6: accounts[1].media.workers: unknown key; this section has offers, codecs, allow_plain_rtp, srtp_suites",
+            "8: accounts[1].behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, not \"dance\""),
+        .whole(
+            "two accounts that share what they must not",
+            "accounts:\n"
+                + entry(
+                    "a",
+                    "      session_file: one\n    device:\n      id: x\n    behaviour:\n      record_folder: calls\n")
+                + entry(
+                    "b",
+                    "    device:\n      id: x\n      call_records: one\n    behaviour:\n      record_folder: calls\n"),
+            "13: accounts[2].device.id: is that of account a at the same server; they would end each other's sessions",
+            "14: accounts[2].device.call_records: is a file of account a already; give each a file of its own",
+            "16: accounts[2].behaviour.record_folder: is the folder of account a already; give each a folder of its own"
+        ),
+    ]
 
     private static let accounts: [Self] = [
         .whole(

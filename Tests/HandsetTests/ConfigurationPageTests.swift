@@ -68,7 +68,8 @@ struct ConfigurationPageTests {
     }
 
     private static let examples = [
-        ("device.yaml", "run"), ("demo.yaml", "run"), ("exchange.yaml", "serve"), ("loopback.yaml", "loopback"),
+        ("device.yaml", "run"), ("accounts.yaml", "run"), ("demo.yaml", "run"), ("exchange.yaml", "serve"),
+        ("loopback.yaml", "loopback"),
     ]
 
     @Test("docs/configuration.md is what the declarations of the keys say")

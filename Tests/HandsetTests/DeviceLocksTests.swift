@@ -23,11 +23,15 @@ struct DeviceLocksTests {
     }
 
     /// Locks a device for each of the configurations' texts, one after the other, and holds on to all.
-    private func lock(_ texts: [String]) throws -> [DeviceLocks] {
-        try texts.enumerated().map { number, text in
-            let path = try write(text, to: "device-\(number).yaml")
-            return try DeviceLocks(DeviceConfiguration.read(path: path), path: path)
-        }
+    private func lock(_ texts: [String]) throws -> [[DeviceLocks]] {
+        try texts.enumerated().map { number, text in try lock(file: write(text, to: "device-\(number).yaml")) }
+    }
+
+    /// Locks what a process that runs this configuration does.
+    private func lock(file path: String) throws -> [DeviceLocks] {
+        let configuration = try AccountsConfiguration.read(path: path)
+        return try [DeviceLocks(configuration, inFile: path)]
+            + configuration.accounts.map { try DeviceLocks($0.configuration) }
     }
 
     private func account(_ lines: String...) -> String { "account:\n" + lines.map { "  \($0)\n" }.joined() }
@@ -43,9 +47,8 @@ struct DeviceLocksTests {
             default: (account("anonymous: guest") + "device:\n  id: front\n", "device-0.yaml")
             }
         let path = try write(text, to: "device-0.yaml")
-        let configuration = try DeviceConfiguration.read(path: path)
-        let first = try DeviceLocks(configuration, path: path)
-        let failure = #expect(throws: CommandFailure.self) { try DeviceLocks(configuration, path: path) }
+        let first = try lock(file: path)
+        let failure = #expect(throws: CommandFailure.self) { try lock(file: path) }
         #expect(failure?.status == .failed)
         #expect(failure?.description.contains("\"\(folder)/\(locked)\": another process has locked it") == true)
         withExtendedLifetime(first) {}

@@ -21,6 +21,9 @@ struct BotLegs {
     /// The number of the leg whose connection or stream the media engine knows by this name.
     func number(of media: MediaCallID) -> UInt64? { legs.first { $0.value.media == media }?.key }
 
+    /// The media engine's names of all of them.
+    var media: [MediaCallID] { legs.values.map(\.media) }
+
     /// The leg that a call's sound goes to.
     func leg(of call: CallID) -> BotLeg? { legs.values.first { $0.call == call } }
 

@@ -5,7 +5,7 @@ struct CallDrain {
     private var isPaused = false
     private var isEnding = false
     private var hangUpsUnderWay = 0
-    private var waiter: CheckedContinuation<Void, Never>?
+    private var waiters: [CheckedContinuation<Void, Never>] = []
 
     /// For good.
     mutating func begin() { isEnding = true }
@@ -22,10 +22,10 @@ struct CallDrain {
     var areHangUpsSent: Bool { hangUpsUnderWay == 0 }
 
     /// Resumes `waiter` at the next ``resume()``.
-    mutating func wait(_ waiter: CheckedContinuation<Void, Never>) { self.waiter = waiter }
+    mutating func wait(_ waiter: CheckedContinuation<Void, Never>) { waiters.append(waiter) }
 
     mutating func resume() {
-        waiter?.resume()
-        waiter = nil
+        for waiter in waiters { waiter.resume() }
+        waiters = []
     }
 }

@@ -5,18 +5,15 @@ internal import MediaEngine
 /// The calls of a device that have not ended, by their numbers, which are never used again.
 struct CallTable {
     private var calls: [CallID: ActiveCall] = [:]
-    private var lastNumber: UInt64 = 0
-    /// Whether the last call that asked for room was refused, and there has been none since.
-    private(set) var isFull = false
 
     subscript(id: CallID) -> ActiveCall? {
         get { calls[id] }
         set { calls[id] = newValue }
     }
 
-    mutating func add(_ call: ActiveCall) -> CallID {
-        lastNumber += 1
-        let id = CallID(number: lastNumber)
+    /// - Parameter number: One that no call of the process has or had.
+    mutating func add(_ call: ActiveCall, number: UInt64) -> CallID {
+        let id = CallID(number: number)
         calls[id] = call
         return id
     }
@@ -35,12 +32,6 @@ struct CallTable {
     /// The oldest first.
     var inOrder: [(id: CallID, call: ActiveCall)] {
         calls.sorted { $0.key.number < $1.key.number }.map { (id: $0.key, call: $0.value) }
-    }
-
-    /// Notes whether the machine has room for one more call; true if that has changed.
-    mutating func noteFull(_ isFullNow: Bool) -> Bool {
-        defer { isFull = isFullNow }
-        return isFullNow != isFull
     }
 
     // MARK: Searches. A few calls at most begin or end at once: a scan is as good as an index.

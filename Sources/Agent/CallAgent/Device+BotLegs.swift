@@ -26,6 +26,7 @@ extension Device {
         } catch {
             bots?.tell(leg: number, .failed("its leg: \(error)"))
         }
+        noteUnplaced()
     }
 
     /// Handles what the media side tells of a bot's leg.

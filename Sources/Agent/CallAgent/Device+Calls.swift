@@ -16,6 +16,7 @@ extension Device {
         calls[id] = call
         for output in outbox { carryOut(output, of: id) }
         arm(id)
+        noteUnplaced()
     }
 
     private func carryOut(_ output: CallMachine.Output, of id: CallID) {
@@ -62,6 +63,7 @@ extension Device {
             let key = calls[id]?.end(record)
             logFailure(of: id, record)
             noteEnd(of: id, record)
+            shared.releaseCard(of: id)
             endProgram(of: id, record)
             keep(record, of: id, journalKey: key)
             finishIfOver(id)
@@ -87,7 +89,7 @@ extension Device {
             return feed(.user(.answer), to: id)
         }
         var decision = configuration.answer.decide(status)
-        if call.usesCard, configuration.audio.severalCalls == .refuse, calls.isCardTaken(besides: id) {
+        if call.usesCard, isCardTaken(besides: id) {
             // Who may not get through learns nothing of it.
             if decision != .reject(.declined) { decision = .reject(.busy) }
         }

@@ -93,7 +93,7 @@ extension Device {
 
     private func prepareMedia(of id: CallID) throws {
         guard let call = calls[id], !call.media.isPrepared else { return }
-        if call.usesCard, configuration.audio.severalCalls == .refuse, calls.isCardTaken(besides: id) {
+        if call.usesCard, isCardTaken(besides: id) {
             throw CardTaken()
         }
         try calls[id]?.media.prepare(usesCard: call.usesCard, with: &media)
@@ -120,7 +120,7 @@ extension Device {
 
     /// The file that the next call is captured in; nil if it is not.
     private func nextCapture() -> String? {
-        guard let path = media.nextCapture() else { return nil }
+        guard let path = media.nextCapture(number: shared.nextCapture) else { return nil }
         do throws(AudioFileError) {
             try AppendedFile.check(path: path)
             return path

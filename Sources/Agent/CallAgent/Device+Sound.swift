@@ -11,20 +11,17 @@ extension Device {
 
     /// Mutes the microphone, or lets it be heard again.
     public func setMuted(_ isMuted: Bool) {
-        card.setMuted(isMuted)
-        keepSound()
+        shared.setSound { $0.setMuted(isMuted) }
     }
 
     /// Sets the volume of the loudspeaker, in dB: −60…20.
     public func setVolume(decibels: Double) {
-        card.setVolume(decibels: decibels)
-        keepSound()
+        shared.setSound { $0.setVolume(decibels: decibels) }
     }
 
     /// Sets the volume of the microphone after all processing, in dB: −60…20.
     public func setMicrophoneVolume(decibels: Double) {
-        card.setMicrophoneVolume(decibels: decibels)
-        keepSound()
+        shared.setSound { $0.setMicrophoneVolume(decibels: decibels) }
     }
 
     /// Switches parts of the speakerphone on and off; the length of the echo stays as it was.
@@ -43,20 +40,28 @@ extension Device {
     }
 
     /// Waits until the tone is over that tells of a call of ours that came to nothing.
-    public func finishTones() async { await card.failureToneEnd?.value }
+    public func finishTones() async { await shared.withCard { $0.failureToneEnd }?.value }
+
+    /// Whether another call has the card, of calls that refuse each other.
+    func isCardTaken(besides id: CallID) -> Bool {
+        guard configuration.audio.severalCalls == .refuse else { return false }
+        return calls.isCardTaken(besides: id) || !shared.claimCard(for: id)
+    }
 
     /// A call has reached another phase: updates the loudspeaker's tone.
     func note(_ phase: CallTonePolicy.Phase, of id: CallID) {
-        if calls[id]?.usesCard == true { card.note(phase, of: id) }
+        if calls[id]?.usesCard == true { shared.withCard { $0.note(phase, of: id) } }
     }
 
     /// A call is over; a failed outgoing call is announced by a tone.
     func noteEnd(of id: CallID, _ record: CallRecord) {
         guard let call = calls[id], call.usesCard else { return }
-        card.noteEnd(of: id, isOutgoing: call.machine.isOutgoing, reason: record.reason) {
-            Task {
-                try? await Task.sleep(for: CallTonePolicy.failureToneDuration)
-                if !Task.isCancelled { card.endFailureTone() }
+        shared.withCard { [shared] card in
+            card.noteEnd(of: id, isOutgoing: call.machine.isOutgoing, reason: record.reason) {
+                Task {
+                    try? await Task.sleep(for: CallTonePolicy.failureToneDuration)
+                    if !Task.isCancelled { shared.withCard { $0.endFailureTone() } }
+                }
             }
         }
     }

@@ -98,7 +98,7 @@ extension Device {
                 CallStatus(
                     id: id, invite: call.invite.id, peer: call.machine.peer, direction: call.direction,
                     progress: call.machine.progress, usesCard: call.usesCard, isHeld: isHeld(call))
-            }, sound: card.settings, card: cardStatistics)
+            }, sound: shared.withCard { $0.settings }, card: cardStatistics)
     }
 
     private func isHeld(_ call: ActiveCall) -> Bool {
@@ -111,7 +111,7 @@ extension Device {
 // the media workers see to, and when none is left to save new calls are refused as busy. Calls that stand go on.
 extension Device {
     /// How busy the device is.
-    public var load: DeviceLoad { DeviceLoad(workers: engine.loads, takesCalls: !calls.isFull) }
+    public var load: DeviceLoad { shared.load }
 
     /// Whether the machine carries one more outgoing call without harm to those that it has.
     public var hasRoomForCall: Bool { hasRoom(streams: streams(of: configuration.behaviour.audio(named: "").source)) }
@@ -131,15 +131,24 @@ extension Device {
     /// - Parameter streams: What the call takes of the workers.
     func hasRoom(streams: Int, besides id: CallID? = nil) -> Bool {
         guard configuration.answer.callLimit == .automatic else { return true }
-        let unplaced = calls.unplacedCount(besides: id, legs: configuration.hasLegs ? legs : nil)
-        let isFullNow = !engine.hasRoom(for: streams, besides: unplaced)
-        if calls.noteFull(isFullNow) { publish(.loadChanged(load)) }
-        return !isFullNow
+        let (hasRoom, isChange) = shared.hasRoom(
+            streams: streams, besides: unplacedCount(besides: id), of: owner)
+        if isChange { publish(.loadChanged(load)) }
+        return hasRoom
+    }
+
+    private func unplacedCount(besides id: CallID?) -> Int {
+        calls.unplacedCount(besides: id, legs: configuration.hasLegs ? legs : nil)
+    }
+
+    /// Tells the devices that share the media what this one's calls need of the workers and have not got yet.
+    func noteUnplaced() {
+        if !ownsMedia { shared.note(unplaced: unplacedCount(besides: nil), of: owner) }
     }
 
     /// The workers have measured their loads.
     func noteLoad() {
-        if calls.isFull { _ = hasRoomForCall }
+        if shared.isFull { _ = hasRoomForCall }
     }
 }
 

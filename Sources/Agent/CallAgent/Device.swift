@@ -7,7 +7,6 @@ public import Logging
 public import CallMedia
 internal import MediaEngine
 public import Realtime
-internal import SecureTransport
 public import SignalingClient
 internal import Timekeeping
 
@@ -23,7 +22,12 @@ public actor Device {
     let logger: Logger
     /// What the device has for the media of its calls.
     var media: MediaResources
-    var card: CardControl
+    /// What it shares with the other devices of its process.
+    let shared: SharedMedia
+    /// What the calls of this device are known by there.
+    let owner: UInt16
+    /// Whether the shared media ends with this device.
+    let ownsMedia: Bool
     var calls = CallTable()
     var invites = PlainInvites()
     /// Legs to bots that are offered them by HTTP.
@@ -31,8 +35,6 @@ public actor Device {
     private var signaling = SignalingState()
     private var drain = CallDrain()
     private let journal: CallJournal?
-    /// Mute and volume, for the next start.
-    private let soundKeeper: SoundKeeper?
     private let mediaEvents: AsyncStream<MediaEvent>
     /// What takes part in calls; nil without the behaviour `exec`.
     private let programs: CallPrograms?
@@ -54,6 +56,32 @@ public actor Device {
         _ configuration: DeviceConfiguration, service: any SignalingService, mediaAddress: MediaAddress,
         logger: Logger
     ) throws(RealtimeError) {
+        let media = try SharedMedia([configuration], at: mediaAddress.bindAddress, isOnly: true, logger: logger)
+        do throws(RealtimeError) {
+            try self.init(
+                configuration, service: service, mediaAddress: mediaAddress, media: media, ownsMedia: true,
+                logger: logger)
+        } catch {
+            media.shutDown()
+            throw error
+        }
+    }
+
+    /// Makes a device that is not logged in yet, and shares media with others.
+    ///
+    /// - Parameter mediaAddress: What its calls name as their address.
+    public init(
+        _ configuration: DeviceConfiguration, service: any SignalingService, mediaAddress: MediaAddress,
+        sharing media: SharedMedia, logger: Logger
+    ) throws(RealtimeError) {
+        try self.init(
+            configuration, service: service, mediaAddress: mediaAddress, media: media, ownsMedia: false, logger: logger)
+    }
+
+    private init(
+        _ configuration: DeviceConfiguration, service: any SignalingService, mediaAddress: MediaAddress,
+        media shared: SharedMedia, ownsMedia: Bool, logger: Logger
+    ) throws(RealtimeError) {
         self.configuration = configuration
         self.service = service
         self.logger = logger
@@ -62,14 +90,6 @@ public actor Device {
                 path: $0, application: configuration.account.appKey, days: configuration.device.callRecordDays,
                 logger: logger)
         }
-        var sound = configuration.sound
-        soundKeeper = configuration.keptSoundPath.flatMap { path in
-            sound.map { SoundKeeper(path: path, configured: SoundSettings($0), logger: logger) }
-        }
-        if let kept = soundKeeper?.kept { sound?.use(kept) }
-        // The media side tells a few events a call; this many wait if the device is busy.
-        let (stream, mediaSink) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
-        mediaEvents = stream
         // A program's wishes are few, and a hang-up must not be lost; of its words for the log no more than ten a second come here.
         let (news, programSink) = AsyncStream.makeStream(of: ProgramNews.self, bufferingPolicy: .unbounded)
         programNews = news
@@ -78,17 +98,10 @@ public actor Device {
         let (told, botSink) = AsyncStream.makeStream(of: BotNews.self, bufferingPolicy: .unbounded)
         botNews = told
         bots = configuration.bot.map { BotCalls($0) { botSink.yield($0) } }
-        let engine = try MediaEngine(
-            MediaEngineConfiguration(
-                bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
-                callLimitPerWorker: configuration.answer.callLimit.mostPerWorker(
-                    streamsOfCall: configuration.hasLegs ? 2 : 1),
-                realtimePriority: configuration.media.realtimePriority,
-                relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system,
-                sound: sound)
-        ) { mediaSink.yield($0) }
-        media = MediaResources(configuration, engine: engine, address: mediaAddress)
-        card = CardControl(configuration, sound: sound, engine: engine)
+        self.shared = shared
+        self.ownsMedia = ownsMedia
+        (owner, mediaEvents) = shared.join()
+        media = MediaResources(configuration, engine: shared.engine, address: mediaAddress, owner: owner)
     }
 
     /// Logs in and connects; returns when the device can be called.
@@ -277,15 +290,25 @@ public actor Device {
     private func close() async {
         await allCallsEnded(within: .milliseconds(200))
         invites.removeAll()
-        card.cancelFailureTone()
-        engine.shutdown()
+        leaveMedia()
         programs?.finish()
         ports.finish()
         await bots?.finish()
         for listener in listeners { listener.cancel() }
         await journal?.close()
-        await soundKeeper?.close()
+        if ownsMedia { await shared.close() }
         events.hub.finish()
+    }
+
+    private func leaveMedia() {
+        if ownsMedia {
+            shared.withCard { $0.cancelFailureTone() }
+            shared.shutDown()
+        } else {
+            for id in calls.ids { calls[id]?.media.release(on: engine) }
+            for leg in legs.media { engine.stop(leg) }
+        }
+        shared.leave(owner)
     }
 
     // MARK: Shared by the parts of the device
@@ -306,11 +329,6 @@ public actor Device {
 
     /// How the connection to the service is.
     var connection: DeviceStatus.Connection { signaling.connection }
-
-    /// Somebody has changed mute or volume.
-    func keepSound() {
-        if let settings = card.settings { soundKeeper?.note(settings) }
-    }
 
     /// Notes what an event says of the connection to the service.
     func noteConnection(_ event: SignalingEvent) { signaling.note(event) }
@@ -337,7 +355,7 @@ public actor Device {
         engine.warmUp()
         var call = call
         call.rules = CallRules(configuration.behaviour, for: call.audio)
-        let id = calls.add(call)
+        let id = calls.add(call, number: shared.nextCall())
         if let journal {
             let key = journal.begin(invite: call.invite.id, peer: call.machine.peer, direction: call.direction)
             calls[id]?.began(inJournal: key)

@@ -15,6 +15,35 @@ public struct MediaAddress: Sendable {
     /// A device that started before its network did has the address of the default route at the moment of the question.
     public var address: SocketAddress { known ?? Self.ofDefaultRoute.withPort(bindAddress.port) }
 
+    /// The address at which a device is reached whose media sockets are shared. May look up the server's name, and so block: not for
+    /// an event loop.
+    ///
+    /// - Parameter shared: The media of several devices, whose sockets are bound already.
+    public init(for configuration: DeviceConfiguration, in shared: SharedMedia) {
+        let bound = shared.bindAddress
+        bindAddress = bound
+        guard bound.isUnspecified else {
+            known = bound
+            return
+        }
+        let source = SocketAddress.lookUp(host: configuration.account.eventsHost, port: 9)?.localSource()
+        known = source.flatMap { $0.isUnspecified ? nil : $0.withPort(bound.port) }
+    }
+
+    /// Where the sockets of several devices are bound: where the configuration says, or to the loopback address alone if all servers
+    /// are on this machine, or else to all.
+    static func bindAddress(for configurations: [DeviceConfiguration]) -> SocketAddress {
+        let port = configurations.first?.media.port ?? 0
+        if let configured = configurations.first?.media.address { return configured.withPort(port) }
+        let isLocal = configurations.allSatisfy { isOnThisMachine($0.account.eventsHost) }
+        return (isLocal ? SocketAddress.loopbackIPv4 : .anyIPv4).withPort(port)
+    }
+
+    /// Whether a host is this machine by its name alone; none is looked up.
+    static func isOnThisMachine(_ host: String) -> Bool {
+        host == "localhost" || SocketAddress(host: host, port: 0)?.isLoopback == true
+    }
+
     /// The address that the configuration names. Without one, or with the wildcard address, descriptions name the address
     /// from which this machine reaches the signaling server, and sockets are bound to all addresses. The exception is a
     /// server on this machine: it is for trials, so that without an address sockets are bound to the loopback address

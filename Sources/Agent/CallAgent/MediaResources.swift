@@ -11,14 +11,15 @@ struct MediaResources {
     private let configuration: DeviceConfiguration
     /// What calls without ICE name, where sockets are bound to all.
     private let address: MediaAddress
+    /// What the device's calls are known by in the engine.
+    private let owner: UInt16
     private var servers = ICEServerList()
     private var identity: DTLSIdentity?
-    /// Calls that have been captured.
-    private var captures = 0
     private var generator = SystemRandomNumberGenerator()
 
-    init(_ configuration: DeviceConfiguration, engine: MediaEngine, address: MediaAddress) {
+    init(_ configuration: DeviceConfiguration, engine: MediaEngine, address: MediaAddress, owner: UInt16 = 0) {
         self.engine = engine
+        self.owner = owner
         self.configuration = configuration
         self.address = address
     }
@@ -52,7 +53,7 @@ struct MediaResources {
 
     /// Finds a place for a call's media, and begins to negotiate it.
     mutating func prepareCall(usesCard: Bool) throws -> (MediaPlacement, MediaNegotiation) {
-        let placement = engine.place(usesCard: usesCard)
+        let placement = place(usesCard: usesCard)
         // Keys may be written into descriptions only where nobody else can read them.
         let means = try means(at: placement, keysAllowed: configuration.account.isSignalingPrivate)
         return (placement, MediaNegotiation(configuration.media, means, using: &generator))
@@ -60,13 +61,19 @@ struct MediaResources {
 
     /// Finds a place for the media of a bot's leg, which has ICE, DTLS and Opus whatever calls have.
     mutating func prepareLeg() throws -> (MediaPlacement, MediaNegotiation) {
-        let placement = engine.place()
+        let placement = place()
         var media = configuration.media
         media.offers = .webRTC
         media.codecs = [.opus]
         media.allowsPlainMedia = false
         let means = try means(at: placement, keysAllowed: false)
         return (placement, MediaNegotiation(media, means, using: &generator))
+    }
+
+    private func place(usesCard: Bool = false) -> MediaPlacement {
+        var placement = engine.place(usesCard: usesCard)
+        placement.owner = owner
+        return placement
     }
 
     private mutating func means(
@@ -95,12 +102,12 @@ struct MediaResources {
             hasOwnSocket: isControlling, handshake: .init(try currentIdentity(), handshake))
     }
 
-    /// The file that the next call is captured in; nil if it is not.
-    mutating func nextCapture() -> String? {
-        guard let file = configuration.behaviour.capture, captures < BehaviourConfiguration.maximumCaptures else {
-            return nil
-        }
-        captures += 1
-        return configuration.behaviour.capture(number: captures) ?? file
+    /// The file that a call is captured in.
+    ///
+    /// - Parameter number: The number of the next captured call.
+    /// - Returns: Nil if it is not.
+    func nextCapture(number: () -> Int?) -> String? {
+        guard configuration.behaviour.capture != nil, let number = number() else { return nil }
+        return configuration.behaviour.capture(number: number)
     }
 }

@@ -1,4 +1,5 @@
 internal import AudioDevices
+internal import CallAccounts
 internal import CallAgent
 internal import CallControl
 internal import ControlWire
@@ -7,16 +8,14 @@ internal import MediaEngine
 internal import Realtime
 internal import Timekeeping
 
-/// Carries out what clients ask of one device.
+/// Carries out what clients ask of the accounts of a process.
 struct ControlDesk: Sendable {
-    let device: Device
-    let configuration: DeviceConfiguration
+    let accounts: AccountSet
     let version: String
     private let began = MonotonicClock.now
 
-    init(_ device: Device, _ configuration: DeviceConfiguration, version: String) {
-        self.device = device
-        self.configuration = configuration
+    init(_ accounts: AccountSet, version: String) {
+        self.accounts = accounts
         self.version = version
     }
 
@@ -31,73 +30,95 @@ struct ControlDesk: Sendable {
         }
     }
 
-    func carryOut(_ wish: ControlRequest.Wish) async throws(ControlFault) -> Outcome {
-        switch wish {
-        case .status, .watch: return Outcome(ControlReply(status: await status()))
+    func carryOut(_ request: ControlRequest) async throws(ControlFault) -> Outcome {
+        let targets = try ControlTargets(await accounts.members, wanted: request.account)
+        switch request.wish {
+        case .status, .watch: return Outcome(ControlReply(status: await status(targets)))
         case .mute(let isMuted):
-            try await requireCard()
+            let device = try await deviceWithCard(targets)
             await device.setMuted(isMuted)
-            return await tellSound()
+            return await tellSound(of: device)
         case .volume(let playback, let microphone):
-            try await requireCard()
+            let device = try await deviceWithCard(targets)
             if let playback { await device.setVolume(decibels: playback) }
             if let microphone { await device.setMicrophoneVolume(decibels: microphone) }
-            return await tellSound()
-        case .call(let user): return try await call(user)
+            return await tellSound(of: device)
+        case .call(let user): return try await call(user, targets)
         case .answer(let number):
-            let call = try await find { calls throws(ControlFault) in try CallChoice.ringing(number, among: calls) }
-            await device.answer(call)
-            return Outcome(ControlReply(call: call.number))
+            let call = try await find(targets) { calls throws(ControlFault) in
+                try CallChoice.ringing(number, among: calls)
+            }
+            await call.device.answer(call.id)
+            return Outcome(call.reply)
         case .reject(let number, let isBusy):
-            let call = try await find { calls throws(ControlFault) in try CallChoice.ringing(number, among: calls) }
-            await device.reject(call, isBusy ? .busy : .declined)
-            return Outcome(ControlReply(call: call.number))
+            let call = try await find(targets) { calls throws(ControlFault) in
+                try CallChoice.ringing(number, among: calls)
+            }
+            await call.device.reject(call.id, isBusy ? .busy : .declined)
+            return Outcome(call.reply)
         case .hangUp(let number):
-            let call = try await find { calls throws(ControlFault) in try CallChoice.toEnd(number, among: calls) }
-            await device.hangUp(call)
-            return Outcome(ControlReply(call: call.number))
+            let call = try await find(targets) { calls throws(ControlFault) in
+                try CallChoice.toEnd(number, among: calls)
+            }
+            await call.device.hangUp(call.id)
+            return Outcome(call.reply)
         case .card(let number):
-            try await requireCard()
-            let call = try await find { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
-            guard await device.giveCard(to: call) else {
+            _ = try await deviceWithCard(targets)
+            let call = try await talking(number, targets)
+            guard await call.device.giveCard(to: call.id) else {
                 throw ControlFault(.wrongState, "call \(number) does not use the sound card")
             }
-            return Outcome(ControlReply(call: call.number))
+            return Outcome(call.reply)
         case .dtmf(let keys, let number):
-            let call = try await find { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
+            let call = try await talking(number, targets)
             do throws(DigitError) {
-                try await device.press(keys, on: call)
+                try await call.device.press(keys, on: call.id)
             } catch {
                 throw ControlFault(.failed, error.description)
             }
-            return Outcome(ControlReply(call: call.number))
+            return Outcome(call.reply)
         case .drain(let isDraining):
-            guard await device.setDraining(isDraining) == isDraining else {
-                throw ControlFault(.wrongState, "the device is about to end, and takes no more calls")
+            var isRefused = false
+            for member in targets.meant {
+                if await accounts.setDraining(isDraining, of: member.name) != isDraining { isRefused = true }
             }
+            if isRefused { throw ControlFault(.wrongState, "the device is about to end, and takes no more calls") }
             return Outcome()
-        case .play, .stop, .record, .attach, .detach: return try await carryOut(sound: wish)
-        case .transfer(let number, let target, let other): return try await transfer(number, target, other)
+        case .play, .stop, .record, .attach, .detach: return try await carryOut(sound: request.wish, targets)
+        case .transfer(let number, let target, let other):
+            return try await transfer(number, target, other, targets)
         }
     }
 
+    /// A call, and the device that has it.
+    private struct Found {
+        let device: Device
+        let id: CallID
+        let account: String?
+
+        var reply: ControlReply { ControlReply(call: id.number, account: account) }
+    }
+
     /// Changes what a call that stands plays and records, and who takes part in it.
-    private func carryOut(sound wish: ControlRequest.Wish) async throws(ControlFault) -> Outcome {
+    private func carryOut(
+        sound wish: ControlRequest.Wish, _ targets: ControlTargets
+    ) async throws(ControlFault) -> Outcome {
         let number: UInt64? =
             switch wish {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer: nil
             }
-        let call = try await find { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
-        var file: String?
+        let call = try await talking(number, targets)
+        let device = call.device
+        var reply = call.reply
         do throws(CallSoundError) {
             switch wish {
-            case .play(let path, _): try await device.play(path, on: call)
-            case .stop: try await device.stopPlaying(on: call)
-            case .record(.start(let path), _): file = try await device.record(call, to: path)
-            case .record(.stop, _): file = try await device.stopRecording(call)
-            case .attach: try await device.attach(to: call)
-            case .detach: try await device.detach(from: call)
+            case .play(let path, _): try await device.play(path, on: call.id)
+            case .stop: try await device.stopPlaying(on: call.id)
+            case .record(.start(let path), _): reply.file = try await device.record(call.id, to: path)
+            case .record(.stop, _): reply.file = try await device.stopRecording(call.id)
+            case .attach: try await device.attach(to: call.id)
+            case .detach: try await device.detach(from: call.id)
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch,
                 .transfer:
                 break
@@ -105,47 +126,72 @@ struct ControlDesk: Sendable {
         } catch {
             throw ControlFault(error)
         }
-        return Outcome(ControlReply(call: call.number, file: file))
+        return Outcome(reply)
     }
 
     /// The levels; nil while no call is on the card.
     func levels() async -> ControlLevels? {
-        guard let sound = await device.soundReport() else { return nil }
-        return ControlLevels(
-            microphoneDBFS: sound.microphoneDBFS, microphonePeakDBFS: sound.microphonePeakDBFS,
-            loudspeakerDBFS: sound.loudspeakerDBFS, loudspeakerPeakDBFS: sound.loudspeakerPeakDBFS)
+        for device in await accounts.members.compactMap(\.device) {
+            guard let sound = await device.soundReport() else { continue }
+            return ControlLevels(
+                microphoneDBFS: sound.microphoneDBFS, microphonePeakDBFS: sound.microphonePeakDBFS,
+                loudspeakerDBFS: sound.loudspeakerDBFS, loudspeakerPeakDBFS: sound.loudspeakerPeakDBFS)
+        }
+        return nil
     }
 
-    private func status() async -> ControlStatus {
+    private func status(_ targets: ControlTargets) async -> ControlStatus {
         let now = MonotonicClock.now
-        let state = await device.status
+        var accounts: [ControlAccount] = []
+        for member in targets.meant { accounts.append(await account(member)) }
+        let first = accounts.first ?? ControlAccount(account: "", device: "", connection: "", server: "", behaviour: "")
         var status = ControlStatus(
             version: version, pid: getpid(), uptimeSeconds: (began.duration(to: now).seconds * 10).rounded() / 10,
-            device: configuration.device.name, connection: state.connection.rawValue, user: state.user?.text,
-            server: Self.host(of: configuration.account.eventsURL), behaviour: await device.behaviour.source.name)
-        status.isDraining = await device.isDraining
-        status.sound = state.sound.map(ControlSound.init)
-        if state.sound != nil {
-            let card = state.card ?? CardStatistics()
-            status.card = ControlCard(
-                playback: configuration.audio.playback, capture: configuration.audio.capture,
-                isRunning: card.isRunning, losses: card.losses, playbackXruns: card.playback.xruns,
-                captureXruns: card.capture.xruns)
+            device: first.device, connection: first.connection, user: first.user, server: first.server,
+            behaviour: first.behaviour)
+        if targets.meant.contains(where: { $0.name != nil }) { status.accounts = accounts }
+        status.isDraining = !accounts.isEmpty && accounts.allSatisfy(\.isDraining)
+        if let device = targets.targets.first?.device {
+            let state = await device.status
+            status.sound = state.sound.map(ControlSound.init)
+            if state.sound != nil, let audio = targets.members.first?.configuration.audio {
+                let card = state.card ?? CardStatistics()
+                status.card = ControlCard(
+                    playback: audio.playback, capture: audio.capture, isRunning: card.isRunning, losses: card.losses,
+                    playbackXruns: card.playback.xruns, captureXruns: card.capture.xruns)
+            }
+            status.load = ControlLoad(await device.load)
         }
         status.levels = await levels()
-        status.load = ControlLoad(await device.load)
-        status.callCount = state.calls.count
-        status.calls = state.calls.suffix(ControlLimits.listedCalls).map { ControlCall($0, at: now) }
+        let calls = await targets.calls()
+        status.callCount = calls.count
+        status.calls = calls.suffix(ControlLimits.listedCalls).map(\.call)
         return status
     }
 
-    private func call(_ name: String) async throws(ControlFault) -> Outcome {
+    private func account(_ member: AccountMember) async -> ControlAccount {
+        let state = await member.device?.status
+        var account = ControlAccount(
+            account: member.name ?? "", device: member.configuration.device.name,
+            connection: state?.connection.rawValue ?? "waiting",
+            server: Self.host(of: member.configuration.account.eventsURL),
+            behaviour: await member.device?.behaviour.source.name ?? member.configuration.behaviour.source.name)
+        account.user = state?.user?.text
+        account.isDraining = await member.device?.isDraining ?? false
+        account.callCount = state?.calls.count ?? 0
+        account.failure = member.failure
+        return account
+    }
+
+    private func call(_ name: String, _ targets: ControlTargets) async throws(ControlFault) -> Outcome {
         let user: UserID
         do throws(IdentifierFault) {
             user = try UserID(name)
         } catch {
             throw ControlFault(.wrongValue, "\"to\" \(error)")
         }
+        let target = try targets.only()
+        let device = target.device
         let state = await device.status
         switch state.connection {
         case .connected, .reconnecting: break
@@ -163,11 +209,12 @@ struct ControlDesk: Sendable {
                 .tooMany, "there are \(state.calls.count) calls, as many as this machine carries: try again later")
         }
         let call = await device.call(user)
-        return Outcome(ControlReply(call: call.number), news: .calling(call: call.number, to: name))
+        return Outcome(
+            ControlReply(call: call.number, account: target.name), news: .calling(call: call.number, to: name))
     }
 
     private func transfer(
-        _ number: UInt64, _ target: String, _ other: UInt64?
+        _ number: UInt64, _ target: String, _ other: UInt64?, _ targets: ControlTargets
     ) async throws(ControlFault) -> Outcome {
         let user: UserID
         do throws(IdentifierFault) {
@@ -175,37 +222,49 @@ struct ControlDesk: Sendable {
         } catch {
             throw ControlFault(.wrongValue, "\"to\" \(error)")
         }
-        let call = try await find { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
+        let call = try await talking(number, targets)
         var replaced: CallID?
         if let other {
-            replaced = try await find { calls throws(ControlFault) in try CallChoice.talking(other, among: calls) }
+            let found = try await talking(other, targets)
+            guard found.device === call.device else {
+                throw ControlFault(
+                    .wrongState,
+                    "calls \(number) and \(other) are of two accounts, whose services cannot join them")
+            }
+            replaced = found.id
         }
         do throws(SignalingError) {
-            try await device.transfer(call, to: user, replacing: replaced)
+            try await call.device.transfer(call.id, to: user, replacing: replaced)
         } catch {
             throw ControlFault(.wrongState, "\(error)")
         }
-        return Outcome(ControlReply(call: call.number))
+        return Outcome(call.reply)
+    }
+
+    private func talking(_ number: UInt64?, _ targets: ControlTargets) async throws(ControlFault) -> Found {
+        try await find(targets) { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
     }
 
     private func find(
-        _ choose: (_ calls: [ControlCall]) throws(ControlFault) -> ControlCall
-    ) async throws(ControlFault) -> CallID {
-        let calls = await device.status.calls
-        let now = MonotonicClock.now
-        let chosen = try choose(calls.map { ControlCall($0, at: now) }).call
-        guard let id = calls.first(where: { $0.id.number == chosen })?.id else {
+        _ targets: ControlTargets, _ choose: (_ calls: [ControlCall]) throws(ControlFault) -> ControlCall
+    ) async throws(ControlFault) -> Found {
+        let calls = await targets.calls()
+        let chosen = try choose(calls.map(\.call)).call
+        guard let found = calls.first(where: { $0.id.number == chosen }) else {
             throw ControlFault(.noSuchCall, "there is no call \(chosen)")
         }
-        return id
+        return Found(device: found.target.device, id: found.id, account: found.target.name)
     }
 
-    private func requireCard() async throws(ControlFault) {
-        guard await device.status.sound == nil else { return }
+    /// A device by which the card is reached, which all of them share.
+    private func deviceWithCard(_ targets: ControlTargets) async throws(ControlFault) -> Device {
+        for target in targets.targets {
+            if await target.device.status.sound != nil { return target.device }
+        }
         throw ControlFault(.noSoundCard, "the device's calls use no sound card; behaviour.source: card has them do so")
     }
 
-    private func tellSound() async -> Outcome {
+    private func tellSound(of device: Device) async -> Outcome {
         guard let sound = await device.status.sound.map(ControlSound.init) else { return Outcome() }
         return Outcome(ControlReply(sound: sound), news: .sound(sound))
     }
@@ -238,7 +297,7 @@ extension ControlSound {
 }
 
 extension ControlCall {
-    init(_ call: CallStatus, at now: Instant) {
+    init(_ call: CallStatus, of account: String?, at now: Instant) {
         let state: State =
             switch call.progress {
             case .calling: .calling
@@ -250,7 +309,8 @@ extension ControlCall {
         self.init(
             call: call.id.number, invite: call.invite?.text, peer: call.peer.text,
             isIncoming: call.direction == .incoming, state: state,
-            durationSeconds: call.duration(at: now).map { ($0.seconds * 10).rounded() / 10 }, isHeld: call.isHeld)
+            durationSeconds: call.duration(at: now).map { ($0.seconds * 10).rounded() / 10 }, isHeld: call.isHeld,
+            account: account)
     }
 }
 

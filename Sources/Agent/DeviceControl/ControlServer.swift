@@ -1,3 +1,4 @@
+public import CallAccounts
 public import CallAgent
 internal import ControlWire
 public import Logging
@@ -5,7 +6,7 @@ public import NIOCore
 internal import NIOPosix
 internal import Realtime
 
-/// Lets programs on this machine control a device: accepts their connections, carries out their requests in order, and
+/// Lets programs on this machine control the accounts of a process: accepts their connections, carries out their requests in order, and
 /// sends events to those that watch.
 ///
 /// A client does not affect others: it is read no faster than it reads its answers, its waiting events are bounded
@@ -33,6 +34,8 @@ public actor ControlServer {
         let channel: any Channel
         var news: NewsQueue?
         var wantsLevels = false
+        /// The account whose news it wants; nil for all.
+        var account: String?
     }
 
     private init(_ socket: ControlSocket, _ desk: ControlDesk, _ logger: Logger) {
@@ -48,10 +51,9 @@ public actor ControlServer {
     ///   - version: The program's, for the status.
     ///   - group: Whose loop serves the clients.
     public static func start(
-        _ socket: ControlSocket, device: Device, configuration: DeviceConfiguration, version: String,
-        group: any EventLoopGroup, logger: Logger
+        _ socket: ControlSocket, accounts: AccountSet, version: String, group: any EventLoopGroup, logger: Logger
     ) async throws(ControlSocketError) -> ControlServer {
-        let server = ControlServer(socket, ControlDesk(device, configuration, version: version), logger)
+        let server = ControlServer(socket, ControlDesk(accounts, version: version), logger)
         guard let descriptor = socket.takeDescriptor() else {
             throw ControlSocketError(.notUsable, socket.path, "listen there", cause: "it is served already")
         }
@@ -78,9 +80,9 @@ public actor ControlServer {
         return server
     }
 
-    /// Tells those that watch what has happened to the device.
-    public func tell(_ event: DeviceEvent) {
-        if let news = ControlNews(event) { tell(news) }
+    /// Tells those that watch what has happened to the device of an account, or to the process.
+    public func tell(_ event: DeviceEvent, of account: String?) {
+        if let news = ControlNews(event) { tell(news, of: account) }
     }
 
     /// Disconnects all clients, and accepts no more. Waiting events may be lost.
@@ -165,13 +167,17 @@ public actor ControlServer {
         var reply: ControlReply
         do throws(ControlRequest.Refusal) {
             let request = try ControlRequest(line)
-            if case .watch(let levels) = request.wish { news = watch(number, levels: levels) }
+            if case .watch(let levels) = request.wish {
+                news = watch(number, levels: levels, account: request.account)
+            }
             do throws(ControlFault) {
-                let outcome = try await desk.carryOut(request.wish)
+                let outcome = try await desk.carryOut(request)
                 reply = outcome.reply
                 reply.id = request.id
-                if let news = outcome.news { tell(news) }
+                if let news = outcome.news { tell(news, of: outcome.reply.account) }
             } catch {
+                if news != nil { unwatch(number) }
+                news = nil
                 reply = ControlReply(id: request.id, error)
             }
         } catch {
@@ -196,8 +202,9 @@ public actor ControlServer {
     }
 
     /// Makes a client watch from now on; nil if it already watches, and only its choice of levels changes.
-    private func watch(_ number: Int, levels: Bool) -> NewsQueue? {
+    private func watch(_ number: Int, levels: Bool, account: String?) -> NewsQueue? {
         clients[number]?.wantsLevels = levels
+        clients[number]?.account = account
         defer { if levels { startMeter() } }
         guard clients[number]?.news == nil else { return nil }
         let news = NewsQueue()
@@ -207,9 +214,17 @@ public actor ControlServer {
         return news
     }
 
-    private func tell(_ news: ControlNews) {
-        let line = Self.line(news)
+    /// A client's request to watch was refused.
+    private func unwatch(_ number: Int) {
+        clients[number]?.news?.end()
+        clients[number]?.news = nil
+    }
+
+    private func tell(_ news: ControlNews, of account: String?) {
+        let line = Self.line(news, of: account)
         for client in clients.values {
+            // What is of no account concerns everybody.
+            if let wanted = client.account, let account, wanted != account { continue }
             guard let queue = client.news, !queue.add(line) else { continue }
             logger.warning("A control client is too slow for what it watches, and is let go")
             queue.end()
@@ -217,8 +232,8 @@ public actor ControlServer {
         }
     }
 
-    private static func line(_ news: ControlNews) -> [UInt8] {
-        ControlCoding.line(news, atMilliseconds: MonotonicClock.wallNanoseconds / 1_000_000)
+    private static func line(_ news: ControlNews, of account: String? = nil) -> [UInt8] {
+        ControlCoding.line(news, of: account, atMilliseconds: MonotonicClock.wallNanoseconds / 1_000_000)
     }
 
     // MARK: Levels

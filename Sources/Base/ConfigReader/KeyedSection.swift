@@ -80,6 +80,12 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
         schema.keys[keyPath: key].entry.names.first(where: section.has)
     }
 
+    /// Whether the value of a key is a list, with or without elements.
+    public func isList<Key: DeclaredKey>(_ key: KeyPath<Keys, Key>) -> Bool {
+        guard let name = name(key), case .list? = section.entry(name)?.value else { return false }
+        return true
+    }
+
     /// Whether the file contains the secret itself.
     public func isInTheClear(_ key: KeyPath<Keys, ConfigKey<Secret>>) -> Bool {
         schema.keys[keyPath: key].entry.secret.map(section.has) ?? false
@@ -114,6 +120,16 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
         _ key: KeyPath<Keys, Key>, _ path: String, _ problems: inout [ConfigProblem]
     ) {
         section.warnOfReaders(schema.keys[keyPath: key].entry.names[0], path, &problems)
+    }
+
+    /// The keys, from this section, whose values are other ones than in `other` (``ConfigSection/differences(from:)``).
+    public func differences(from other: Self) -> [String] {
+        let prefix = section.path.isEmpty ? "" : section.path + "."
+        let others = other.section.path.isEmpty ? "" : other.section.path + "."
+        return section.differences(from: other.section).map { key in
+            if key.hasPrefix(prefix) { return String(key.dropFirst(prefix.count)) }
+            return key.hasPrefix(others) ? String(key.dropFirst(others.count)) : key
+        }
     }
 
     /// Which files are checked.

@@ -46,7 +46,7 @@ extension MediaEngine {
             guard let bound = worker.boundAddress(slot) else { continue }
             for address in plan.interfaces.addresses(of: bound, among: interfaces) { addresses[address] = slot }
         }
-        let id = newID()
+        let id = newID(of: placement.owner)
         noteConnection(id, on: placement.worker)
         worker.setConnecting(true)
         let candidates = connections.open(

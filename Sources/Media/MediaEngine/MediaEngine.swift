@@ -161,7 +161,7 @@ public final class MediaEngine: Sendable {
         _ plan: MediaCallPlan, at placement: MediaPlacement, connection: MediaCallID? = nil,
         line: consuming PortLine? = nil
     ) throws(MediaStartError) -> MediaCallID {
-        let id = connection ?? newID()
+        let id = connection ?? newID(of: placement.owner)
         let now = MonotonicClock.now
         let capture = plan.capture.map { CaptureOrder(path: $0, codec: plan.codec, playout: plan.playout, at: now) }
         let reports = reports(on: id)
@@ -233,10 +233,10 @@ public final class MediaEngine: Sendable {
         }
     }
 
-    func newID() -> MediaCallID {
+    func newID(of owner: UInt16 = 0) -> MediaCallID {
         state.withLock { state in
             state.lastID += 1
-            return MediaCallID(rawValue: state.lastID)
+            return MediaCallID(number: state.lastID, owner: owner)
         }
     }
 

@@ -128,4 +128,6 @@ public struct MediaPlacement: Sendable {
     let worker: Int
     /// The address that the call receives media at; the host may be the wildcard address.
     public let localAddress: SocketAddress
+    /// Whose call it is going to be, of those who share the engine (``MediaCallID/owner``).
+    public var owner: UInt16 = 0
 }

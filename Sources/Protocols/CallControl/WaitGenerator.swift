@@ -1,8 +1,10 @@
 /// The SplitMix64 generator: enough to spread waits, and owned by value.
-struct WaitGenerator: RandomNumberGenerator, Sendable {
-    var state: UInt64
+package struct WaitGenerator: RandomNumberGenerator, Sendable {
+    private var state: UInt64
 
-    mutating func next() -> UInt64 {
+    package init(state: UInt64) { self.state = state }
+
+    package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -10,6 +10,8 @@ public enum ControlLimits {
     public static let requestBytes = 8_192
     /// Bytes in a name of somebody to call.
     public static let nameBytes = 256
+    /// Bytes in an account's name.
+    public static let accountBytes = 64
     /// Bytes in a file's path.
     public static let pathBytes = 4_096
     /// Bytes in a request's id.
@@ -40,22 +42,38 @@ public enum ControlCoding {
 
     /// Writes news with the time at which they are told.
     ///
-    /// - Parameter milliseconds: Since 1970.
-    public static func line(_ news: ControlNews, atMilliseconds milliseconds: Int64) -> [UInt8] {
-        line(TimedNews(news: news, milliseconds: milliseconds))
+    /// - Parameters:
+    ///   - account: Whose news they are; nil for those of the process, and of an account without a name.
+    ///   - milliseconds: Since 1970.
+    public static func line(
+        _ news: ControlNews, of account: String? = nil, atMilliseconds milliseconds: Int64
+    ) -> [UInt8] {
+        line(TimedNews(news: news, account: account, milliseconds: milliseconds))
+    }
+
+    /// The account that a line of news is about; nil if it names none.
+    public static func account(inNews line: String) -> String? {
+        decode(AccountMember.self, from: Array(line.utf8))?.account
+    }
+
+    private struct AccountMember: Decodable {
+        let account: String?
     }
 
     private struct TimedNews: Encodable {
         let news: ControlNews
+        let account: String?
         let milliseconds: Int64
 
         enum CodingKeys: String, CodingKey {
+            case account
             case milliseconds = "at_ms"
         }
 
         func encode(to encoder: any Encoder) throws {
             try news.encode(to: encoder)
             var members = encoder.container(keyedBy: CodingKeys.self)
+            try members.encodeIfPresent(account, forKey: .account)
             try members.encode(milliseconds, forKey: .milliseconds)
         }
     }

@@ -19,6 +19,10 @@ public struct ControlFault: Error, Hashable, Sendable, Codable, CustomStringConv
         public static let noSuchCall = Code(rawValue: "no_such_call")
         /// Several calls could be meant.
         public static let severalCalls = Code(rawValue: "several_calls")
+        /// There is no account of that name.
+        public static let noSuchAccount = Code(rawValue: "no_such_account")
+        /// Several accounts could be meant.
+        public static let severalAccounts = Code(rawValue: "several_accounts")
         /// The call is not where the request makes sense.
         public static let wrongState = Code(rawValue: "wrong_state")
         /// The device's calls do not use a sound card.

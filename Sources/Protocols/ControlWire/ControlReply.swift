@@ -10,6 +10,8 @@ public struct ControlReply: Codable, Hashable, Sendable {
     public var error: ControlFault?
     /// The call that it was about.
     public var call: UInt64?
+    /// The account of that call, if it has a name.
+    public var account: String?
     /// The file that is recorded to.
     public var file: String?
     /// Mute and volume, after a request that changes them.
@@ -19,11 +21,12 @@ public struct ControlReply: Codable, Hashable, Sendable {
 
     /// Says that a request was carried out.
     public init(
-        id: JSONValue? = nil, call: UInt64? = nil, file: String? = nil, sound: ControlSound? = nil,
-        status: ControlStatus? = nil
+        id: JSONValue? = nil, call: UInt64? = nil, account: String? = nil, file: String? = nil,
+        sound: ControlSound? = nil, status: ControlStatus? = nil
     ) {
         self.id = id
         self.call = call
+        self.account = account
         self.file = file
         self.sound = sound
         self.status = status

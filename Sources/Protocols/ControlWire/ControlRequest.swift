@@ -64,10 +64,13 @@ public struct ControlRequest: Hashable, Sendable {
     public var id: JSONValue?
     /// What is wanted.
     public var wish: Wish
+    /// Which of the device's accounts is meant; nil leaves that to the call that is named, or to there being only one.
+    public var account: String?
 
     /// Makes a request.
-    public init(_ wish: Wish, id: JSONValue? = nil) {
+    public init(_ wish: Wish, account: String? = nil, id: JSONValue? = nil) {
         self.wish = wish
+        self.account = account
         self.id = id
     }
 
@@ -93,6 +96,7 @@ public struct ControlRequest: Hashable, Sendable {
         var fields = RequestFields(members)
         do throws(ControlFault) {
             id = try fields.id()
+            account = try fields.account()
             wish = try Self.wish(&fields)
             try fields.finish()
         } catch {
@@ -162,6 +166,7 @@ extension ControlRequest: Encodable {
     public func encode(to encoder: any Encoder) throws {
         var members: [String: JSONValue] = [:]
         if let id { members["id"] = id }
+        if let account { members["account"] = .string(account) }
         func set(_ name: Name, _ others: [String: JSONValue?] = [:]) {
             members["request"] = .string(name.rawValue)
             for case (let key, let value?) in others { members[key] = value }

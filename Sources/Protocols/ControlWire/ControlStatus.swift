@@ -27,13 +27,16 @@ public struct ControlStatus: Codable, Hashable, Sendable {
     public var isDraining: Bool?
     /// How busy the device is with its calls' sound.
     public var load: ControlLoad?
+    /// The accounts of a device that has several, in the order of its configuration; nil if they have no names. What is said above
+    /// of one account is then that of the first, or of the one that was asked for.
+    public var accounts: [ControlAccount]?
     /// All calls, those that are not listed too.
     public var callCount: Int
     /// The newest ``ControlLimits/listedCalls``, the oldest of them first.
     public var calls: [ControlCall]
 
     enum CodingKeys: String, CodingKey {
-        case version, pid, device, connection, user, server, behaviour, sound, card, levels, load, calls
+        case version, pid, device, connection, user, server, behaviour, sound, card, levels, load, calls, accounts
         case uptimeSeconds = "uptime_s"
         case callCount = "call_count"
         case isDraining = "draining"
@@ -54,6 +57,45 @@ public struct ControlStatus: Codable, Hashable, Sendable {
         self.behaviour = behaviour
         callCount = 0
         calls = []
+    }
+}
+
+/// One of a device's accounts.
+public struct ControlAccount: Codable, Hashable, Sendable {
+    /// What it is called.
+    public var account: String
+    /// What its device is called.
+    public var device: String
+    /// `connecting`, `connected`, `reconnecting`, `disconnected`, or `waiting` after a failure.
+    public var connection: String
+    /// Who it is to its service; nil before it has connected.
+    public var user: String?
+    /// The service's host, and its port if it has one of its own.
+    public var server: String
+    /// What a call does.
+    public var behaviour: String
+    /// Whether it takes no new calls.
+    public var isDraining: Bool
+    /// Its calls.
+    public var callCount: Int
+    /// Why it failed last, if it has not connected since.
+    public var failure: String?
+
+    enum CodingKeys: String, CodingKey {
+        case account, device, connection, user, server, behaviour, failure
+        case isDraining = "draining"
+        case callCount = "call_count"
+    }
+
+    /// Makes the state of an account without calls.
+    public init(account: String, device: String, connection: String, server: String, behaviour: String) {
+        self.account = account
+        self.device = device
+        self.connection = connection
+        self.server = server
+        self.behaviour = behaviour
+        isDraining = false
+        callCount = 0
     }
 }
 
@@ -198,9 +240,11 @@ public struct ControlCall: Codable, Hashable, Sendable {
     public var durationSeconds: Double?
     /// Whether it waits in silence because another call has the card.
     public var isHeld: Bool
+    /// The account that it is of, if that has a name.
+    public var account: String?
 
     enum CodingKeys: String, CodingKey {
-        case call, invite, peer, state
+        case call, invite, peer, state, account
         case isIncoming = "incoming"
         case durationSeconds = "duration_s"
         case isHeld = "held"
@@ -209,8 +253,9 @@ public struct ControlCall: Codable, Hashable, Sendable {
     /// Makes a call's entry.
     public init(
         call: UInt64, invite: String? = nil, peer: String, isIncoming: Bool, state: State,
-        durationSeconds: Double? = nil, isHeld: Bool = false
+        durationSeconds: Double? = nil, isHeld: Bool = false, account: String? = nil
     ) {
+        self.account = account
         self.call = call
         self.invite = invite
         self.peer = peer

@@ -3,7 +3,7 @@ internal import JSON
 /// A request's members, read one after the other; those that nobody has read are unknown.
 struct RequestFields {
     private let members: [String: JSONValue]
-    private var known = ["id", "request"]
+    private var known = ["id", "request", "account"]
     private var request = "the request"
 
     init(_ members: [String: JSONValue]) { self.members = members }
@@ -20,6 +20,16 @@ struct RequestFields {
             throw ControlFault(
                 .wrongValue, "id must be a whole number, or a string of up to \(ControlLimits.idBytes) bytes")
         }
+    }
+
+    /// The account, which every request may name.
+    func account() throws(ControlFault) -> String? {
+        guard let value = members["account"], value != .null else { return nil }
+        guard let text = value.string, (1...ControlLimits.accountBytes).contains(text.utf8.count) else {
+            throw ControlFault(
+                .wrongValue, "account must be the name of an account, of up to \(ControlLimits.accountBytes) bytes")
+        }
+        return text
     }
 
     /// Which request it is.
@@ -99,7 +109,7 @@ struct RequestFields {
     /// Refuses members that nobody has read.
     func finish() throws(ControlFault) {
         guard let unknown = members.keys.filter({ !known.contains($0) }).min() else { return }
-        let own = known.dropFirst(2)
+        let own = known.dropFirst(3)
         throw ControlFault(
             .wrongValue,
             "\(request) has no member \(Self.quoted(unknown)); it has "

@@ -42,6 +42,9 @@ struct CallCommand: AsyncParsableCommand {
     @Option(help: "The account's configuration file.", completion: .file())
     var config: String?
 
+    @Option(help: "Which account of the configuration file, if it has several.")
+    var account: String?
+
     @Option(
         help: "Base URL of the signaling server, instead of the one that follows from callee or configuration.",
         transform: ServerURL.argument)
@@ -227,7 +230,8 @@ struct CallCommand: AsyncParsableCommand {
     }
 
     private func deviceConfiguration() throws -> DeviceConfiguration {
-        var configuration = try CallerConfiguration(config: config, server: server, webrtc: webrtc).read(for: callee)
+        var configuration = try CallerConfiguration(config: config, account: account, server: server, webrtc: webrtc)
+            .read(for: callee)
         if usesCard {
             configuration.behaviour.source = .card
             if let name = playback ?? device { configuration.audio.playback = AudioConfiguration.name(name) }

@@ -22,6 +22,9 @@ struct ControlCommand: ParsableCommand {
     @Option(help: "The device's configuration file, which names the socket.", completion: .file())
     var config: String?
 
+    @Option(help: "The account that is meant, of a device with several; without it the only one, or the call's.")
+    var account: String?
+
     @Flag(help: "Print what the device answers: a JSON object on each line.")
     var json = false
 
@@ -31,6 +34,9 @@ struct ControlCommand: ParsableCommand {
 
     func validate() throws {
         if socket != nil, config != nil { throw ValidationError("--socket and --config exclude each other.") }
+        if let account, !(1...ControlLimits.accountBytes).contains(account.utf8.count) {
+            throw ValidationError("--account has the name of an account, of up to \(ControlLimits.accountBytes) bytes.")
+        }
         do throws(ControlWords) {
             _ = try ControlWords.request(words)
         } catch {
@@ -39,7 +45,8 @@ struct ControlCommand: ParsableCommand {
     }
 
     func run() throws {
-        let request = try ControlWords.request(words)
+        var request = try ControlWords.request(words)
+        request.account = account
         let client = try ControlClient(path: try path())
         if case .watch = request.wish { Shutdown.onFirstSignal { client.stop() } }
         let (reply, line) = try client.ask(request)
@@ -63,7 +70,9 @@ struct ControlCommand: ParsableCommand {
         }
         if let status = reply.status { Terminal.print(ControlText.status(status)) }
         var view = ControlView(width: Self.terminalWidth, status: reply.status)
-        while let (news, _) = try client.nextNews() { Terminal.write(view.take(news), to: STDOUT_FILENO) }
+        while let (news, line) = try client.nextNews() {
+            Terminal.write(view.take(news, of: ControlCoding.account(inNews: line)), to: STDOUT_FILENO)
+        }
         Terminal.write(view.end(), to: STDOUT_FILENO)
     }
 

@@ -17,6 +17,9 @@ struct LogoutCommand: AsyncParsableCommand {
     @Option(help: "The device's configuration file.", completion: .file())
     var config: String
 
+    @Option(help: "Which account of the configuration file, if it has several.")
+    var account: String?
+
     @Option(
         help: "Base URL of the signaling server, instead of the configuration's.",
         transform: ServerURL.argument)
@@ -33,7 +36,7 @@ struct LogoutCommand: AsyncParsableCommand {
     func run() async throws {
         logs.bootstrap()
         try ConfigurationCheck.expect("run", path: config)
-        var configuration = try DeviceConfiguration.read(path: config, server: server)
+        var configuration = try DeviceConfiguration.read(path: config, server: server, account: account)
         guard let path = configuration.account.sessionFile else {
             throw CommandFailure(.configuration, "\(config) has no account.session_file, so no login is kept")
         }

@@ -69,6 +69,9 @@ struct LoopbackBotCommand: AsyncParsableCommand {
     @Option(help: "The account's configuration file, for a bot that is called.", completion: .file())
     var config: String?
 
+    @Option(help: "Which account of the configuration file, if it has several.")
+    var account: String?
+
     @Option(
         help: "Base URL of the signaling server, instead of the one that follows from the callee or the configuration.",
         transform: ServerURL.argument)
@@ -115,7 +118,9 @@ struct LoopbackBotCommand: AsyncParsableCommand {
         if let plan = try wire.plan(for: bot) {
             measured = try await MeasuredBot(plan, probe, ending)
         } else {
-            let configuration = try CallerConfiguration(config: config, server: server, webrtc: webrtc).read(for: bot)
+            let configuration = try CallerConfiguration(
+                config: config, account: account, server: server, webrtc: webrtc
+            ).read(for: bot)
             measured = try await MeasuredBot(bot, configuration, probe, ringSeconds: ttl, ending)
         }
         if let record {

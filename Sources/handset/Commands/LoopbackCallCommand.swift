@@ -36,6 +36,9 @@ struct LoopbackCallCommand: AsyncParsableCommand {
     @Option(help: "The account's configuration file.", completion: .file())
     var config: String?
 
+    @Option(help: "Which account of the configuration file, if it has several.")
+    var account: String?
+
     @Option(
         help: "Base URL of the signaling server, instead of the one that follows from callee or configuration.",
         transform: ServerURL.argument)
@@ -93,7 +96,9 @@ struct LoopbackCallCommand: AsyncParsableCommand {
     func run() async throws {
         logs.bootstrap()
         let configuration = try callee.map { callee in
-            var configuration = try CallerConfiguration(config: config, server: server, webrtc: webrtc).read(
+            var configuration = try CallerConfiguration(
+                config: config, account: account, server: server, webrtc: webrtc
+            ).read(
                 for: callee)
             cards.apply(to: &configuration)
             return configuration

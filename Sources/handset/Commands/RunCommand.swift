@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AudioDevices
 internal import AudioKit
+internal import CallAccounts
 internal import CallAgent
 internal import CallControl
 internal import ConfigReader
@@ -58,98 +59,51 @@ struct RunCommand: AsyncParsableCommand {
         let logger = Logger(label: "handset")
         let document = try ConfigDocument.read(path: config, fileChecks: .all)
         try ConfigurationCheck.expect("run", document)
-        var read = try DeviceConfiguration.read(document, server: server)
-        read.behaviour.capture = capture
-        let configuration = read
+        let configuration = try AccountsConfiguration.read(document, server: server).capturing(capture)
         for warning in configuration.warnings { logger.warning("\(warning)") }
         if let capture { try AppendedFile.check(path: capture) }
         // Before anything that others would notice: another device may be at work here.
-        let locks = try DeviceLocks(configuration, path: config)
+        let lock = try DeviceLocks(configuration, inFile: config)
         let socket = try configuration.control.map { try ControlSocket(path: ControlSocketPath.listening($0)) }
-        let (device, group) = try DeviceFactory(configuration: configuration, logger: logger).make()
-        let control = try await Self.listen(socket, for: device, configuration, group, logger)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let (accounts, media) = try AccountFactory.accounts(configuration, on: group, logger)
+        let control = try await Self.listen(socket, for: accounts, group, logger)
         let unit = ServiceUnit(logger: logger)
         unit.tell(status: "Logging in")
+        let status = AccountsStatus(accounts, unit, isNamed: configuration.isNamed)
         let reload = DeviceReload(
-            path: config, server: server, document: document, device: device, unit: unit, logger: logger)
-        Self.onHangUp { await reload.run { await Self.status(of: device) } }
+            path: config, server: server, capture: capture, document: document, configuration: configuration,
+            accounts: accounts, unit: unit, logger: logger)
+        Self.onHangUp { await reload.run { await status.text } }
         await NetworkListener.start(on: group, logger: logger) {
             logger.debug("The network has changed")
-            Task { await device.networkChanged() }
+            Task { await accounts.networkChanged() }
         }
-        let watchdog = unit.feedWatchdog { await device.isAlive() }
-        let patience = Self.becomeReady(unit, within: Self.loginPatience)
-        let memory = CallMemoryKeeper(mayLock: configuration.media.realtimePriority != nil)
-        let listener = Task {
-            var calls = LoggedCalls()
-            for await event in device.events {
-                await memory.hear(event)
-                let logger = calls.logger(for: event, logger)
-                Self.log(event, configuration, logger)
-                if case .signaling(let event) = event { Self.tell(event, to: unit) }
-                await control?.tell(event)
-                if case .ended(let call, _, let report?) = event, report.sound != nil {
-                    Self.log(report, of: call, card: await device.cardStatistics, logger)
-                }
-            }
-        }
+        let watchdog = unit.feedWatchdog { await accounts.isAlive() }
         let ending = EndRequest(moreSeconds: drain)
-        do throws(SignalingError) {
-            try await connectInTime(device, unless: ending, unit, logger)
-        } catch {
-            await device.shutDown()
-            await control?.close()
-            if ending.isMade { return }
-            throw error
-        }
-        logger.info(
-            "Ready",
-            metadata: ["server": "\(configuration.account.eventsURL)", "device": "\(configuration.device.name)"])
-        patience.cancel()
-        unit.tell(.ready, status: Self.connectedStatus)
-        await memory.becomeReady()
-        if configuration.media.realtimePriority != nil { Self.checkLock(logger) }
+        let reporter = AccountReporter(
+            configuration, media: media, status: status, control: control, ending: ending, logger: logger)
+        let listener = Task { await reporter.report(accounts.events) }
+        await accounts.start()
         await ending.wait()
+        if reporter.failure == nil { await end(accounts, unit, logger) }
+        watchdog?.cancel()
+        await accounts.shutDown()
+        await listener.value
+        await control?.close()
+        withExtendedLifetime(lock) {}
+        if let failure = reporter.failure { throw failure }
+        try? await group.shutdownGracefully()
+    }
+
+    /// Lets calls go on for a while, if the command line says so.
+    private func end(_ accounts: AccountSet, _ unit: ServiceUnit, _ logger: Logger) async {
         unit.tell(.stopping, status: "Ending")
         if drain > 0 {
             logger.info("Waiting for calls to end", metadata: ["seconds": "\(drain)"])
-            await device.finishCalls(within: .seconds(drain))
+            await accounts.finishCalls(within: .seconds(drain))
         }
         logger.info("Saying goodbye")
-        watchdog?.cancel()
-        await device.shutDown()
-        _ = await listener.value
-        await control?.close()
-        try? await group.shutdownGracefully()
-        withExtendedLifetime(locks) {}
-    }
-
-    /// How long the service manager waits for the login before it goes on: a device without a network has started, too, and
-    /// logs in when there is one.
-    private static let loginPatience = Duration.seconds(5)
-
-    private static func becomeReady(_ unit: ServiceUnit, within limit: Duration) -> Task<Void, Never> {
-        Task {
-            guard (try? await Task.sleep(for: limit)) != nil else { return }
-            unit.tell(.ready, status: waitingStatus)
-        }
-    }
-
-    private static let waitingStatus = "Logging in: the service has not answered yet"
-    private static let connectedStatus = "Connected: can be called"
-    private static let reconnectingStatus = "Not connected: cannot be called, and tries again"
-
-    private static func tell(_ event: SignalingEvent, to unit: ServiceUnit) {
-        if case .reconnecting = event { unit.tell(status: reconnectingStatus) }
-        if case .reconnected = event { unit.tell(status: connectedStatus) }
-    }
-
-    private static func status(of device: Device) async -> String {
-        switch await device.status.connection {
-        case .connected: connectedStatus
-        case .connecting: waitingStatus
-        case .reconnecting, .disconnected: reconnectingStatus
-        }
     }
 
     /// Has SIGHUP do something, once after the other. On a terminal it ends the process: it says that the terminal is gone.
@@ -162,7 +116,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// Tells, before there is a call, if the media threads may wait for memory that was written out or dropped.
-    private static func checkLock(_ logger: Logger) {
+    static func checkLock(_ logger: Logger) {
         do throws(RealtimeError) {
             try ProcessMemory.checkLock()
         } catch {
@@ -170,65 +124,18 @@ struct RunCommand: AsyncParsableCommand {
         }
     }
 
-    /// Lets programs on this machine act on the device, if the configuration has a socket for them.
+    /// Lets programs on this machine act on the accounts, if the configuration has a socket for them.
     private static func listen(
-        _ socket: ControlSocket?, for device: Device, _ configuration: DeviceConfiguration,
-        _ group: MultiThreadedEventLoopGroup, _ logger: Logger
+        _ socket: ControlSocket?, for accounts: AccountSet, _ group: MultiThreadedEventLoopGroup, _ logger: Logger
     ) async throws -> ControlServer? {
         guard let socket else { return nil }
         let server = try await ControlServer.start(
-            socket, device: device, configuration: configuration, version: HandsetVersion.current, group: group,
-            logger: logger)
+            socket, accounts: accounts, version: HandsetVersion.current, group: group, logger: logger)
         logger.info("Listening to programs on this machine", metadata: ["socket": "\(socket.path)"])
         return server
     }
 
-    /// Connects; while the clock cannot be right, a certificate that is not trusted is no failure but a reason to wait.
-    private func connectInTime(
-        _ device: Device, unless ending: EndRequest, _ unit: ServiceUnit, _ logger: Logger
-    ) async throws(SignalingError) {
-        while true {
-            let failure: SignalingError
-            do throws(SignalingError) {
-                return try await connect(device, unless: ending)
-            } catch {
-                failure = error
-            }
-            let time = MonotonicClock.wallTime
-            guard ClockDoubt.isReason(for: failure, at: time), !ending.isMade else { throw failure }
-            logger.warning(
-                "This machine's clock cannot be right, so no certificate can be checked: waiting for the time",
-                metadata: ["clock": "\(time.rfc3339)", "error": "\(failure)"])
-            unit.tell(status: "Waiting for the time: the clock says \(time.rfc3339)")
-            // It may be set at any moment; whatever it is, the service is asked again after a minute.
-            for _ in 0..<60 where !ending.isMade && !ClockDoubt.canBeRight(MonotonicClock.wallTime) {
-                try? await Task.sleep(for: .seconds(1))
-            }
-            guard !ending.isMade else { throw failure }
-            logger.info("Logging in again", metadata: ["clock": "\(MonotonicClock.wallTime.rfc3339)"])
-        }
-    }
-
-    /// Connects, but lets go when the process is told to end first.
-    private func connect(_ device: Device, unless ending: EndRequest) async throws(SignalingError) {
-        let connecting = Task { () -> SignalingError? in
-            do throws(SignalingError) {
-                try await device.connect()
-                return nil
-            } catch {
-                return error
-            }
-        }
-        let watching = Task {
-            await ending.wait()
-            if !Task.isCancelled { await device.shutDown() }
-        }
-        let error = await connecting.value
-        watching.cancel()
-        if let error { throw error }
-    }
-
-    private static func log(_ event: DeviceEvent, _ configuration: DeviceConfiguration, _ logger: Logger) {
+    static func log(_ event: DeviceEvent, _ configuration: DeviceConfiguration, _ logger: Logger) {
         switch event {
         case .signaling(let event): log(event, logger)
         case .identified: break  // In each line about the call from now on.
@@ -335,7 +242,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// What a call on the card has heard, and how the card has been since the start.
-    private static func log(_ report: MediaReport, of call: CallID, card: CardStatistics?, _ logger: Logger) {
+    static func log(_ report: MediaReport, of call: CallID, card: CardStatistics?, _ logger: Logger) {
         guard let sound = report.sound else { return }
         var metadata: Logger.Metadata = [
             "call": "\(call)", "late": "\(report.playout.packetsLate)",

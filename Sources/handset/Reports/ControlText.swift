@@ -4,10 +4,20 @@ internal import ControlWire
 enum ControlText {
     /// A device's status, a fact to a line.
     static func status(_ status: ControlStatus) -> String {
-        let user = status.user.map { " as \($0)" } ?? ""
-        var lines = ["\(printable(status.device)): \(status.connection)\(printable(user)) at \(status.server)"]
+        var lines: [String] = []
         func add(_ label: String, _ value: String) { lines.append("  " + label.padded(to: 12) + value) }
-        add("behaviour", status.behaviour)
+        if let accounts = status.accounts {
+            let connected = accounts.count { $0.connection == "connected" }
+            lines.append("\(connected) of \(accounts.count) accounts connected")
+            let width = accounts.map(\.account.count).reduce(11, max) + 1
+            for account in accounts {
+                lines.append("  " + printable(account.account).padded(to: width) + Self.account(account))
+            }
+        } else {
+            let user = status.user.map { " as \($0)" } ?? ""
+            lines.append("\(printable(status.device)): \(status.connection)\(printable(user)) at \(status.server)")
+            add("behaviour", status.behaviour)
+        }
         if let sound = status.sound { add("sound", Self.sound(sound)) }
         if let card = status.card {
             let names =
@@ -31,6 +41,16 @@ enum ControlText {
         return lines.joined(separator: "\n")
     }
 
+    /// An account, in one line.
+    static func account(_ account: ControlAccount) -> String {
+        let user = account.user.map { " as \(printable($0))" } ?? ""
+        let calls = account.callCount == 0 ? "" : ", \(account.callCount) \(account.callCount == 1 ? "call" : "calls")"
+        let failure = account.failure.map { ": \(printable($0))" } ?? ""
+        return
+            "\(printable(account.connection))\(user) at \(printable(account.server)), \(printable(account.behaviour))\(calls)"
+            + "\(account.isDraining ? ", draining" : "")\(failure)"
+    }
+
     /// Mute and volumes.
     static func sound(_ sound: ControlSound) -> String {
         "\(sound.isMuted ? "muted" : "not muted"), volume \(decibels(sound.volumeDB)) dB, microphone "
@@ -46,7 +66,7 @@ enum ControlText {
 
     /// Where a call stands.
     static func call(_ call: ControlCall) -> String {
-        let way = call.isIncoming ? "from" : "to"
+        let way = (call.account.map { "\(printable($0)): " } ?? "") + (call.isIncoming ? "from" : "to")
         let time = call.durationSeconds.map { " \(clock($0))" } ?? ""
         return "\(way) \(printable(call.peer)): \(call.state.rawValue)\(time)\(call.isHeld ? ", held" : "")"
     }

@@ -17,14 +17,15 @@ struct ControlView {
     }
 
     /// What to write for these news.
-    mutating func take(_ news: ControlNews) -> String {
+    mutating func take(_ news: ControlNews, of account: String? = nil) -> String {
         if case .sound(let sound) = news { isMuted = sound.isMuted }
         if case .levels(let levels) = news {
             self.levels = levels
             return clear() + meters()
         }
         guard let line = ControlText.news(news) else { return "" }
-        return clear() + line + "\n" + meters()
+        let name = account.map { ControlText.printable($0) + ": " } ?? ""
+        return clear() + name + line + "\n" + meters()
     }
 
     /// What to write at the end.

@@ -25,9 +25,12 @@ struct SupportBundle {
         for (path, name) in zip(configurations, Self.names(of: configurations)) {
             files.append(("\(name).configuration.txt", configuration(path)))
             if let unit = Self.unit(of: path) { files.append(("\(name).unit.txt", Self.unit(unit))) }
-            guard let device = try? DeviceConfiguration.read(path: path, fileChecks: .none) else { continue }
+            guard let device = try? AccountsConfiguration.read(path: path, fileChecks: .none) else { continue }
             if let control = device.control { files.append(("\(name).status.txt", status(control))) }
-            if let records = device.device.callRecords { files.append(("\(name).calls.txt", calls(records))) }
+            for account in device.accounts {
+                guard let records = account.configuration.device.callRecords else { continue }
+                files.append(("\(name)\(account.name.map { ".\($0)" } ?? "").calls.txt", calls(records)))
+            }
         }
         return files
     }

@@ -191,7 +191,9 @@ extension AccountConfiguration {
 
     fileprivate func warnOfTrustRoots(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         let isPlain = [authURL, identityURL, eventsURL].allSatisfy { !$0.lowercased().hasPrefix("https://") }
-        guard section.has(\.trustRoots), isPlain, !problems.contains(where: { $0.key == "account.trust_roots" }) else {
+        guard section.has(\.trustRoots), isPlain,
+            !problems.contains(where: { $0.key == section.problem(\.trustRoots, "").key })
+        else {
             return
         }
         problems.append(

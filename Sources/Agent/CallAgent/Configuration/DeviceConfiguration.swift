@@ -47,42 +47,40 @@ public struct DeviceConfiguration: Sendable {
     /// Makes a configuration of defaults around an account.
     public init(account: AccountConfiguration) { self.account = account }
 
-    /// Reads and checks a configuration file. `handset run` and `handset check` both do so, with ``FileChecks/all``.
+    /// Reads and checks a configuration file, or one account of several in it (``AccountsConfiguration`` has all).
     ///
     /// - Parameters:
     ///   - fileChecks: Which of the files that it names are checked.
     ///   - server: Base URL of the server; it replaces those in the file, which are not checked then.
+    ///   - name: Which of several accounts; nil for the only one.
     /// - Throws: ``ConfigError`` with every problem that the file has.
     public static func read(
-        path: String, fileChecks: FileChecks = .inputs, server: String? = nil
+        path: String, fileChecks: FileChecks = .inputs, server: String? = nil, account name: String? = nil
     ) throws(ConfigError) -> DeviceConfiguration {
-        try read(ConfigDocument.read(path: path, fileChecks: fileChecks), server: server)
+        let document = try ConfigDocument.read(path: path, fileChecks: fileChecks)
+        return try AccountsConfiguration.read(document, server: server).account(name, in: document)
     }
 
-    /// Checks a configuration file that was read, whose contents may be compared with those of another time.
-    ///
-    /// - Throws: ``ConfigError`` with every problem that the file has.
-    public static func read(
-        _ document: ConfigSection, server: String? = nil
-    ) throws(ConfigError) -> DeviceConfiguration {
-        var problems: [ConfigProblem] = []
-        var configuration = DeviceConfiguration(document, server: server, &problems)
-        configuration.warnings = try problems.verdict()
-        return configuration
-    }
+    /// Keeps the warnings of the file that it was read from.
+    mutating func note(warnings: [ConfigProblem]) { self.warnings = warnings }
 
     /// The keys of a file's root.
-    struct Keys: ConfigKeys {
-        let account = ConfigKey.section("account", AccountConfiguration.Keys.self, "where and as whom to log in")
-            .required
-        let device = ConfigKey.section("device", DeviceIdentity.Keys.self, "what the device calls itself")
+    struct Keys: AccountKeys {
+        let account = AccountSections.account.unset("`accounts`, of which one is required")
+        let accounts = ConfigKey.sections(
+            "accounts", AccountEntry.Keys.self,
+            "several accounts in one process, \(AccountsConfiguration.mostAccounts) at most "
+                + "([accounts.md](accounts.md#several-accounts-in-one-process)); in place of `account` and of the sections that are "
+                + "each account's own"
+        )
+        let device = AccountSections.device
         let profile = ConfigKey.choice(
             "profile", of: MachineProfile.self, "defaults that suit the machine: `pi` is a small board"
         ).defaulting(to: .desktop)
-        let rooms = ConfigKey<[RoomName]>.names("rooms", of: "a room's name", "rooms to join after each login")
-        let invites = ConfigKey.section("invites", InviteConfiguration.Keys.self, "how invites go, calls included")
-        let answer = ConfigKey.section("answer", AnswerPolicy.Keys.self, "which calls are answered, and how")
-        let behaviour = ConfigKey.section("behaviour", BehaviourConfiguration.Keys.self, "what an answered call does")
+        let rooms = AccountSections.rooms
+        let invites = AccountSections.invites
+        let answer = AccountSections.answer
+        let behaviour = AccountSections.behaviour
         let audio = ConfigKey.section(
             "audio", AudioConfiguration.Keys.self, "the sound card, with `source: card` ([sound.md](sound.md))")
         let control = ConfigKey.section(
@@ -94,14 +92,32 @@ public struct DeviceConfiguration: Sendable {
     /// The keys of such a file.
     public static var keys: [ConfigKeyEntry] { Keys.entries }
 
-    /// Reads a whole file's tree, noting every problem.
+    /// Reads the tree of a whole file with one account, noting every problem.
     init(_ root: ConfigSection, server: String? = nil, _ problems: inout [ConfigProblem]) {
-        account = AccountConfiguration(server: AccountConfiguration.defaultServer)
+        self.init(account: AccountConfiguration(server: AccountConfiguration.defaultServer))
         let root = KeyedSection(root, Keys.self, &problems)
-        if let section = root.value(\.account, &problems) {
+        if !root.has(\.accounts) { root.require(\.account, &problems) }
+        readAccount(root, server: server, &problems)
+        readProcess(root, &problems)
+        if root.has(\.audio), behaviour.source != .card, !problems.contains(where: { $0.key == "behaviour.source" }) {
+            // No fault: `handset call --device` uses it.
+            problems.append(
+                root.warning(
+                    \.audio, "is for behaviour.source: card, and the source is another; `handset run` does not use it"))
+        }
+        warnOfKeys(root, &problems)
+    }
+}
+
+extension DeviceConfiguration {
+    /// Reads what each account has of its own.
+    mutating func readAccount<Keys: AccountKeys>(
+        _ root: KeyedSection<Keys>, server: String?, _ problems: inout [ConfigProblem]
+    ) {
+        if let section = root.value(\Keys.account, &problems) {
             account = AccountConfiguration(section, server: server, &problems)
         }
-        if let section = root.value(\.device, &problems) {
+        if let section = root.value(\Keys.device, &problems) {
             device = DeviceIdentity(section, &problems)
             if let records = device.callRecords, let sessionFile = account.sessionFile,
                 Self.areSame(records, sessionFile, section.fileChecks)
@@ -111,15 +127,19 @@ public struct DeviceConfiguration: Sendable {
                 problems.append(section.problem(\.callRecords, message))
             }
         }
-        if let section = root.value(\.answer, &problems) { answer = AnswerPolicy(section, &problems) }
-        if let section = root.value(\.behaviour, &problems) {
+        if let section = root.value(\Keys.answer, &problems) { answer = AnswerPolicy(section, &problems) }
+        if let section = root.value(\Keys.behaviour, &problems) {
             behaviour = BehaviourConfiguration(section, &problems)
         }
-        if let section = root.value(\.invites, &problems) { invites = InviteConfiguration(section, &problems) }
-        rooms = root.value(\.rooms, &problems) ?? []
-        if account.sip != nil, root.has(\.rooms) {
-            problems.append(root.problem(\.rooms, "is for an exchange: a SIP server has no rooms"))
+        if let section = root.value(\Keys.invites, &problems) { invites = InviteConfiguration(section, &problems) }
+        rooms = root.value(\Keys.rooms, &problems) ?? []
+        if account.sip != nil, root.has(\Keys.rooms) {
+            problems.append(root.problem(\Keys.rooms, "is for an exchange: a SIP server has no rooms"))
         }
+    }
+
+    /// Reads what all accounts of a process have in common.
+    mutating func readProcess(_ root: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         profile = root.value(\.profile, &problems)
         profile.apply(to: &audio)
         profile.apply(to: &media)
@@ -130,27 +150,18 @@ public struct DeviceConfiguration: Sendable {
             rejectSharedSettings(section, &problems)
         }
         if let section = root.value(\.media, &problems) { media.read(section, &problems) }
-        if root.has(\.audio), behaviour.source != .card, !problems.contains(where: { $0.key == "behaviour.source" }) {
-            // No fault: `handset call --device` uses it.
-            problems.append(
-                root.warning(
-                    \.audio, "is for behaviour.source: card, and the source is another; `handset run` does not use it"))
-        }
-        warnOfKeys(root, &problems)
         control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
     }
-}
 
-extension DeviceConfiguration {
     /// Telephones without DTLS find no common keys with a device that may write none.
-    fileprivate func warnOfKeys(_ root: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+    func warnOfKeys<Keys: AccountKeys>(_ root: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         guard account.sip != nil, account.allowsPlainText, !account.isSignalingPrivate, !media.allowsPlainMedia else {
             return
         }
         let message =
             "reaches a SIP server in the clear, so that no keys are written into descriptions, and media is protected by "
             + "DTLS alone; for telephones without DTLS use transport: tls, or media.allow_plain_rtp: true"
-        problems.append(root.warning(\.account, message))
+        problems.append(root.warning(\Keys.account, message))
     }
 
     /// Each file would take the place of the other.
@@ -167,7 +178,7 @@ extension DeviceConfiguration {
     }
 
     /// Whether two paths lead to one file.
-    fileprivate static func areSame(_ path: String, _ other: String, _ checks: FileChecks) -> Bool {
+    static func areSame(_ path: String, _ other: String, _ checks: FileChecks) -> Bool {
         path == other || (checks != .none && FilePlace(path: path) == FilePlace(path: other))
     }
 }
@@ -306,18 +317,6 @@ extension AnswerPolicy {
         self.init(manner: manner, callLimit: limit, callers: callers)
         section.read(\.ringLimit, into: &ringLimit, &problems)
         section.read(\.transfers, into: &transfers, &problems)
-    }
-}
-
-extension AnswerPolicy.CallLimit {
-    /// Streams that one media worker has memory for.
-    ///
-    /// - Parameter streams: Those of a call: its own, and that of its bot's leg.
-    func mostPerWorker(streamsOfCall streams: Int) -> Int {
-        switch self {
-        case .automatic: 256
-        case .calls(let limit): max(256, limit * streams)
-        }
     }
 }
 

@@ -61,6 +61,10 @@ public struct MediaConfiguration: Sendable {
         encoder.expectedLossPercent = 5
     }
 
+    static let offersKey = ConfigKey.choice(
+        "offers", of: OfferKind.self, "what our own calls offer: `webrtc`, or `sdes` or `plain` for a plain address"
+    ).unset("`\(MediaConfiguration().offers.rawValue)`, and `sdes` with `account.kind: sip`")
+
     /// The keys of the section `media`.
     struct Keys: ConfigKeys {
         private static let usual = MediaConfiguration()
@@ -82,9 +86,7 @@ public struct MediaConfiguration: Sendable {
         let realtimePriority = ConfigKey.integer(
             "realtime_priority", in: 0...99, "SCHED_FIFO priority of the media threads; 0 does not ask for it"
         ).defaulting(to: Int(usual.realtimePriority ?? 0))
-        let offers = ConfigKey.choice(
-            "offers", of: OfferKind.self, "what our own calls offer: `webrtc`, or `sdes` or `plain` for a plain address"
-        ).unset("`\(usual.offers.rawValue)`, and `sdes` with `account.kind: sip`")
+        let offers = MediaConfiguration.offersKey
         let interfaces = ConfigKey.list("interfaces", "use these only; `*` stands for any end").unset("all")
         let ignoredInterfaces = ConfigKey.list("ignored_interfaces", "do not use these").unset("none")
         let relayOnly = ConfigKey.bool(
@@ -131,7 +133,12 @@ public struct MediaConfiguration: Sendable {
         if let opus = section.value(\.opus, &problems) { encoder.read(opus, &problems) }
         if let jitter = section.value(\.jitter, &problems) { playout.read(jitter, &problems) }
         section.read(\.srtpSuites, into: &suites, &problems)
-        codecs = section.value(\.codecs, &problems).reduce(into: []) { kept, codec in
+        codecs = Self.distinct(section.value(\.codecs, &problems))
+    }
+
+    /// Codecs, each only where it is first.
+    static func distinct(_ codecs: [SoundCodec]) -> [SoundCodec] {
+        codecs.reduce(into: []) { kept, codec in
             if !kept.contains(codec) { kept.append(codec) }
         }
     }

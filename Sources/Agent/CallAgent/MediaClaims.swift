@@ -1,0 +1,57 @@
+/// What the devices that share media have claimed of it: room for calls that no worker runs yet, the sound card where one call may
+/// have it, and numbers. A value without a lock.
+struct MediaClaims {
+    /// Streams of each device's calls that are admitted and that no worker runs yet.
+    private var unplaced: [UInt16: Int] = [:]
+    /// Whether the last call that asked for room was refused, and there has been none since.
+    private(set) var isFull = false
+    private var callOnCard: CallID?
+    private var lastCall: UInt64 = 0
+    private var captures = 0
+
+    // MARK: Room
+
+    /// Notes what a device's calls need that no worker runs yet.
+    ///
+    /// - Returns: The same of all other devices.
+    mutating func note(unplaced count: Int, of owner: UInt16) -> Int {
+        unplaced[owner] = count == 0 ? nil : count
+        return unplaced.reduce(0) { $1.key == owner ? $0 : $0 + $1.value }
+    }
+
+    /// Notes whether the machine has room for one more call; true if that has changed.
+    mutating func noteFull(_ isFullNow: Bool) -> Bool {
+        defer { isFull = isFullNow }
+        return isFullNow != isFull
+    }
+
+    /// A device has ended.
+    mutating func forget(_ owner: UInt16) { unplaced[owner] = nil }
+
+    // MARK: The sound card
+
+    /// Gives the card to a call, for a device whose calls refuse each other; false if another call has it.
+    mutating func claimCard(for call: CallID) -> Bool {
+        if let callOnCard, callOnCard != call { return false }
+        callOnCard = call
+        return true
+    }
+
+    /// A call is over.
+    mutating func releaseCard(of call: CallID) { if callOnCard == call { callOnCard = nil } }
+
+    // MARK: Numbers
+
+    /// The number of a new call, which no other call of the process has or had.
+    mutating func nextCall() -> UInt64 {
+        lastCall += 1
+        return lastCall
+    }
+
+    /// The number of the next captured call, from 1; nil if as many are captured as may be.
+    mutating func nextCapture() -> Int? {
+        guard captures < BehaviourConfiguration.maximumCaptures else { return nil }
+        captures += 1
+        return captures
+    }
+}

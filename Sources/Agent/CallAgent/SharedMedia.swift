@@ -1,0 +1,233 @@
+public import AudioDevices
+public import Logging
+internal import MediaEngine
+internal import NetworkAddress
+internal import Peering
+public import Realtime
+internal import SecureTransport
+internal import Synchronization
+
+/// What the devices of one process share: media workers and their sockets, the sound card, room for calls, and the numbers of calls.
+///
+/// Any thread may use it. It ends with ``close()``, after its devices.
+public final class SharedMedia: Sendable {
+    let engine: MediaEngine
+    private let router: MediaRouter
+    private let claims = Mutex(MediaClaims())
+    private let card: Mutex<CardControl>
+    /// Mute and volume, for the next start.
+    private let soundKeeper: SoundKeeper?
+    private let events: AsyncStream<MediaEvent>
+    /// Where sockets are bound: one address, or the wildcard address, with the first worker's port or 0.
+    let bindAddress: SocketAddress
+
+    /// Opens the media sockets of several devices.
+    ///
+    /// - Parameter configurations: At least one. They have the process's sections in common: `media`, but for what calls offer, and
+    ///   `audio`.
+    public convenience init(for configurations: [DeviceConfiguration], logger: Logger) throws(RealtimeError) {
+        try self.init(configurations, at: MediaAddress.bindAddress(for: configurations), isOnly: false, logger: logger)
+    }
+
+    /// Opens the media sockets of one device.
+    public convenience init(
+        for configuration: DeviceConfiguration, at address: MediaAddress, logger: Logger
+    ) throws(RealtimeError) {
+        try self.init([configuration], at: address.bindAddress, isOnly: false, logger: logger)
+    }
+
+    /// - Parameter isOnly: Whether there is one device, which hears of the card and of the workers, too.
+    init(
+        _ configurations: [DeviceConfiguration], at address: SocketAddress, isOnly: Bool, logger: Logger
+    ) throws(RealtimeError) {
+        guard let first = configurations.first else { preconditionFailure("media is for at least one device") }
+        let leading = configurations.first { $0.sound != nil } ?? first
+        // The media side tells a few events a call; this many wait if nobody takes them.
+        let (stream, sink) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
+        events = stream
+        let router = MediaRouter(process: isOnly ? nil : sink)
+        self.router = router
+        bindAddress = address
+        var sound = leading.sound
+        soundKeeper = leading.keptSoundPath.flatMap { path in
+            sound.map { SoundKeeper(path: path, configured: SoundSettings($0), logger: logger) }
+        }
+        if let kept = soundKeeper?.kept { sound?.use(kept) }
+        engine = try MediaEngine(
+            MediaEngineConfiguration(
+                bindAddress: address, workerCount: leading.media.workers,
+                callLimitPerWorker: AnswerPolicy.CallLimit.mostPerWorker(of: configurations),
+                realtimePriority: leading.media.realtimePriority,
+                relayTrust: leading.media.relayTrustRoots.map(TLSTrust.file) ?? .system, sound: sound)
+        ) { router.route($0) }
+        card = Mutex(CardControl(leading, sound: sound, engine: engine))
+    }
+
+    /// Ends all media and its threads, and then the events. Another time it does nothing.
+    func shutDown() {
+        engine.shutdown()
+        router.finish()
+    }
+
+    /// Ends all media, and returns when mute and volume are kept for the next start.
+    public func close() async {
+        shutDown()
+        await soundKeeper?.close()
+    }
+
+    /// Why a device of this configuration cannot share this media, as a sentence without its full stop; nil if it can.
+    public func obstacle(to configuration: DeviceConfiguration) -> String? {
+        if configuration.sound != nil, engine.cardStatistics == nil {
+            return "no account had behaviour.source: card when the process started, so no sound card is open"
+        }
+        if bindAddress.isLoopback, configuration.media.address == nil,
+            !MediaAddress.isOnThisMachine(configuration.account.eventsHost)
+        {
+            return "all servers were on this machine when the process started, so media sockets are bound to it alone"
+        }
+        return nil
+    }
+
+    // MARK: Events of the card and the workers, which are about no device
+
+    /// Tells what happens to the card and the workers, until ``close()``; for one listener.
+    public func forEachEvent(_ tell: @Sendable (DeviceEvent) async -> Void) async {
+        for await event in events {
+            if let event = deviceEvent(event) { await tell(event) }
+        }
+    }
+
+    private func deviceEvent(_ event: MediaEvent) -> DeviceEvent? {
+        switch event {
+        case .effortLimited: .loadChanged(load)
+        case .realtimePriorityRefused(let error): .realtimePriorityRefused(error)
+        case .card(.report): nil
+        case .card(let event): .card(event)
+        case .loadMeasured, .mediaReceived, .established, .playbackEnded, .announcementEnded, .recordingEnded, .digit,
+            .sendingStopped, .sendingResumed, .candidate, .candidatesComplete, .connected, .secured, .connectionQuiet,
+            .connectionBack, .pathLost, .relayFailed, .relayOverrun, .connectionFailed, .goodbyeReceived, .fileFailed,
+            .refused, .ended:
+            nil
+        }
+    }
+
+    /// How the card is doing; nil without one.
+    public var cardStatistics: CardStatistics? { engine.cardStatistics }
+
+    /// Whether the workers work, for a watchdog that asks every few seconds (``Device/isAlive()``).
+    public func areWorkersAlive() -> Bool { engine.areWorkersAlive() }
+
+    // MARK: What devices do
+
+    /// Lets a device take part, by a number that no other one has now.
+    func join() -> (owner: UInt16, events: AsyncStream<MediaEvent>) { router.join() }
+
+    /// A device has ended.
+    func leave(_ owner: UInt16) {
+        router.leave(owner)
+        claims.withLock { $0.forget(owner) }
+    }
+
+    /// How busy the machine is.
+    var load: DeviceLoad { DeviceLoad(workers: engine.loads, takesCalls: !isFull) }
+
+    /// Whether the last call that asked for room was refused, and there has been none since.
+    var isFull: Bool { claims.withLock { $0.isFull } }
+
+    /// Notes how many streams a device's calls need that no worker runs yet.
+    func note(unplaced: Int, of owner: UInt16) { _ = claims.withLock { $0.note(unplaced: unplaced, of: owner) } }
+
+    /// Whether the machine carries a call of so many streams besides those that are admitted.
+    ///
+    /// - Parameter unplaced: Those of the device's other calls that no worker runs yet.
+    /// - Returns: That, and whether it is another answer than the last one.
+    func hasRoom(streams: Int, besides unplaced: Int, of owner: UInt16) -> (hasRoom: Bool, isChange: Bool) {
+        // What the call itself needs is noted before others are asked about: of two at once, the second sees the first.
+        let others = claims.withLock { $0.note(unplaced: unplaced + streams, of: owner) }
+        let hasRoom = engine.hasRoom(for: streams, besides: unplaced + others)
+        let isChange = claims.withLock { claims in
+            if !hasRoom { _ = claims.note(unplaced: unplaced, of: owner) }
+            let isChange = claims.noteFull(!hasRoom)
+            router.setFull(!hasRoom)
+            return isChange
+        }
+        return (hasRoom, isChange)
+    }
+
+    /// Changes how loud the card is, and keeps that for the next start.
+    func setSound(_ act: (inout CardControl) -> Void) {
+        let settings = card.withLock { card in
+            act(&card)
+            return card.settings
+        }
+        if let settings { soundKeeper?.note(settings) }
+    }
+
+    /// Changes what the card's loudspeaker sounds, or tells how loud it is.
+    func withCard<Result: Sendable>(_ act: (inout CardControl) -> Result) -> Result { card.withLock { act(&$0) } }
+
+    func claimCard(for call: CallID) -> Bool { claims.withLock { $0.claimCard(for: call) } }
+
+    func releaseCard(of call: CallID) { claims.withLock { $0.releaseCard(of: call) } }
+
+    func nextCall() -> UInt64 { claims.withLock { $0.nextCall() } }
+
+    func nextCapture() -> Int? { claims.withLock { $0.nextCapture() } }
+}
+
+/// Gives each device the events of its calls.
+private final class MediaRouter: Sendable {
+    private struct State {
+        var sinks: [UInt16: AsyncStream<MediaEvent>.Continuation] = [:]
+        var last: UInt16 = 0
+        var isFull = false
+    }
+
+    private let state = Mutex(State())
+    /// Hears what is about no device; nil if the only device does.
+    private let process: AsyncStream<MediaEvent>.Continuation?
+
+    init(process: AsyncStream<MediaEvent>.Continuation?) { self.process = process }
+
+    func join() -> (owner: UInt16, events: AsyncStream<MediaEvent>) {
+        let (stream, sink) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
+        let owner = state.withLock { state in
+            repeat { state.last &+= 1 } while state.sinks[state.last] != nil
+            state.sinks[state.last] = sink
+            return state.last
+        }
+        return (owner, stream)
+    }
+
+    func leave(_ owner: UInt16) { state.withLock { $0.sinks.removeValue(forKey: owner) }?.finish() }
+
+    func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
+
+    func finish() { process?.finish() }
+
+    func route(_ event: MediaEvent) {
+        if let call = event.call {
+            _ = state.withLock { $0.sinks[call.owner] }?.yield(event)
+            return
+        }
+        if case .loadMeasured = event {
+            // Four times a second: only those want it who wait for room.
+            for sink in state.withLock({ $0.isFull ? Array($0.sinks.values) : [] }) { sink.yield(event) }
+        } else if let process {
+            process.yield(event)
+        } else {
+            _ = state.withLock { $0.sinks.values.first }?.yield(event)
+        }
+    }
+}
+
+extension AnswerPolicy.CallLimit {
+    /// Streams that one media worker has memory for, with all these devices on it.
+    fileprivate static func mostPerWorker(of configurations: [DeviceConfiguration]) -> Int {
+        let numbers = configurations.reduce(0) { sum, configuration in
+            guard case .calls(let limit) = configuration.answer.callLimit else { return sum }
+            return sum + limit * (configuration.hasLegs ? 2 : 1)
+        }
+        return max(256, numbers)
+    }
+}

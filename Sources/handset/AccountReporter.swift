@@ -1,0 +1,102 @@
+internal import CallAccounts
+internal import CallAgent
+internal import CallControl
+internal import DeviceControl
+internal import Logging
+internal import Realtime
+internal import Synchronization
+internal import Timekeeping
+
+/// Tells the log, the service manager and those who watch what happens to the accounts of a process.
+final class AccountReporter: Sendable {
+    private let configuration: DeviceConfiguration
+    private let media: SharedMedia
+    private let status: AccountsStatus
+    private let control: ControlServer?
+    private let ending: EndRequest
+    private let logger: Logger
+    private let memory: CallMemoryKeeper
+    private let givenUp = Mutex<(any Error)?>(nil)
+
+    /// - Parameter ending: Is made when the only account has failed.
+    init(
+        _ configuration: AccountsConfiguration, media: SharedMedia, status: AccountsStatus, control: ControlServer?,
+        ending: EndRequest, logger: Logger
+    ) {
+        guard let first = configuration.accounts.first?.configuration else {
+            preconditionFailure("a configuration that was read has an account")
+        }
+        self.configuration = first
+        self.media = media
+        self.status = status
+        self.control = control
+        self.ending = ending
+        self.logger = logger
+        memory = CallMemoryKeeper(mayLock: first.media.realtimePriority != nil)
+    }
+
+    /// Why the only account has failed; nil unless it has.
+    var failure: (any Error)? { givenUp.withLock { $0 } }
+
+    /// Reports events until there are no more.
+    func report(_ events: AsyncStream<AccountEvent>) async {
+        // The calls of all accounts are numbered in one series.
+        var calls = LoggedCalls()
+        for await event in events { await report(event, &calls) }
+    }
+
+    private func report(_ event: AccountEvent, _ calls: inout LoggedCalls) async {
+        var logger = logger
+        if let name = event.account { logger[metadataKey: "account"] = "\(name)" }
+        switch event.kind {
+        case .device(let happening):
+            await report(happening, of: event.account, calls.logger(for: happening, logger))
+        case .connected(let configuration):
+            logger.info(
+                "Ready",
+                metadata: ["server": "\(configuration.account.eventsURL)", "device": "\(configuration.device.name)"])
+            guard await status.connected(event.account) else { return }
+            await memory.becomeReady()
+            if configuration.media.realtimePriority != nil { RunCommand.checkLock(logger) }
+        case .failed(let error, let wait, let failures):
+            await status.note(event.account, isConnected: false)
+            logger.error(
+                "An account has failed, and is tried again",
+                metadata: [
+                    "error": "\(error)", "after_s": "\(wait.seconds.rounded(toPlaces: 1))", "failures": "\(failures)",
+                ])
+        case .lost:
+            await status.note(event.account, isConnected: false)
+            logger.error("An account has lost its login, and logs in again when its calls are over")
+        case .waitsForTime(let error):
+            let time = MonotonicClock.wallTime.rfc3339
+            logger.warning(
+                "This machine's clock cannot be right, so no certificate can be checked: waiting for the time",
+                metadata: ["clock": "\(time)", "error": "\(error)"])
+            status.wait(for: "Waiting for the time: the clock says \(time)")
+        case .gaveUp(let error):
+            givenUp.withLock { $0 = error }
+            ending.make()
+        case .removed:
+            await status.note(event.account, isConnected: false)
+            logger.info("An account is removed")
+        case .ready: await status.becomeReady()
+        }
+    }
+
+    private func report(_ event: DeviceEvent, of account: String?, _ logger: Logger) async {
+        await memory.hear(event)
+        RunCommand.log(event, configuration, logger)
+        if case .signaling(let event) = event { await note(event, of: account) }
+        await control?.tell(event, of: account)
+        if case .ended(let call, _, let report?) = event, report.sound != nil {
+            RunCommand.log(report, of: call, card: media.cardStatistics, logger)
+        }
+    }
+
+    private func note(_ event: SignalingEvent, of account: String?) async {
+        if case .reconnecting = event { await status.note(account, isConnected: false) }
+        if case .disconnected = event { await status.note(account, isConnected: false) }
+        if case .reconnected = event { await status.note(account, isConnected: true) }
+    }
+}
