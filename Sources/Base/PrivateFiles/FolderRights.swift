@@ -21,6 +21,6 @@ public enum FolderRights {
 
     /// The name of a user, or the number of one without.
     public static func name(of user: UInt32) -> String {
-        unsafe getpwuid(user).map { unsafe String(cString: $0.pointee.pw_name) } ?? "user \(user)"
+        unsafe getpwuid(user).map { unsafe String(cString: $0.pointee.pw_name) } ?? "\(user)"
     }
 }

@@ -72,9 +72,9 @@ struct UserEnrollCommand: ParsableCommand {
         let name = FolderRights.name(of: user)
         throw CommandFailure(
             .configuration,
-            "the exchange runs as \(name), who cannot write to the folder of \(file.path), and so no device could join: the "
-                + "exchange notes its key there. Move the users file into a folder of \(name), such as that of its "
-                + "database, and name it in users_file.")
+            "the exchange runs as the user \"\(name)\", who cannot write to the folder of \(file.path); so no device could join, "
+                + "because the exchange notes its key there. Move the users file into a folder of that user, such as that of "
+                + "the database, and name it in users_file.")
     }
 
     /// - Returns: Whether the user was added, too.
