@@ -78,9 +78,9 @@ extension BrokenConfiguration {
                 + entry(
                     "b",
                     "    device:\n      id: x\n      call_records: one\n    behaviour:\n      record_folder: calls\n"),
-            "13: accounts[2].device.id: is that of account a at the same server; they would end each other's sessions",
-            "14: accounts[2].device.call_records: is a file of account a already; give each a file of its own",
-            "16: accounts[2].behaviour.record_folder: is the folder of account a already; give each a folder of its own"
+            "14: accounts[2].device.id: is that of account a at the same server; they would end each other's sessions",
+            "15: accounts[2].device.call_records: is a file of account a already; give each a file of its own",
+            "17: accounts[2].behaviour.record_folder: is the folder of account a already; give each a folder of its own"
         ),
     ]
 

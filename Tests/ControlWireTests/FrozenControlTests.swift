@@ -51,7 +51,7 @@ struct FrozenControlTests {
 
     private static let codes: [ControlFault.Code] = [
         .malformed, .tooLong, .unknownRequest, .wrongValue, .noSuchCall, .severalCalls, .wrongState, .noSoundCard,
-        .notConnected, .tooMany, .failed, .fileUnusable, .notConfigured,
+        .notConnected, .tooMany, .failed, .fileUnusable, .notConfigured, .noSuchAccount, .severalAccounts,
     ]
 
     private static var status: ControlStatus {
@@ -66,8 +66,14 @@ struct FrozenControlTests {
         status.isDraining = true
         status.callCount = 1
         status.calls = [
-            ControlCall(call: 1, invite: "i", peer: "bob", isIncoming: true, state: .talking, durationSeconds: 1)
+            ControlCall(
+                call: 1, invite: "i", peer: "bob", isIncoming: true, state: .talking, durationSeconds: 1,
+                account: "desk")
         ]
+        var account = ControlAccount(
+            account: "desk", device: "d", connection: "waiting", server: "s", behaviour: "card")
+        (account.user, account.failure) = ("alice", "why")
+        status.accounts = [account]
         return status
     }
 
@@ -88,18 +94,20 @@ struct FrozenControlTests {
             present.formUnion(members.lines("\(prefix) "))
         }
         for wish in Self.wishes {
-            let request = ControlRequest(wish, id: 1)
+            let request = ControlRequest(wish, account: "desk", id: 1)
             try take(ControlCoding.line(request), as: "request \(try name("request", of: request))")
         }
         for name in ControlRequest.Name.allCases { present.insert("request \(name.rawValue)") }
         for news in Self.news {
-            try take(ControlCoding.line(news, atMilliseconds: 1), as: "event \(try name("event", of: news))")
+            try take(
+                ControlCoding.line(news, of: "desk", atMilliseconds: 1), as: "event \(try name("event", of: news))")
         }
         for code in Self.codes {
             present.insert("error \(code.rawValue)")
             try take(ControlCoding.line(ControlReply(id: 1, ControlFault(code, "why"))), as: "answer")
         }
-        let reply = ControlReply(id: 1, call: 1, file: "/b.wav", sound: Self.sound, status: Self.status)
+        let reply = ControlReply(
+            id: 1, call: 1, account: "desk", file: "/b.wav", sound: Self.sound, status: Self.status)
         try take(ControlCoding.line(reply), as: "answer")
         for state in [ControlCall.State.calling, .ringing, .connecting, .talking, .ending] {
             present.insert("call state \(state.rawValue)")

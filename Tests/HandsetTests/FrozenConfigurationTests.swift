@@ -37,9 +37,11 @@ private struct ConfigurationKeys {
     private func problems(of lines: [String], in path: [Step]) throws -> [ConfigProblem] {
         var text = ""
         var indent = ""
+        var isInList = false
         for step in path {
-            text += "\(indent)\(step.key):\n"
+            text += "\(isInList ? indent.dropLast(2) + "- " : indent[...])\(step.key):\n"
             indent += step.isList ? "    " : "  "
+            isInList = step.isList
         }
         for (number, line) in lines.enumerated() {
             let isFirst = number == 0 && path.last?.isList == true

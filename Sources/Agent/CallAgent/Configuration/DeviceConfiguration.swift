@@ -67,12 +67,6 @@ public struct DeviceConfiguration: Sendable {
     /// The keys of a file's root.
     struct Keys: AccountKeys {
         let account = AccountSections.account.unset("`accounts`, of which one is required")
-        let accounts = ConfigKey.sections(
-            "accounts", AccountEntry.Keys.self,
-            "several accounts in one process, \(AccountsConfiguration.mostAccounts) at most "
-                + "([accounts.md](accounts.md#several-accounts-in-one-process)); in place of `account` and of the sections that are "
-                + "each account's own"
-        )
         let device = AccountSections.device
         let profile = ConfigKey.choice(
             "profile", of: MachineProfile.self, "defaults that suit the machine: `pi` is a small board"
@@ -87,6 +81,12 @@ public struct DeviceConfiguration: Sendable {
             "control", ControlConfiguration.Keys.self,
             "where programs act on the device ([control.md](control.md)); without this section, nowhere")
         let media = ConfigKey.section("media", MediaConfiguration.Keys.self, "sockets, codec and playout")
+        let accounts = ConfigKey.sections(
+            "accounts", AccountEntry.Keys.self,
+            "several accounts in one process, \(AccountsConfiguration.mostAccounts) at most "
+                + "([accounts.md](accounts.md#several-accounts-in-one-process)); in place of `account` and of the sections that are "
+                + "each account's own"
+        )
     }
 
     /// The keys of such a file.
@@ -95,8 +95,14 @@ public struct DeviceConfiguration: Sendable {
     /// Reads the tree of a whole file with one account, noting every problem.
     init(_ root: ConfigSection, server: String? = nil, _ problems: inout [ConfigProblem]) {
         self.init(account: AccountConfiguration(server: AccountConfiguration.defaultServer))
+        let before = problems.count
         let root = KeyedSection(root, Keys.self, &problems)
-        if !root.has(\.accounts) { root.require(\.account, &problems) }
+        if !root.has(\.accounts) {
+            var missing: [ConfigProblem] = []
+            root.require(\.account, &missing)
+            // Said before anything of unknown keys, as of every key that is required.
+            problems.insert(contentsOf: missing, at: before)
+        }
         readAccount(root, server: server, &problems)
         readProcess(root, &problems)
         if root.has(\.audio), behaviour.source != .card, !problems.contains(where: { $0.key == "behaviour.source" }) {
