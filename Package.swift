@@ -480,7 +480,9 @@ let package = Package(
         tests(
             "SIPClientTests",
             [
-                "CallControl", "JSON", "SIP", "SIPClient", "SIPSignaling", "SignalingClient", logging,
+                "CallControl", "HTTPTransport", "JSON", "NetworkAddress", "SIP", "SIPClient", "SIPSignaling",
+                "SignalingClient",
+                logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),

@@ -154,6 +154,18 @@ struct SourceTests {
         #expect(remote == there)
     }
 
+    @Test("A description moves a call with DTLS alone, which goes on by its own socket")
+    func redirectedAfterHandshake() throws {
+        let (there, moved) = (try #require(Self.here), try #require(Self.moved))
+        var plan = try PeerPair.plan(to: there, ssrc: 1, send: nil, receive: nil)
+        plan.transport = .handshaken(hasControl: true)
+        var session = try PeerSession(plan, at: .zero)
+        session.use(MediaPath(DatagramPath(socket: 5, local: there, remote: there)))
+        session.redirect(to: moved, control: nil, at: .zero)
+        let (path, control) = (session.path?.datagrams, session.controlPath?.datagrams)
+        #expect(path == DatagramPath(socket: 5, local: nil, remote: moved) && control == path)
+    }
+
     /// Brings a packet that was written to that address of ours.
     private static func deliver(
         _ packet: [UInt8], to session: inout PeerSession, from source: SocketAddress, at local: SocketAddress,

@@ -516,6 +516,15 @@ struct AccountCallTests {
             return signal.data["sdp"]?.string
         }
         #expect(early.map { $0.contains("audio 5002") } == [true, false] && early.count == 2)
+        // A fork that says something else again and again is heard so often and no more.
+        for sequence in 2...40 {
+            guard case .response(var response) = Self.early(invite, tag: "two", port: 5_004 + sequence) else {
+                continue
+            }
+            response.headers.set("RSeq", "\(sequence)")
+            try run.receive(.response(response))
+        }
+        #expect(run.events.count { if case .callSignal = $0 { true } else { false } } == SIPLimits.forks)
         // Its description came reliably, so that the 200 has none.
         var accepted = SIPResponse(200, to: invite, toTag: "one")
         accepted.headers.append("Contact", "<sip:one@192.0.2.77:5070>")

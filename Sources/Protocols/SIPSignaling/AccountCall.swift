@@ -43,6 +43,8 @@ struct AccountCall: Sendable {
     /// Our description, and the peer's, that hold: what is offered counts when it is answered.
     var ours: [UInt8]
     var theirs: [UInt8]?
+    /// How many answers came before the call was answered.
+    var earlyAnswers = 0
     /// Our offer that has no answer.
     var ourOffer: [UInt8]?
     var peerOffer = PeerOffer.none

@@ -664,8 +664,10 @@ struct AccountCalls: Sendable {
         case .incoming: break
         case .progress(_, let early):
             take(id, now, &outbox)
-            guard let early, early != call.theirs else { return }
+            // Whoever answers early without end has the media change without end.
+            guard let early, early != call.theirs, call.earlyAnswers < SIPLimits.forks else { return }
             calls[id]?.theirs = early
+            calls[id]?.earlyAnswers += 1
             tell(EarlyAnswer.signal, Self.description("answer", early), of: call, &outbox)
         case .accepted(let answer): accepted(call, answer, now, &outbox)
         case .confirmed(let answer): confirmed(call, answer, &outbox)
