@@ -71,7 +71,7 @@ let package = Package(
     name: "handset",
     products: [
         .executable(name: "handset", targets: ["handset"]),
-        .library(name: "CallAgent", targets: ["CallAgent"]),
+        .library(name: "CallAgent", targets: ["CallAccounts", "CallAgent"]),
         // What the nested packages are made of.
         .library(name: "Datagrams", targets: ["Datagrams", "NetworkAddress", "Realtime", "Timekeeping"]),
         .library(name: "SecureTransport", targets: ["SecureTransport"]),

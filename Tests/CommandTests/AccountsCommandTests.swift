@@ -93,10 +93,12 @@ private struct AccountsSite {
     /// Waits for a status that is as it should be.
     func status(_ isRight: (Status) -> Bool) async throws -> Status {
         var last: Status?
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
         for _ in 0..<400 {
             let answer = try await control("status", "--json")
             if answer.code == 0 {
-                last = try JSONDecoder().decode(Answer.self, from: Data(answer.output.utf8)).status
+                last = try decoder.decode(Answer.self, from: Data(answer.output.utf8)).status
                 if let last, isRight(last) { return last }
             }
             try await Task.sleep(for: .milliseconds(50))
@@ -109,7 +111,7 @@ private struct AccountsSite {
     struct Status: Decodable {
         struct Account: Decodable {
             let account, connection: String
-            let call_count: Int
+            let callCount: Int
             let draining: Bool
             let failure: String?
         }
@@ -121,7 +123,7 @@ private struct AccountsSite {
 
         let accounts: [Account]
         let calls: [Call]
-        let call_count: Int
+        let callCount: Int
 
         func connection(_ name: String) -> String? { accounts.first { $0.account == name }?.connection }
 
@@ -143,7 +145,7 @@ struct AccountsCommandTests {
         let calls = [try await site.call(at: 0), try await site.call(at: 1)]
         try site.sip.call("one")
         let status = try await site.status {
-            $0.call_count == 3 && $0.talking("desk") != nil && $0.talking("front") != nil
+            $0.callCount == 3 && $0.talking("desk") != nil && $0.talking("front") != nil
         }
         #expect(Set(status.calls.map(\.call)) == [1, 2, 3], "\(status)")
         #expect(status.accounts.map(\.account) == ["front", "back", "desk"])

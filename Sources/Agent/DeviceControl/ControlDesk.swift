@@ -205,8 +205,9 @@ struct ControlDesk: Sendable {
             throw ControlFault(.tooMany, "there are \(limit) calls, as many as answer.max_calls allows")
         }
         guard await device.hasRoomForCall else {
-            throw ControlFault(
-                .tooMany, "there are \(state.calls.count) calls, as many as this machine carries: try again later")
+            var count = 0
+            for member in targets.members { count += await member.device?.status.calls.count ?? 0 }
+            throw ControlFault(.tooMany, "there are \(count) calls, as many as this machine carries: try again later")
         }
         let call = await device.call(user)
         return Outcome(
