@@ -271,6 +271,7 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
+        module("Agent", "TrunkGateway", ["CallAgent", "CallControl", "ConfigReader", logging]),
         module("Agent", "LoopbackReport", ["AudioKit", "BotProbe", "JSON", "LoopbackAnalysis"]),
         module(
             "Agent", "BotLoopback",
@@ -296,7 +297,7 @@ let package = Package(
                 "Realtime",
                 "RegularFiles",
                 "SecureTransport", "ServiceManager", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone",
-                "Timekeeping",
+                "Timekeeping", "TrunkGateway",
                 logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -419,6 +420,7 @@ let package = Package(
             ]),
         tests("CallPortsTests", ["AudioPort", "CallPorts", "Realtime", "Timekeeping", "VoiceActivity"]),
         tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Realtime", "Timekeeping"]),
+        tests("TrunkGatewayTests", ["CallAgent", "CallControl", "ConfigReader", "TrunkGateway"]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
             "SignalingClientTests",

@@ -24,6 +24,8 @@ public struct SIPAccountSettings: Sendable {
     public var keepalive: Duration = .seconds(25)
     /// Whether calls are taken from others than the server.
     public var acceptsStrangers = false
+    /// Whether calls are passed on to somewhere else: those that go round in circles are refused.
+    public var passesOn = false
     /// Whether the first failure to connect is the last, rather than tried again.
     public var givesUpAtOnce = false
     /// `User-Agent` and `Server`; `nil` says nothing.

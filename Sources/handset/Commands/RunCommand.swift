@@ -161,7 +161,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// Keeps a second device away from this one's stored login: each of them would end the other's sessions.
-    private static func lock(_ configuration: DeviceConfiguration) throws -> LockFile? {
+    static func lock(_ configuration: DeviceConfiguration) throws -> LockFile? {
         guard let file = configuration.account.sessionFile else { return nil }
         do throws(PrivateFileError) {
             return try LockFile(file + ".lock")

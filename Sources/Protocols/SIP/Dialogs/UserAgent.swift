@@ -64,6 +64,12 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// By which flow a call goes; `nil` if there is no such call.
     public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
 
+    /// Whom a peer's INVITE that has no final answer is for: where it was sent, and `To`.
+    public func target(of call: SIPCall) -> (uri: AnyURI, to: NameAddress?)? {
+        guard case .ringing(let ringing)? = calls[call]?.stage else { return nil }
+        return (ringing.request.uri, ringing.request.headers.to)
+    }
+
     /// Which challenges are answered from now on.
     public mutating func hold(to trust: DigestTrust) { credentials.hold(to: trust) }
 
