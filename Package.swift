@@ -274,6 +274,7 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
+        module("Agent", "TrunkGateway", ["CallAgent", "CallControl", "ConfigReader", logging]),
         module("Agent", "LoopbackReport", ["AudioKit", "BotProbe", "JSON", "LoopbackAnalysis"]),
         module(
             "Agent", "BotLoopback",
@@ -300,7 +301,7 @@ let package = Package(
                 "Realtime",
                 "RegularFiles",
                 "SecureTransport", "ServiceManager", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone",
-                "Timekeeping",
+                "Timekeeping", "TrunkGateway",
                 logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -427,6 +428,7 @@ let package = Package(
             "CallPortsTests",
             ["AudioPort", "CallPorts", "LoopbackAnalysis", "Realtime", "Timekeeping", "VoiceActivity"]),
         tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Realtime", "Timekeeping"]),
+        tests("TrunkGatewayTests", ["CallAgent", "CallControl", "ConfigReader", "TrunkGateway"]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
             "SignalingClientTests",

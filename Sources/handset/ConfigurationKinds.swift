@@ -3,6 +3,7 @@ internal import ConfigReader
 internal import ExchangeServer
 internal import Loopback
 internal import LoopbackReport
+internal import TrunkGateway
 
 extension ConfigurationKind {
     /// The kinds that `handset check` knows, one for each command that reads a configuration.
@@ -17,6 +18,9 @@ extension ConfigurationKind {
             judge: { path, files throws(ConfigError) in
                 try ExchangeConfiguration.read(path: path, fileChecks: files).warnings
             }),
+        ConfigurationKind(
+            command: "trunk", signature: ["exchange", "network"], keys: TrunkConfiguration.keys,
+            judge: { path, files throws(ConfigError) in try TrunkConfiguration.check(path: path, fileChecks: files) }),
         ConfigurationKind(
             command: "user", signature: ["users"], keys: UsersFile.keys,
             judge: { path, _ throws(ConfigError) in

@@ -11,8 +11,8 @@ struct Handset: AsyncParsableCommand {
         discussion: "Exit codes are listed in docs/exit-codes.md.",
         version: HandsetVersion.current,
         subcommands: [
-            SetupCommand.self, EnrollCommand.self, ServeCommand.self, RunCommand.self, ControlCommand.self,
-            CallCommand.self,
+            SetupCommand.self, EnrollCommand.self, ServeCommand.self, TrunkCommand.self, RunCommand.self,
+            ControlCommand.self, CallCommand.self,
             LoopbackCommand.self,
             DevicesCommand.self,
             LogoutCommand.self, UserCommand.self, TokenCommand.self, CallsCommand.self, PushCommand.self,

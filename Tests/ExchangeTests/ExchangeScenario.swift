@@ -57,6 +57,8 @@ struct ExchangeScenario {
 
     mutating func feed(_ input: ExchangeCore.Input) { sort(timeline.feed(input)) }
 
+    mutating func adopt(_ settings: ExchangeCore.Settings) { timeline.core.adopt(settings) }
+
     mutating func advance(by duration: Duration) {
         let before = timeline.log.count
         timeline.advance(by: duration, firing: .timer)

@@ -513,14 +513,19 @@ CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_bares
           lossy_calls, races, early_media, media_relay, aiosipua_calls]
 
 
-def main():
-    handset, only = sys.argv[1], sys.argv[2:]
+def make_network():
+    """The interface d0 with the addresses of peers and trunk."""
     run("ip", "link", "set", "lo", "up")
     run("ip", "link", "add", "d0", "type", "veth", "peer", "name", "d1")
     for address in (PEER, TRUNK):
         run("ip", "address", "add", f"{address}/24", "dev", "d0")
     for end in ("d0", "d1"):
         run("ip", "link", "set", end, "up")
+
+
+def main():
+    handset, only = sys.argv[1], sys.argv[2:]
+    make_network()
     print(json.dumps(versions()))
     for check in CHECKS:
         if only and check.__name__ not in only:

@@ -45,6 +45,36 @@ struct AccountCallTests {
         #expect(invites.last?.text.hasPrefix("from-bob;") == true, "\(invites)")
     }
 
+    @Test("An invite says what was dialled and who calls; what is no name there is left out")
+    func dialled() throws {
+        // By a fixed route the address says it; a registered contact is the account's, and `To` has the number.
+        for (uri, to, expected) in [
+            ("sip:201@192.0.2.9", "<sip:alice@sip.test>", "201"), ("sip:alice@192.0.2.9", "<sip:202@sip.test>", "202"),
+            ("sip:%2B4930@192.0.2.9", "<sip:203@sip.test>", "+4930"), ("tel:+49-40", "<tel:+4940>", "+4940"),
+        ] {
+            var run = try AccountRun()
+            try run.connect()
+            guard case .request(var request) = try run.peerRequest("INVITE", 1, to: to, body: AccountRun.offer) else {
+                return #expect(Bool(false))
+            }
+            request.uri = try #require(AnyURI(uri))
+            try run.receive(.request(request))
+            guard case .inviteReceived(let invite)? = run.events.last else { return #expect(Bool(false)) }
+            #expect(
+                TrunkCall(inviteData: invite.data)
+                    == TrunkCall(dialled: expected, caller: "bob@sip.test", name: "Bob"))
+        }
+        var run = try AccountRun()
+        try run.connect()
+        guard case .request(var request) = try run.peerRequest("INVITE", 1, body: AccountRun.offer) else {
+            return #expect(Bool(false))
+        }
+        request.headers.set("From", "\"Bo\u{202E}b\" <sip:+4930@sip.test;user=phone>;tag=peer")
+        try run.receive(.request(request))
+        guard case .inviteReceived(let invite)? = run.events.last else { return #expect(Bool(false)) }
+        #expect(TrunkCall(inviteData: invite.data) == TrunkCall(dialled: "alice", caller: "+4930"))
+    }
+
     @Test("Record-Route comes back in 180 and 200, in its order")
     func recordRoute() throws {
         var run = try AccountRun()

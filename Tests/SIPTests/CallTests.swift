@@ -261,6 +261,36 @@ struct CallTests {
         #expect(run.events[1].count == 1)
     }
 
+    @Test(
+        "Whoever passes calls on refuses those that have passed too much (483), replace another (603), or are its own (482)"
+    )
+    func passingOn() throws {
+        func invite(_ number: Int, _ change: (inout SIPHeaders) -> Void) -> SIPMessage {
+            var invite = Sample.request(.invite, branch: "z9hG4bKp\(number)")
+            invite.headers.set("Call-ID", "passed-\(number)")
+            invite.headers.append("Contact", "<sip:alice@192.0.2.9>")
+            change(&invite.headers)
+            return .request(invite)
+        }
+        for isTrunk in [false, true] {
+            var run = CallRun(bob: { $0.passesOn = isTrunk })
+            run.inject(invite(1) { $0.set("Max-Forwards", "0") }, to: .bob)
+            run.inject(invite(2) { $0.set("Max-Forwards", "1") }, to: .bob)
+            #expect(run.count(.bob, "483 INVITE") == (isTrunk ? 1 : 0))
+            #expect(run.events[1].count == (isTrunk ? 1 : 2))
+            run.inject(invite(3) { $0.append("Replaces", "x;to-tag=a;from-tag=b") }, to: .bob)
+            #expect(run.count(.bob, "603 INVITE") == (isTrunk ? 1 : 0))
+            // Bob's own INVITE comes back to him by way of somebody who has sent it on.
+            run.command(
+                .bob, .outgoing(1), .place(to: Sample.uri("sip:201@bob.example"), offer: [1], run.flow, replacing: nil))
+            guard case .request(var sent) = try run.last(.bob, "INVITE") else { return #expect(Bool(false)) }
+            sent.headers.set("Via", "SIP/2.0/UDP 192.0.2.50;branch=z9hG4bKback, " + (sent.headers["Via"] ?? ""))
+            sent.headers.set("Max-Forwards", "69")
+            run.inject(.request(sent), to: .bob)
+            #expect(run.count(.bob, "482 INVITE") == (isTrunk ? 1 : 0))
+        }
+    }
+
     @Test("Calls beyond the bound are refused with 486")
     func tooManyCalls() throws {
         var run = CallRun()

@@ -152,6 +152,21 @@ test('A call that comes in rings, is answered, and talks', async () => {
   assert.deepEqual(made.signaling.told, []);
 });
 
+test('A call from a telephone network is shown as one, and called back by its number', () => {
+  const made = make();
+  made.signaling.hear('inviteReceived', invite({
+    inviter: 'desk', data: { offer: { type: 'offer', sdp: 'offer' }, trunk: { caller: '+4930', name: 'bob' } },
+  }));
+  assert.equal(made.calls.call.name, '+4930');
+  assert.equal(made.calls.call.label, 'Telephone +4930, which says it is “bob”');
+  made.calls.decline();
+  made.signaling.hear('inviteReceived', invite({
+    invite: 'I3', inviter: 'desk', data: { offer: { type: 'offer', sdp: 'offer' }, trunk: {} },
+  }));
+  assert.equal(made.calls.call.name, 'desk');
+  assert.equal(made.calls.call.label, 'Telephone desk');
+});
+
 test('A call that comes in is declined', () => {
   const made = make();
   made.signaling.hear('inviteReceived', invite());

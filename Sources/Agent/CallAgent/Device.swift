@@ -3,6 +3,7 @@ internal import BotCalls
 internal import BotWire
 public import CallControl
 internal import CallPrograms
+internal import JSON
 public import Logging
 public import CallMedia
 internal import MediaEngine
@@ -178,6 +179,20 @@ public actor Device {
         call(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, nil)
     }
 
+    /// Calls somebody for a caller of a telephone network. An exchange takes that from its trunks alone.
+    public func call(
+        _ user: UserID, audio: AudioBehaviour, for caller: TrunkCall, timeToLive: Duration?? = .none
+    ) -> CallID {
+        call(
+            [user], in: nil, audio: audio, timeToLive: timeToLive, onlineOnly: nil, nil,
+            data: [TrunkCall.key: caller.data])
+    }
+
+    /// What is said of a call that comes from, or goes to, a telephone network; nil for others, and for those of ours.
+    public func trunkCall(of id: CallID) -> TrunkCall? {
+        calls[id]?.machine.inviteData.flatMap { TrunkCall(inviteData: $0) }
+    }
+
     /// Calls somebody in the place of a call whose peer asked for it.
     func call(_ users: [UserID], audio: AudioBehaviour, in origin: CallTransfer.Origin) -> CallID {
         call(users, in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, origin)
@@ -185,7 +200,7 @@ public actor Device {
 
     private func call(
         _ users: [UserID], in group: GroupID?, audio: AudioBehaviour, timeToLive: Duration??, onlineOnly: Bool?,
-        _ origin: CallTransfer.Origin?
+        _ origin: CallTransfer.Origin?, data: [String: JSONValue] = [:]
     ) -> CallID {
         let key = IdempotencyKey(ours: newKey())
         let defaults = configuration.invites
@@ -193,7 +208,9 @@ public actor Device {
             to: users, in: group, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
             timeoutPayload: defaults.missedPayload, isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly,
             idempotencyKey: key)
-        if let origin { options.data = .object([CallTransfer.key: origin.data]) }
+        var data = data
+        if let origin { data[CallTransfer.key] = origin.data }
+        if !data.isEmpty { options.data = .object(data) }
         let machine = CallMachine(dialling: options, timings: callTimings)
         let id = newCall(ActiveCall(machine: machine, audio: audio, invite: .sending(idempotencyKey: key)))
         feed(.begin, to: id)

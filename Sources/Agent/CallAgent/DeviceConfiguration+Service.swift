@@ -45,6 +45,7 @@ extension SIPServiceConfiguration {
         account.product = "\(program.name)/\(program.version)"
         account.instance = "urn:uuid:\(UUID().uuidString.lowercased())"
         account.usesGRUU = sip.usesGRUU
+        account.passesOn = sip.passesOn
         self.init(account: account, server: sip.server)
         localPort = UInt16(clamping: sip.port)
         trustRootFile = configuration.account.trustRoots

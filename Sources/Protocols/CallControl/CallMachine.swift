@@ -122,6 +122,14 @@ public struct CallMachine: ProtocolCore, Sendable {
         self.init(.dialled(options), .outgoing, invite: nil, peer: options.to, timings)
     }
 
+    /// What whoever calls says in its invite; `nil` for a call of ours.
+    public var inviteData: JSONValue? {
+        switch origin {
+        case .received(let invite): invite.data
+        case .dialled: nil
+        }
+    }
+
     /// Makes a call from somebody.
     public init(receiving invite: ReceivedInvite, timings: CallTimings = CallTimings()) {
         self.init(.received(invite), .incoming, invite: invite.id, peer: invite.inviter, timings)

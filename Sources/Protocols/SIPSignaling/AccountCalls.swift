@@ -718,6 +718,7 @@ struct AccountCalls: Sendable {
         calls[id] = call
         invites[sip] = id
         var data: [String: JSONValue] = ["offer": Self.description("offer", offer)]
+        data[TrunkCall.key] = names.trunkCall(from: from, agent.target(of: sip), own: own).data
         if let replaced = replacing.flatMap({ invites[$0] }) {
             data[CallTransfer.key] = CallTransfer.Origin(replaces: replaced).data
         }

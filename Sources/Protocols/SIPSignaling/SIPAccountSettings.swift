@@ -26,6 +26,8 @@ public struct SIPAccountSettings: Sendable {
     public var acceptsStrangers = false
     /// Who vouches for callers; from others it is a caller's own word.
     public var identityTrust = IdentityTrust()
+    /// Whether calls are passed on to somewhere else: those that go round in circles are refused.
+    public var passesOn = false
     /// Whether the first failure to connect is the last, rather than tried again.
     public var givesUpAtOnce = false
     /// `User-Agent` and `Server`; `nil` says nothing.

@@ -43,6 +43,24 @@ struct SIPNames: Sendable {
         return (try? UserID(text)) ?? "anonymous"
     }
 
+    /// What an INVITE says of who calls and whom: the number that was dialled is where it was sent, or `To` if that is the account's
+    /// own contact.
+    func trunkCall(from: NameAddress, _ target: (uri: AnyURI, to: NameAddress?)?, own: UserID) -> TrunkCall {
+        func number(_ uri: AnyURI?) -> String? {
+            switch uri {
+            case .sip(let uri)?: uri.user.map { SIPURI.plainUser($0) }
+            case .tel(let uri)?: uri.digits
+            case .other?, nil: nil
+            }
+        }
+        let sent = number(target?.uri)
+        let isContact = sent == nil || sent == String(own.text.prefix { $0 != "@" })
+        return TrunkCall(
+            dialled: isContact ? number(target?.to?.uri) : sent,
+            caller: number(from.uri).flatMap { TelephoneNumber($0) }?.text ?? Self.user(of: from).text,
+            name: from.displayName)
+    }
+
     /// A user part without its escapes, unless they hide what a name may not have.
     private static func plain(_ user: String) -> String {
         let plain = SIPURI.plainUser(user)

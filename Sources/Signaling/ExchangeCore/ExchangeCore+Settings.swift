@@ -32,6 +32,8 @@ extension ExchangeCore {
         var endedInvitesPerUser = 1_024
         /// Whether users may see who is there.
         package var tellsPresence = true
+        /// The ways to telephone networks.
+        package var trunks: [Trunk] = []
         /// How pushes are made, and for which kinds of tokens.
         package var push = PushQueue.Settings()
         /// How long pushes that could not be made are kept.

@@ -21,6 +21,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     private(set) var streams: EventStreams
     private(set) var effects: Effects
     private var presence: PresenceSubscribers
+    private var trunks: Trunks
     private var deadlines = Deadlines()
 
     /// - Parameter run: Random bits, others for each run of the exchange.
@@ -33,18 +34,21 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         streams = EventStreams(window: settings.resumeWindow)
         effects = Effects(settings.kept, run: run)
         presence = PresenceSubscribers(isAllowed: settings.tellsPresence)
+        trunks = Trunks(settings.trunks)
     }
 
-    /// What may change while the exchange runs is as here from now on: how long tokens are good and when their end is told, and how
-    /// many messages a connection may send. Tokens that there are stay as they are.
+    /// What may change while the exchange runs is as here from now on: how long tokens are good and when their end is told, how
+    /// many messages a connection may send, and who may call telephone numbers. Tokens that there are stay as they are.
     package mutating func adopt(_ other: Settings) {
         settings.tokenLifetime = other.tokenLifetime
         settings.refreshLifetime = other.refreshLifetime
         settings.signedTokenLifetime = other.signedTokenLifetime
         settings.tokenNotice = other.tokenNotice
         settings.messages = other.messages
+        settings.trunks = other.trunks
         accounts.adopt(settings)
         sessions.adopt(settings)
+        trunks.adopt(settings.trunks)
     }
 
     // MARK: - What happens
@@ -354,8 +358,12 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         case .inviteCancel(let params):
             let record = try invites.toCancel(params, from: session, groups, &effects)
             withdraw(record, params.data, at: now, into: &outbox)
-        case .inviteModify(let params): try invites.modify(params, from: session, groups, &effects)
-        case .callSignal(let params): try invites.pass(params, from: session, &effects)
+        case .inviteModify(let params):
+            try trunks.check(params, of: invites[params.invite])
+            try invites.modify(params, from: session, groups, &effects)
+        case .callSignal(let params):
+            try trunks.check(params, accounts.directory)
+            try invites.pass(params, from: session, &effects)
         case .callEnd(let params): try invites.endCall(params, from: session.endpoint, at: now, &effects)
         case .ping, .sessionStart, .sessionRenew, .sessionEnd, .deviceRegister, .deviceUnregister, .presenceSubscribe,
             .presenceUnsubscribe, .groupCreate, .groupJoin, .groupLeave, .groupDismiss, .groupMembers, .groupList,
@@ -428,16 +436,20 @@ package struct ExchangeCore: ProtocolCore, Sendable {
             return InviteSend.Result(invite: known.id, invitees: known.invitees)
         }
         let inviter = session.endpoint
+        var params = params
+        let departure = try trunks.route(&params, from: inviter, accounts.directory, at: now) { [invites] id in
+            invites[id]?.isEnded != false && invites.calls.calls(of: id).isEmpty
+        }
         let invitees = try accounts.directory.users(called: params.to)
         var group: Group?
         if let id = params.group { group = try groups.group(id, of: inviter.user, asking: invitees) }
         if params.onlineOnly == true { try sessions.checkOnline(invitees, but: inviter) }
-        var params = params
         let transfer = try invites.vouch(for: &params, to: invitees, from: inviter)
         let record = try invites.send(
             params, to: invitees, in: group, from: inviter, accounts.acquaintances, reach: pushes.reach(of: invitees),
             at: now, &effects)
         if let transfer { invites.note(record.id, transfer) }
+        if let departure { trunks.note(departure, record.id, at: now) }
         for invitee in invitees { accounts.meet(inviter.user, invitee, at: now) }
         carryOut(at: now, into: &outbox)
         pushes.push(record, to: record.invitees, sessions, at: now, &effects)

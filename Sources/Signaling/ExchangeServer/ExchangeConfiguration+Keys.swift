@@ -56,6 +56,9 @@ extension ExchangeConfiguration {
             .defaulting(to: usual.allowsAnonymous)
         let presence = ConfigKey.bool("presence", "whether users see who else can be called")
             .defaulting(to: usual.tellsPresence)
+        let trunks = ConfigKey.sections(
+            "trunks", Trunk.Keys.self,
+            "ways to telephone networks, which `handset trunk` carries ([trunk.md](trunk.md))")
         let iceServers = ConfigKey.sections(
             "ice_servers", ICEServerConfiguration.Keys.self, "STUN and TURN servers that clients are told of")
 
@@ -160,6 +163,31 @@ extension ExchangeConfiguration.Certificate {
             throw ConfigValueFault(
                 "\"\(text)\" must be a host name or an address without a port, such as calls.example.org or 192.0.2.1")
         }.unset("the host of `listen`, or the machine's name if that is all addresses")
+    }
+}
+
+extension Trunk {
+    /// The keys of one of `trunks`.
+    struct Keys: ConfigKeys {
+        private static let usual = Trunk(user: "trunk", numbers: [])
+
+        let user = ConfigKey<UserID>.identifier("user", "the account that `handset trunk` logs in to").required
+        let numbers = ConfigKey<[NumberPattern]>.list(
+            "numbers", of: "patterns",
+            "numbers that go this way: digits, `?` for any digit, `*` at the end for one or more; of several patterns that match, "
+                + "the one with the most digits counts"
+        ) { text throws(ConfigValueFault) in
+            if let pattern = NumberPattern(text) { return pattern }
+            throw ConfigValueFault(
+                "\"\(text)\" must be a pattern of numbers, such as 2??, +4930* or 112: an optional +, then digits and ?, and "
+                    + "a * at the end at most")
+        }.unset("calls come in alone")
+        let callers = ConfigKey<[UserID]>.identifiers("callers", "users who may call these numbers").unset("nobody")
+        let callsPerHour = ConfigKey.integer(
+            "calls_per_hour", in: 1...1_000, "calls that each of them may begin within an hour"
+        ).defaulting(to: usual.callsPerHour)
+        let callsAtOnce = ConfigKey.integer("calls_at_once", in: 1...100, "calls that each of them may have at once")
+            .defaulting(to: usual.callsAtOnce)
     }
 }
 

@@ -67,6 +67,7 @@ extension ExchangeConfiguration {
                     \.enrollmentHashes, "must be in the users file: the exchange writes there who has joined"))
         }
         readUsersFile(section, &problems)
+        readTrunks(section, &problems)
         if listen == nil, isEndpointGood { judgeListening(section, &problems) }
     }
 
@@ -139,6 +140,32 @@ extension ExchangeConfiguration {
         trustedProxies = section.value(\.trustedProxies, &problems) ?? []
     }
 
+    private mutating func readTrunks(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let known = Set((users + fileUsers).map(\.id))
+        var accounts: Set<UserID> = []
+        var patterns: Set<NumberPattern> = []
+        for section in section.value(\.trunks, &problems) ?? [] {
+            guard let trunk = Trunk(section, &problems) else { continue }
+            if !accounts.insert(trunk.user).inserted {
+                problems.append(section.problem(\.user, "is the account of another trunk already; each has its own"))
+            }
+            for pattern in trunk.numbers where !patterns.insert(pattern).inserted {
+                problems.append(section.problem(\.numbers, "\"\(pattern)\" is there already; a number goes one way"))
+            }
+            // A users file that is not read here may have them.
+            if section.fileChecks != .none || usersFile == nil {
+                if !known.contains(trunk.user) {
+                    problems.append(
+                        section.warning(\.user, "\"\(trunk.user)\" has no account yet, so that nobody can carry calls"))
+                }
+                for caller in trunk.callers.sorted() where !known.contains(caller) {
+                    problems.append(section.warning(\.callers, "\"\(caller)\" has no account yet"))
+                }
+            }
+            trunks.append(trunk)
+        }
+    }
+
     private mutating func readUsersFile(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         guard let path = section.value(\.usersFile, &problems), section.fileChecks != .none else { return }
         let file = UsersFile(path: path)
@@ -172,6 +199,24 @@ extension ExchangeConfiguration.Certificate {
             let key = error.part == .chain ? \Keys.chainFile : \.keyFile
             problems.append(section.problem(key, "\"\(error.path)\" \(error.message)"))
         }
+    }
+}
+
+extension Trunk {
+    fileprivate init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let user = section.value(\.user, &problems)
+        let numbers = section.value(\.numbers, &problems) ?? []
+        let callers = section.value(\.callers, &problems) ?? []
+        let callsPerHour = section.value(\.callsPerHour, &problems)
+        let callsAtOnce = section.value(\.callsAtOnce, &problems)
+        guard let user else { return nil }
+        self.init(user: user, numbers: numbers)
+        if callers.contains(user) {
+            problems.append(section.problem(\.callers, "has the trunk's own account, by which calls come in"))
+        }
+        self.callers = Set(callers)
+        self.callsPerHour = callsPerHour
+        self.callsAtOnce = callsAtOnce
     }
 }
 

@@ -29,6 +29,8 @@ public struct SIPAccountConfiguration: Sendable {
     public var registrationSeconds = 600
     /// Our UDP port; 0 for any.
     public var port = 0
+    /// Whether calls are passed on to an exchange. It is not a configuration key: a trunk sets it.
+    public var passesOn = false
     /// Whether calls have the address that the server gives this very device as contact.
     public var usesGRUU = false
     /// How often the connection is kept alive.

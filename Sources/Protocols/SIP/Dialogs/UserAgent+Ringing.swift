@@ -12,6 +12,9 @@ extension UserAgent {
         if calls.contains(where: { $0.isMerged(with: request) }) {
             return respond(transaction, refusal(482), now, &outbox)
         }
+        if configuration.passesOn, let status = passingRefusal(of: request) {
+            return respond(transaction, refusal(status), now, &outbox)
+        }
         let replacing: SIPCall?
         switch replaced(by: request) {
         case .refused(let status): return respond(transaction, refusal(status), now, &outbox)
@@ -40,6 +43,14 @@ extension UserAgent {
                     ringLimit: now.advanced(by: configuration.ringLimit), nextReliable: first + 1)))
         let offer = SIPMessage.request(request).sessionDescription
         tell(id, .incoming(from: from, offer: offer, replacing: replacing), now, &outbox)
+    }
+
+    /// Why an INVITE is not passed on (RFC 3261 §16.3); `nil` if it may be.
+    private func passingRefusal(of request: SIPRequest) -> Int? {
+        if request.headers["Max-Forwards"].flatMap({ Int($0) }) == 0 { return 483 }
+        // One that we have sent has come back.
+        if calls.contains(where: { $0.isPlaced(with: request.headers.callID) }) { return 482 }
+        return request.headers.count("Replaces") > 0 ? 603 : nil
     }
 
     private enum Replacement {
@@ -268,6 +279,12 @@ extension UserAgent {
 }
 
 extension Call {
+    /// Whether it is ours and has that Call-ID, and nobody has answered.
+    fileprivate func isPlaced(with callID: String?) -> Bool {
+        guard case .calling(let calling) = stage else { return false }
+        return calling.request.headers.callID == callID
+    }
+
     /// Whether an INVITE outside of dialogs is the one of this call, which came by another way.
     func isMerged(with request: SIPRequest) -> Bool {
         guard case .ringing(let ringing) = stage else { return false }

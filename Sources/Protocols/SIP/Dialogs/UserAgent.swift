@@ -87,6 +87,12 @@ public struct UserAgent: ProtocolCore, Sendable {
         }
     }
 
+    /// Whom a peer's INVITE that has no final answer is for: where it was sent, and `To`.
+    public func target(of call: SIPCall) -> (uri: AnyURI, to: NameAddress?)? {
+        guard case .ringing(let ringing)? = calls[call]?.stage else { return nil }
+        return (ringing.request.uri, ringing.request.headers.to)
+    }
+
     /// Which challenges are answered from now on.
     public mutating func hold(to trust: DigestTrust) { credentials.hold(to: trust) }
 

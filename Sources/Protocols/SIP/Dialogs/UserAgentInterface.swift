@@ -30,6 +30,8 @@ public struct UserAgentConfiguration: Sendable {
     public var shortestSessionSeconds: UInt32 = 90
     /// How long a call may ring, in either direction.
     public var ringLimit: Duration = .seconds(180)
+    /// Whether calls are passed on to somewhere else, so that those that go round in circles are refused, and none is replaced.
+    public var passesOn = false
     /// `User-Agent` and `Server`; `nil` says nothing.
     public var product: String?
     /// The timers of transactions.

@@ -124,6 +124,7 @@ final class ExchangeHub {
         settings.messages = TokenBucket.Rate(
             burst: Double(configuration.messageBurst), perSecond: Double(configuration.messagesPerSecond))
         settings.tellsPresence = configuration.tellsPresence
+        settings.trunks = configuration.trunks
         settings.kept.total = configuration.memoryShares.kept
         settings.recordRetention = configuration.callRecordRetention
         settings.deadPushRetention = configuration.push.deadRetention

@@ -44,7 +44,7 @@ extension ExchangeConfiguration {
         "certificate", "users", "apps", "api_keys", "anonymous", "ice_servers", "allowed_origins", "allowed_hosts",
         "trusted_proxies", "token_lifetime_seconds", "refresh_lifetime_seconds", "token_notice_seconds",
         "signed_token_lifetime_seconds", "failed_logins_per_address", "failed_logins_per_account",
-        "failed_login_seconds", "messages_per_second", "message_burst",
+        "failed_login_seconds", "messages_per_second", "message_burst", "trunks",
     ]
 
     /// This configuration with what is adopted from another.
@@ -66,6 +66,7 @@ extension ExchangeConfiguration {
         merged.failedLogins = new.failedLogins
         merged.messagesPerSecond = new.messagesPerSecond
         merged.messageBurst = new.messageBurst
+        merged.trunks = new.trunks
         return merged
     }
 }

@@ -2,12 +2,13 @@
 
 import { Peer } from './peer.js';
 import { SoundError } from './sound.js';
+import { outsideLabel } from './words.js';
 
 /**
  * @typedef {{ reason: string, detail?: string }} Ending
  * @typedef {'preparing' | 'calling' | 'ringing' | 'answering' | 'connecting' | 'talking' | 'ended'} Phase
  * @typedef {{
- *   name: string, direction: 'outgoing' | 'incoming', phase: Phase, invite: string | null, offer: any,
+ *   name: string, label: string, direction: 'outgoing' | 'incoming', phase: Phase, invite: string | null, offer: any,
  *   peer: Peer | null, microphone: MediaStream | null, isMuted: boolean, isTroubled: boolean, isHeld: boolean,
  *   since: number, ending: Ending | null, early: [string, any][], isOrphan: boolean,
  *   isToldAgain: boolean,
@@ -218,7 +219,10 @@ export class Calls extends EventTarget {
       this.dispatchEvent(new CustomEvent('missed', { detail: data.inviter }));
       return;
     }
-    const call = this.#begin(data.inviter, 'incoming', 'ringing');
+    // The exchange lets nobody but a trunk say this, and what it says is a stranger's.
+    const outside = data.data?.trunk;
+    const call = this.#begin(outside?.caller ?? data.inviter, 'incoming', 'ringing');
+    if (outside) call.label = outsideLabel(call.name, outside.name);
     call.invite = data.invite;
     call.offer = data.data?.offer;
     if (typeof call.offer?.sdp !== 'string') {
@@ -293,7 +297,7 @@ export class Calls extends EventTarget {
    */
   #begin(name, direction, phase) {
     this.call = {
-      name, direction, phase, invite: null, offer: null, peer: null, microphone: null, isMuted: false,
+      name, label: name, direction, phase, invite: null, offer: null, peer: null, microphone: null, isMuted: false,
       isTroubled: false, isHeld: false, since: 0, ending: null, early: [], isOrphan: false,
       isToldAgain: false,
     };

@@ -116,14 +116,14 @@ export class Stage extends EventTarget {
     const incoming = element('incoming');
     if (call.phase === 'ringing') {
       paintFace(element('incoming-face'), call.name);
-      say(element('incoming-name'), call.name);
-      document.title = `${call.name} is calling`;
+      say(element('incoming-name'), call.label);
+      document.title = `${call.label} is calling`;
       if (!incoming.open) incoming.showModal();
       return;
     }
     if (incoming.open) incoming.close();
     if (isNew || element('call').hidden) this.#begin(call);
-    document.title = `${call.name} · Handset`;
+    document.title = `${call.label} · Handset`;
     say(element('state'), stateWords(call));
     element('mute').setAttribute('aria-pressed', String(call.isMuted));
     say(element('mute').querySelector('span'), call.isMuted ? 'Unmute' : 'Mute');
@@ -145,7 +145,7 @@ export class Stage extends EventTarget {
     element('call').classList.remove('problem');
     this.#setKeypad(false);
     paintFace(element('face'), call.name);
-    say(element('party'), call.name);
+    say(element('party'), call.label);
     element('party').focus();  // Not a button: a second press of Enter shall not hang up.
   }
 

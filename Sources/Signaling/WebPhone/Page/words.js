@@ -80,6 +80,13 @@ export function farewell(ending, name, direction) {
   }
 }
 
+/**
+ * Who calls from a telephone network, so that nobody there passes for somebody here.
+ * @param {string} caller @param {unknown} name what it calls itself, which nobody has checked
+ */
+export const outsideLabel = (caller, name) =>
+  `Telephone ${caller}${typeof name === 'string' ? `, which says it is “${name}”` : ''}`;
+
 /** @param {string} reason why an ending is a problem to look at, not just the end of a call */
 export const isProblem = (reason) => !['completed', 'cancelled', 'acceptedElsewhere', 'declinedElsewhere'].includes(reason);
 

@@ -1,0 +1,141 @@
+// TrunkGateway: carries calls between an exchange and a telephone network: two accounts, whose calls it joins in pairs.
+
+public import CallControl
+
+/// The calls of a trunk, in pairs: one comes in on one side, and its other half is placed on the other.
+///
+/// It is a value without a clock: each call's own machine has the timers. Whatever happens, no call is left without its other half.
+public struct TrunkCore: Sendable {
+    /// What happens to the calls of both sides.
+    public enum Input: Sendable {
+        /// Somebody calls.
+        case incoming(TrunkLeg, TrunkCall?)
+        /// The call that ``Output/place(for:_:_:)`` asked for has that name.
+        case placed(TrunkLeg, for: TrunkLeg)
+        /// Our call was answered.
+        case answered(TrunkLeg)
+        /// Media flows both ways.
+        case established(TrunkLeg)
+        /// The peer has pressed a key.
+        case digit(TrunkLeg, Character)
+        /// The call is over.
+        case ended(TrunkLeg, CallEndReason)
+    }
+
+    /// What is to be done.
+    public enum Output: Equatable, Sendable {
+        /// Place the other half of a call, on the other side.
+        case place(for: TrunkLeg, UserID, TrunkCall)
+        /// Answer a call.
+        case answer(TrunkLeg)
+        /// Reject a call that rings.
+        case reject(TrunkLeg, RejectReason)
+        /// End a call.
+        case hangUp(TrunkLeg)
+        /// Have both hear each other.
+        case join(TrunkLeg, TrunkLeg)
+        /// Press a key in a call.
+        case press(Character, TrunkLeg)
+    }
+
+    /// A call and its other half.
+    private struct Pair {
+        let origin: TrunkLeg
+        /// Nil until it has a name.
+        var target: TrunkLeg?
+        var isAnswered = false
+        var established: Set<TrunkLeg> = []
+    }
+
+    private let routes: TrunkRoutes
+    private let limit: Int
+    private var pairs: [TrunkLeg: Pair] = [:]
+    /// The origins of targets.
+    private var origins: [TrunkLeg: TrunkLeg] = [:]
+    /// Origins that have ended while their other half was placed.
+    private var given: Set<TrunkLeg> = []
+
+    /// - Parameter limit: Pairs at a time; one more is told that we are busy.
+    public init(routes: TrunkRoutes, limit: Int) {
+        self.routes = routes
+        self.limit = limit
+    }
+
+    /// Calls that have an other half, or wait for it.
+    public var count: Int { pairs.count }
+
+    /// Takes one input.
+    public mutating func handle(_ input: Input, into outbox: inout [Output]) {
+        switch input {
+        case .incoming(let leg, let call): receive(leg, call, &outbox)
+        case .placed(let target, let origin): placed(target, for: origin, &outbox)
+        case .answered(let leg):
+            // One that we answer ourselves says so, too.
+            guard let origin = origins[leg], pairs[origin]?.isAnswered == false else { return }
+            pairs[origin]?.isAnswered = true
+            outbox.append(.answer(origin))
+        case .established(let leg): established(leg, &outbox)
+        case .digit(let leg, let digit):
+            guard let pair = pair(of: leg), let target = pair.target, pair.established.count == 2 else { return }
+            outbox.append(.press(digit, leg == target ? pair.origin : target))
+        case .ended(let leg, let reason): ended(leg, reason, &outbox)
+        }
+    }
+
+    private func pair(of leg: TrunkLeg) -> Pair? { pairs[leg] ?? origins[leg].flatMap { pairs[$0] } }
+
+    private mutating func receive(_ leg: TrunkLeg, _ call: TrunkCall?, _ outbox: inout [Output]) {
+        // Nobody but the exchange says what a user has dialled, so a call without that was not allowed by it.
+        guard let call, let dialled = call.dialled else { return outbox.append(.reject(leg, .declined)) }
+        let target: UserID?
+        let told: TrunkCall
+        switch leg.side {
+        case .exchange: (target, told) = (routes.networkName(of: dialled), TrunkCall())
+        case .network: (target, told) = (routes.user(of: dialled), TrunkCall(caller: call.caller, name: call.name))
+        }
+        guard let target else { return outbox.append(.reject(leg, .declined)) }
+        guard pairs.count + given.count < limit else { return outbox.append(.reject(leg, .busy)) }
+        pairs[leg] = Pair(origin: leg)
+        outbox.append(.place(for: leg, target, told))
+    }
+
+    private mutating func placed(_ target: TrunkLeg, for origin: TrunkLeg, _ outbox: inout [Output]) {
+        guard given.remove(origin) == nil else { return outbox.append(.hangUp(target)) }
+        guard pairs[origin] != nil else { return outbox.append(.hangUp(target)) }
+        pairs[origin]?.target = target
+        origins[target] = origin
+    }
+
+    private mutating func established(_ leg: TrunkLeg, _ outbox: inout [Output]) {
+        let origin = origins[leg] ?? leg
+        guard let pair = pairs[origin], let target = pair.target,
+            pairs[origin]?.established.insert(leg).inserted == true, pair.established.count == 1
+        else { return }
+        outbox.append(.join(origin, target))
+    }
+
+    private mutating func ended(_ leg: TrunkLeg, _ reason: CallEndReason, _ outbox: inout [Output]) {
+        if let pair = pairs.removeValue(forKey: leg) {
+            guard let target = pair.target else {
+                given.insert(leg)
+                return
+            }
+            origins[target] = nil
+            outbox.append(.hangUp(target))
+        } else if let origin = origins.removeValue(forKey: leg), let pair = pairs.removeValue(forKey: origin) {
+            outbox.append(pair.isAnswered ? .hangUp(origin) : .reject(origin, Self.rejection(reason)))
+        }
+    }
+
+    /// What a caller is told of a call that nobody has taken.
+    private static func rejection(_ reason: CallEndReason) -> RejectReason {
+        switch reason {
+        case .busy: .busy
+        case .declined, .declinedElsewhere: .declined
+        case .noAnswer: .noAnswer
+        case .completed, .cancelled, .acceptedElsewhere, .dialFailed, .acceptFailed, .connectionLost, .disconnected,
+            .internalError:
+            .failed
+        }
+    }
+}

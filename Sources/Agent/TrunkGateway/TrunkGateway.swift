@@ -1,0 +1,201 @@
+public import CallAgent
+public import Logging
+
+/// Two devices, whose calls are joined in pairs: one at an exchange, one at a telephone network's server.
+public actor TrunkGateway {
+    /// How long the other half of a call may ring; whoever calls has an own limit.
+    private static let ringing = Duration.seconds(180)
+
+    private let exchange: Device
+    private let network: Device
+    private let logger: Logger
+    private let news: AsyncStream<(TrunkSide, DeviceEvent)>
+    private let sink: AsyncStream<(TrunkSide, DeviceEvent)>.Continuation
+    private var core: TrunkCore
+    private var calls: [TrunkLeg: CallID] = [:]
+    private var listeners: [Task<Void, Never>] = []
+
+    /// - Parameters:
+    ///   - exchange: A device made of ``TrunkConfiguration/exchange``.
+    ///   - network: One made of ``TrunkConfiguration/network``.
+    public init(_ configuration: TrunkConfiguration, exchange: Device, network: Device, logger: Logger) {
+        self.exchange = exchange
+        self.network = network
+        self.logger = logger
+        core = TrunkCore(routes: configuration.routes, limit: configuration.callLimit)
+        // The devices bound what they tell, and the end of a call must not be lost behind it.
+        (news, sink) = AsyncStream.makeStream(of: (TrunkSide, DeviceEvent).self, bufferingPolicy: .unbounded)
+    }
+
+    /// Connects both devices, and carries calls from then on. If one cannot be connected for good, both are shut down.
+    public func connect() async throws(SignalingError) {
+        for side in TrunkSide.allCases {
+            let events = device(side).events
+            listeners.append(Task { [sink] in for await event in events { sink.yield((side, event)) } })
+        }
+        // One after the other, so that no call meets a half that is not there.
+        listeners.append(Task { for await (side, event) in news { await self.hear(event, side) } })
+        do throws(SignalingError) {
+            try await exchange.connect()
+            try await network.connect()
+        } catch {
+            await shutDown()
+            throw error
+        }
+    }
+
+    /// Takes no more calls, and returns when those that there are have ended, or after `limit`.
+    public func finishCalls(within limit: Duration) async {
+        async let other: Void = network.finishCalls(within: limit)
+        await exchange.finishCalls(within: limit)
+        await other
+    }
+
+    /// Ends all calls, and both devices.
+    public func shutDown() async {
+        async let other: Void = network.shutDown()
+        await exchange.shutDown()
+        await other
+        sink.finish()
+        for listener in listeners { _ = await listener.value }
+        listeners = []
+    }
+
+    /// Tells both services that the machine's network has changed.
+    public func networkChanged() async {
+        await exchange.networkChanged()
+        await network.networkChanged()
+    }
+
+    /// Whether both devices work, for a watchdog.
+    public func isAlive() async -> Bool {
+        let isExchangeAlive = await exchange.isAlive()
+        return await network.isAlive() && isExchangeAlive
+    }
+
+    private func device(_ side: TrunkSide) -> Device { side == .exchange ? exchange : network }
+
+    // MARK: What happens
+
+    private func hear(_ event: DeviceEvent, _ side: TrunkSide) async {
+        switch event {
+        case .incoming(let call, let caller):
+            let leg = TrunkLeg(side, call)
+            calls[leg] = call
+            let said = await device(side).trunkCall(of: call)
+            logger.info(
+                "A call comes in",
+                metadata: [
+                    "side": "\(side.rawValue)", "call": "\(call)", "from": "\(caller)",
+                    "dialled": "\(said?.dialled ?? "nothing")",
+                ])
+            await feed(.incoming(leg, said))
+        case .answered(let call): await feed(.answered(TrunkLeg(side, call)))
+        case .established(let call, _): await feed(.established(TrunkLeg(side, call)))
+        case .digit(let call, let digit, _): await feed(.digit(TrunkLeg(side, call), digit))
+        case .ended(let call, let record, _):
+            let leg = TrunkLeg(side, call)
+            calls[leg] = nil
+            logger.info(
+                "A call is over",
+                metadata: [
+                    "side": "\(side.rawValue)", "call": "\(call)", "peer": "\(record.peer)",
+                    "reason": "\(record.reason.rawValue)",
+                    "duration_ms": "\(Int(record.duration / .milliseconds(1)))",
+                ])
+            await feed(.ended(leg, record.reason))
+        case .signaling(let event): log(event, side)
+        case .invited, .invite, .playbackEnded, .playing, .playingEnded, .recording, .recordingEnded, .attached,
+            .detached,
+            .speech, .interrupted, .responded, .transferRequested, .transferProgress, .sendingStopped, .sendingResumed,
+            .fileFailed, .card, .loadChanged, .realtimePriorityRefused:
+            break
+        }
+    }
+
+    private func log(_ event: SignalingEvent, _ side: TrunkSide) {
+        let metadata: Logger.Metadata = ["side": "\(side.rawValue)"]
+        switch event {
+        case .connected: logger.info("Connected", metadata: metadata)
+        case .reconnecting: logger.warning("The connection is lost; connecting again", metadata: metadata)
+        case .reconnected: logger.info("Connected again", metadata: metadata)
+        case .disconnected: logger.info("Disconnected", metadata: metadata)
+        case .error(let error): logger.error("\(error)", metadata: metadata)
+        case .inviteReceived, .inviteHandled, .inviteModified, .inviteCancelled, .inviteMissed, .inviteSent,
+            .inviteAccepted,
+            .inviteRejected, .inviteEnded, .inviteTimedOut, .callSignal, .callEnded, .connectionCreated,
+            .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged, .roomLost, .moveRequested,
+            .iceServersChanged, .notification, .unknown:
+            break
+        }
+    }
+
+    private func feed(_ input: TrunkCore.Input) async {
+        var outbox: [TrunkCore.Output] = []
+        core.handle(input, into: &outbox)
+        for output in outbox { await carryOut(output) }
+    }
+
+    private func carryOut(_ output: TrunkCore.Output) async {
+        switch output {
+        case .place(let origin, let callee, let caller):
+            let side = origin.side.other
+            let call = await device(side).call(
+                callee, audio: AudioBehaviour(source: .silence), for: caller, timeToLive: .some(Self.ringing))
+            let target = TrunkLeg(side, call)
+            calls[target] = call
+            logger.info(
+                "Its other half is placed", metadata: ["call": "\(origin)", "half": "\(target)", "to": "\(callee)"])
+            await feed(.placed(target, for: origin))
+        case .answer(let leg): await act(on: leg) { device, call in await device.answer(call) }
+        case .reject(let leg, let reason): await act(on: leg) { device, call in await device.reject(call, reason) }
+        case .hangUp(let leg): await act(on: leg) { device, call in await device.hangUp(call) }
+        case .press(let digit, let leg):
+            await act(on: leg) { [logger] device, call in
+                do {
+                    try await device.press(String(digit), on: call)
+                } catch {
+                    logger.info("A key is not passed on", metadata: ["call": "\(leg)", "error": "\(error)"])
+                }
+            }
+        case .join(let first, let second): await join(first, second)
+        }
+    }
+
+    private func act(on leg: TrunkLeg, _ action: (Device, CallID) async -> Void) async {
+        if let call = calls[leg] { await action(device(leg.side), call) }
+    }
+
+    // MARK: Sound
+
+    private func join(_ first: TrunkLeg, _ second: TrunkLeg) async {
+        guard let one = calls[first], let other = calls[second] else { return }
+        do {
+            let plan = PortPlan(rate: .hz48000)
+            let near = try await device(first.side).attachPort(plan, to: one)
+            let far = try await device(second.side).attachPort(plan, to: other)
+            Task { await Self.carry(from: near, to: far) }
+            Task { await Self.carry(from: far, to: near) }
+            logger.info("Two calls are joined", metadata: ["call": "\(first)", "half": "\(second)"])
+        } catch {
+            // The end of either, if it has just ended, is on its way.
+            logger.warning(
+                "Two calls cannot be joined, and are ended",
+                metadata: ["call": "\(first)", "half": "\(second)", "error": "\(error)"])
+            for leg in [first, second] { await act(on: leg) { device, call in await device.hangUp(call) } }
+        }
+    }
+
+    /// Until either call ends.
+    private static func carry(from source: CallPort, to target: CallPort) async {
+        var cushion = BridgeCushion(rate: target.rate.rawValue)
+        for await frame in source.frames {
+            switch cushion.decide(frame: frame.samples.count, waiting: target.waitingSamples) {
+            case .send(let silence):
+                if silence > 0 { _ = target.offer([Int16](repeating: 0, count: silence)) }
+                _ = target.offer(frame.samples)
+            case .drop: break
+            }
+        }
+    }
+}

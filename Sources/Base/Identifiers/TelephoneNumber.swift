@@ -1,0 +1,27 @@
+/// A telephone number as it is dialled: an optional `+`, then 1 to 32 digits.
+///
+/// `*` and `#` are no part of one: networks take them for orders, such as to forward all calls.
+public struct TelephoneNumber: Hashable, Sendable, CustomStringConvertible {
+    /// The most digits.
+    public static let digits = 32
+
+    /// The number, without spaces or other marks.
+    public let text: String
+
+    /// Takes a text from outside; `nil` if it is no number.
+    public init?(_ text: String) {
+        let digits = text.hasPrefix("+") ? text.utf8.dropFirst() : text.utf8[...]
+        guard (1...Self.digits).contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return nil
+        }
+        self.text = text
+    }
+
+    /// The number.
+    public var description: String { text }
+
+    /// Leaves out so many characters at the beginning, and puts others there; `nil` if that is no number.
+    public func rewritten(without count: Int, prepending prefix: String) -> TelephoneNumber? {
+        TelephoneNumber(prefix + text.dropFirst(count))
+    }
+}

@@ -1,0 +1,50 @@
+public import JSON
+
+/// What is said of a call that crosses between an exchange and a telephone network, in the data of its invite.
+///
+/// The exchange vouches for it: nobody but a trunk says who calls from outside. What strangers say there is hostile text, and is
+/// kept only if it is a name (docs/protocol.md) of ``longest`` bytes at most.
+public struct TrunkCall: Hashable, Sendable {
+    /// Where an invite's data has it.
+    public static let key = "trunk"
+    /// Bytes of each text.
+    public static let longest = 128
+
+    /// What was dialled.
+    public var dialled: String?
+    /// Who calls, as the network says: a number or an address.
+    public var caller: String?
+    /// What the caller calls itself.
+    public var name: String?
+
+    /// Keeps what is a name, and of what is too long the beginning.
+    public init(dialled: String? = nil, caller: String? = nil, name: String? = nil) {
+        self.dialled = dialled.flatMap(Self.harmless)
+        self.caller = caller.flatMap(Self.harmless)
+        self.name = name.flatMap(Self.harmless)
+    }
+
+    /// Reads an invite's data; `nil` if the call crosses nothing.
+    public init?(inviteData data: JSONValue) {
+        guard let said = data[Self.key], case .object = said else { return nil }
+        self.init(dialled: said["dialled"]?.string, caller: said["caller"]?.string, name: said["name"]?.string)
+    }
+
+    /// What an invite's data has under ``key``.
+    public var data: JSONValue {
+        var members: [String: JSONValue] = [:]
+        for (name, text) in [("dialled", dialled), ("caller", caller), ("name", name)] {
+            if let text { members[name] = .string(text) }
+        }
+        return .object(members)
+    }
+
+    private static func harmless(_ text: String) -> String? {
+        var bytes = 0
+        let start = text.prefix { character in
+            bytes += character.utf8.count
+            return bytes <= longest
+        }
+        return try? UserID(String(start)).text
+    }
+}

@@ -1,0 +1,170 @@
+import JSON
+import SignalWire
+import Timekeeping
+
+/// The ways to telephone networks: where a number goes, who may call it and how often, and what is said of callers from there.
+///
+/// Calls cost money, so that all that is not allowed is refused. Whoever comes by a trunk never goes out by one, so that no call
+/// goes round in circles; and nobody else says of an invite what only a trunk may say.
+struct Trunks: Sendable {
+    /// Where an invite's data says that the call comes from a telephone network, or goes there.
+    static let key = "trunk"
+    /// Bytes of a caller's number or name from outside.
+    private static let callerBytes = 128
+    private static let hour = Duration.seconds(3_600)
+
+    /// A call that goes out.
+    struct Departure: Sendable {
+        let trunk: UserID
+        let caller: UserID
+    }
+
+    /// What one user has done by one trunk.
+    private struct Use: Sendable {
+        /// When the calls of the last hour began, the oldest first.
+        var begun: [Instant] = []
+        /// Invites whose calls may not be over.
+        var invites: [InviteID] = []
+    }
+
+    private struct UseKey: Hashable {
+        let trunk: UserID
+        let caller: UserID
+    }
+
+    private var trunks: [UserID: Trunk] = [:]
+    private var table = NumberTable<UserID>()
+    /// Capacity: the callers of all trunks, with ``Trunk/callsPerHour`` instants each.
+    private var uses: [UseKey: Use] = [:]
+
+    init(_ trunks: [Trunk]) { adopt(trunks) }
+
+    /// These are the trunks from now on. What was begun by one that stays counts on.
+    mutating func adopt(_ list: [Trunk]) {
+        trunks = Dictionary(list.map { ($0.user, $0) }) { first, _ in first }
+        table = NumberTable()
+        for trunk in list { for pattern in trunk.numbers { table.add(pattern, trunk.user) } }
+        uses = uses.filter { trunks[$0.key.trunk]?.callers.contains($0.key.caller) == true }
+    }
+
+    /// The trunk that a name leads to, if nobody here is called that.
+    private func trunk(for name: UserID, _ directory: AccountDirectory) -> (Trunk, TelephoneNumber)? {
+        guard !table.isEmpty, directory.account(called: name) == nil, let number = TelephoneNumber(name.text),
+            let trunk = table[number].flatMap({ trunks[$0] })
+        else { return nil }
+        return (trunk, number)
+    }
+
+    /// Whether a name leads to a telephone network.
+    private func leadsOut(_ name: UserID, _ directory: AccountDirectory) -> Bool {
+        trunk(for: name, directory) != nil || directory.account(called: name).map { trunks[$0.id] != nil } ?? false
+    }
+
+    // MARK: - Invites
+
+    /// Looks at an invite that is about to be sent: one to a number is addressed to its trunk's account.
+    ///
+    /// - Parameter isOver: Whether an invite and the call that it has become are over.
+    /// - Returns: What ``note(_:_:at:)`` is told once it is sent; `nil` if it does not go out.
+    mutating func route(
+        _ params: inout InviteSend, from inviter: Endpoint, _ directory: AccountDirectory, at now: Instant,
+        isOver: (InviteID) -> Bool
+    ) throws(RPCError) -> Departure? {
+        if inviter.principal.kind == .account, trunks[inviter.user] != nil {
+            try admit(&params, directory)
+            return nil
+        }
+        guard params.data?[Self.key] == nil else {
+            throw RPCError(
+                .invalidParams, "Only the exchange and its trunks say what data.trunk does: leave it out.")
+        }
+        guard params.to.contains(where: { leadsOut($0, directory) }) else { return nil }
+        guard params.to.count == 1, params.group == nil, let (trunk, number) = trunk(for: params.to[0], directory)
+        else {
+            throw RPCError(.notAllowed, "A telephone number is called alone, and a trunk's account not by its name.")
+        }
+        guard inviter.principal.kind == .account, trunk.callers.contains(inviter.user) else {
+            throw RPCError(
+                .notAllowed,
+                "This user may not call telephone numbers there; whoever runs the exchange lists users in "
+                    + "trunks.callers.")
+        }
+        try checkUse(of: trunk, by: inviter.user, at: now, isOver)
+        guard case .object(var data)? = params.data else {
+            throw RPCError(.invalidParams, "An invite to a telephone number is a call, and has an offer in its data.")
+        }
+        data[Self.key] = ["dialled": .string(number.text)]
+        params.data = .object(data)
+        params.to = [trunk.user]
+        return Departure(trunk: trunk.user, caller: inviter.user)
+    }
+
+    private mutating func checkUse(
+        of trunk: Trunk, by caller: UserID, at now: Instant, _ isOver: (InviteID) -> Bool
+    ) throws(RPCError) {
+        let key = UseKey(trunk: trunk.user, caller: caller)
+        guard var use = uses[key] else { return }
+        use.begun.removeAll { $0.duration(to: now) >= Self.hour }
+        use.invites.removeAll(where: isOver)
+        uses[key] = use
+        guard use.invites.count < trunk.callsAtOnce else {
+            throw RPCError(
+                .tooManyRequests, "This user has \(trunk.callsAtOnce) calls to telephone numbers already; end one.")
+        }
+        guard use.begun.count < trunk.callsPerHour else {
+            throw RPCError(
+                .tooManyRequests,
+                "This user has begun \(trunk.callsPerHour) calls to telephone numbers within an hour, as many as it "
+                    + "may; try again later.")
+        }
+    }
+
+    /// An invite that goes out was sent.
+    mutating func note(_ departure: Departure, _ invite: InviteID, at now: Instant) {
+        let key = UseKey(trunk: departure.trunk, caller: departure.caller)
+        uses[key, default: Use()].begun.append(now)
+        uses[key, default: Use()].invites.append(invite)
+    }
+
+    /// Looks at an invite of a trunk. Whoever calls is said to be outside in any case.
+    private func admit(_ params: inout InviteSend, _ directory: AccountDirectory) throws(RPCError) {
+        guard !params.to.contains(where: { leadsOut($0, directory) }) else {
+            throw RPCError(.notAllowed, "A call that comes by a trunk does not go out by one.")
+        }
+        guard case .object(var data)? = params.data else {
+            throw RPCError(.invalidParams, "A call by a trunk has an offer in its data.")
+        }
+        var said: [String: JSONValue] = [:]
+        for member in ["caller", "name"] {
+            guard let text = data[Self.key]?[member]?.string else { continue }
+            // What strangers say: one line, without characters that are not seen or that turn others round.
+            guard text.utf8.count <= Self.callerBytes, (try? UserID(text)) != nil else {
+                throw RPCError(
+                    .invalidParams,
+                    "data.trunk.\(member) is no name of \(Self.callerBytes) bytes at most.")
+            }
+            // Nobody from outside appears as somebody here, whatever number or address a stranger has written as its own.
+            if member == "caller", let name = try? UserID(text), directory.account(called: name) != nil { continue }
+            said[member] = .string(text)
+        }
+        data[Self.key] = .object(said)
+        params.data = .object(data)
+    }
+
+    // MARK: - What comes later
+
+    /// Looks at a change of an invite: what it says of a trunk stays.
+    func check(_ params: InviteModify, of record: InviteRecord?) throws(RPCError) {
+        guard params.data?[Self.key] == nil, record?.data?.value?[Self.key] == nil else {
+            throw RPCError(.notAllowed, "The data of a call by a trunk is not changed.")
+        }
+    }
+
+    /// Looks at a wish for a transfer: nobody has another user call a number.
+    func check(_ params: CallSignal, _ directory: AccountDirectory) throws(RPCError) {
+        guard params.type == Invites.transferKey, let target = params.data?["to"]?.string,
+            let name = try? UserID(target), leadsOut(name, directory)
+        else { return }
+        throw RPCError(.notAllowed, "Nobody is transferred to a telephone number.")
+    }
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""A trunk between an exchange and a SIP server: devices of the exchange, which speak WebRTC as the web phone does, call baresip
+and are called by it, through kamailio; whoever may not is refused.
+
+usage: sip_trunk_test.py HANDSET [CHECK…]
+
+Ends with 0 if every check held. Needs a network namespace of its own; scripts/interop-sip sees to that.
+"""
+
+import contextlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import sip_test
+from sip_test import Baresip, Failed, Kamailio, Program, expect_tone, make_tone, running, wait
+
+EXCHANGE = 28555
+
+
+class Exchange(Program):
+    """`handset serve`, where alice may call numbers and bob may not."""
+
+    def __init__(self, handset, folder):
+        users = []
+        for name in ("alice", "bob", "gateway"):
+            (folder / f"{name}.token").write_text(f"{name}-token-of-a-test\n")
+            users.append(f"  - {{ id: {name}, media_token_file: {name}.token }}\n")
+        (folder / "app.secret").write_text("secret-of-a-test\n")
+        path = folder / "exchange.yaml"
+        path.write_text(
+            f"listen: 127.0.0.1:{EXCHANGE}\napps: [{{ key: demo, secret_file: app.secret }}]\nusers:\n{''.join(users)}"
+            "trunks:\n  - user: gateway\n    numbers: ['3??', '2??']\n    callers: [alice]\n    calls_per_hour: 4\n"
+            "    calls_at_once: 1\n")
+        super().__init__("exchange", [handset, "serve", "--config", path, "--log-format", "json"], folder)
+        wait("the exchange listens", lambda: self.says('"message":"Listening"'), 20)
+
+
+def member(folder, name, more=""):
+    """The configuration of a device at the exchange."""
+    path = folder / f"{name}-device.yaml"
+    path.write_text(
+        f"account: {{ server: 'http://127.0.0.1:{EXCHANGE}', kind: media_token, media_token_file: {name}.token, "
+        f"app_secret_file: app.secret }}\nmedia: {{ address: 127.0.0.1 }}\n{more}")
+    return path
+
+
+class Gateway(Program):
+    """`handset trunk`: 200 calls alice."""
+
+    def __init__(self, handset, folder, media="codecs: [pcmu]"):
+        files = folder / "gateway-files"
+        files.mkdir(exist_ok=True)
+        network = sip_test.configuration(files, "gateway", media=media)
+        network.write_text("\n".join(
+            line for line in network.read_text().splitlines() if not line.startswith(("behaviour", "control"))) + "\n")
+        member(folder, "gateway")
+        path = folder / "trunk.yaml"
+        path.write_text(
+            f"exchange: gateway-device.yaml\nnetwork: {network}\nincoming:\n  - {{ number: '200', user: alice }}\n"
+            "max_calls: 2\n")
+        super().__init__(
+            "trunk", [handset, "trunk", "--config", path, "--log-format", "json", "--log-level", "debug"], folder)
+        wait("the trunk is ready", lambda: self.says('"message":"Ready"'), 20)
+
+
+@contextlib.contextmanager
+def everything(handset, folder, protection="srtp-mand", media="codecs: [pcmu]"):
+    with running(Kamailio(folder)), running(Baresip(folder, protection)) as desk, running(Exchange(handset, folder)):
+        with running(Gateway(handset, folder, media)) as gateway:
+            yield desk, gateway
+
+
+def call(handset, folder, name, callee, *options):
+    """`handset call` at the exchange; hands back its exit code, report and words."""
+    result = subprocess.run(
+        [handset, "call", callee, "--config", str(member(folder, name)), "--json", *map(str, options)],
+        capture_output=True, text=True, timeout=60, check=False)
+    report = json.loads(result.stdout) if result.stdout.strip().startswith("{") else {}
+    return result.returncode, report, result.stderr
+
+
+# --- Checks -----------------------------------------------------------------------------------------------------------
+
+def out(handset, folder):
+    """A user of the exchange calls a telephone, with SDES and with plain RTP: sound both ways, and the user hangs up."""
+    recording, tone = folder / "alice.wav", folder / "tone.wav"
+    make_tone(tone, 500)
+    for protection, media in (("srtp-mand", "codecs: [pcmu]"),
+                              ("", "codecs: [pcmu], allow_plain_rtp: true, offers: plain")):
+        with everything(handset, folder, protection, media) as (desk, gateway):
+            code, report, words = call(
+                handset, folder, "alice", "301", "--play", tone, "--record", recording, "--duration", "4")
+            if code != 0 or report.get("outcome") != "completed":
+                raise Failed(f"exit {code}: {report or words}")
+            expect_tone(recording, 440, "the user hears the telephone")
+            expect_tone(desk.heard(), 500, "the telephone hears the user")
+            wait("both halves are over", lambda: gateway.text().count('"message":"A call is over"') == 2)
+            recording.unlink()
+
+
+def into(handset, folder):
+    """A telephone calls a user of the exchange, twice, and hangs up: the caller is the trunk; a number without a route is declined."""
+    with everything(handset, folder) as (desk, gateway):
+        behaviour = "behaviour: { source: tone, frequency_hz: 500, record_folder: recordings }\ndevice: { call_records: calls.jsonl }\n"
+        path = member(folder, "alice", behaviour)
+        with running(Program("alice", [handset, "run", "--config", path, "--log-format", "json"], folder)) as alice:
+            wait("alice is ready", lambda: alice.says('"message":"Ready"'), 20)
+            for number in (1, 2):
+                desk.command("dial", "sip:200@sip.test")
+                wait("the calls are joined", lambda: gateway.text().count("Two calls are joined") == number)
+                time.sleep(3)
+                desk.command("hangup")
+                wait("the record", lambda: (folder / "calls.jsonl").read_text().count("completed") == number)
+            if '"from":"gateway"' not in alice.text():
+                raise Failed(f"alice is called by somebody else than the trunk: {alice.text()}")
+            recordings = sorted((folder / "recordings").glob("*.wav"))
+            for recording in recordings:
+                expect_tone(recording, 440, "the user hears the telephone")
+            expect_tone(desk.heard(), 500, "the telephone hears the user")
+            desk.command("dial", "sip:201@sip.test")
+            wait("another number is declined", lambda: re.search("603 ", desk.text()))
+
+
+def refused(handset, folder):
+    """Nobody calls out who is not listed, or more than it may; a number that leads back to the trunk is a loop."""
+    with everything(handset, folder) as (desk, gateway):
+        code, report, words = call(handset, folder, "bob", "301", "--duration", "1")
+        if code == 0 or "may not call" not in words + json.dumps(report):
+            raise Failed(f"bob calls out: exit {code}: {report or words}")
+        if "A call comes in" in gateway.text():
+            raise Failed("the trunk has heard of bob's call")
+        code, report, words = call(handset, folder, "alice", "299", "--duration", "1")
+        if code == 0 or report.get("outcome") == "completed":
+            raise Failed(f"a loop: exit {code}: {report or words}")
+        if "A call comes in" not in gateway.text() or gateway.text().count('"side":"network"') > 3:
+            raise Failed(f"a loop is no call: {gateway.text()[-3000:]}")
+        code, report, words = call(handset, folder, "alice", "399", "--duration", "1")
+        if code == 0:
+            raise Failed(f"a number that nobody has: {report or words}")
+        for _ in range(2):
+            call(handset, folder, "alice", "301", "--duration", "1")
+        code, report, words = call(handset, folder, "alice", "301", "--duration", "1")
+        if code == 0 or "within an hour" not in words + json.dumps(report):
+            raise Failed(f"a fifth call: exit {code}: {report or words}")
+
+
+CHECKS = [out, into, refused]
+
+
+def main():
+    handset, only = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2:]
+    sip_test.make_network()
+    for check in CHECKS:
+        if only and check.__name__ not in only:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            begun = time.monotonic()
+            check(handset, pathlib.Path(folder))
+            print(f"{check.__name__}: {check.__doc__.strip()} {time.monotonic() - begun:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Failed as failure:
+        sys.exit(f"failed: {failure}")

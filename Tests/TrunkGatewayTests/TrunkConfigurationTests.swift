@@ -1,0 +1,124 @@
+import CallAgent
+import ConfigReader
+import Foundation
+import Testing
+
+@testable import TrunkGateway
+
+/// A folder with the three files of a trunk.
+private struct TrunkFiles: ~Copyable {
+    let folder: String
+
+    init(
+        _ trunk: String, exchange: String = "account: { kind: media_token, media_token_file: token }\n",
+        network: String = """
+        account:
+          kind: sip
+          password_file: token
+          allow_plain_text: true
+          sip: { address: 'sip:trunk@sip.test', server: '127.0.0.1:5060' }
+        media: { allow_plain_rtp: true }
+        answer: { allow: ['bob@sip.test'], transfers: anywhere }
+
+        """
+    ) throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: "handset-trunk-\(UUID())").path()
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let files = ["trunk.yaml": trunk, "exchange.yaml": exchange, "network.yaml": network, "token": "secret\n"]
+        for (name, text) in files { try text.write(toFile: "\(folder)/\(name)", atomically: true, encoding: .utf8) }
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    func read() throws(ConfigError) -> TrunkConfiguration { try TrunkConfiguration.read(path: "\(folder)/trunk.yaml") }
+
+    /// What is wrong, as file, line and key.
+    func problems() -> [String] {
+        do throws(ConfigError) {
+            _ = try read()
+            return []
+        } catch {
+            return error.problems.filter { !$0.isWarning }.map { problem in
+                "\(problem.file.split(separator: "/").last ?? ""):\(problem.line) \(problem.key)"
+            }
+        }
+    }
+}
+
+@Suite struct TrunkConfigurationTests {
+    private static let files = "exchange: exchange.yaml\nnetwork: network.yaml\n"
+
+    @Test(
+        "Without routes nobody is called; devices of a trunk decide nothing by themselves, and are transferred nowhere")
+    func defaults() throws {
+        let files = try TrunkFiles(Self.files)
+        let configuration = try files.read()
+        #expect(configuration.routes.user(of: "200") == nil)
+        #expect(configuration.routes.networkName(of: "200") == "200")
+        #expect(configuration.callLimit == 10 && configuration.longestCall == .seconds(14_400))
+        for device in [configuration.exchange, configuration.network] {
+            #expect(device.answer.manner == .ring && device.answer.transfers == .refuse)
+            #expect(device.behaviour.source == .silence && device.behaviour.maximumDuration == .seconds(14_400))
+        }
+        #expect(configuration.network.account.sip?.passesOn == true)
+        #expect(configuration.network.answer.callers == .only(["bob@sip.test"]))
+    }
+
+    @Test("Routes are read")
+    func routes() throws {
+        let files = try TrunkFiles(
+            Self.files + """
+                incoming:
+                  - { number: "2??", user: alice }
+                  - { number: "201", user: bob }
+                outgoing:
+                  - { number: "+49*", strip: 3, prepend: "0" }
+                max_calls: 3
+                longest_call_s: 60
+
+                """)
+        let configuration = try files.read()
+        #expect(configuration.routes.user(of: "200") == "alice" && configuration.routes.user(of: "201") == "bob")
+        #expect(configuration.routes.networkName(of: "+49301") == "0301")
+        #expect(configuration.callLimit == 3 && configuration.longestCall == .seconds(60))
+    }
+
+    @Test("A problem is told with its file, line and key")
+    func problems() throws {
+        let routes = try TrunkFiles(
+            Self.files + """
+                incoming:
+                  - { number: "2*2", user: alice }
+                  - { number: "200", user: alice }
+                  - { number: "200", user: bob }
+                outgoing:
+                  - { number: "0*", prepend: "a" }
+                max_calls: 0
+                colour: red
+
+                """)
+        #expect(
+            Set(routes.problems()) == [
+                "trunk.yaml:4 incoming[1].number", "trunk.yaml:6 incoming[3].number",
+                "trunk.yaml:8 outgoing[1].prepend",
+                "trunk.yaml:9 max_calls", "trunk.yaml:10 colour",
+            ])
+        let devices = try TrunkFiles(
+            Self.files,
+            exchange: "account: { kind: media_token, media_token_file: token }\nbehaviour: { source: echo }\n",
+            network: "account: { kind: media_token, media_token_file: token }\nmedia: { workers: 0 }\n")
+        #expect(devices.problems() == ["exchange.yaml:1 behaviour", "network.yaml:2 media.workers"])
+        let swapped = try TrunkFiles("exchange: network.yaml\nnetwork: exchange.yaml\n")
+        #expect(swapped.problems() == ["trunk.yaml:1 exchange", "trunk.yaml:2 network"])
+        #expect(try TrunkFiles("max_calls: 2\n").problems().count == 2)
+    }
+
+    @Test("A file of another machine is checked without those that it names")
+    func offline() throws {
+        let files = try TrunkFiles("exchange: nowhere.yaml\nnetwork: nothing.yaml\n")
+        #expect(throws: ConfigError.self) {
+            try TrunkConfiguration.check(path: "\(files.folder)/trunk.yaml", fileChecks: .all)
+        }
+        #expect(try TrunkConfiguration.check(path: "\(files.folder)/trunk.yaml", fileChecks: .none).isEmpty)
+    }
+}

@@ -1,0 +1,240 @@
+import CallControl
+import TestSupport
+import Testing
+
+@testable import TrunkGateway
+
+/// A trunk by which 200 calls alice, and numbers that begin with 0 are dialled with +49 in its place.
+private struct TrunkRun {
+    var core: TrunkCore
+    var outputs: [TrunkCore.Output] = []
+
+    init(limit: Int = 10) {
+        var routes = TrunkRoutes()
+        for (pattern, user) in [("200", "alice"), ("3?", "bob")] as [(String, UserID)] {
+            if let pattern = NumberPattern(pattern) { routes.users.add(pattern, user) }
+        }
+        var rewriting = TrunkRoutes.Rewriting()
+        (rewriting.strip, rewriting.prepend) = (1, "+49")
+        if let pattern = NumberPattern("0*") { routes.rewritings.add(pattern, rewriting) }
+        core = TrunkCore(routes: routes, limit: limit)
+    }
+
+    mutating func feed(_ input: TrunkCore.Input) -> [TrunkCore.Output] {
+        var outbox: [TrunkCore.Output] = []
+        core.handle(input, into: &outbox)
+        outputs += outbox
+        return outbox
+    }
+}
+
+@Suite("Calls of a trunk") struct TrunkCoreTests {
+    private let inside = TrunkLeg(.exchange, 1)
+    private let outside = TrunkLeg(.network, 1)
+
+    @Test("A user of the exchange calls a telephone: answered when that is, joined when both flow, ended together")
+    func goesOut() {
+        var run = TrunkRun()
+        #expect(
+            run.feed(.incoming(inside, TrunkCall(dialled: "0301234")))
+                == [.place(for: inside, "+49301234", TrunkCall())])
+        #expect(run.feed(.placed(outside, for: inside)).isEmpty)
+        #expect(run.feed(.answered(outside)) == [.answer(inside)])
+        #expect(run.feed(.answered(inside)).isEmpty)
+        #expect(run.feed(.established(outside)).isEmpty)
+        #expect(run.feed(.digit(outside, "1")).isEmpty)
+        #expect(run.feed(.established(inside)) == [.join(inside, outside)])
+        #expect(run.feed(.digit(outside, "1")) == [.press("1", inside)])
+        #expect(run.feed(.digit(inside, "#")) == [.press("#", outside)])
+        #expect(run.feed(.ended(inside, .completed)) == [.hangUp(outside)])
+        #expect(run.feed(.ended(outside, .completed)).isEmpty)
+        #expect(run.core.count == 0)
+    }
+
+    @Test("A telephone calls a user of the exchange, who is told who calls and nothing else")
+    func comesIn() {
+        var run = TrunkRun()
+        let said = TrunkCall(dialled: "200", caller: "+4930", name: "Boss")
+        #expect(
+            run.feed(.incoming(outside, said))
+                == [.place(for: outside, "alice", TrunkCall(caller: "+4930", name: "Boss"))])
+        _ = run.feed(.placed(inside, for: outside))
+        #expect(run.feed(.answered(inside)) == [.answer(outside)])
+        _ = run.feed(.established(inside))
+        #expect(run.feed(.established(outside)) == [.join(outside, inside)])
+        #expect(run.feed(.ended(inside, .completed)) == [.hangUp(outside)])
+    }
+
+    @Test("What nobody has routed, or the exchange has not allowed, is declined")
+    func closed() {
+        var run = TrunkRun()
+        for dialled in ["201", "alice", "+200", "2000", "3", "", "301"] {
+            #expect(run.feed(.incoming(outside, TrunkCall(dialled: dialled))) == [.reject(outside, .declined)])
+        }
+        // Who calls the trunk's account at the exchange without a number has not been looked at.
+        for said in [nil, TrunkCall(), TrunkCall(dialled: "alice"), TrunkCall(dialled: "sip:1@evil.example")] {
+            #expect(run.feed(.incoming(inside, said)) == [.reject(inside, .declined)])
+        }
+        #expect(run.core.count == 0)
+    }
+
+    @Test(
+        "A caller is told why nobody took its call",
+        arguments: [
+            (CallEndReason.busy, RejectReason.busy), (.declined, .declined), (.noAnswer, .noAnswer),
+            (.dialFailed, .failed), (.disconnected, .failed), (.connectionLost, .failed),
+        ])
+    func refused(reason: CallEndReason, told: RejectReason) {
+        var run = TrunkRun()
+        _ = run.feed(.incoming(inside, TrunkCall(dialled: "112")))
+        _ = run.feed(.placed(outside, for: inside))
+        #expect(run.feed(.ended(outside, reason)) == [.reject(inside, told)])
+        #expect(run.feed(.ended(inside, .declined)).isEmpty)
+        #expect(run.core.count == 0)
+    }
+
+    @Test("A caller gives up: while the other half rings, and while it is being placed")
+    func givenUp() {
+        var run = TrunkRun(limit: 1)
+        _ = run.feed(.incoming(inside, TrunkCall(dialled: "112")))
+        _ = run.feed(.placed(outside, for: inside))
+        #expect(run.feed(.ended(inside, .cancelled)) == [.hangUp(outside)])
+        _ = run.feed(.ended(outside, .cancelled))
+        let second = TrunkLeg(.exchange, 2)
+        _ = run.feed(.incoming(second, TrunkCall(dialled: "112")))
+        #expect(run.feed(.ended(second, .cancelled)).isEmpty)
+        // It still counts.
+        let third = TrunkLeg(.exchange, 3)
+        #expect(run.feed(.incoming(third, TrunkCall(dialled: "112"))) == [.reject(third, .busy)])
+        #expect(run.feed(.placed(TrunkLeg(.network, 2), for: second)) == [.hangUp(TrunkLeg(.network, 2))])
+        #expect(run.feed(.incoming(third, TrunkCall(dialled: "112"))).count == 1)
+    }
+
+    @Test("A telephone that is answered and gone before its caller was told ends the caller's call")
+    func goneAtOnce() {
+        var run = TrunkRun()
+        _ = run.feed(.incoming(inside, TrunkCall(dialled: "112")))
+        _ = run.feed(.placed(outside, for: inside))
+        _ = run.feed(.answered(outside))
+        #expect(run.feed(.ended(outside, .completed)) == [.hangUp(inside)])
+        #expect(run.feed(.established(inside)).isEmpty)
+    }
+
+    @Test("One call more than there may be is busy, in both directions together")
+    func full() {
+        var run = TrunkRun(limit: 2)
+        _ = run.feed(.incoming(inside, TrunkCall(dialled: "112")))
+        _ = run.feed(.incoming(outside, TrunkCall(dialled: "200")))
+        let more = TrunkLeg(.network, 9)
+        #expect(run.feed(.incoming(more, TrunkCall(dialled: "200"))) == [.reject(more, .busy)])
+        _ = run.feed(.placed(TrunkLeg(.network, 2), for: inside))
+        _ = run.feed(.ended(TrunkLeg(.network, 2), .busy))
+        #expect(run.feed(.incoming(more, TrunkCall(dialled: "200"))).count == 1)
+    }
+
+    /// Plays both devices: a leg that the core has seen begin lives until it is told to end, or ends by itself.
+    @Test("Whatever happens in whatever order, no call is left without its other half", arguments: 0..<200)
+    func random(seed: Int) {
+        var generator = SeededGenerator(seed: UInt64(seed))
+        var run = TrunkRun(limit: 4)
+        var alive: Set<TrunkLeg> = []
+        var answered: Set<TrunkLeg> = []
+        var placing: [TrunkLeg] = []
+        var joined: [TrunkLeg: TrunkLeg] = [:]
+        var halves: [TrunkLeg: TrunkLeg] = [:]
+        var number: UInt64 = 0
+        func take(_ outputs: [TrunkCore.Output]) {
+            for output in outputs {
+                switch output {
+                case .place(let origin, _, _): placing.append(origin)
+                case .answer(let leg): answered.insert(leg)
+                case .reject(let leg, _):
+                    #expect(!answered.contains(leg))
+                    alive.remove(leg)
+                case .hangUp(let leg): alive.remove(leg)
+                case .join(let one, let other):
+                    #expect(alive.contains(one) && alive.contains(other) && joined[one] == nil)
+                    #expect(halves[one] == other || halves[other] == one)
+                    (joined[one], joined[other]) = (other, one)
+                case .press(_, let leg): #expect(joined[leg] != nil)
+                }
+            }
+        }
+        for step in 0..<400 {
+            let isEnding = step >= 300
+            let leg = alive.sorted { ($0.side.rawValue, $0.number) < ($1.side.rawValue, $1.number) }
+                .randomElement(using: &generator)
+            switch Int.random(in: 0..<8, using: &generator) {
+            case 0, 1:
+                guard !isEnding else { continue }
+                number += 1
+                let new = TrunkLeg(Bool.random(using: &generator) ? .exchange : .network, number)
+                alive.insert(new)
+                take(run.feed(.incoming(new, TrunkCall(dialled: "200"))))
+            case 2, 3:
+                guard !placing.isEmpty else { continue }
+                let origin = placing.removeFirst()
+                number += 1
+                let target = TrunkLeg(origin.side.other, number)
+                alive.insert(target)
+                halves[origin] = target
+                take(run.feed(.placed(target, for: origin)))
+            case 4: if let leg, halves.values.contains(leg) { take(run.feed(.answered(leg))) }
+            case 5: if let leg { take(run.feed(.established(leg))) }
+            case 6: if let leg { take(run.feed(.digit(leg, "5"))) }
+            default:
+                guard let leg else { continue }
+                alive.remove(leg)
+                take(run.feed(.ended(leg, .completed)))
+            }
+        }
+        while !placing.isEmpty {
+            let origin = placing.removeFirst()
+            number += 1
+            let target = TrunkLeg(origin.side.other, number)
+            alive.insert(target)
+            halves[origin] = target
+            take(run.feed(.placed(target, for: origin)))
+        }
+        // What lives has its other half, which lives, too.
+        for (origin, target) in halves { #expect(alive.contains(origin) == alive.contains(target)) }
+        #expect(run.core.count * 2 == alive.count)
+    }
+}
+
+@Suite struct BridgeCushionTests {
+    @Test("The first frame follows 40 ms of silence, and so does the first after a gap")
+    func start() {
+        var cushion = BridgeCushion(rate: 48_000)
+        #expect(cushion.decide(frame: 960, waiting: 0) == .send(after: 1_920))
+        #expect(cushion.decide(frame: 960, waiting: 1_920) == .send(after: 0))
+        #expect(cushion.decide(frame: 960, waiting: 0) == .send(after: 1_920))
+    }
+
+    @Test("However late this process is at times, no more than 120 ms wait, and sound is left out only after that")
+    func bounded() {
+        var generator = SeededGenerator(seed: 3)
+        var cushion = BridgeCushion(rate: 48_000)
+        var (waiting, late, gaps) = (0, 0, 0)
+        for period in 0..<100 {
+            let sleep = Int.random(in: 0...15, using: &generator)
+            for tick in 0..<200 {
+                // The other half sends a frame each 20 ms, of silence if there is none.
+                if waiting < 960, period + tick > 0 { gaps += 1 }
+                waiting = max(0, waiting - 960)
+                late += 1
+                guard tick >= sleep else { continue }
+                let before = cushion.dropped
+                while late > 0 {
+                    late -= 1
+                    if case .send(let silence) = cushion.decide(frame: 960, waiting: waiting) {
+                        waiting += silence + 960
+                    }
+                }
+                #expect(waiting >= 960 && waiting <= 5_760)
+                #expect(tick == sleep || cushion.dropped == before)
+            }
+        }
+        #expect(gaps < 100 * 15 && cushion.dropped < 100 * 15 && cushion.dropped > 0)
+    }
+}
