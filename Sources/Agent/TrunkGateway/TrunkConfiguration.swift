@@ -134,7 +134,7 @@ public struct TrunkConfiguration: Sendable {
         guard let path = section.value(key, &problems), section.fileChecks != .none else { return nil }
         do throws(ConfigError) {
             let document = try ConfigDocument.read(path: path, fileChecks: section.fileChecks)
-            let device = try DeviceConfiguration.read(document)
+            let device = try AccountsConfiguration.read(document).account(nil, in: document)
             problems += device.warnings
             for idle in ["behaviour", "rooms", "audio", "control"] where document.keys.contains(idle) {
                 problems.append(

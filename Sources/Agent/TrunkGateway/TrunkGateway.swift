@@ -105,7 +105,7 @@ public actor TrunkGateway {
                 ])
             await feed(.ended(leg, record.reason))
         case .signaling(let event): log(event, side)
-        case .invited, .invite, .playbackEnded, .playing, .playingEnded, .recording, .recordingEnded, .attached,
+        case .identified, .invited, .invite, .playbackEnded, .playing, .playingEnded, .recording, .recordingEnded, .attached,
             .detached,
             .speech, .interrupted, .responded, .transferRequested, .transferProgress, .sendingStopped, .sendingResumed,
             .fileFailed, .card, .loadChanged, .realtimePriorityRefused:
