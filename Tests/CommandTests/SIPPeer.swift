@@ -112,10 +112,12 @@ final class SIPPeer: Sendable {
         send("ACK \(contact) SIP/2.0\r\n\(headers(call, "ACK", to: tag))Content-Length: 0\r\n\r\n", to: from)
     }
 
-    /// Sends 20 ms of silence to each call every 20 ms, and counts what comes.
+    /// Sends 20 ms of silence to each call every 20 ms, and counts what comes, until ``end()``.
     private func speak() {
         var number: UInt16 = 0
-        while !state.withLock({ $0.isOver }) {
+        // Four minutes, as long as the suite may take.
+        for _ in 0..<12_000 {
+            guard !state.withLock({ $0.isOver }) else { return }
             let targets = state.withLock { $0.calls.values.map(\.media) }
             number &+= 1
             for (index, target) in targets.enumerated() {
