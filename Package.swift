@@ -148,7 +148,7 @@ let package = Package(
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
         module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
-        module("Media", "VoiceActivity"),
+        module("Media", "VoiceActivity", ["Bytes", "Realtime"]),
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
@@ -314,7 +314,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit", "RegularFiles"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("AudioPortTests", ["AudioKit", "AudioPort", "LoopbackAnalysis", "Timekeeping", "VoiceActivity"]),
-        tests("VoiceActivityTests", ["LoopbackAnalysis", "VoiceActivity"]),
+        tests("VoiceActivityTests", ["Bytes", "LoopbackAnalysis", "VoiceActivity"]),
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"], cSettings: warningsOfC),
         .target(

@@ -98,7 +98,7 @@ let package = Package(
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
         module("Protocols", "Enrollment", ["Bytes"]),
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
-        module("Media", "VoiceActivity"),
+        module("Media", "VoiceActivity", ["Bytes", "Realtime"]),
         module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Timekeeping"]),

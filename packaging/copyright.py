@@ -39,8 +39,8 @@ Handset: a headless call device and signaling exchange.
 
 Copyright 2026 the authors of Handset. No licence has been chosen for Handset itself yet.
 
-What follows are the libraries that the program contains or loads, with their licences. Those under "Swift packages" and "The
-language's libraries" are linked into /usr/bin/handset; those under "Libraries of the system" are Debian packages that it loads,
+What follows are the libraries that the program contains or loads, with their licences. Those under "Swift packages", "The
+language's libraries" and "Numbers" are linked into /usr/bin/handset; those under "Libraries of the system" are Debian packages that it loads,
 each with a copyright file of its own.
 
 On Debian systems the text of the Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0, that of the GNU Lesser General
@@ -59,6 +59,7 @@ TEXTS = [
     ("BoringSSL, in swift-nio-ssl: Apache-2.0", "Copyright 1995-2026 The OpenSSL Project Authors, Google Inc., The BoringSSL "
      "Authors and others, as its files\nsay. Parts by Eric Young: Copyright 1995-1998 Eric Young (eay@cryptsoft.com). Its files "
      "are licensed under the\nApache License, Version 2.0."),
+    ("Weights of Silero VAD: MIT", "Copyright (c) 2020-present Silero Team\n\n" + mit()),
     ("ICU, in Foundation: Unicode-3.0", (ROOT / "packaging/licences/Unicode-3.0.txt").read_text().strip()),
 ]
 

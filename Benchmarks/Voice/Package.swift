@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// What train.py and compare.py ask for features and events; a package of its own so that the main build stays small.
+// What fit.py and compare.py ask for features and events; a package of its own so that the main build stays small.
 
 let package = Package(
     name: "voice",

@@ -25,13 +25,12 @@ from scipy import signal
 import corpus
 import scenes
 from corpus import HOP, RATE
-from train import FEATURES
 
 
 class Handset:
     name = "Handset"
     #: Odds, and hops, of onset and confirmation, and odds with which speech lasts; as in SpeechTracker.swift.
-    rule = (0.0, 2, 1.0, 8, -1.0)
+    rule = (0.0, 1, 1.0, 7, -1.0)
 
     def __init__(self, voice):
         self.voice = voice
@@ -44,19 +43,6 @@ def run(voice, what, heard, said):
     pairs = numpy.stack([heard, said], axis=1).astype("<i2").tobytes()
     out = subprocess.run([voice, what, str(RATE)], input=pairs, stdout=subprocess.PIPE, check=True).stdout
     return numpy.frombuffer(out, "<f4")
-
-
-class Energy:
-    """Level above the background that minimum statistics find, and above the echo."""
-
-    name = "energy"
-    rule = (0.5, 2, 0.9, 5, 0.5)
-
-    def __init__(self, voice):
-        self.voice = voice
-
-    def __call__(self, heard, said):
-        return run(self.voice, "features", heard, said).reshape(-1, FEATURES)[:, 24]
 
 
 class WebRTC:
@@ -156,7 +142,7 @@ def main():
     voice, folder, *rest = [word for word in sys.argv[1:] if word != "--json"]
     minutes = float(rest[0]) if rest else 12
     data = corpus.open_corpus(pathlib.Path(folder), rest[1] if len(rest) > 1 else "test")
-    detectors = [Handset(voice), Energy(voice), WebRTC(3), Silero()]
+    detectors = [Handset(voice), WebRTC(3), Silero()]
     if not as_json:
         print("| Scene | Detector | Dip P50, ms | P95 | Stop P50, ms | P95 | No stop in 2 s | False dips/h | False stops |")
         print("| --- " * 9 + "|")

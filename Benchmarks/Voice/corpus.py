@@ -1,4 +1,4 @@
-"""Recordings for train.py and compare.py, and scenes made of them.
+"""Recordings for fit.py and compare.py, and scenes made of them.
 
 FOLDER holds the unpacked Debian packages of PACKAGES (`corpus.py FOLDER` downloads and unpacks them). There are three parts, with
 other talkers, noises, music and effects in each: `train` for the weights, `tune` for the thresholds, and `test` for the verdict.

@@ -123,4 +123,5 @@ def all_scenes(data, minutes):
     yield "bot's echo, −40 dB", False, pieces(10, minutes, echo(data, -40))
     yield "bot's echo, −25 dB", False, pieces(11, minutes, echo(data, -25))
     yield "bot's echo, −12 dB", False, pieces(12, minutes, echo(data, -12))
-    yield "cries (voices of a game)", False, pieces(13, minutes, bursts(cry, 4))
+    if data.cries:
+        yield "cries (voices of a game)", False, pieces(13, minutes, bursts(cry, 4))

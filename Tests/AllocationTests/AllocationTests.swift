@@ -58,7 +58,7 @@ struct AllocationTests {
         #expect(spent.locks == 0)
     }
 
-    @Test("A program's frames, its queue running dry and being cleared, allocate nothing and take no lock")
+    @Test("A program's frames, its queue running dry and being cleared, and turns allocate nothing and take no lock")
     func program() throws {
         var caller = try HandDrivenWorker()
         var device = try HandDrivenWorker()
@@ -66,7 +66,8 @@ struct AllocationTests {
         let (there, back) = (
             SRTPKey.random(.aesCM128HMACSHA1, using: &generator), SRTPKey.random(.aesCM128HMACSHA1, using: &generator)
         )
-        let pair = AudioPort.pair(rate: .hz48000, signal: try PortSignal(), queueCapacity: 1 << 18)
+        let pair = AudioPort.pair(
+            rate: .hz48000, signal: try PortSignal(), queueCapacity: 1 << 18, turns: TurnPlan(interrupts: true))
         var port = pair.port
         try caller.add(
             number: 1, to: device.address, local: 2, remote: 3, send: there, receive: back,

@@ -105,6 +105,55 @@ struct TurnTests {
         return result
     }
 
+    /// When this sound may be speech, and when that is certain, in samples, while `bot` is sent.
+    private static func decisions(on heard: [Int16], during bot: [Int16] = []) -> (possible: Int?, certain: Int?) {
+        var voice = VoiceActivity(rateHz: 48_000)
+        var possible: Int?
+        for start in stride(from: 0, through: heard.count - 960, by: 960) {
+            let sent = bot.span.extracting(min(start, bot.count)..<min(start + 960, bot.count))
+            let events = voice.take(heard.span.extracting(start..<start + 960), sent: sent)
+            for index in 0..<events.count {
+                switch events[index].kind {
+                case .onset: possible = events[index].decidedAt
+                case .confirmed: return (possible, events[index].decidedAt)
+                case .retracted: break
+                case .ended: possible = nil
+                }
+            }
+        }
+        return (possible, nil)
+    }
+
+    /// A short piece of a voice that may be speech for the detector and is not certain to be, as is one that is 5 ms shorter.
+    private static func uncertainPiece(seed: UInt64) -> [Int16]? {
+        let speech = Self.speech(seed: seed, seconds: 1)
+        let start = Self.onset(of: speech)
+        var isPossible = false
+        for length in stride(from: 720, through: 2_880, by: 240) {
+            let piece = Array(speech[start..<start + length])
+            let found = decisions(on: sum(quiet(36_000), piece, at: 24_000))
+            guard found.certain == nil else { return nil }
+            if isPossible, found.possible != nil { return piece }
+            isPossible = found.possible != nil
+        }
+        return nil
+    }
+
+    /// A caller whose speech is certain 0.26 to 0.33 s after it is possible, while `bot` speaks.
+    private static func slowCaller(during bot: [Int16]) -> (heard: [Int16], possible: Int, certain: Int)? {
+        for divisor in [1, 2, 4, 8] as [Int16] {
+            for seed in 31...45 as ClosedRange<UInt64> {
+                let speech = Self.speech(seed: seed, seconds: 1).map { $0 / divisor }
+                let heard = sum(quiet(24_000 + speech.count), speech, at: 24_000)
+                let found = decisions(on: heard, during: bot)
+                if let possible = found.possible, let certain = found.certain, 12_480..<15_840 ~= certain - possible {
+                    return (heard, possible, certain)
+                }
+            }
+        }
+        return nil
+    }
+
     /// Nearest rank.
     private static func percentile(_ values: [Int], _ percent: Int) -> Int {
         values.sorted()[max(0, (values.count * percent + 99) / 100 - 1)]
@@ -154,12 +203,8 @@ struct TurnTests {
         let call = try Call(bot)
         #expect(call.markEnd())
         var heard = Self.quiet(5 * 48_000)
-        // 60 ms of a voice, twice.
-        for (place, seed) in [(50_000, 33), (120_000, 36)] as [(Int, UInt64)] {
-            let speech = Self.speech(seed: seed, seconds: 1)
-            let start = Self.onset(of: speech)
-            heard = Self.sum(heard, Array(speech[start..<start + 2_880]), at: place)
-        }
+        let pieces = (33...45 as ClosedRange<UInt64>).lazy.compactMap { Self.uncertainPiece(seed: $0) }.prefix(2)
+        for (place, piece) in zip([54_720, 116_160], pieces) { heard = Self.sum(heard, piece, at: place) }
         call.hear(heard)
         let dips = call.turns.count { if case .lowered = $0 { true } else { false } }
         let restored = call.turns.count { if case .restored = $0 { true } else { false } }
@@ -181,13 +226,12 @@ struct TurnTests {
 
     @Test("The last word of a program, in which the caller began to speak, is sent once and counts as played")
     func lastWord() throws {
-        // A voice that takes longer than 0.2 s to be certain.
-        let speech = Self.speech(seed: 31, seconds: 2)
-        let heard = Self.sum(Self.quiet(24_000 + speech.count), speech, at: 24_000)
-        let onset = 24_000 + Self.onset(of: speech)
+        // What ended 0.2 s ago counts as heard.
+        let caller = try #require(Self.slowCaller(during: Self.bot(seconds: 2)))
+        let heard = caller.heard
         var passed = 0
-        for delay in stride(from: 1_920, through: 2_880, by: 480) {
-            let bot = Array(Self.bot(seconds: 5)[..<(onset + delay)])
+        for end in stride(from: caller.possible + 480, through: caller.certain - 9_600, by: 960) {
+            let bot = Array(Self.bot(seconds: 5)[..<end])
             let call = try Call(bot)
             #expect(call.markEnd())
             call.hear(heard)

@@ -3,8 +3,7 @@
 /// An onset needs little evidence, since it only lowers a bot's voice. A confirmation needs much, since it stops the bot.
 struct SpeechTracker: Sendable {
     private enum State: BitwiseCopyable {
-        /// `run` hops in a row, ending now, may be speech.
-        case quiet(run: Int)
+        case quiet
         /// Since hop `start`; `strong` of its hops are like speech beyond doubt, and `weak` hops at the end are not like it.
         case possible(start: Int, strong: Int, weak: Int)
         /// The last hop like speech was `last`.
@@ -23,14 +22,13 @@ struct SpeechTracker: Sendable {
 
     /// Odds of each threshold, as natural logarithms, and how many hops they have to last.
     private static var possible: Float { @_noAllocation @_noLocks get { 0 } }
-    private static var possibleHops: Int { @_noAllocation @_noLocks get { 2 } }
     private static var strong: Float { @_noAllocation @_noLocks get { 1 } }
-    private static var strongHops: Int { @_noAllocation @_noLocks get { 8 } }
+    private static var strongHops: Int { @_noAllocation @_noLocks get { 7 } }
     private static var weakHops: Int { @_noAllocation @_noLocks get { 8 } }
     private static var lasting: Float { @_noAllocation @_noLocks get { -1 } }
     private static var endHops: Int { @_noAllocation @_noLocks get { 30 } }
 
-    private var state = State.quiet(run: 0)
+    private var state = State.quiet
     private var hop = 0
 
     @_noAllocation @_noLocks
@@ -40,18 +38,10 @@ struct SpeechTracker: Sendable {
     mutating func follow(_ odds: VoiceOdds) -> Step {
         defer { hop &+= 1 }
         switch state {
-        case .quiet(let run):
-            guard odds.possible > Self.possible else {
-                state = .quiet(run: 0)
-                return .nothing
-            }
-            guard run &+ 1 >= Self.possibleHops else {
-                state = .quiet(run: run &+ 1)
-                return .nothing
-            }
-            let start = hop &- run
-            state = .possible(start: start, strong: odds.certain > Self.strong ? 1 : 0, weak: 0)
-            return .onset(hop: start)
+        case .quiet:
+            guard odds.possible > Self.possible else { return .nothing }
+            state = .possible(start: hop, strong: odds.certain > Self.strong ? 1 : 0, weak: 0)
+            return .onset(hop: hop)
         case .possible(let start, var strong, var weak):
             if odds.certain > Self.strong { strong &+= 1 }
             weak = odds.possible > Self.possible ? 0 : weak &+ 1
@@ -60,7 +50,7 @@ struct SpeechTracker: Sendable {
                 return .confirmed(start: start)
             }
             guard weak < Self.weakHops else {
-                state = .quiet(run: 0)
+                state = .quiet
                 return .retracted(start: start)
             }
             state = .possible(start: start, strong: strong, weak: weak)
@@ -69,7 +59,7 @@ struct SpeechTracker: Sendable {
             if odds.possible > Self.lasting {
                 state = .speaking(last: hop)
             } else if hop &- last >= Self.endHops {
-                state = .quiet(run: 0)
+                state = .quiet
                 return .ended(hop: last &+ 1)
             }
             return .nothing

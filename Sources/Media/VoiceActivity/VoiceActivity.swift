@@ -1,26 +1,28 @@
 /// Finds speech in what a caller sends, while a bot speaks: onset, confirmation and end. Fixed memory, no clock; real-time
 /// safe after `init`.
 ///
-/// The sound is analysed at 8 kHz in steps of 10 ms over the latest 32 ms, whatever the length of the frames: the same
-/// samples give the same events in frames of 10 and of 60 ms. What we send is the reference with which the detector knows
-/// its echo.
+/// The sound is analysed at 8 kHz whatever the length of the frames: the same samples give the same events in frames of 10 and of
+/// 60 ms. Levels are measured every 10 ms; every 32 ms a network tells speech from other sound. What we send is the reference with
+/// which the detector knows its echo.
 public struct VoiceActivity: ~Copyable, Sendable {
     /// Samples of a step at 8 kHz.
     private static var hop: Int { @_noAllocation @_noLocks get { 80 } }
-    /// A sound is recognized when it has entered the window of 32 ms, so it began a hop before.
-    private static var lead: Int { @_noAllocation @_noLocks get { 1 } }
+    /// A sound is recognized at the end of a step of the network, so it began some hops before.
+    private static var lead: Int { @_noAllocation @_noLocks get { 4 } }
 
     private let rateHz: Int
     private var heard: NarrowbandDecimator
     private var said: NarrowbandDecimator
-    private var features = VoiceFeatures()
-    private var model = VoiceModel()
+    private var meter = SoundMeter()
+    private var network = SpeechNetwork()
+    private var judge = SpeechJudge()
+    private var hiss = Hiss()
     private var tracker = SpeechTracker()
     private var samplesOfHop = 0
     private var hops = 0
     /// Samples received so far.
     public private(set) var position = 0
-    /// What the latest step is taken for.
+    /// What the latest 10 ms are taken for.
     private(set) var odds = VoiceOdds()
 
     /// Makes a detector for one call; allocates nothing that outlives it.
@@ -58,12 +60,16 @@ public struct VoiceActivity: ~Copyable, Sendable {
         position &+= 1
         let saidSample = said.take(sent)
         guard let sample = heard.take(received), let saidSample else { return }
-        features.add(heard: sample, said: saidSample * gain)
+        meter.add(heard: sample, said: saidSample * gain)
         samplesOfHop &+= 1
-        guard samplesOfHop == Self.hop else { return }
-        samplesOfHop = 0
-        features.measure()
-        odds = model.judge(features.values)
+        let isHop = samplesOfHop == Self.hop
+        if isHop {
+            samplesOfHop = 0
+            judge.note(meter.measure())
+        }
+        if network.take(sample + hiss.next()) { judge.judge(network) }
+        guard isHop else { return }
+        odds = judge.latest
         note(tracker.follow(odds), &events)
     }
 

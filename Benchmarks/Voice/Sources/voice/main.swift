@@ -4,8 +4,9 @@ import Foundation
 
 // voice features|odds|events RATE [FRAME-MS]
 //
-// Reads pairs of 16-bit samples, what is heard and what we say, from standard input. `features` and `odds` write 32-bit
-// floating point numbers for each 10 ms, `odds` two. `events` writes lines, and the time that a frame took to standard error.
+// Reads pairs of 16-bit samples, what is heard and what we say, from standard input. `features` writes the
+// values of SpeechJudge for each 32 ms, `odds` two numbers for each 10 ms, as 32-bit floating point. `events` writes lines, and the
+// time that a frame took to standard error.
 
 func standardInput() -> (heard: [Int16], said: [Int16]) {
     let data = FileHandle.standardInput.readDataToEndOfFile()
@@ -18,27 +19,35 @@ func write(_ values: [Float]) {
     values.withUnsafeBytes { FileHandle.standardOutput.write(Data($0)) }
 }
 
-func features(_ rateHz: Int, odds: Bool) {
+func features(_ rateHz: Int) {
     let (heard, said) = standardInput()
     var (first, second) = (NarrowbandDecimator(ratio: rateHz / 8_000), NarrowbandDecimator(ratio: rateHz / 8_000))
-    var (features, model) = (VoiceFeatures(), VoiceModel())
+    var (meter, judge) = (SoundMeter(), SpeechJudge())
+    var network = SpeechNetwork()
+    var hiss = Hiss()
     var out: [Float] = []
     var count = 0
     for index in heard.indices {
         let (x, y) = (first.take(heard[index]), second.take(said[index]))
         guard let x, let y else { continue }
-        features.add(heard: x, said: y)
+        meter.add(heard: x, said: y)
         count += 1
-        guard count == 80 else { continue }
-        count = 0
-        features.measure()
-        let values = features.values
-        if odds {
-            let odds = model.judge(values)
-            out += [odds.possible, odds.certain]
-        } else {
-            for number in 0..<VoiceFeatures.count { out.append(values[number]) }
-        }
+        if count % 80 == 0 { judge.note(meter.measure()) }
+        guard network.take(x + hiss.next()) else { continue }
+        judge.judge(network)
+        for number in 0..<SpeechJudge.count { out.append(judge.value(number)) }
+    }
+    write(out)
+}
+
+func odds(_ rateHz: Int) {
+    let (heard, said) = standardInput()
+    var activity = VoiceActivity(rateHz: rateHz)
+    let hop = rateHz / 100
+    var out: [Float] = []
+    for from in stride(from: 0, through: heard.count - hop, by: hop) {
+        _ = activity.take(heard.span.extracting(from..<from + hop), sent: said.span.extracting(from..<from + hop))
+        out += [activity.odds.possible, activity.odds.certain]
     }
     write(out)
 }
@@ -70,7 +79,7 @@ guard arguments.count >= 3, let rateHz = Int(arguments[2]) else {
     exit(2)
 }
 switch arguments[1] {
-case "features": features(rateHz, odds: false)
-case "odds": features(rateHz, odds: true)
+case "features": features(rateHz)
+case "odds": odds(rateHz)
 default: events(rateHz, frameMilliseconds: arguments.count > 3 ? Int(arguments[3]) ?? 20 : 20)
 }
