@@ -288,6 +288,17 @@ struct AccountsCommandTests {
                 && one.outputText.contains("back: call 2 is established")
         }
         #expect(!one.outputText.contains("front"), "\(one.outputText)")
+
+        // A request to watch that is refused leaves what is watched as it was.
+        let client = try SocketClient(site.socket)
+        client.write(#"{"request":"watch","account":"back"}"# + "\n")
+        #expect(try client.line()?.contains(#""ok":true"#) == true)
+        client.write(#"{"request":"watch","account":"nobody"}"# + "\n")
+        #expect(try client.line()?.contains("no_such_account") == true)
+        for call in ["1", "2"] { #expect(try await site.control("hangup", call).code == 0) }
+        var news = ""
+        while !news.contains(#""event":"ended""#) { news = try #require(try client.line()) }
+        #expect(news.contains(#""account":"back""#), "\(news)")
         #expect(
             device.errorText.split(separator: "\n").contains {
                 $0.contains("Media flows both ways") && $0.contains(#""account":"back""#)
