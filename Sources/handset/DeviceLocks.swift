@@ -37,20 +37,15 @@ final class DeviceLocks: Sendable {
         self.held = held
     }
 
-    /// Locks the configuration itself, if an account has its id there alone.
+    /// Locks the configuration itself, which alone has an account's id.
     ///
     /// - Throws: ``CommandFailure`` that names the file if another process has it.
-    init(_ configuration: AccountsConfiguration, inFile path: String) throws {
-        let hasID = configuration.accounts.map(\.configuration).contains {
-            $0.device.id != nil && $0.account.sessionFile == nil
-        }
-        held =
-            hasID
-            ? [
-                try Self.lock("Each running device needs a device.id of its own, or none") {
-                    () throws(PrivateFileError) in try Held(LockFile(existing: path))
-                }
-            ] : []
+    init(idInFile path: String) throws {
+        held = [
+            try Self.lock("Each running device needs a device.id of its own, or none") {
+                () throws(PrivateFileError) in try Held(LockFile(existing: path))
+            }
+        ]
     }
 
     private static func lock(_ rule: String, _ take: () throws(PrivateFileError) -> Held) throws -> Held {

@@ -90,6 +90,15 @@ struct CallTableTests {
         #expect(claims.note(unplaced: 1, of: 1) == 0)
     }
 
+    @Test("A device that asks for room has it kept free for a call that is there, and not if it merely wants to know")
+    func asking() {
+        var claims = MediaClaims()
+        #expect(claims.ask(streams: 2, besides: 0, isCall: false, of: 1) == 0)
+        #expect(claims.ask(streams: 1, besides: 0, isCall: true, of: 2) == 0)
+        #expect(claims.ask(streams: 2, besides: 0, isCall: true, of: 1) == 1)
+        #expect(claims.ask(streams: 1, besides: 1, isCall: false, of: 2) == 2)
+    }
+
     @Test("Of calls that refuse each other one has the card until it is over, whichever devices they are of")
     func claimedCard() {
         var claims = MediaClaims()

@@ -288,6 +288,17 @@ struct AccountsCommandTests {
                 && one.outputText.contains("back: call 2 is established")
         }
         #expect(!one.outputText.contains("front"), "\(one.outputText)")
+
+        // A request to watch that is refused leaves what is watched as it was.
+        let client = try SocketClient(site.socket)
+        client.write(#"{"request":"watch","account":"back"}"# + "\n")
+        #expect(try client.line()?.contains(#""ok":true"#) == true)
+        client.write(#"{"request":"watch","account":"nobody"}"# + "\n")
+        #expect(try client.line()?.contains("no_such_account") == true)
+        for call in ["1", "2"] { #expect(try await site.control("hangup", call).code == 0) }
+        var news = ""
+        while !news.contains(#""event":"ended""#) { news = try #require(try client.line()) }
+        #expect(news.contains(#""account":"back""#), "\(news)")
         #expect(
             device.errorText.split(separator: "\n").contains {
                 $0.contains("Media flows both ways") && $0.contains(#""account":"back""#)
@@ -295,6 +306,27 @@ struct AccountsCommandTests {
         device.send(SIGTERM)
         #expect(await device.ending() == 0)
         for call in calls { _ = await call.ending() }
+    }
+
+    @Test(
+        "A second process with the accounts of one that runs says which file is locked, before it takes anything else")
+    func second() async throws {
+        let site = try await AccountsSite()
+        defer { site.remove() }
+        try site.write(site.account("front", at: 0), site.account("back", at: 1))
+        let device = try site.run()
+        for name in ["front", "back"] { try await eventually { isReady(name, in: device) } }
+        let second = try site.run()
+        #expect(await second.ending() == 1, "\(second.errorText)")
+        #expect(second.errorText.contains("front.session.lock"), "\(second.errorText)")
+        #expect(try await site.control("status").code == 0)
+        // Another one, with one of the accounts alone.
+        try site.write(site.account("back", at: 1))
+        let third = try site.run()
+        #expect(await third.ending() == 1, "\(third.errorText)")
+        #expect(third.errorText.contains("back.session.lock"), "\(third.errorText)")
+        device.send(SIGTERM)
+        #expect(await device.ending() == 0, "\(device.errorText)")
     }
 
     private func isReady(_ name: String, in device: HandsetProcess) -> Bool {

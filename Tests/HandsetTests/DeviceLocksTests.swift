@@ -23,15 +23,13 @@ struct DeviceLocksTests {
     }
 
     /// Locks a device for each of the configurations' texts, one after the other, and holds on to all.
-    private func lock(_ texts: [String]) throws -> [[DeviceLocks]] {
+    private func lock(_ texts: [String]) throws -> [AccountLocks] {
         try texts.enumerated().map { number, text in try lock(file: write(text, to: "device-\(number).yaml")) }
     }
 
     /// Locks what a process that runs this configuration does.
-    private func lock(file path: String) throws -> [DeviceLocks] {
-        let configuration = try AccountsConfiguration.read(path: path)
-        return try [DeviceLocks(configuration, inFile: path)]
-            + configuration.accounts.map { try DeviceLocks($0.configuration) }
+    private func lock(file path: String) throws -> AccountLocks {
+        try AccountLocks(AccountsConfiguration.read(path: path), inFile: path)
     }
 
     private func account(_ lines: String...) -> String { "account:\n" + lines.map { "  \($0)\n" }.joined() }
@@ -62,6 +60,35 @@ struct DeviceLocksTests {
         #expect(throws: CommandFailure.self) { try lock([keyed, keyed + "answer:\n  mode: ring\n"]) }
         let guest = account("anonymous: guest")
         #expect(try lock([guest, guest, guest + "device:\n  id: front\n"]).count == 3)
+    }
+
+    @Test("Each account's first device has the locks of the start, and the next one takes them again")
+    func again() throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let text = account("anonymous: guest", "session_file: login.json")
+        let path = try write(text, to: "device-0.yaml")
+        let accounts = try AccountsConfiguration.read(path: path)
+        let locks = try AccountLocks(accounts, inFile: path)
+        do {
+            let first = try locks.take(for: accounts.accounts[0])
+            #expect(throws: CommandFailure.self) { try locks.take(for: accounts.accounts[0]) }
+            withExtendedLifetime(first) {}
+        }
+        let second = try locks.take(for: accounts.accounts[0])
+        #expect(throws: CommandFailure.self) { try lock([text]) }
+        withExtendedLifetime((locks, second)) {}
+    }
+
+    @Test("An account that comes with an id in the configuration has that locked from then on")
+    func added() throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = try write(account("anonymous: guest"), to: "device-0.yaml")
+        let locks = try AccountLocks(AccountsConfiguration.read(path: path), inFile: path)
+        let withID = try write(account("anonymous: guest") + "device:\n  id: front\n", to: "later.yaml")
+        let added = try AccountsConfiguration.read(path: withID).accounts[0]
+        for _ in 0..<2 { _ = try locks.take(for: added) }
+        #expect(throws: CommandFailure.self) { try DeviceLocks(idInFile: path) }
+        withExtendedLifetime(locks) {}
     }
 
     @Test("A lock ends with who has it")

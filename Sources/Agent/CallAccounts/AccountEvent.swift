@@ -36,6 +36,8 @@ public struct AccountMember: Sendable {
     public let configuration: DeviceConfiguration
     /// Its device; nil while there is none, because the account waits after a failure.
     public let device: Device?
+    /// Whether somebody wants no new calls for it, also for its next device.
+    public let isDraining: Bool
     /// Why it failed last; nil if it has connected since.
     public let failure: String?
 }

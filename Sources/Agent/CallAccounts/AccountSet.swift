@@ -17,9 +17,12 @@ public actor AccountSet {
     /// What happens, for one listener. It ends with ``shutDown()``.
     public nonisolated let events: AsyncStream<AccountEvent>
     private let telling: AsyncStream<AccountEvent>.Continuation
-    private let media: SharedMedia
+    /// What the devices of the accounts share.
+    public nonisolated let media: SharedMedia
     private let make: Maker
     private let logger: Logger
+    /// As the process started; what it says of the process holds until its end.
+    private let first: AccountsConfiguration
     /// Whether an account that fails is tried again, whatever it failed of.
     private let restarts: Bool
     private var supervisor = AccountSupervisor(seed: .random(in: .min ... .max))
@@ -39,6 +42,8 @@ public actor AccountSet {
         /// Whether the device was told to end.
         var isEnding = false
         var failure: (any Error)?
+        /// Whether the connection of a device that has not told yet that it is connected has ended for good.
+        var isLost = false
         /// Whether somebody wants no new calls for it.
         var isDraining = false
         /// Waits until the clock can be right.
@@ -58,6 +63,7 @@ public actor AccountSet {
         self.media = media
         self.make = make
         self.logger = logger
+        first = configuration
         restarts = configuration.isNamed
         for account in configuration.accounts {
             let name = account.name ?? ""
@@ -79,17 +85,22 @@ public actor AccountSet {
         order.compactMap { slots[$0] }.map { slot in
             AccountMember(
                 name: slot.account.name, configuration: slot.account.configuration, device: slot.running?.device,
-                failure: slot.failure.map { "\($0)" })
+                isDraining: slot.isDraining, failure: slot.failure.map { "\($0)" })
         }
     }
 
     /// Has an account take no more calls until that is taken back, also with another device.
     ///
     /// - Parameter name: As in ``AccountMember/name``.
-    /// - Returns: Whether it takes no calls now.
+    /// - Returns: Whether it takes no calls now, or will take none: of an account whose device ends while the process goes on, what
+    ///   becomes of the next one.
     public func setDraining(_ isDraining: Bool, of name: String?) async -> Bool {
-        slots[name ?? ""]?.isDraining = isDraining
-        return await slots[name ?? ""]?.running?.device.setDraining(isDraining) ?? isDraining
+        let name = name ?? ""
+        slots[name]?.isDraining = isDraining
+        guard let device = slots[name]?.running?.device else { return isDraining }
+        let isDrainingNow = await device.setDraining(isDraining)
+        let hasNext = !isStopping && slots[name]?.isEnding != false
+        return hasNext ? isDraining : isDrainingNow
     }
 
     /// The machine's network has changed: what waits for it is tried at once.
@@ -151,6 +162,7 @@ public actor AccountSet {
     ///
     /// - Returns: Of accounts without names: nothing but whether the only one has taken what it can, as `adopted`.
     public func adopt(_ new: AccountsConfiguration) async -> AccountChanges {
+        let new = new.keepingProcess(of: first)
         var changes = AccountChanges()
         guard restarts else {
             if let account = new.accounts.first, await adoptOnly(account) { changes.adopted = [""] }
@@ -174,17 +186,19 @@ public actor AccountSet {
 
     private func take(_ account: AccountsConfiguration.Account, into changes: inout AccountChanges) async {
         guard let name = account.name else { return }
+        let isBack = isBeingForgotten(name)
         let slot = slots[name]
-        if case .ending(.forget, _)? = supervisor.state(of: name) {
+        let differences = slot.map { account.differences(from: $0.account) } ?? ["account"]
+        guard isBack || !differences.isEmpty else { return }
+        let others = slots.filter { $0.key != name && !isBeingForgotten($0.key) }.values.map(\.account.configuration)
+        if let obstacle = media.obstacle(to: account.configuration, besides: others) {
+            changes.refused.append((name, obstacle))
+            return
+        }
+        if isBack {
             slots[name]?.account = account
             changes.added.append(name)
             return feed(.add(name))
-        }
-        let differences = slot.map { account.differences(from: $0.account) } ?? ["account"]
-        guard !differences.isEmpty else { return }
-        if let obstacle = media.obstacle(to: account.configuration) {
-            changes.refused.append((name, obstacle))
-            return
         }
         guard let slot else {
             slots[name] = Slot(account: account)
@@ -202,6 +216,12 @@ public actor AccountSet {
             changes.restarted.append(name)
             feed(.change(name))
         }
+    }
+
+    /// Whether an account was removed, and its device has not ended yet.
+    private func isBeingForgotten(_ name: String) -> Bool {
+        if case .ending(.forget, _)? = supervisor.state(of: name) { return true }
+        return false
     }
 
     // MARK: What the supervisor decides
@@ -222,6 +242,7 @@ public actor AccountSet {
         switch output {
         case .start(let name):
             slots[name]?.isEnding = false
+            slots[name]?.isLost = false
             slots[name]?.attempt = Task { await run(name) }
         case .end(let name): end(name)
         case .forget(let name):
@@ -254,6 +275,8 @@ public actor AccountSet {
             self.stopped(name, device)
         }
         if slots[name]?.isDraining == true { await device.setDraining(true) }
+        // Whoever told it to end meanwhile waits for that.
+        guard slots[name]?.isEnding == false, !isStopping else { return }
         do throws(SignalingError) {
             try await device.connect()
         } catch {
@@ -269,6 +292,7 @@ public actor AccountSet {
         slots[name]?.failure = nil
         tell(.connected(account.configuration), about: account.name)
         feed(.connected(name))
+        if slots[name]?.isLost == true { lose(name) }
     }
 
     /// Takes no more calls for an account, lets those that it has go on, and ends its device.
@@ -289,14 +313,27 @@ public actor AccountSet {
 
     private func hear(_ event: DeviceEvent, of name: String) {
         guard let slot = slots[name] else { return }
+        // How busy the workers are concerns all accounts, whichever has noticed.
+        if case .loadChanged = event { return tell(.device(event), about: nil) }
         tell(.device(event), about: slot.account.name)
-        guard case .signaling(.disconnected) = event, restarts, !slot.isEnding, !isStopping else { return }
-        if case .running? = supervisor.state(of: name) {
-            slots[name]?.failure = SignalingError(
-                .disconnected, activity: "keep the account logged in", cause: "its connection has ended for good")
-            tell(.lost, about: slot.account.name)
-            feed(.lost(name))
+        guard case .signaling(let event) = event else { return }
+        switch event {
+        case .connected, .reconnected: slots[name]?.isLost = false
+        case .disconnected:
+            // Of one that still connects it is told when it has.
+            slots[name]?.isLost = true
+            if case .running? = supervisor.state(of: name) { lose(name) }
+        default: break
         }
+    }
+
+    /// The connection of an account that counted as connected has ended for good.
+    private func lose(_ name: String) {
+        guard let slot = slots[name], restarts, !slot.isEnding, !isStopping else { return }
+        slots[name]?.failure = SignalingError(
+            .disconnected, activity: "keep the account logged in", cause: "its connection has ended for good")
+        tell(.lost, about: slot.account.name)
+        feed(.lost(name))
     }
 
     /// A device has ended. If nobody told it to, its account has failed.

@@ -78,6 +78,7 @@ extension Device {
         guard configuration.account.sip != nil, let call = calls[id], call.machine.progress == .calling,
             call.audio.source != .program
         else { return }
+        defer { noteUnplaced() }
         do {
             guard let audio = try calls[id]?.media.acceptEarly(answer, on: engine) else { return }
             try start(audio, .atOnce, for: id, isEarly: true)

@@ -10,19 +10,13 @@ extension Device {
     public var cardStatistics: CardStatistics? { engine.cardStatistics }
 
     /// Mutes the microphone, or lets it be heard again.
-    public func setMuted(_ isMuted: Bool) {
-        shared.setSound { $0.setMuted(isMuted) }
-    }
+    public func setMuted(_ isMuted: Bool) { shared.setMuted(isMuted) }
 
     /// Sets the volume of the loudspeaker, in dB: −60…20.
-    public func setVolume(decibels: Double) {
-        shared.setSound { $0.setVolume(decibels: decibels) }
-    }
+    public func setVolume(decibels: Double) { shared.setVolume(decibels: decibels) }
 
     /// Sets the volume of the microphone after all processing, in dB: −60…20.
-    public func setMicrophoneVolume(decibels: Double) {
-        shared.setSound { $0.setMicrophoneVolume(decibels: decibels) }
-    }
+    public func setMicrophoneVolume(decibels: Double) { shared.setMicrophoneVolume(decibels: decibels) }
 
     /// Switches parts of the speakerphone on and off; the length of the echo stays as it was.
     public func setProcessing(_ settings: SpeakerphoneSettings) { engine.setProcessing(settings) }

@@ -98,7 +98,7 @@ extension Device {
                 CallStatus(
                     id: id, invite: call.invite.id, peer: call.machine.peer, direction: call.direction,
                     progress: call.machine.progress, usesCard: call.usesCard, isHeld: isHeld(call))
-            }, sound: shared.withCard { $0.settings }, card: cardStatistics)
+            }, sound: shared.sound, card: cardStatistics)
     }
 
     private func isHeld(_ call: ActiveCall) -> Bool {
@@ -128,11 +128,13 @@ extension Device {
 
     /// The same of a call that is not there yet.
     ///
-    /// - Parameter streams: What the call takes of the workers.
+    /// - Parameters:
+    ///   - streams: What the call takes of the workers.
+    ///   - id: The call, if it is there nevertheless; otherwise nothing is kept free for it.
     func hasRoom(streams: Int, besides id: CallID? = nil) -> Bool {
         guard configuration.answer.callLimit == .automatic else { return true }
         let (hasRoom, isChange) = shared.hasRoom(
-            streams: streams, besides: unplacedCount(besides: id), of: owner)
+            streams: streams, besides: unplacedCount(besides: id), isCall: id != nil, of: owner)
         if isChange { publish(.loadChanged(load)) }
         return hasRoom
     }

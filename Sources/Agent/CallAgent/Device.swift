@@ -49,6 +49,8 @@ public actor Device {
     private var listeners: [Task<Void, Never>] = []
     /// Whether old recordings and records are removed now and then.
     private var isTidied = false
+    /// Whether the device was told to end, after which it does not connect.
+    private var isClosed = false
 
     /// Opens the media sockets of a device that is not logged in yet.
     ///
@@ -105,8 +107,9 @@ public actor Device {
         media = MediaResources(configuration, engine: shared.engine, address: mediaAddress, owner: owner)
     }
 
-    /// Logs in and connects; returns when the device can be called.
+    /// Logs in and connects; returns when the device can be called. One that was told to end does not.
     public func connect() async throws(SignalingError) {
+        try expectOpen()
         if listeners.isEmpty {
             listeners = [
                 Task { [service] in for await event in service.events { self.handle(event) } },
@@ -116,7 +119,9 @@ public actor Device {
                 Task { [news = ports.news] in for await news in news { self.handle(news) } },
             ]
             try await listenForBots()
+            if isClosed { await bots?.finish() }
         }
+        try expectOpen()
         makeRecordingFolder()
         keepLeftRecordings()
         // Before anybody can call: the first certificate takes the longest to make.
@@ -131,6 +136,11 @@ public actor Device {
         }
         for room in configuration.allRooms { _ = try await service.join(room: room, data: nil) }
         await lookUpServers()
+    }
+
+    private func expectOpen() throws(SignalingError) {
+        guard isClosed else { return }
+        throw SignalingError(.disconnected, activity: "connect", cause: "the device was told to end meanwhile")
     }
 
     /// Removes recordings and records that are older, or more, than are kept: now and every hour, until it is cancelled. Nothing
@@ -239,6 +249,7 @@ public actor Device {
 
     /// Hangs up all calls, says goodbye to the service and stops. Calls' last events come before `events` ends.
     public func shutDown() async {
+        isClosed = true
         await endCalls()
         await service.disconnect()
         await close()
@@ -249,6 +260,7 @@ public actor Device {
     /// - Throws: ``SignalingError`` if the service could not be told; everything is removed here, and the device stops,
     ///   nevertheless.
     public func logOut() async throws(SignalingError) {
+        isClosed = true
         await endCalls()
         var failure: SignalingError?
         do throws(SignalingError) {

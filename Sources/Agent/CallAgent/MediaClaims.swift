@@ -16,7 +16,22 @@ struct MediaClaims {
     /// - Returns: The same of all other devices.
     mutating func note(unplaced count: Int, of owner: UInt16) -> Int {
         unplaced[owner] = count == 0 ? nil : count
-        return unplaced.reduce(0) { $1.key == owner ? $0 : $0 + $1.value }
+        return others(than: owner)
+    }
+
+    /// What the calls of all devices but this one need that no worker runs yet.
+    private func others(than owner: UInt16) -> Int { unplaced.reduce(0) { $1.key == owner ? $0 : $0 + $1.value } }
+
+    /// A device asks whether there is room for a call.
+    ///
+    /// - Parameters:
+    ///   - streams: What the call takes.
+    ///   - count: What the device's other calls need that no worker runs yet.
+    ///   - isCall: Whether there is a call that takes it if it fits; not if the device merely wants to know.
+    /// - Returns: What the calls of all other devices need that no worker runs yet.
+    mutating func ask(streams: Int, besides count: Int, isCall: Bool, of owner: UInt16) -> Int {
+        // What the call itself needs is noted before others are asked about: of two at once, the second sees the first.
+        isCall ? note(unplaced: count + streams, of: owner) : others(than: owner)
     }
 
     /// Notes whether the machine has room for one more call; true if that has changed.

@@ -20,6 +20,8 @@ public final class SharedMedia: Sendable {
     private let events: AsyncStream<MediaEvent>
     /// Where sockets are bound: one address, or the wildcard address, with the first worker's port or 0.
     let bindAddress: SocketAddress
+    /// Streams that each worker has memory for.
+    private let streamsPerWorker: Int
 
     /// Opens the media sockets of several devices.
     ///
@@ -48,6 +50,7 @@ public final class SharedMedia: Sendable {
         let router = MediaRouter(process: isOnly ? nil : sink)
         self.router = router
         bindAddress = address
+        streamsPerWorker = AnswerPolicy.CallLimit.mostPerWorker(of: configurations)
         var sound = leading.sound
         soundKeeper = leading.keptSoundPath.flatMap { path in
             sound.map { SoundKeeper(path: path, configured: SoundSettings($0), logger: logger) }
@@ -56,7 +59,7 @@ public final class SharedMedia: Sendable {
         engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: address, workerCount: leading.media.workers,
-                callLimitPerWorker: AnswerPolicy.CallLimit.mostPerWorker(of: configurations),
+                callLimitPerWorker: streamsPerWorker,
                 realtimePriority: leading.media.realtimePriority,
                 relayTrust: leading.media.relayTrustRoots.map(TLSTrust.file) ?? .system, sound: sound)
         ) { router.route($0) }
@@ -76,7 +79,17 @@ public final class SharedMedia: Sendable {
     }
 
     /// Why a device of this configuration cannot share this media, as a sentence without its full stop; nil if it can.
-    public func obstacle(to configuration: DeviceConfiguration) -> String? {
+    ///
+    /// - Parameter others: The configurations of the devices that share it besides.
+    public func obstacle(
+        to configuration: DeviceConfiguration, besides others: [DeviceConfiguration] = []
+    ) -> String? {
+        let streams = AnswerPolicy.CallLimit.mostPerWorker(of: others + [configuration])
+        if streams > streamsPerWorker {
+            return
+                "answer.max_calls of all accounts come to \(streams) streams of sound, and the media workers got memory for "
+                + "\(streamsPerWorker) when the process started"
+        }
         if configuration.sound != nil, engine.cardStatistics == nil {
             return "no account had behaviour.source: card when the process started, so no sound card is open"
         }
@@ -129,7 +142,7 @@ public final class SharedMedia: Sendable {
     }
 
     /// How busy the machine is.
-    var load: DeviceLoad { DeviceLoad(workers: engine.loads, takesCalls: !isFull) }
+    public var load: DeviceLoad { DeviceLoad(workers: engine.loads, takesCalls: !isFull) }
 
     /// Whether the last call that asked for room was refused, and there has been none since.
     var isFull: Bool { claims.withLock { $0.isFull } }
@@ -139,14 +152,17 @@ public final class SharedMedia: Sendable {
 
     /// Whether the machine carries a call of so many streams besides those that are admitted.
     ///
-    /// - Parameter unplaced: Those of the device's other calls that no worker runs yet.
+    /// - Parameters:
+    ///   - unplaced: Those of the device's other calls that no worker runs yet.
+    ///   - isCall: Whether the call is there, and takes the room.
     /// - Returns: That, and whether it is another answer than the last one.
-    func hasRoom(streams: Int, besides unplaced: Int, of owner: UInt16) -> (hasRoom: Bool, isChange: Bool) {
-        // What the call itself needs is noted before others are asked about: of two at once, the second sees the first.
-        let others = claims.withLock { $0.note(unplaced: unplaced + streams, of: owner) }
+    func hasRoom(
+        streams: Int, besides unplaced: Int, isCall: Bool, of owner: UInt16
+    ) -> (hasRoom: Bool, isChange: Bool) {
+        let others = claims.withLock { $0.ask(streams: streams, besides: unplaced, isCall: isCall, of: owner) }
         let hasRoom = engine.hasRoom(for: streams, besides: unplaced + others)
         let isChange = claims.withLock { claims in
-            if !hasRoom { _ = claims.note(unplaced: unplaced, of: owner) }
+            if isCall, !hasRoom { _ = claims.note(unplaced: unplaced, of: owner) }
             let isChange = claims.noteFull(!hasRoom)
             router.setFull(!hasRoom)
             return isChange
@@ -154,13 +170,25 @@ public final class SharedMedia: Sendable {
         return (hasRoom, isChange)
     }
 
+    /// How loud the card is; nil without one.
+    public var sound: SoundSettings? { card.withLock { $0.settings } }
+
+    /// Mutes the microphone, or lets it be heard again.
+    public func setMuted(_ isMuted: Bool) { setSound { $0.setMuted(isMuted) } }
+
+    /// Sets the volume of the loudspeaker, in dB: −60…20.
+    public func setVolume(decibels: Double) { setSound { $0.setVolume(decibels: decibels) } }
+
+    /// Sets the volume of the microphone after all processing, in dB: −60…20.
+    public func setMicrophoneVolume(decibels: Double) { setSound { $0.setMicrophoneVolume(decibels: decibels) } }
+
     /// Changes how loud the card is, and keeps that for the next start.
-    func setSound(_ act: (inout CardControl) -> Void) {
-        let settings = card.withLock { card in
+    private func setSound(_ act: (inout CardControl) -> Void) {
+        card.withLock { card in
             act(&card)
-            return card.settings
+            // In here: of two changes at once, the later one is noted last.
+            if let settings = card.settings { soundKeeper?.note(settings) }
         }
-        if let settings { soundKeeper?.note(settings) }
     }
 
     /// Changes what the card's loudspeaker sounds, or tells how loud it is.

@@ -30,19 +30,24 @@ struct ControlDesk: Sendable {
         }
     }
 
+    /// Finds out whether there is the account that a request names.
+    func check(_ request: ControlRequest) async throws(ControlFault) {
+        _ = try ControlTargets(await accounts.members, wanted: request.account)
+    }
+
     func carryOut(_ request: ControlRequest) async throws(ControlFault) -> Outcome {
         let targets = try ControlTargets(await accounts.members, wanted: request.account)
         switch request.wish {
         case .status, .watch: return Outcome(ControlReply(status: await status(targets)))
         case .mute(let isMuted):
-            let device = try await deviceWithCard(targets)
-            await device.setMuted(isMuted)
-            return await tellSound(of: device)
+            try expectCard()
+            accounts.media.setMuted(isMuted)
+            return tellSound()
         case .volume(let playback, let microphone):
-            let device = try await deviceWithCard(targets)
-            if let playback { await device.setVolume(decibels: playback) }
-            if let microphone { await device.setMicrophoneVolume(decibels: microphone) }
-            return await tellSound(of: device)
+            try expectCard()
+            if let playback { accounts.media.setVolume(decibels: playback) }
+            if let microphone { accounts.media.setMicrophoneVolume(decibels: microphone) }
+            return tellSound()
         case .call(let user): return try await call(user, targets)
         case .answer(let number):
             let call = try await find(targets) { calls throws(ControlFault) in
@@ -63,7 +68,7 @@ struct ControlDesk: Sendable {
             await call.device.hangUp(call.id)
             return Outcome(call.reply)
         case .card(let number):
-            _ = try await deviceWithCard(targets)
+            try expectCard()
             let call = try await talking(number, targets)
             guard await call.device.giveCard(to: call.id) else {
                 throw ControlFault(.wrongState, "call \(number) does not use the sound card")
@@ -151,17 +156,16 @@ struct ControlDesk: Sendable {
             behaviour: first.behaviour)
         if targets.meant.contains(where: { $0.name != nil }) { status.accounts = accounts }
         status.isDraining = !accounts.isEmpty && accounts.allSatisfy(\.isDraining)
-        if let device = targets.targets.first?.device {
-            let state = await device.status
-            status.sound = state.sound.map(ControlSound.init)
-            if state.sound != nil, let audio = targets.members.first?.configuration.audio {
-                let card = state.card ?? CardStatistics()
-                status.card = ControlCard(
-                    playback: audio.playback, capture: audio.capture, isRunning: card.isRunning, losses: card.losses,
-                    playbackXruns: card.playback.xruns, captureXruns: card.capture.xruns)
-            }
-            status.load = ControlLoad(await device.load)
+        // The process's, also while every account waits.
+        let media = self.accounts.media
+        status.sound = media.sound.map(ControlSound.init)
+        if media.sound != nil, let audio = targets.members.first?.configuration.audio {
+            let card = media.cardStatistics ?? CardStatistics()
+            status.card = ControlCard(
+                playback: audio.playback, capture: audio.capture, isRunning: card.isRunning, losses: card.losses,
+                playbackXruns: card.playback.xruns, captureXruns: card.capture.xruns)
         }
+        status.load = ControlLoad(media.load)
         status.levels = await levels()
         let calls = await targets.calls()
         status.callCount = calls.count
@@ -177,7 +181,7 @@ struct ControlDesk: Sendable {
             server: Self.host(of: member.configuration.account.eventsURL),
             behaviour: await member.device?.behaviour.source.name ?? member.configuration.behaviour.source.name)
         account.user = state?.user?.text
-        account.isDraining = await member.device?.isDraining ?? false
+        account.isDraining = await member.device?.isDraining ?? member.isDraining
         account.callCount = state?.calls.count ?? 0
         account.failure = member.failure
         return account
@@ -257,16 +261,13 @@ struct ControlDesk: Sendable {
         return Found(device: found.target.device, id: found.id, account: found.target.name)
     }
 
-    /// A device by which the card is reached, which all of them share.
-    private func deviceWithCard(_ targets: ControlTargets) async throws(ControlFault) -> Device {
-        for target in targets.targets {
-            if await target.device.status.sound != nil { return target.device }
-        }
+    private func expectCard() throws(ControlFault) {
+        guard accounts.media.sound == nil else { return }
         throw ControlFault(.noSoundCard, "the device's calls use no sound card; behaviour.source: card has them do so")
     }
 
-    private func tellSound(of device: Device) async -> Outcome {
-        guard let sound = await device.status.sound.map(ControlSound.init) else { return Outcome() }
+    private func tellSound() -> Outcome {
+        guard let sound = accounts.media.sound.map(ControlSound.init) else { return Outcome() }
         return Outcome(ControlReply(sound: sound), news: .sound(sound))
     }
 

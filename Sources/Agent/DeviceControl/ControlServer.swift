@@ -167,16 +167,18 @@ public actor ControlServer {
         var reply: ControlReply
         do throws(ControlRequest.Refusal) {
             let request = try ControlRequest(line)
-            if case .watch(let levels) = request.wish {
-                news = watch(number, levels: levels, account: request.account)
-            }
+            let before = clients[number]
             do throws(ControlFault) {
+                if case .watch(let levels) = request.wish {
+                    try await desk.check(request)
+                    news = watch(number, levels: levels, account: request.account)
+                }
                 let outcome = try await desk.carryOut(request)
                 reply = outcome.reply
                 reply.id = request.id
                 if let news = outcome.news { tell(news, of: outcome.reply.account) }
             } catch {
-                if news != nil { unwatch(number) }
+                if case .watch = request.wish, let before { unwatch(number, as: before) }
                 news = nil
                 reply = ControlReply(id: request.id, error)
             }
@@ -214,10 +216,12 @@ public actor ControlServer {
         return news
     }
 
-    /// A client's request to watch was refused.
-    private func unwatch(_ number: Int) {
-        clients[number]?.news?.end()
-        clients[number]?.news = nil
+    /// A client's request to watch was refused: it watches what it did before, or nothing.
+    private func unwatch(_ number: Int, as before: Client) {
+        if before.news == nil { clients[number]?.news?.end() }
+        clients[number]?.news = before.news
+        clients[number]?.wantsLevels = before.wantsLevels
+        clients[number]?.account = before.account
     }
 
     private func tell(_ news: ControlNews, of account: String?) {

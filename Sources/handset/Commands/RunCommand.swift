@@ -63,10 +63,10 @@ struct RunCommand: AsyncParsableCommand {
         for warning in configuration.warnings { logger.warning("\(warning)") }
         if let capture { try AppendedFile.check(path: capture) }
         // Before anything that others would notice: another device may be at work here.
-        let lock = try DeviceLocks(configuration, inFile: config)
+        let locks = try AccountLocks(configuration, inFile: config)
         let socket = try configuration.control.map { try ControlSocket(path: ControlSocketPath.listening($0)) }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let (accounts, media) = try AccountFactory.accounts(configuration, on: group, logger)
+        let (accounts, media) = try AccountFactory.accounts(configuration, locks, on: group, logger)
         let control = try await Self.listen(socket, for: accounts, group, logger)
         let unit = ServiceUnit(logger: logger)
         unit.tell(status: "Logging in")
@@ -91,7 +91,7 @@ struct RunCommand: AsyncParsableCommand {
         await accounts.shutDown()
         await listener.value
         await control?.close()
-        withExtendedLifetime(lock) {}
+        withExtendedLifetime(locks) {}
         if let failure = reporter.failure { throw failure }
         try? await group.shutdownGracefully()
     }

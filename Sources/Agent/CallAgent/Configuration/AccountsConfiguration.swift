@@ -38,6 +38,8 @@ public struct AccountsConfiguration: Sendable {
     public var accounts: [Account]
     /// Warnings for the owner; the configuration can be used nevertheless.
     public private(set) var warnings: [ConfigProblem] = []
+    /// What the accounts of a file that lists them have in common.
+    private var process: ProcessSections?
 
     /// Whether the file lists accounts, which have names.
     public var isNamed: Bool { accounts.contains { $0.name != nil } }
@@ -83,8 +85,8 @@ public struct AccountsConfiguration: Sendable {
             return
         }
         let root = KeyedSection(document, DeviceConfiguration.Keys.self, &problems)
-        var process = DeviceConfiguration(account: AccountConfiguration(server: AccountConfiguration.defaultServer))
-        process.readProcess(root, &problems)
+        let process = ProcessSections(root, &problems)
+        self.process = process
         Self.rejectOwnSections(root, &problems)
         let entries = root.value(\.accounts, &problems) ?? []
         if server != nil {
@@ -96,16 +98,10 @@ public struct AccountsConfiguration: Sendable {
             let message = "has \(entries.count) accounts; 1 to \(Self.mostAccounts) are allowed"
             problems.append(root.problem(\.accounts, message))
         }
-        var ignored: [ConfigProblem] = []  // Read above.
-        let saysOffers = root.value(\.media, &ignored)?.has(\.offers) ?? false
         accounts = entries.map { entry in
-            var configuration = process
+            var configuration = process.configuration
             configuration.readAccount(entry, server: nil, &problems)
-            // Telephones know no ICE.
-            if configuration.account.sip != nil, !saysOffers { configuration.media.offers = .sdes }
-            if let media = entry.value(\.media, &problems) {
-                AccountMedia.read(media, into: &configuration.media, &problems)
-            }
+            process.apply(to: &configuration, entry, &problems)
             configuration.warnOfKeys(entry, &problems)
             return Account(name: entry.value(\.name, &problems) ?? "", configuration, entry)
         }
@@ -135,6 +131,21 @@ public struct AccountsConfiguration: Sendable {
         return only.configuration
     }
 
+    /// These accounts with the process's sections as an earlier reading has them, which hold as long as the process runs.
+    public func keepingProcess(of earlier: AccountsConfiguration) -> AccountsConfiguration {
+        var kept = self
+        for index in accounts.indices {
+            if let process = earlier.process, let section = accounts[index].section {
+                var ignored: [ConfigProblem] = []  // Whoever read the file was told.
+                process.apply(to: &kept.accounts[index].configuration, section, &ignored)
+            } else if !earlier.isNamed, let only = earlier.accounts.first?.configuration {
+                kept.accounts[index].configuration.takeProcess(of: only)
+            }
+        }
+        kept.process = earlier.process
+        return kept
+    }
+
     private static func rejectOwnSections(
         _ root: KeyedSection<DeviceConfiguration.Keys>, _ problems: inout [ConfigProblem]
     ) {
@@ -145,6 +156,43 @@ public struct AccountsConfiguration: Sendable {
         root.rejectIdle(\.invites, reason, &problems)
         root.rejectIdle(\.answer, reason, &problems)
         root.rejectIdle(\.behaviour, reason, &problems)
+    }
+}
+
+/// What the accounts of a process have in common.
+private struct ProcessSections: Sendable {
+    /// It, and nothing of an account.
+    let configuration: DeviceConfiguration
+    /// Whether the file says what calls offer, for all accounts.
+    private let saysOffers: Bool
+
+    init(_ root: KeyedSection<DeviceConfiguration.Keys>, _ problems: inout [ConfigProblem]) {
+        var process = DeviceConfiguration(account: AccountConfiguration(server: AccountConfiguration.defaultServer))
+        process.readProcess(root, &problems)
+        configuration = process
+        var ignored: [ConfigProblem] = []  // Read above.
+        saysOffers = root.value(\.media, &ignored)?.has(\.offers) ?? false
+    }
+
+    /// Gives it to an account, with what the account has of its own in `media`.
+    func apply(
+        to account: inout DeviceConfiguration, _ entry: KeyedSection<AccountEntry.Keys>,
+        _ problems: inout [ConfigProblem]
+    ) {
+        account.takeProcess(of: configuration)
+        // Telephones know no ICE.
+        if account.account.sip != nil, !saysOffers { account.media.offers = .sdes }
+        if let media = entry.value(\.media, &problems) { AccountMedia.read(media, into: &account.media, &problems) }
+    }
+}
+
+extension DeviceConfiguration {
+    /// Takes from another configuration what belongs to the process.
+    fileprivate mutating func takeProcess(of other: DeviceConfiguration) {
+        profile = other.profile
+        audio = other.audio
+        media = other.media
+        control = other.control
     }
 }
 
@@ -182,6 +230,10 @@ private struct AccountCollisions {
         if let account, isShared(own.account.sessionFile, files) {
             problems.append(
                 account.problem(\.sessionFile, "is a file of account \(name) already; give each a file of its own"))
+        }
+        if let account, isShared(own.account.keyFile, [other.account.keyFile]) {
+            problems.append(
+                account.problem(\.keyFile, "is the key of account \(name) already; a key is one device's"))
         }
         if let device, isShared(own.device.callRecords, files) {
             problems.append(
