@@ -471,7 +471,7 @@ let package = Package(
                 "OpusCodec", "Peering",
                 "Playout", "SDP",
                 "SecureTransport", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
-                logging,
+                "TrunkGateway", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -32,6 +32,7 @@ let targets: [(name: String, modules: [Target.Dependency])] = [
     ("markup", ["BotWire"]),
     ("mdns", ["MulticastDNS", "NetworkAddress", "Timekeeping"]),
     ("noise", ["AudioKit"]),
+    ("number", ["Identifiers"]),
     ("ogg-opus", ["AudioKit"]),
     ("recording", ["RTP"]),
     ("rtcp", ["RTP", "Timekeeping"]),

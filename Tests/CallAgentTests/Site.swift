@@ -40,10 +40,11 @@ final class Site: Sendable {
         exchange = try await ExchangeServer.start(configuration, on: group, logger: logger)
     }
 
-    /// A connected device of `user`.
+    /// A device of `user`, connected unless somebody else does that.
     func device(
         _ user: String, named name: String, answer: AnswerPolicy = AnswerPolicy(manner: .ring),
-        hangUpsTake hundredths: Int? = nil, _ change: (inout DeviceConfiguration) -> Void = { _ in }
+        hangUpsTake hundredths: Int? = nil, connects: Bool = true,
+        _ change: (inout DeviceConfiguration) -> Void = { _ in }
     ) async throws -> Handheld {
         var configuration = DeviceConfiguration(account: AccountConfiguration(server: exchange.url))
         configuration.answer = answer
@@ -58,7 +59,7 @@ final class Site: Sendable {
         let device = try Device(
             configuration, service: hundredths.map { SlowHangUps(service: service, hundredths: $0) } ?? service,
             mediaAddress: MediaAddress(for: configuration), logger: logger)
-        try await device.connect()
+        if connects { try await device.connect() }
         return Handheld(device)
     }
 

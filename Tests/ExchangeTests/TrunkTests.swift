@@ -188,6 +188,17 @@ private struct TrunkScenario {
         #expect(invite.data == ["offer": "o", "trunk": [:]])
     }
 
+    @Test(
+        "A caller from outside does not call itself by the name of somebody here either, in whatever capitals",
+        arguments: ["alice", "ALICE", "Alice@LocalHost", "Bob", "Desk"])
+    func forgedName(name: String) throws {
+        var run = TrunkScenario()
+        #expect(
+            run.refusal(["bob"], from: run.desk, ["trunk": ["caller": .string(name), "name": .string(name)]]) == nil)
+        let invite = try run.invitation(of: run.bob)
+        #expect(invite.data == ["offer": "o", "trunk": [:]])
+    }
+
     @Test("Hostile names of callers are refused", arguments: ["a\u{202E}b", "a\nb", "", "\u{200B}"])
     func hostile(name: String) {
         var run = TrunkScenario()
@@ -255,5 +266,60 @@ private struct TrunkScenario {
         #expect(run.refusal(["301"], from: run.bob) == nil)
         run.exchange.adopt(ExchangeCore.Settings())
         #expect(run.refusal(["301"], from: run.bob) == .unknownUser)
+    }
+
+    /// The trunk of ``TrunkScenario``, with or without its caller.
+    private func settings(_ callers: Set<UserID>, _ change: (inout Trunk) -> Void = { _ in }) -> ExchangeCore.Settings {
+        var settings = ExchangeCore.Settings()
+        var trunk = Trunk(user: "desk", numbers: [NumberPattern("2??")].compactMap { $0 })
+        trunk.callers = callers
+        change(&trunk)
+        settings.trunks = [trunk]
+        settings.tokenLifetime = .seconds(86_400)
+        return settings
+    }
+
+    @Test("A caller or a trunk that is not listed for a moment has its calls counted on")
+    func listedAgain() throws {
+        for between in [settings(["bob"]), ExchangeCore.Settings()] {
+            var run = TrunkScenario { ($0.callsPerHour, $0.callsAtOnce) = (2, 1) }
+            let first = try run.invite("201", from: run.alice)
+            run.exchange.adopt(between)
+            run.exchange.adopt(settings(["alice"]) { ($0.callsPerHour, $0.callsAtOnce) = (2, 1) })
+            #expect(run.refusal(["201"], from: run.alice) == .tooManyRequests)
+            #expect(run.exchange.refusal(of: .inviteCancel(InviteCancel(invite: first)), from: run.alice) == nil)
+            let second = try run.invite("201", from: run.alice)
+            #expect(run.exchange.refusal(of: .inviteCancel(InviteCancel(invite: second)), from: run.alice) == nil)
+            run.exchange.adopt(between)
+            run.exchange.adopt(settings(["alice"]) { ($0.callsPerHour, $0.callsAtOnce) = (2, 1) })
+            #expect(run.refusal(["201"], from: run.alice) == .tooManyRequests)
+            run.exchange.advance(by: .seconds(3_600))
+            #expect(run.refusal(["201"], from: run.alice) == nil)
+        }
+    }
+
+    /// Connects the trunk's device again, as a program that has just started or was there all the time.
+    private func restart(_ run: inout TrunkScenario, _ start: DeviceRegister.Start) {
+        let device = DeviceDescription(id: "d", name: "d")
+        let connection = run.exchange.connect()
+        let session = SessionStart(token: Redacted("token of desk"), device: device)
+        #expect(run.exchange.refusal(of: .sessionStart(session), from: connection) == nil)
+        let register = DeviceRegister(device: device, start: start)
+        #expect(run.exchange.refusal(of: .deviceRegister(register), from: connection) == nil)
+    }
+
+    @Test("A trunk that was started again has no calls; one that only lost its connection keeps them")
+    func trunkRestarts() throws {
+        var run = TrunkScenario { $0.callsAtOnce = 1 }
+        let invite = try run.invite("201", from: run.alice)
+        #expect(run.exchange.refusal(of: .inviteAccept(InviteAccept(invite: invite)), from: run.desk) == nil)
+        restart(&run, .warm)
+        #expect(run.refusal(["202"], from: run.alice) == .tooManyRequests)
+        restart(&run, .cold)
+        #expect(run.refusal(["202"], from: run.alice) == nil)
+        let ended = run.exchange.events(of: run.alice).contains {
+            if case .callEnded(let end) = $0 { end.invite == invite } else { false }
+        }
+        #expect(ended)
     }
 }

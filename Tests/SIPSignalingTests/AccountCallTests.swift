@@ -179,7 +179,12 @@ struct AccountCallTests {
     private func caller(
         _ trust: (inout IdentityTrust) throws -> Void, by flow: SIPFlow? = nil, from source: String = "192.0.2.1",
         _ headers: [String]
-    ) throws -> String {
+    ) throws -> String { try received(trust, by: flow, from: source, headers)?.inviter.text ?? "none" }
+
+    private func received(
+        _ trust: (inout IdentityTrust) throws -> Void, by flow: SIPFlow? = nil, from source: String = "192.0.2.1",
+        _ headers: [String]
+    ) throws -> ReceivedInvite? {
         var settings = IdentityTrust()
         try trust(&settings)
         var run = try AccountRun {
@@ -189,7 +194,7 @@ struct AccountCallTests {
         try run.connect(.udp)
         guard case .request(var request) = try run.peerRequest("INVITE", 1, body: AccountRun.offer),
             var via = request.headers.topVia
-        else { return "" }
+        else { return nil }
         for line in headers {
             let parts = line.split(separator: ":", maxSplits: 1)
             request.headers.append(SIPHeaderName(String(parts[0])), parts[1].trimmingPrefix(" ").description)
@@ -199,8 +204,20 @@ struct AccountCallTests {
         via.stamp(sourceHost: source, sourcePort: 5_060)
         request.headers.setTopVia(via)
         try run.receive(.request(request), by: try #require(flow ?? run.flow))
-        guard case .inviteReceived(let invite)? = run.events.last else { return "none" }
-        return invite.inviter.text
+        guard case .inviteReceived(let invite)? = run.events.last else { return nil }
+        return invite
+    }
+
+    @Test("What a trunk tells of a caller is what the trusted peer vouches for, and not the From of the same INVITE")
+    func assertedCaller() throws {
+        let asserted = ["P-Asserted-Identity: \"Carol\" <tel:+49301234>"]
+        let trusted = try #require(try received({ $0.includesServer = true }, asserted))
+        #expect(TrunkCall(inviteData: trusted.data) == TrunkCall(dialled: "alice", caller: "+49301234", name: "Carol"))
+        let nameless = try received({ $0.includesServer = true }, ["P-Asserted-Identity: <tel:+49301234>"])
+        #expect(nameless.flatMap { TrunkCall(inviteData: $0.data) }?.name == nil)
+        let unknown = try #require(try received({ _ in }, asserted))
+        #expect(
+            TrunkCall(inviteData: unknown.data) == TrunkCall(dialled: "alice", caller: "bob@sip.test", name: "Bob"))
     }
 
     @Test("RFC 3325: Only a peer that the configuration names says who calls; others are not believed")

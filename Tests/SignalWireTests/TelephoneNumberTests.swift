@@ -60,4 +60,20 @@ import Testing
         #expect(number.rewritten(without: 0, prepending: "0") == nil)
         #expect(number.rewritten(without: 1, prepending: "00")?.text == "0049301")
     }
+
+    @Test(
+        "A national number that begins with 0 is not made of an international one: it would lead abroad",
+        arguments: [
+            ("+490442071234567", 3, "0", nil), ("+4900442071234567", 3, "", nil), ("+490", 3, "0", nil),
+            ("00442071234567", 1, "+49", nil), ("90301", 1, "0", nil), ("+49442071", 3, "0", "0442071"),
+            // An outside line, and numbers that are put together, are as dialled.
+            ("90301", 1, "", "0301"), ("0301", 0, "0", "00301"),
+            // Italian numbers have the 0: the pattern says so, and a second one is refused.
+            ("+390612345", 4, "0", "0612345"), ("+3900442071", 4, "0", nil), ("+39347123", 3, "", "347123"),
+            ("+390612345", 3, "", nil),
+        ] as [(String, Int, String, String?)])
+    func rewritingAbroad(dialled: String, strip: Int, prepend: String, rewritten: String?) throws {
+        let number = try #require(TelephoneNumber(dialled))
+        #expect(number.rewritten(without: strip, prepending: prepend)?.text == rewritten)
+    }
 }

@@ -80,6 +80,7 @@ private struct TrunkFiles: ~Copyable {
         let configuration = try files.read()
         #expect(configuration.routes.user(of: "200") == "alice" && configuration.routes.user(of: "201") == "bob")
         #expect(configuration.routes.networkName(of: "+49301") == "0301")
+        #expect(configuration.routes.networkName(of: "+490442071234567") == nil)
         #expect(configuration.callLimit == 3 && configuration.longestCall == .seconds(60))
     }
 

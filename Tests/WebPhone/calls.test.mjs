@@ -158,13 +158,26 @@ test('A call from a telephone network is shown as one, and called back by its nu
     inviter: 'desk', data: { offer: { type: 'offer', sdp: 'offer' }, trunk: { caller: '+4930', name: 'bob' } },
   }));
   assert.equal(made.calls.call.name, '+4930');
-  assert.equal(made.calls.call.label, 'Telephone +4930, which says it is “bob”');
+  assert.equal(made.calls.call.canCall, true);
+  assert.equal(made.calls.call.label, 'Telephone \u2068+4930\u2069, which says it is “\u2068bob\u2069”');
   made.calls.decline();
   made.signaling.hear('inviteReceived', invite({
     invite: 'I3', inviter: 'desk', data: { offer: { type: 'offer', sdp: 'offer' }, trunk: {} },
   }));
   assert.equal(made.calls.call.name, 'desk');
-  assert.equal(made.calls.call.label, 'Telephone desk');
+  assert.equal(made.calls.call.label, 'Telephone \u2068desk\u2069');
+  assert.equal(made.calls.call.canCall, false);
+});
+
+test('A stranger who calls while there is a call is marked as one, and not called back by a name', async () => {
+  const made = make();
+  await made.calls.dial('carl');
+  for (const [id, caller, canCall] of [['I2', 'bob@evil', false], ['I3', '+4930', true], ['I4', '+49 30', false], ['I5', '*21*1#', false]]) {
+    made.signaling.hear('inviteReceived', invite({
+      invite: id, inviter: 'desk', data: { offer: { type: 'offer', sdp: 'offer' }, trunk: { caller } },
+    }));
+    assert.deepEqual(made.missed.pop(), { name: caller, label: `Telephone \u2068${caller}\u2069`, canCall });
+  }
 });
 
 test('A call that comes in is declined', () => {
@@ -264,7 +277,7 @@ test('Glare: who calls us while we call is told that we are busy, and our own ca
   await made.calls.dial('bob');
   made.signaling.hear('inviteReceived', invite());
   assert.deepEqual(made.signaling.told, [['invite.reject', { invite: 'I2', data: { reason: 'busy' } }]]);
-  assert.deepEqual(made.missed, ['bob']);
+  assert.deepEqual(made.missed, [{ name: 'bob', label: 'bob', canCall: true }]);
   assert.equal(made.calls.call.phase, 'calling');
 });
 

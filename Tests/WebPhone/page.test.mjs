@@ -76,6 +76,12 @@ test('Each ending of a call has words of its own, and each side its own', () => 
   assert.ok(words.isProblem('busy') && !words.isProblem('completed'));
 });
 
+test('What strangers call themselves ends no quotation, and turns nothing around it', () => {
+  assert.equal(words.outsideLabel('+1', 'x”, of the bank: "y" «z»'),
+    'Telephone \u2068+1\u2069, which says it is “\u2068x’, of the bank: ’y’ ’z’\u2069”');
+  assert.equal(words.outsideLabel('a\u2069b', undefined), 'Telephone \u2068a’b\u2069');
+});
+
 test('Each reason why nobody can sign in, and why there is no microphone, has words of its own', () => {
   const codes = ['wrongPassword', 'wrongMediaToken', 'tokenExpired', 'tooManyRequests', 'unreachable', 'unavailable'];
   assert.equal(new Set(codes.map((code) => words.signInProblem({ code }))).size, codes.length);

@@ -11,6 +11,7 @@ const row = (name) => find('people-list').querySelector(`li[data-user="${name}"]
 const button = (name) => row(name).querySelector('button');
 const rows = () => find('people-list').children.map((child) => child.getAttribute('data-user'));
 const recent = () => find('recent-list').querySelectorAll('li button');
+const recentCall = (name, text, isMissed = false) => ({ name, label: name, canCall: true, text, isMissed });
 const person = (user, reachable, ids = []) => ({ user, reachable, public_ids: ids });
 const dial = (to) => {
   find('dial-to').value = to;
@@ -56,7 +57,7 @@ test('Without a connection nobody is said to be online, and nobody can be called
 
 test('While there is a call no other can begin', () => {
   people.show([person('bob', true)]);
-  people.remember({ name: 'carl', text: 'You called', isMissed: false });
+  people.remember(recentCall('carl', 'You called'));
   people.allow({ isBusy: true, isOnline: true });
   button('bob').click();
   recent()[0].click();
@@ -77,10 +78,24 @@ test('The keyboard’s focus stays on a person who comes, goes, or cannot be cal
   }
 });
 
+test('A recent call from outside is shown as one, and called again by its number alone', () => {
+  people.remember({ name: '+4930', label: 'Telephone +4930', canCall: true, text: 'Missed', isMissed: true });
+  people.remember({ name: 'bob@evil', label: 'Telephone bob@evil', canCall: false, text: 'Missed', isMissed: true });
+  const [stranger, number] = recent();
+  assert.equal(stranger.querySelector('strong').textContent, 'Telephone bob@evil');
+  assert.ok(stranger.getAttribute('aria-label').startsWith('Telephone bob@evil: Missed'));
+  assert.equal(stranger.getAttribute('aria-disabled'), 'true');
+  stranger.click();
+  assert.deepEqual(called, []);
+  assert.equal(number.querySelector('strong').textContent, 'Telephone +4930');
+  number.click();
+  assert.deepEqual(called, ['+4930']);
+});
+
 test('The keyboard’s focus stays on a recent call, though another comes before it', () => {
-  people.remember({ name: 'bob', text: 'Missed', isMissed: true });
+  people.remember(recentCall('bob', 'Missed', true));
   recent()[0].focus();
-  people.remember({ name: 'carl', text: 'You called', isMissed: false });
+  people.remember(recentCall('carl', 'You called'));
   people.change(person('zoe', true));
   assert.equal(document.activeElement, recent()[1]);
   assert.ok(document.activeElement.textContent.includes('bob'));
@@ -98,7 +113,7 @@ test('After a call the focus is on who it was with, or else on the field for a n
 });
 
 test('The last eight calls are kept, newest first, and forgotten when the user signs out', () => {
-  for (let number = 1; number <= 10; number += 1) people.remember({ name: `n${number}`, text: '', isMissed: number === 10 });
+  for (let number = 1; number <= 10; number += 1) people.remember(recentCall(`n${number}`, '', number === 10));
   assert.deepEqual(recent().map((found) => found.querySelector('strong').textContent), ['n10', 'n9', 'n8', 'n7', 'n6', 'n5', 'n4', 'n3']);
   assert.equal(find('recent').hidden, false);
   people.forget();

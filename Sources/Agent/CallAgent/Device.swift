@@ -203,6 +203,9 @@ public actor Device {
         calls[id]?.machine.inviteData.flatMap { TrunkCall(inviteData: $0) }
     }
 
+    /// Whether a call that came in waits for an answer. One that the device has refused itself does not, though it was told of.
+    public func isRinging(_ id: CallID) -> Bool { calls[id]?.machine.progress == .ringing }
+
     /// Calls somebody in the place of a call whose peer asked for it.
     func call(_ users: [UserID], audio: AudioBehaviour, in origin: CallTransfer.Origin) -> CallID {
         call(users, in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, origin)

@@ -89,7 +89,8 @@ public actor TrunkGateway {
                     "side": "\(side.rawValue)", "call": "\(call)", "from": "\(caller)",
                     "dialled": "\(said?.dialled ?? "nothing")",
                 ])
-            await feed(.incoming(leg, said))
+            // Not one that the device has refused, because it is ending, is full, or does not take that caller.
+            if await device(side).isRinging(call) { await feed(.incoming(leg, said)) }
         case .answered(let call): await feed(.answered(TrunkLeg(side, call)))
         case .established(let call, _): await feed(.established(TrunkLeg(side, call)))
         case .digit(let call, let digit, _): await feed(.digit(TrunkLeg(side, call), digit))
@@ -105,7 +106,8 @@ public actor TrunkGateway {
                 ])
             await feed(.ended(leg, record.reason))
         case .signaling(let event): log(event, side)
-        case .identified, .invited, .invite, .playbackEnded, .playing, .playingEnded, .recording, .recordingEnded, .attached,
+        case .identified, .invited, .invite, .playbackEnded, .playing, .playingEnded, .recording, .recordingEnded,
+            .attached,
             .detached,
             .speech, .interrupted, .responded, .transferRequested, .transferProgress, .sendingStopped, .sendingResumed,
             .fileFailed, .card, .loadChanged, .realtimePriorityRefused:

@@ -20,8 +20,15 @@ public struct TelephoneNumber: Hashable, Sendable, CustomStringConvertible {
     /// The number.
     public var description: String { text }
 
-    /// Leaves out so many characters at the beginning, and puts others there; `nil` if that is no number.
+    /// Leaves out so many characters at the beginning, and puts others there; `nil` if that is no number, or may be another's.
+    ///
+    /// What is left after a prefix was exchanged for another must not begin with 0: networks take a second 0 for the beginning of a
+    /// number abroad, so that `+490…`, which is no German number, would lead to the whole world. The same holds where a country's
+    /// code is left out. A pattern that has the 0 itself, and leaves it out, is plain about it.
     public func rewritten(without count: Int, prepending prefix: String) -> TelephoneNumber? {
-        TelephoneNumber(prefix + text.dropFirst(count))
+        let rest = text.dropFirst(count)
+        let isExchanged = count > 0 && (!prefix.isEmpty || text.hasPrefix("+"))
+        if isExchanged, rest.hasPrefix("0") { return nil }
+        return TelephoneNumber(prefix + rest)
     }
 }

@@ -706,7 +706,8 @@ struct AccountCalls: Sendable {
         _ sip: SIPCall, _ from: NameAddress, _ offer: [UInt8]?, _ replacing: SIPCall?, _ now: Instant,
         _ outbox: inout [AccountOutput]
     ) {
-        let peer = SIPNames.user(of: caller(sip) ?? from)
+        let who = caller(sip) ?? from
+        let peer = SIPNames.user(of: who)
         guard let offer else {
             outbox.append(.note(.offerMissing(peer)))
             return run(.command(sip, .refuse(488)), now, &outbox)
@@ -718,7 +719,7 @@ struct AccountCalls: Sendable {
         calls[id] = call
         invites[sip] = id
         var data: [String: JSONValue] = ["offer": Self.description("offer", offer)]
-        data[TrunkCall.key] = names.trunkCall(from: from, agent.target(of: sip), own: own).data
+        data[TrunkCall.key] = names.trunkCall(from: who, agent.target(of: sip), own: own).data
         if let replaced = replacing.flatMap({ invites[$0] }) {
             data[CallTransfer.key] = CallTransfer.Origin(replaces: replaced).data
         }

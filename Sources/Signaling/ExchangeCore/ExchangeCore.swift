@@ -628,6 +628,10 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         }
         pushes.connect(session.endpoint)
         sessions.register(session.connection, as: device)
+        // A trunk that has just started has no calls. Its earlier ones would count as their callers' for as long as it is there.
+        if params.start == .cold, trunks.includes(session.endpoint) {
+            invites.endCalls(of: session.endpoint, at: now, &effects)
+        }
         invites.synchronize(session.endpoint, params.start ?? .cold, groups, at: now, &effects)
     }
 

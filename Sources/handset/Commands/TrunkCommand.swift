@@ -65,7 +65,11 @@ struct TrunkCommand: AsyncParsableCommand {
         }
         let failure = await connecting.value
         watching.cancel()
-        if ending.isMade { return await watching.value }
+        if ending.isMade {
+            await watching.value
+            // It may have been cancelled at the moment at which it woke.
+            return await gateway.shutDown()
+        }
         if let failure { throw failure }
         logger.info("Ready")
         unit.tell(.ready, status: "Connected: carries calls")

@@ -6,6 +6,8 @@ package struct AccountDirectory: Sendable {
     let all: [Account]
     private var byID: [UserID: Account] = [:]
     private var ownerByPublicID: [UserID: UserID] = [:]
+    /// All ids, as they look in a list where nobody minds capitals.
+    private var looks: Set<String> = []
     private var ownerByMediaToken: [SecretDigest: UserID] = [:]
     private var ownerByStreamToken: [SecretDigest: UserID] = [:]
     private var enrollments: [String: [EnrollmentRecord]] = [:]
@@ -13,6 +15,7 @@ package struct AccountDirectory: Sendable {
     init(_ accounts: [Account]) {
         for account in accounts where byID[account.id] == nil {
             byID[account.id] = account
+            for id in [account.id] + account.publicIDs { looks.insert(Self.look(of: id.text)) }
             for publicID in account.publicIDs where ownerByPublicID[publicID] == nil {
                 ownerByPublicID[publicID] = account.id
             }
@@ -28,6 +31,13 @@ package struct AccountDirectory: Sendable {
 
     /// The account that can be called by `id`: its own, or a public one.
     package func account(called id: UserID) -> Account? { byID[id] ?? ownerByPublicID[id].flatMap { byID[$0] } }
+
+    /// Whether a text can be taken for an id of somebody here: it differs in capitals and spaces at most.
+    func looksLikeAccount(_ text: String) -> Bool { looks.contains(Self.look(of: text)) }
+
+    private static func look(of text: String) -> String {
+        text.lowercased().split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    }
 
     /// The account that a media token logs in.
     package func account(mediaToken: SecretDigest) -> Account? { ownerByMediaToken[mediaToken].flatMap { byID[$0] } }

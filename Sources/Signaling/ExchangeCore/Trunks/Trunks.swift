@@ -34,17 +34,24 @@ struct Trunks: Sendable {
 
     private var trunks: [UserID: Trunk] = [:]
     private var table = NumberTable<UserID>()
-    /// Capacity: the callers of all trunks, with ``Trunk/callsPerHour`` instants each.
+    /// Capacity: the callers of all trunks, with ``Trunk/callsPerHour`` instants each, and those of ``left``.
     private var uses: [UseKey: Use] = [:]
+    /// Uses by callers who are not listed any more. They may be listed again while their calls go on.
+    private var left: Set<UseKey> = []
 
     init(_ trunks: [Trunk]) { adopt(trunks) }
 
-    /// These are the trunks from now on. What was begun by one that stays counts on.
+    /// These are the trunks from now on. What was begun counts on, also if its trunk or caller is not listed for a while.
     mutating func adopt(_ list: [Trunk]) {
         trunks = Dictionary(list.map { ($0.user, $0) }) { first, _ in first }
         table = NumberTable()
         for trunk in list { for pattern in trunk.numbers { table.add(pattern, trunk.user) } }
-        uses = uses.filter { trunks[$0.key.trunk]?.callers.contains($0.key.caller) == true }
+        left = Set(uses.keys.filter { trunks[$0.trunk]?.callers.contains($0.caller) != true })
+    }
+
+    /// Whether somebody is a device of a trunk's account.
+    func includes(_ endpoint: Endpoint) -> Bool {
+        endpoint.principal.kind == .account && trunks[endpoint.user] != nil
     }
 
     /// The trunk that a name leads to, if nobody here is called that.
@@ -70,7 +77,7 @@ struct Trunks: Sendable {
         _ params: inout InviteSend, from inviter: Endpoint, _ directory: AccountDirectory, at now: Instant,
         isOver: (InviteID) -> Bool
     ) throws(RPCError) -> Departure? {
-        if inviter.principal.kind == .account, trunks[inviter.user] != nil {
+        if includes(inviter) {
             try admit(&params, directory)
             return nil
         }
@@ -102,11 +109,9 @@ struct Trunks: Sendable {
     private mutating func checkUse(
         of trunk: Trunk, by caller: UserID, at now: Instant, _ isOver: (InviteID) -> Bool
     ) throws(RPCError) {
+        for key in left { tidy(key, at: now, isOver) }
         let key = UseKey(trunk: trunk.user, caller: caller)
-        guard var use = uses[key] else { return }
-        use.begun.removeAll { $0.duration(to: now) >= Self.hour }
-        use.invites.removeAll(where: isOver)
-        uses[key] = use
+        guard let use = tidy(key, at: now, isOver) else { return }
         guard use.invites.count < trunk.callsAtOnce else {
             throw RPCError(
                 .tooManyRequests, "This user has \(trunk.callsAtOnce) calls to telephone numbers already; end one.")
@@ -117,6 +122,18 @@ struct Trunks: Sendable {
                 "This user has begun \(trunk.callsPerHour) calls to telephone numbers within an hour, as many as it "
                     + "may; try again later.")
         }
+    }
+
+    /// Forgets what is over of a use, and the use if that is all.
+    @discardableResult
+    private mutating func tidy(_ key: UseKey, at now: Instant, _ isOver: (InviteID) -> Bool) -> Use? {
+        guard var use = uses[key] else { return nil }
+        use.begun.removeAll { $0.duration(to: now) >= Self.hour }
+        use.invites.removeAll(where: isOver)
+        let isEmpty = use.begun.isEmpty && use.invites.isEmpty
+        uses[key] = isEmpty ? nil : use
+        if isEmpty { left.remove(key) }
+        return uses[key]
     }
 
     /// An invite that goes out was sent.
@@ -143,8 +160,8 @@ struct Trunks: Sendable {
                     .invalidParams,
                     "data.trunk.\(member) is no name of \(Self.callerBytes) bytes at most.")
             }
-            // Nobody from outside appears as somebody here, whatever number or address a stranger has written as its own.
-            if member == "caller", let name = try? UserID(text), directory.account(called: name) != nil { continue }
+            // Nobody from outside appears as somebody here, whatever a stranger has written as its own number, address or name.
+            if directory.looksLikeAccount(text) { continue }
             said[member] = .string(text)
         }
         data[Self.key] = .object(said)

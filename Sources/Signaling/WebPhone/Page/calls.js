@@ -2,13 +2,13 @@
 
 import { Peer } from './peer.js';
 import { SoundError } from './sound.js';
-import { outsideLabel } from './words.js';
+import { isNumber, outsideLabel } from './words.js';
 
 /**
  * @typedef {{ reason: string, detail?: string }} Ending
  * @typedef {'preparing' | 'calling' | 'ringing' | 'answering' | 'connecting' | 'talking' | 'ended'} Phase
  * @typedef {{
- *   name: string, label: string, direction: 'outgoing' | 'incoming', phase: Phase, invite: string | null, offer: any,
+ *   name: string, label: string, canCall: boolean, direction: 'outgoing' | 'incoming', phase: Phase, invite: string | null, offer: any,
  *   peer: Peer | null, microphone: MediaStream | null, isMuted: boolean, isTroubled: boolean, isHeld: boolean,
  *   since: number, ending: Ending | null, early: [string, any][], isOrphan: boolean,
  *   isToldAgain: boolean,
@@ -216,13 +216,12 @@ export class Calls extends EventTarget {
     }
     if (this.call) {
       this.#signaling.tell('invite.reject', { invite: data.invite, data: { reason: 'busy' } });
-      this.dispatchEvent(new CustomEvent('missed', { detail: data.inviter }));
+      this.dispatchEvent(new CustomEvent('missed', { detail: partyOf(data) }));
       return;
     }
-    // The exchange lets nobody but a trunk say this, and what it says is a stranger's.
-    const outside = data.data?.trunk;
-    const call = this.#begin(outside?.caller ?? data.inviter, 'incoming', 'ringing');
-    if (outside) call.label = outsideLabel(call.name, outside.name);
+    const party = partyOf(data);
+    const call = this.#begin(party.name, 'incoming', 'ringing');
+    Object.assign(call, party);
     call.invite = data.invite;
     call.offer = data.data?.offer;
     if (typeof call.offer?.sdp !== 'string') {
@@ -297,7 +296,7 @@ export class Calls extends EventTarget {
    */
   #begin(name, direction, phase) {
     this.call = {
-      name, label: name, direction, phase, invite: null, offer: null, peer: null, microphone: null, isMuted: false,
+      name, label: name, canCall: true, direction, phase, invite: null, offer: null, peer: null, microphone: null, isMuted: false,
       isTroubled: false, isHeld: false, since: 0, ending: null, early: [], isOrphan: false,
       isToldAgain: false,
     };
@@ -391,6 +390,18 @@ export class Calls extends EventTarget {
   #changed() {
     this.dispatchEvent(new Event('change'));
   }
+}
+
+/**
+ * Who calls: whom to call back, how that is shown, and whether it can be called. The exchange lets nobody but a trunk say that a call
+ * comes from outside, and what it says is a stranger's: that is called back if it is a number, and never by a name.
+ * @param {any} data of an invite
+ */
+function partyOf(data) {
+  const outside = data.data?.trunk;
+  if (!outside) return { name: data.inviter, label: data.inviter, canCall: true };
+  const name = typeof outside.caller === 'string' ? outside.caller : data.inviter;
+  return { name, label: outsideLabel(name, outside.name), canCall: isNumber(name) };
 }
 
 /** Errors of `invite.accept` after which there is nobody to reject. */

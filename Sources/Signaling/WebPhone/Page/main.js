@@ -157,7 +157,7 @@ function signIn(credential, grant = null) {
   calls.addEventListener('change', () => allow());
   calls.addEventListener('ended', (event) => remember(/** @type {CustomEvent} */ (event).detail));
   calls.addEventListener('missed', (event) => {
-    people.remember({ name: /** @type {CustomEvent} */ (event).detail, text: 'Missed while you talked', isMissed: true });
+    people.remember({ .../** @type {CustomEvent} */ (event).detail, text: 'Missed while you talked', isMissed: true });
   });
   calls.addEventListener('blocked', () => notice('blocked',
     { title: 'No sound yet.', text: 'The browser waits for a click before it plays.' },
@@ -229,8 +229,9 @@ function remember(call) {
   const isMissed = call.direction === 'incoming' && ['cancelled', 'noAnswer'].includes(reason);
   const way = call.direction === 'incoming' ? 'Called you' : 'You called';
   const outcome = call.since > 0 || !call.ending ? clock(performance.now() - call.since)
-    : farewell(call.ending, call.name, call.direction).title.toLowerCase();
-  people.remember({ name: call.name, text: isMissed ? 'Missed' : `${way} · ${outcome}`, isMissed });
+    : farewell(call.ending, call.label, call.direction).title.toLowerCase();
+  const { name, label, canCall } = call;
+  people.remember({ name, label, canCall, text: isMissed ? 'Missed' : `${way} · ${outcome}`, isMissed });
 }
 
 // Sound.

@@ -4,7 +4,7 @@ import { element, make, paintFace, say } from './elements.js';
 
 /**
  * @typedef {{ user: string, public_ids: string[], reachable: boolean }} Person
- * @typedef {{ key: number, name: string, text: string, at: Date, isMissed: boolean }} Recent
+ * @typedef {{ key: number, name: string, label: string, canCall: boolean, text: string, at: Date, isMissed: boolean }} Recent
  */
 
 const recentCount = 8;
@@ -50,7 +50,7 @@ export class People extends EventTarget {
     this.#draw();
   }
 
-  /** @param {Omit<Recent, 'at' | 'key'>} call */
+  /** @param {Omit<Recent, 'at' | 'key'>} call `label` is shown for its `name`, which is called again if that may be */
   remember(call) {
     this.#recent.unshift({ ...call, key: ++this.#lastKey, at: new Date() });
     this.#recent.length = Math.min(this.#recent.length, recentCount);
@@ -128,10 +128,11 @@ export class People extends EventTarget {
       'data-recent': String(call.key), 'data-missed': String(call.isMissed),
     },
       make('button', {
-        type: 'button', class: 'person', ...this.#unless(true),
-        'aria-label': `Call ${call.name} again: ${call.text}, ${time.format(call.at)}`, onclick: () => this.#call(call.name),
+        type: 'button', class: 'person', ...this.#unless(call.canCall),
+        'aria-label': `${call.canCall ? `Call ${call.label} again` : call.label}: ${call.text}, ${time.format(call.at)}`,
+        onclick: () => this.#call(call.name, call.canCall),
       },
-      make('span', { class: 'names' }, make('strong', {}, call.name), make('small', {}, call.text)),
+      make('span', { class: 'names' }, make('strong', {}, call.label), make('small', {}, call.text)),
       make('time', { datetime: call.at.toISOString() }, time.format(call.at))))));
     if (focused) this.#button('data-recent', focused)?.focus();
   }

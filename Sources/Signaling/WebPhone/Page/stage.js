@@ -50,7 +50,7 @@ export class Stage extends EventTarget {
     on('decline', 'click', () => calls.decline());
     on('dismiss', 'click', () => this.#dismiss());
     on('again', 'click', () => {
-      const name = this.#shown?.name;
+      const name = this.#shown?.canCall && this.#shown.name;
       this.rest();
       if (name) this.dispatchEvent(new CustomEvent('again', { detail: name }));
     });
@@ -86,7 +86,7 @@ export class Stage extends EventTarget {
   }
 
   #dismiss() {
-    const name = this.#shown?.name ?? '';
+    const name = this.#shown?.canCall ? this.#shown.name : '';
     this.rest();
     this.dispatchEvent(new CustomEvent('rest', { detail: name }));
   }
@@ -158,7 +158,7 @@ export class Stage extends EventTarget {
     if (!isOurs || element('call').hidden) this.#begin(call);
     document.body.dataset.call = 'ended';
     document.title = 'Handset';
-    const words = call.ending ? farewell(call.ending, call.name, call.direction) : { title: 'Call ended', text: '' };
+    const words = call.ending ? farewell(call.ending, call.label, call.direction) : { title: 'Call ended', text: '' };
     say(element('state'), words.title);
     say(element('why'), words.text);
     element('call').classList.toggle('problem', isProblem(call.ending?.reason ?? ''));
@@ -166,6 +166,7 @@ export class Stage extends EventTarget {
     element('controls').hidden = true;
     this.#setKeypad(false);
     element('ended').hidden = false;
+    element('again').hidden = !call.canCall;
     element('dismiss').focus();
   }
 

@@ -80,12 +80,18 @@ export function farewell(ending, name, direction) {
   }
 }
 
+/** Text of strangers, which turns nothing around it and ends no quotation. @param {string} text */
+const isolated = (text) => `\u2068${text.replace(/["\u2068\u2069«»“”„‟‹›「」『』〝〞〟＂]/g, '’')}\u2069`;
+
 /**
  * Who calls from a telephone network, so that nobody there passes for somebody here.
  * @param {string} caller @param {unknown} name what it calls itself, which nobody has checked
  */
 export const outsideLabel = (caller, name) =>
-  `Telephone ${caller}${typeof name === 'string' ? `, which says it is “${name}”` : ''}`;
+  `Telephone ${isolated(caller)}${typeof name === 'string' ? `, which says it is “${isolated(name)}”` : ''}`;
+
+/** Whether a text is a telephone number, and no name. @param {string} text */
+export const isNumber = (text) => /^\+?[0-9]{1,32}$/.test(text);
 
 /** @param {string} reason why an ending is a problem to look at, not just the end of a call */
 export const isProblem = (reason) => !['completed', 'cancelled', 'acceptedElsewhere', 'declinedElsewhere'].includes(reason);
