@@ -353,8 +353,18 @@ let package = Package(
         tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "RelaySupport", "handset"]),
         tests("BotWireTests", ["BotWire", "JSON", "Timekeeping"], resources: [.copy("Fixtures")]),
         tests("ControlWireTests", ["ControlWire", "JSON"]),
-        tests("CallAccountsTests", ["CallAccounts", "Timekeeping"]),
-        tests("DeviceControlTests", ["AudioKit", "CallAgent", "ControlWire", "DeviceControl", "MediaEngine"]),
+        tests(
+            "CallAccountsTests",
+            [
+                "CallAccounts", "CallAgent", "CallControl", "ConfigReader", "JSON", "SignalingClient", "Timekeeping",
+                logging,
+            ]),
+        tests(
+            "DeviceControlTests",
+            [
+                "AudioKit", "CallAccounts", "CallAgent", "ConfigReader", "ControlWire", "DeviceControl", "MediaEngine",
+                logging,
+            ]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("DigestsTests", ["Bytes", "Digests"]),

@@ -1,7 +1,9 @@
 import ConfigReader
+import Foundation
 import MediaEngine
 import NetworkAddress
 import OpusCodec
+import SignalingClient
 import Testing
 
 @testable import CallAgent
@@ -100,6 +102,41 @@ struct AccountsConfigurationTests {
             .0
         #expect(after.accounts[0].differences(from: before.accounts[1]).isEmpty)
         #expect(Set(after.accounts[1].differences(from: before.accounts[0])) == ["answer.mode", "rooms"])
+    }
+
+    @Test("What a file says of the process holds until its end, and each account keeps what it has of its own")
+    func process() throws {
+        let own = "    media:\n      codecs: [pcma]\n"
+        let before = try read("accounts:\n" + entry("a") + entry("b", own) + "media:\n  workers: 2\n").0
+        let text =
+            "accounts:\n" + entry("a", "    answer:\n      mode: ring\n") + entry("c", own)
+            + "profile: pi\naudio:\n  several_calls: mix\nmedia:\n  workers: 3\n  offers: sdes\n"
+        let (new, _) = try read(text)
+        #expect(new.accounts[0].configuration.media.workers == 3)
+        let kept = new.keepingProcess(of: before).accounts.map(\.configuration)
+        for (account, earlier) in zip(kept, before.accounts.map(\.configuration)) {
+            #expect(account.media.workers == 2 && account.media.offers == earlier.media.offers)
+            #expect(account.media.codecs == earlier.media.codecs && account.profile == .desktop)
+            #expect(account.audio.severalCalls == earlier.audio.severalCalls)
+        }
+        #expect(kept[0].answer.manner == .ring && kept[1].media.codecs == [.pcma])
+        let one = try read("account:\n  anonymous: a\nmedia:\n  workers: 2\n").0
+        let other = try read("account:\n  anonymous: b\nmedia:\n  workers: 3\n").0.keepingProcess(of: one)
+        #expect(other.accounts[0].configuration.media.workers == 2)
+    }
+
+    @Test("Two accounts may not have one key")
+    func keys() throws {
+        let path = FileManager.default.temporaryDirectory.path + "/handset-\(UUID().uuidString).pem"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let pem = try #require(DeviceLoginKey()).text
+        try #require(
+            FileManager.default.createFile(
+                atPath: path, contents: Data(pem.utf8), attributes: [.posixPermissions: 0o600]))
+        let key = "kind: key\n      user: u\n      key_file: \(path)\n      enrollment: x"
+        let problems = try read("accounts:\n" + entry("a", account: key) + entry("b", account: key)).1
+        let found = try #require(problems.first { $0.message.contains("is the key of account a already") })
+        #expect(found.key == "accounts[2].account.key_file" && found.line == 12)
     }
 
     @Test("Media sockets are bound to this machine alone only if no account has a server elsewhere")
