@@ -5,6 +5,7 @@ import Testing
 struct OfferAnswerTests {
     private static let gcm = key(.aeadAES128GCM, 1)
     private static let counterMode = key(.aesCM128HMACSHA1, 2)
+    private static let theirs = key(.aeadAES128GCM, 3)
 
     private static func key(_ suite: SDESSuite, _ byte: UInt8) -> SDESKey {
         guard let key = SDESKey(suite: suite, material: [UInt8](repeating: byte, count: suite.keyMaterialSize)) else {
@@ -115,6 +116,39 @@ struct OfferAnswerTests {
             #expect(ours.direction.sends == (offered.sends && allowed.receives))
             #expect(ours.direction.receives == (offered.receives && allowed.sends))
         }
+    }
+
+    private static func offer(_ keying: [LocalKeying]) throws -> SessionDescription {
+        var offerer = OfferAnswer(peer(keying: keying))
+        return try offerer.makeOffer()
+    }
+
+    @Test("A call that stands keeps its kind of protection: an offer of another is refused, and one with both is taken")
+    func keptProtection() throws {
+        let ours: [LocalKeying] = [
+            .dtls(fingerprints: [Sides.ourFingerprint]), .sdes([Self.gcm]), .plain,
+        ]
+        for (first, second, code) in [
+            (LocalKeying.plain, LocalKeying.sdes([Self.theirs]), NegotiationError.Code.noAcceptableCrypto),
+            (.plain, .dtls(fingerprints: [Sides.theirFingerprint]), .unsupportedProfile),
+            (.sdes([Self.theirs]), .plain, .plainMediaRefused),
+        ] {
+            var us = OfferAnswer(Self.media(keying: ours))
+            let before = try us.makeAnswer(to: Self.offer([first])).audio
+            let other = try Self.offer([second])
+            #expect(error { _ = try us.makeAnswer(to: other) }?.code == code)
+            #expect(us.agreed == before && us.state == .stable)
+        }
+        // RFC 8643: keys on a plain profile may be taken, and need not.
+        var us = OfferAnswer(Self.media(keying: ours))
+        var offer = try Self.offer([.plain])
+        _ = try us.makeAnswer(to: offer)
+        offer.media[0].attributes += try Self.offer([.sdes([Self.theirs])]).media[0].attributes.filter {
+            $0.name == "crypto"
+        }
+        #expect(try us.makeAnswer(to: offer).audio.keying == .plain)
+        var fresh = OfferAnswer(Self.media(keying: ours))
+        #expect(try fresh.makeAnswer(to: offer).audio.keying == .sdes(send: Self.gcm, receive: Self.theirs))
     }
 
     @Test("Plain RTP works where both allow it by name, and is never fallen back to from an offer of keys")

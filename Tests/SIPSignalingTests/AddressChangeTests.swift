@@ -58,6 +58,62 @@ struct AddressChangeTests {
         #expect(run.requests(.invite).count == 1 && !run.statuses.contains(488))
     }
 
+    @Test("A peer that refuses an offer with our new address is told again, until it answers one")
+    func refused() throws {
+        var run = try talking()
+        run.feed(.networkChanged(source: SIPHost("192.0.2.10")))
+        try run.open(from: "192.0.2.10")
+        try run.respond(200, to: try run.request(.register))
+        for count in 1...2 {
+            #expect(run.requests(.invite).count == count)
+            try run.respond(500, to: try run.request(.invite))
+            run.run(.seconds(count == 1 ? 5 : 9))
+        }
+        let offer = try run.request(.invite)
+        #expect(run.requests(.invite).count == 3)
+        #expect(String(decoding: offer.body, as: UTF8.self).contains("c=IN IP4 192.0.2.10\r\n"))
+        try run.respond(200, to: offer, body: Array(AccountRun.offer.utf8))
+        run.run(.seconds(100))
+        #expect(run.requests(.invite).count == 3)
+    }
+
+    @Test("A peer that never takes our new address is asked a few times, and again with each registration")
+    func neverTaken() throws {
+        var run = try talking()
+        run.feed(.networkChanged(source: SIPHost("192.0.2.10")))
+        try run.open(from: "192.0.2.10")
+        try run.respond(200, to: try run.request(.register))
+        for attempt in 0..<7 {
+            try run.respond(488, to: try run.request(.invite))
+            run.run(.seconds(attempt < 6 ? (4 << attempt) + 1 : 200))
+        }
+        #expect(run.requests(.invite).count == 7)
+        run.feed(.failed(try #require(run.flow).id))
+        run.run(.seconds(1))
+        try run.open(from: "192.0.2.10")
+        try run.respond(200, to: try run.request(.register))
+        // The refresh for the new flow is first.
+        try run.respond(200, to: try run.request(.invite), body: Array(AccountRun.offer.utf8))
+        run.run(.seconds(1))
+        #expect(
+            String(decoding: try run.request(.invite).body, as: UTF8.self).contains("c=IN IP4 192.0.2.10\r\n"))
+    }
+
+    @Test("After two changes of address before it is registered the peer gets one offer, with the last")
+    func twice() throws {
+        var run = try talking()
+        for host in ["192.0.2.10", "192.0.2.11"] {
+            run.feed(.networkChanged(source: SIPHost(host)))
+            try run.open(from: host)
+        }
+        try run.respond(200, to: try run.request(.register))
+        let offer = try run.request(.invite)
+        #expect(String(decoding: offer.body, as: UTF8.self).contains("c=IN IP4 192.0.2.11\r\n"))
+        try run.respond(200, to: offer, body: Array(AccountRun.offer.utf8))
+        run.run(.seconds(10))
+        #expect(run.requests(.invite).count == 1)
+    }
+
     @Test("The same address again only shows whether the flow lives")
     func same() throws {
         var run = try talking()

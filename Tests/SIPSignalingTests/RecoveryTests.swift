@@ -192,4 +192,38 @@ struct RecoveryTests {
         run.run(.seconds(300))
         #expect(progress(run).count == 2)
     }
+
+    @Test("CALL-8: A transfer of which the peer says no more than that it has begun has failed")
+    func endlessTransfer() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let (invite, to) = try talk(&run)
+        run.ask(.send(CallSignal(invite: invite, type: "transfer", data: CallTransfer.Wish(target: "carol").data)))
+        try run.respond(202, to: try run.request(.refer))
+        guard
+            case .request(var request) = try run.peerRequest(
+                "NOTIFY", 2, to: to, "Event: refer", "Subscription-State: terminated;reason=noresource")
+        else { throw Unexpected("a NOTIFY") }
+        request.headers.append("Content-Type", "message/sipfrag")
+        request.body = Array("SIP/2.0 100 Trying\r\n".utf8)
+        try run.receive(.request(request))
+        #expect(progress(run) == [.failed])
+        run.run(.seconds(300))
+        #expect(progress(run).count == 1)
+    }
+
+    @Test("What is asked for between a flow's loss and the next registration goes by the new flow")
+    func betweenFlows() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let (invite, _) = try talk(&run)
+        run.feed(.failed(try #require(run.flow).id))
+        run.run(.seconds(1))
+        try run.open()
+        run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        #expect(run.requests(.bye).isEmpty)
+        try run.respond(200, to: try run.request(.register))
+        let bye = try run.sent(.bye)
+        #expect(bye.flow == run.flow && run.requests(.bye).count == 1)
+    }
 }

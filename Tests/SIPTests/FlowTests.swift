@@ -257,6 +257,103 @@ struct FlowTests {
         #expect(run.requests(.update).count == 4)
     }
 
+    /// A call of ours that stands, whose session we refresh by UPDATE.
+    private func refreshing() throws -> AgentRun {
+        var run = AgentRun()
+        run.place()
+        run.answer(
+            200, try #require(run.requests(.invite).last).request, ("Session-Expires", "100;refresher=uac"),
+            ("Allow", "INVITE, UPDATE"))
+        return run
+    }
+
+    @Test("An offer, a refresh and a BYE do not go into a flow that is gone, but by the next one")
+    func lostFlow() throws {
+        let other = Array("other".utf8)
+        var run = try refreshing()
+        run.timeline.feed(.flowFailed(AgentRun.server))
+        run.timeline.feed(.command(a, .offer(other)))
+        run.advance(.seconds(60))
+        #expect(run.requests(.invite).count == 1 && run.requests(.update).isEmpty)
+        run.timeline.feed(.moved(AgentRun.server, to: AgentRun.next, refreshes: true))
+        run.advance(.milliseconds(200))
+        let offer = try #require(run.requests(.invite).last)
+        #expect(offer.flow == AgentRun.next && offer.request.body == other && run.requests(.update).isEmpty)
+        run.timeline.feed(.flowFailed(AgentRun.next))
+        #expect(run.events(a).last == .offerRefused(503))
+        run.timeline.feed(.command(a, .end(cause: nil)))
+        #expect(run.requests(.bye).isEmpty)
+        let third = Sample.flow(4, .tcp)
+        run.timeline.feed(.moved(AgentRun.next, to: third, refreshes: false))
+        #expect(run.requests(.bye).map(\.flow) == [third])
+
+        var idle = try refreshing()
+        idle.timeline.feed(.flowFailed(AgentRun.server))
+        idle.advance(.seconds(60))
+        idle.timeline.feed(.moved(AgentRun.server, to: AgentRun.next, refreshes: false))
+        idle.advance(.seconds(20))
+        #expect(idle.requests(.update).map(\.flow) == [AgentRun.next])
+    }
+
+    @Test("The refresh that tells our new contact waits for what is under way")
+    func postponedRefresh() throws {
+        var run = try refreshing()
+        run.timeline.feed(.command(a, .offer(Array("other".utf8))))
+        run.timeline.feed(.moved(AgentRun.server, to: AgentRun.next, refreshes: true))
+        #expect(run.requests(.update).isEmpty)
+        run.answer(200, try #require(run.requests(.invite).last).request)
+        run.advance(.milliseconds(200))
+        #expect(run.requests(.update).map(\.flow) == [AgentRun.next])
+    }
+
+    @Test("A session is refreshed though the offer that took the place of a refresh is refused or withdrawn")
+    func refusedOfferForRefresh() throws {
+        for isWithdrawn in [true, false] {
+            var run = try refreshing()
+            run.advance(.seconds(51))
+            run.answer(491, try #require(run.requests(.update).last).request)
+            run.timeline.feed(.command(a, .offer(Array("other".utf8))))
+            if isWithdrawn { run.timeline.feed(.command(a, .withdrawOffer)) }
+            run.advance(.seconds(5))
+            #expect(run.requests(.invite).count == (isWithdrawn ? 1 : 2))
+            if !isWithdrawn { run.answer(488, try #require(run.requests(.invite).last).request) }
+            run.advance(.seconds(25))
+            #expect(run.requests(.update).count == 2)
+        }
+    }
+
+    @Test("The answer of a fork that came early counts for that fork, and the first reliable one for good")
+    func answersOfForks() throws {
+        func early(_ invite: SIPRequest, _ tag: String, _ body: String, reliably number: Int? = nil) -> SIPMessage {
+            var response = SIPResponse(183, to: invite, toTag: tag)
+            response.headers.append("Contact", "<sip:bob@192.0.2.2>")
+            response.headers.append("Content-Type", "application/sdp")
+            if let number {
+                response.headers.append("Require", "100rel")
+                response.headers.append("RSeq", String(number))
+            }
+            response.body = Array(body.utf8)
+            return .response(response)
+        }
+        var run = AgentRun()
+        run.place()
+        let invite = try #require(run.requests(.invite).last).request
+        run.timeline.feed(.received(early(invite, "one", "of one"), AgentRun.server))
+        run.timeline.feed(.received(early(invite, "two", "of two"), AgentRun.server))
+        run.answer(200, invite, tag: "one")
+        #expect(run.events(a).last == .accepted(Array("of one".utf8)))
+
+        var reliable = AgentRun()
+        reliable.place()
+        let other = try #require(reliable.requests(.invite).last).request
+        reliable.timeline.feed(.received(early(other, "b", "first", reliably: 1), AgentRun.server))
+        reliable.timeline.feed(.received(early(other, "b", "second", reliably: 2), AgentRun.server))
+        reliable.answer(200, other)
+        let first = Array("first".utf8)
+        #expect(
+            reliable.events(a) == [.progress(183, early: first), .progress(183, early: nil), .accepted(first)])
+    }
+
     // MARK: Re-INVITE
 
     @Test("A re-INVITE in place of the ACK ends a call that was hung up before it")

@@ -169,11 +169,15 @@ struct MediaSession {
         engine.answered(id)
     }
 
-    /// Has the stream go on by another answer to the same offer.
-    private func follow(_ before: NegotiatedAudio?, _ audio: NegotiatedAudio, on engine: MediaEngine) throws {
+    /// Has the stream go on by another answer to the same offer. One with other addresses or keys is most likely of somebody else,
+    /// of whose media nothing is known yet.
+    private mutating func follow(_ before: NegotiatedAudio?, _ audio: NegotiatedAudio, on engine: MediaEngine) throws {
         let changes = NegotiationChanges(from: before, to: audio)
         if changes.contains(.direction) { setDirection(audio.direction, on: engine) }
-        try apply(changes, audio, on: engine)
+        try apply(changes, before, audio, isAnother: true, on: engine)
+        guard !changes.isDisjoint(with: [.address, .keys]) else { return }
+        hasFlowedEarly = false
+        if let runningID { engine.beginFlow(runningID) }
     }
 
     // MARK: The connection
@@ -302,6 +306,7 @@ struct MediaSession {
             if isInviter { return nil }
             negotiation.yield()
         }
+        let before = negotiation.agreed
         let changes = try negotiation.receive(offer)
         if changes.contains(.ice), let connection {
             let credentials = resources.makeCredentials()
@@ -315,7 +320,7 @@ struct MediaSession {
         preparation?.negotiation = negotiation
         if let connection { try renew(connection, changes, audio, on: engine) }
         if changes.contains(.direction) { setDirection(audio.direction, on: engine) }
-        try apply(changes, audio, on: engine)
+        try apply(changes, before, audio, on: engine)
         return NewAnswer(answer: answer, owesRestart: owesRestart)
     }
 
@@ -335,10 +340,11 @@ struct MediaSession {
     /// Takes the peer's answer to an offer that we made while media runs.
     mutating func accept(newAnswer answer: JSONValue, on engine: MediaEngine) throws {
         guard var negotiation = preparation?.negotiation, negotiation.hasOffered, let connection else { return }
+        let before = negotiation.agreed
         let (audio, changes) = try negotiation.accept(answer)
         preparation?.negotiation = negotiation
         try renew(connection, changes, audio, on: engine)
-        try apply(changes, audio, on: engine)
+        try apply(changes, before, audio, on: engine)
     }
 
     private func renew(
@@ -354,7 +360,10 @@ struct MediaSession {
     }
 
     /// Lets the stream go on with the formats, with the keys of SDES, and at the address, that were agreed on.
-    private func apply(_ changes: NegotiationChanges, _ audio: NegotiatedAudio, on engine: MediaEngine) throws {
+    private func apply(
+        _ changes: NegotiationChanges, _ before: NegotiatedAudio?, _ audio: NegotiatedAudio, isAnother: Bool = false,
+        on engine: MediaEngine
+    ) throws {
         if changes.contains(.address), let id, let (remote, control) = MediaNegotiation.addresses(of: audio) {
             engine.redirect(id, to: remote, control: control)
         }
@@ -364,7 +373,21 @@ struct MediaSession {
         else { return }
         if changes.contains(.formats) { try engine.change(id, to: plan) }
         if changes.contains(.keys), case .keys(let send, let receive) = plan.peer.protection {
-            try engine.rekey(id, send: send, receive: receive)
+            let new = audio.keying.newKeys(since: before?.keying)
+            // Who has another address and other keys is most likely another one.
+            try engine.rekey(
+                id, send: new.sends ? send : nil, receive: new.receives ? receive : nil,
+                endsFormer: isAnother || changes.contains(.address))
         }
+    }
+}
+
+extension NegotiatedKeying {
+    /// Which keys of SDES are others than before.
+    fileprivate func newKeys(since before: NegotiatedKeying?) -> (sends: Bool, receives: Bool) {
+        guard case .sdes(let send, let receive) = self, case .sdes(let oldSend, let oldReceive)? = before else {
+            return (true, true)
+        }
+        return (send != oldSend, receive != oldReceive)
     }
 }

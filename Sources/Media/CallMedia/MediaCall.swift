@@ -164,6 +164,10 @@ package struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     package mutating func answered() { isEarly = false }
 
+    /// Another one is at the other end, to and from which media has not been seen to flow.
+    @_noAllocation @_noLocks
+    package mutating func beginFlow() { peer.beginFlow() }
+
     /// Sends to where a later description of the peer wants media.
     @_noAllocation @_noLocks
     package mutating func redirect(to remote: SocketAddress, control: SocketAddress?, at now: Instant) {

@@ -215,6 +215,10 @@ public final class MediaEngine: Sendable {
     /// The one that a call goes to has answered, after early media (``MediaCallPlan/isEarly``): the call's source begins.
     public func answered(_ id: MediaCallID) { worker(of: id)?.enqueue(.answered(id)) }
 
+    /// Another one is at the other end of a call than before: ``MediaEvent/established(_:at:)`` comes again, once media flows to
+    /// and from that one.
+    public func beginFlow(_ id: MediaCallID) { worker(of: id)?.enqueue(.beginFlow(id)) }
+
     /// The machine's addresses are others: calls without ICE find out again from which one they send.
     public func networkChanged() {
         for worker in workers { worker.enqueue(.networkChanged) }
@@ -223,11 +227,16 @@ public final class MediaEngine: Sendable {
     /// Protects a call with other keys from now on, which later descriptions have given (RFC 4568 §7.1.4). Those of DTLS
     /// come by themselves.
     ///
+    /// - Parameters:
+    ///   - send: Nil if ours is the same as before, and so with the peer's, `receive`.
+    ///   - endsFormer: Another one is at the other end: the peer's former key is not taken any more, not even for a while.
     /// - Throws: ``MediaStartError`` if libsrtp refuses them; the call then goes on as it was.
-    public func rekey(_ id: MediaCallID, send: SRTPKey, receive: SRTPKey) throws(MediaStartError) {
+    public func rekey(
+        _ id: MediaCallID, send: SRTPKey?, receive: SRTPKey?, endsFormer: Bool = false
+    ) throws(MediaStartError) {
         guard let worker = worker(of: id) else { return }
         do throws(SRTPError) {
-            worker.install(try SRTPPair(send: send, receive: receive), for: id)
+            worker.install(try SRTPPair(send: send, receive: receive, endsFormer: endsFormer), for: id)
         } catch {
             throw MediaStartError("the call's keys cannot be changed: \(error)")
         }

@@ -170,6 +170,9 @@ extension WorkerLoop {
         case .answered(let id):
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.answered()
+        case .beginFlow(let id):
+            guard let index = calls.index(of: id) else { return }
+            unsafe calls[index].pointee.beginFlow()
         case .networkChanged:
             for index in 0..<calls.count { unsafe calls[index].pointee.releaseLocalAddress() }
         case .install(let id, let pair):

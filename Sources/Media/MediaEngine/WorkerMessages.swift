@@ -18,6 +18,7 @@ enum WorkerCommand: BitwiseCopyable {
     case redirect(MediaCallID, to: SocketAddress, control: SocketAddress?)
     /// The one that the call goes to has answered, after early media.
     case answered(MediaCallID)
+    case beginFlow(MediaCallID)
     /// The network has changed: addresses of ours may be gone.
     case networkChanged
     /// The call's keys; what it had before comes back.

@@ -68,6 +68,14 @@ struct MediaFlow: BitwiseCopyable {
         self.receives = receives
     }
 
+    /// Forgets what was seen: somebody else is at the other end.
+    @_noAllocation @_noLocks
+    mutating func begin() {
+        var flow = MediaFlow()
+        flow.setDirection(sends: sends, receives: receives)
+        self = flow
+    }
+
     @_noAllocation @_noLocks
     private mutating func giveUpWaiting(at now: Instant) {
         guard !isConfirmed, hasReceived || !receives else { return }

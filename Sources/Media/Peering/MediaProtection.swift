@@ -3,14 +3,30 @@ public import SecureTransport
 internal import Timekeeping
 
 /// The two directions' contexts of a call, made where allocation is allowed and handed to the media thread.
+///
+/// A direction whose key stays has none: its context counts how often the sequence numbers have begun again, and one that
+/// counted from zero would use the same key stream twice, and the other side would not understand it (RFC 3711 §3.3.1).
 public struct SRTPPair: ~Copyable {
     fileprivate var inbound: SRTPContext?
     fileprivate var outbound: SRTPContext?
+    fileprivate let endsFormer: Bool
 
-    /// Makes contexts for both keys.
-    public init(send: SRTPKey, receive: SRTPKey) throws(SRTPError) {
-        outbound = try SRTPContext(send, .outbound)
-        inbound = try SRTPContext(receive, .inbound)
+    /// Makes contexts for the keys that are new.
+    ///
+    /// - Parameters:
+    ///   - send: Nil keeps the one in use, and so does `receive`.
+    ///   - endsFormer: Another one is at the other end, so that packets with the former key are nobody's.
+    public init(send: SRTPKey?, receive: SRTPKey?, endsFormer: Bool = false) throws(SRTPError) {
+        if let send { outbound = try SRTPContext(send, .outbound) }
+        if let receive { inbound = try SRTPContext(receive, .inbound) }
+        self.endsFormer = endsFormer
+    }
+
+    fileprivate var hasInbound: Bool {
+        @_noAllocation @_noLocks get { inbound != nil }
+    }
+    fileprivate var hasOutbound: Bool {
+        @_noAllocation @_noLocks get { outbound != nil }
     }
 }
 
@@ -60,9 +76,14 @@ struct MediaProtection: ~Copyable {
     /// elsewhere.
     @_noAllocation @_noLocks
     mutating func install(_ pair: inout SRTPPair, at now: Instant) {
+        if pair.hasOutbound { exchange(&outbound, &pair.outbound) }
+        guard pair.hasInbound else { return }
         exchange(&inbound, &pair.inbound)
+        if pair.endsFormer {
+            keys = .installed
+            return
+        }
         exchange(&formerInbound, &pair.inbound)
-        exchange(&outbound, &pair.outbound)
         switch keys {
         case .none: keys = .installed
         case .installed, .replaced:

@@ -266,13 +266,18 @@ extension PeerSession {
     /// Protects with these contexts from now on, and leaves those that are of no more use in their place, to be freed
     /// elsewhere. Packets of the peer's that were protected with the keys of before are taken for a while yet.
     ///
-    /// They come from a handshake over the path that media takes, so each side is known to reach the other.
+    /// The first ones come from a handshake over the path that media takes, so each side is known to reach the other.
     @_noAllocation @_noLocks
     public mutating func install(_ pair: inout SRTPPair, at now: Instant) {
+        let isHandshaken = !protection.isReady
         protection.install(&pair, at: now)
         sender.forgetSent()
-        noteConfirmation()
+        if isHandshaken { noteConfirmation() }
     }
+
+    /// Another one has answered than the one that was heard before: media has to be seen to flow to and from that one.
+    @_noAllocation @_noLocks
+    public mutating func beginFlow() { flow.begin() }
 
     /// Takes packets of these formats from now on, and those of the formats before that still come (RFC 3264 §8.3.2).
     ///

@@ -50,7 +50,8 @@ extension OfferAnswer {
             index: index, audio: try agreement.audio(), numbering: formats.numbering, localKeying: localKeying)
     }
 
-    /// The first of our ways of protecting that the section has too, and the lines that take it.
+    /// The first of our ways of protecting that the section has too, and the lines that take it. What was agreed once is kept:
+    /// the stream that runs cannot change to another way.
     private func chooseKeying(
         _ view: SectionView
     ) throws(NegotiationError) -> (keying: NegotiatedKeying, local: LocalKeying) {
@@ -59,7 +60,7 @@ extension OfferAnswer {
         // Keys on a plain profile are an offer to protect if we can (RFC 8643).
         let offersKeys = profile == .secure && !offersDTLS || view.section.attributes.has("crypto")
         var failure: NegotiationError?
-        for ours in local.keying {
+        for ours in local.keying where settled.map({ ours.isOfKind($0.audio.keying) }) ?? true {
             do throws(NegotiationError) {
                 switch ours {
                 case .dtls(_, let role) where offersDTLS:
@@ -78,7 +79,13 @@ extension OfferAnswer {
                 failure = failure ?? error
             }
         }
-        throw failure ?? Self.refusedProtection(profile, view.section.profile)
+        if let failure { throw failure }
+        let refusal = Self.refusedProtection(profile, view.section.profile)
+        guard settled != nil else { throw refusal }
+        throw NegotiationError(
+            refusal.code,
+            "The peer offers the transport \(quoted(view.section.profile)) without the protection that the call has, and a "
+                + "call that stands keeps it. Let the peer keep its kind of protection, or begin another call.")
     }
 
     /// The existing DTLS association with the creator of a description, unless the description starts another.
@@ -167,12 +174,7 @@ extension OfferAnswer {
 
     /// The first way of protecting that is allowed; what was agreed once is kept.
     func offeredKeying() throws(NegotiationError) -> LocalKeying {
-        let kept = local.keying.first { ours in
-            switch (ours, settled?.audio.keying) {
-            case (.dtls, .dtls?), (.sdes, .sdes?), (.plain, .plain?): true
-            default: false
-            }
-        }
+        let kept = settled.flatMap { settled in local.keying.first { $0.isOfKind(settled.audio.keying) } }
         guard let keying = kept ?? local.keying.first else {
             throw NegotiationError(
                 .noAcceptableCrypto, "No way of protecting media is allowed, and plain RTP neither.")
@@ -183,6 +185,15 @@ extension OfferAnswer {
         case .dtls(let fingerprints, _) where fingerprints.isEmpty:
             throw NegotiationError(.noAcceptableCrypto, "There is no fingerprint of a certificate to offer.")
         case .dtls, .sdes, .plain: return keying
+        }
+    }
+}
+
+extension LocalKeying {
+    fileprivate func isOfKind(_ agreed: NegotiatedKeying) -> Bool {
+        switch (self, agreed) {
+        case (.dtls, .dtls), (.sdes, .sdes), (.plain, .plain): true
+        case (.dtls, _), (.sdes, _), (.plain, _): false
         }
     }
 }

@@ -48,12 +48,48 @@ struct AccountCall: Sendable {
     /// Our offer that has no answer.
     var ourOffer: [UInt8]?
     var peerOffer = PeerOffer.none
+    /// Our address is another, and the peer has not answered an offer that has it.
+    var untold: Untold?
     /// The peer's wish to be called away from us, which the application has not decided on.
     var hasReferral = false
     /// Our wish that the peer call somebody else, which it has said nothing of; then it has failed.
     var transferUntil: Instant?
     /// Our invite.
     var dial: Dial?
+
+    /// What is to be told of a new address of ours.
+    struct Untold: Sendable {
+        /// Our addresses before, which a description may have.
+        private var former: [SIPHost] = []
+        /// The offer that tells it has no answer.
+        var isOut = false
+        /// When it is made again, if there is no registration before.
+        var retryAt: Instant?
+        private var attempts = 0
+
+        private static let mostFormer = 8
+        private static let mostAttempts = 6
+
+        mutating func add(_ hosts: [SIPHost]) {
+            // An offer that is out has the address of before.
+            if !hosts.isEmpty { isOut = false }
+            for host in hosts where !former.contains(host) { former.append(host) }
+            if former.count > Self.mostFormer { former.removeFirst(former.count - Self.mostFormer) }
+        }
+
+        /// The description with the new address; nil if it has no former one.
+        func readdressed(_ description: [UInt8], to new: SIPHost) -> [UInt8]? {
+            former.lazy.compactMap { CallDescription.readdressed(description, from: $0, to: new) }.first
+        }
+
+        /// It was not told: it is told again after 4 s, and then after twice as long each time, as long as that may help.
+        mutating func refused(at now: Instant) {
+            isOut = false
+            guard attempts < Self.mostAttempts else { return }
+            retryAt = now.advanced(by: .seconds(4 << attempts))
+            attempts += 1
+        }
+    }
 
     struct Dial: Sendable {
         let uri: AnyURI
@@ -79,6 +115,7 @@ struct AccountCall: Sendable {
         var all = [own].compactMap { $0 }
         if case .waits(let until, _, _) = peerOffer { all.append(until) }
         if let transferUntil { all.append(transferUntil) }
+        if let retryAt = untold?.retryAt { all.append(retryAt) }
         switch phase {
         case .preparing, .calling: if let expires = dial?.expires { all.append(expires) }
         case .ringing, .accepting, .talking: break

@@ -87,7 +87,7 @@ struct AccountCalls: Sendable {
         for other in agent.flows where !other.isToServer && other.localHost != flow.localHost {
             outbox.append(.close(other.id))
             run(.flowFailed(other), now, &outbox)
-            if agent.flow(other.id) != nil { lostFlows.append(other) }
+            if agent.flow(other.id) != nil { noteLost(other) }
         }
         run(.registered(contact: contact, routes: []), now, &outbox)
     }
@@ -126,39 +126,63 @@ struct AccountCalls: Sendable {
             run(.moved(lost, to: flow, refreshes: isSameHost), now, &outbox)
             if !isSameHost, !former.contains(lost.localHost) { former.append(lost.localHost) }
         }
-        for host in former { readdress(from: host, to: flow.localHost, now, &outbox) }
+        readdress(from: former, to: flow.localHost, now, &outbox)
         let commands = waiting
         waiting = []
         for (call, command) in commands { run(.command(call, command), now, &outbox) }
     }
 
-    /// Our address is another: peers learn where to send sound, and our new contact.
+    /// Our address is another: peers learn where to send sound, and our new contact. Those that have not learned it since an
+    /// earlier change are told again.
     private mutating func readdress(
-        from old: SIPHost, to new: SIPHost, _ now: Instant, _ outbox: inout [AccountOutput]
+        from former: [SIPHost], to new: SIPHost, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
-        // An offer that waits has the new address.
-        for (id, call) in calls.sorted(by: { $0.key < $1.key }) where call.isTalking && call.ourOffer == nil {
-            let ours = CallDescription.readdressed(call.ours, from: old, to: new) ?? call.ours
-            calls[id]?.ours = ours
-            run(.command(call.sip, .offer(ours)), now, &outbox)
+        for (id, call) in calls.sorted(by: { $0.key < $1.key }) where call.isTalking {
+            guard !former.isEmpty || call.untold != nil else { continue }
+            var untold = call.untold ?? AccountCall.Untold()
+            untold.add(former)
+            calls[id]?.ours = untold.readdressed(call.ours, to: new) ?? call.ours
+            calls[id]?.untold = untold
+            tellAddress(of: id, now, &outbox)
         }
+    }
+
+    /// Offers our description with our new address, unless an offer is out, which is followed by it if it has another one.
+    private mutating func tellAddress(of id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard let call = calls[id], call.ourOffer == nil, let untold = call.untold, !untold.isOut,
+            let way = agent.flow(of: call.sip), !lostFlows.contains(way)
+        else { return }
+        calls[id]?.untold?.isOut = true
+        calls[id]?.untold?.retryAt = nil
+        run(.command(call.sip, .offer(call.ours)), now, &outbox)
+    }
+
+    /// An offer was refused, so that the peer may not know our address.
+    private mutating func tellAddressAgain(_ id: InviteID, _ now: Instant) {
+        guard var untold = calls[id]?.untold else { return }
+        untold.refused(at: now)
+        calls[id]?.untold = untold
     }
 
     /// A flow is gone: the server's, the one for large requests, or a stranger's.
     mutating func lose(_ lost: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]) {
         if flow == lost {
             flow = nil
-            lostFlows.append(lost)
+            noteLost(lost)
         }
         if case .open(lost, _) = stream {
             stream = .none
             if let flow {
                 run(.moved(lost, to: flow, refreshes: false), now, &outbox)
             } else {
-                lostFlows.append(lost)
+                noteLost(lost)
             }
         }
         run(.flowFailed(lost), now, &outbox)
+    }
+
+    private mutating func noteLost(_ flow: SIPFlow) {
+        if !lostFlows.contains(flow) { lostFlows.append(flow) }
     }
 
     /// The flow to another node of the server, or to a stranger, is gone: calls go on by the way to the server. Those that ring by it
@@ -166,9 +190,9 @@ struct AccountCalls: Sendable {
     mutating func loseOther(_ lost: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]) {
         run(.flowFailed(lost), now, &outbox)
         guard agent.flow(lost.id) != nil else { return }
-        guard let flow else { return lostFlows.append(lost) }
+        guard let flow else { return noteLost(lost) }
         run(.moved(lost, to: flow, refreshes: false), now, &outbox)
-        if flow.localHost != lost.localHost { readdress(from: lost.localHost, to: flow.localHost, now, &outbox) }
+        if flow.localHost != lost.localHost { readdress(from: [lost.localHost], to: flow.localHost, now, &outbox) }
     }
 
     /// The connection for large requests stands.
@@ -273,11 +297,11 @@ struct AccountCalls: Sendable {
         }
     }
 
-    /// Gives a call a command, now or when there is a flow again.
+    /// Gives a call a command, now or when it goes by another flow than the one that is gone.
     private mutating func command(
         _ call: SIPCall, _ command: CallCommand, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
-        guard flow == nil, !lostFlows.isEmpty, waiting.count < Self.mostWaiting else {
+        guard let way = agent.flow(of: call), lostFlows.contains(way), waiting.count < Self.mostWaiting else {
             return run(.command(call, command), now, &outbox)
         }
         waiting.append((call, command))
@@ -304,6 +328,10 @@ struct AccountCalls: Sendable {
         if let until = due.transferUntil, until <= now {
             calls[id]?.transferUntil = nil
             tell(.failed, of: due, &outbox)
+        }
+        if let retryAt = due.untold?.retryAt, retryAt <= now {
+            calls[id]?.untold?.retryAt = nil
+            tellAddress(of: id, now, &outbox)
         }
         switch due.phase {
         case .preparing, .calling:
@@ -672,9 +700,11 @@ struct AccountCalls: Sendable {
         case .accepted(let answer): accepted(call, answer, now, &outbox)
         case .confirmed(let answer): confirmed(call, answer, &outbox)
         case .offered(let offer): offered(call, offer, now, &outbox)
-        case .answered(let answer): answered(call, answer, &outbox)
+        case .answered(let answer): answered(call, answer, now, &outbox)
         case .offerRefused(let status):
-            calls[id]?.ourOffer = nil
+            // While the application's offer waits, what went before it was refused; 491 is for one that cannot wait, too.
+            if status == 491 || !agent.hasWaitingOffer(sip) { calls[id]?.ourOffer = nil }
+            if status != 491 || call.ourOffer == nil { tellAddressAgain(id, now) }
             outbox.append(.note(.offerRefused(status)))
         case .offerWithdrawn:
             calls[id]?.dropOffer(at: now)
@@ -739,10 +769,10 @@ struct AccountCalls: Sendable {
     ) {
         let id = call.invite
         take(id, now, &outbox)
-        let description = answer ?? call.theirs
-        calls[id]?.theirs = description
+        // What came early may be of another one who was asked.
+        calls[id]?.theirs = answer
         calls[id]?.phase = .talking(since: now)
-        let data: JSONValue = description.map { ["answer": Self.description("answer", $0)] } ?? [:]
+        let data: JSONValue = answer.map { ["answer": Self.description("answer", $0)] } ?? [:]
         outbox.append(
             .event(.inviteAccepted(InviteAnswer(invite: id, invitee: call.peer, device: "sip", data: data))))
     }
@@ -758,16 +788,32 @@ struct AccountCalls: Sendable {
         signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
     }
 
+    /// The peer has answered an offer, and knows our address unless that offer was made before the change.
+    private mutating func noteTold(_ id: InviteID, _ now: Instant) {
+        guard let call = calls[id], var untold = call.untold, let host = flow?.localHost else { return }
+        let ours = untold.readdressed(call.ours, to: host)
+        if let ours {
+            calls[id]?.ours = ours
+            untold.refused(at: now)
+        }
+        calls[id]?.untold = ours == nil ? nil : untold
+    }
+
     /// An answer to the application's offer goes to it. One to an offer that we made for it (our new address, or a refresh) is told
     /// as an offer if it has the peer's media elsewhere.
-    private mutating func answered(_ call: AccountCall, _ answer: [UInt8]?, _ outbox: inout [AccountOutput]) {
+    private mutating func answered(
+        _ call: AccountCall, _ answer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
         let id = call.invite
         // While the application's offer waits, the answer is to what went before it.
-        let offer = agent.hasWaitingOffer(call.sip) ? nil : call.ourOffer
+        let isOtherWaiting = agent.hasWaitingOffer(call.sip)
+        let offer = isOtherWaiting ? nil : call.ourOffer
         if let offer {
             calls[id]?.ours = offer
             calls[id]?.ourOffer = nil
         }
+        // The answer to a refresh, which has the description that was in force before, tells nothing.
+        if offer != nil || call.untold?.isOut == true && !isOtherWaiting { noteTold(id, now) }
         guard let answer else { return }
         calls[id]?.theirs = answer
         guard offer == nil else { return signal("answer", answer, of: call, &outbox) }

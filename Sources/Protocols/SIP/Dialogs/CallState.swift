@@ -58,8 +58,21 @@ struct Call: Sendable {
             var dialog: Dialog
             /// The last reliable response in order.
             var lastReliable: UInt32?
-            /// The answer that came before the call was accepted.
+            /// The answer that came reliably before the call was accepted; no other one counts after that (RFC 3262 §5).
             var answer: [UInt8]?
+            /// What came unreliably: the answer, if the acceptance has none.
+            var preview: [UInt8]?
+
+            /// Takes a description that came early.
+            ///
+            /// - Returns: The description, if it would be the answer of an acceptance that has none.
+            mutating func take(_ description: [UInt8]?, isReliable: Bool) -> [UInt8]? {
+                guard let description else { return nil }
+                if isReliable { answer = answer ?? description }
+                if let answer { return answer == description ? description : nil }
+                preview = description
+                return description
+            }
         }
 
         let request: SIPRequest
@@ -147,6 +160,12 @@ struct Call: Sendable {
             self.dialog = dialog
             self.isCaller = isCaller
             self.description = description
+        }
+
+        /// An offer that stood in for a refresh has come to nothing: the session is refreshed yet.
+        mutating func refreshLater(least: UInt32? = nil, at now: Instant) {
+            guard let timer, timer.isRefreshing, postponed == nil else { return }
+            self.timer = timer.refused(least: least, at: now)
         }
 
         var deadline: Instant? {

@@ -32,6 +32,8 @@ struct SessionTimer: Sendable {
 
     func isRefreshDue(at now: Instant) -> Bool { refreshAt.map { $0 <= now } ?? false }
     func isOver(at now: Instant) -> Bool { endAt <= now }
+    /// Whether a refresh is on its way, or an offer in its place.
+    var isRefreshing: Bool { weRefresh && refreshAt == nil }
 
     /// The same timer while a refresh is on its way.
     var refreshing: SessionTimer { SessionTimer(self, refreshAt: nil) }

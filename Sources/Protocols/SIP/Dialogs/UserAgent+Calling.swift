@@ -131,11 +131,12 @@ extension UserAgent {
         var calling = calling
         guard var fork = fork(tag, response, calling) else { return }
         let description = SIPMessage.response(response).sessionDescription
+        let early: [UInt8]?
         if response.headers.has(option: "100rel", in: "Require"), let sequence = response.headers.reliableSequence {
             // Those out of order come again in order, and repetitions were acknowledged (RFC 3262 §4).
             if let last = fork.lastReliable, sequence != last &+ 1 { return }
             fork.lastReliable = sequence
-            fork.answer = fork.answer ?? description
+            early = fork.take(description, isReliable: true)
             var prack = fork.dialog.request(.prack)
             let invite = CSeq(calling.request.headers.sequence?.number ?? 0, .invite)
             prack.headers.append("RAck", RAck(response: sequence, sequence: invite).description)
@@ -143,10 +144,11 @@ extension UserAgent {
             keep(id, .calling(calling))
             send(prack, .prack, id, calling.flow, now, &outbox)
         } else {
+            early = fork.take(description, isReliable: false)
             calling.forks[tag] = fork
             keep(id, .calling(calling))
         }
-        tell(id, .progress(response.status, early: description), now, &outbox)
+        tell(id, .progress(response.status, early: early), now, &outbox)
     }
 
     /// The early dialog of a response; `nil` beyond ``SIPLimits/forks``.
@@ -196,6 +198,7 @@ extension UserAgent {
         }
         keep(use.call, .talking(talking))
         let answer = SIPMessage.response(response).sessionDescription
-        tell(use.call, .accepted(calling.forks[tag]?.answer ?? answer), now, &outbox)
+        let fork = calling.forks[tag]
+        tell(use.call, .accepted(fork?.answer ?? answer ?? fork?.preview), now, &outbox)
     }
 }

@@ -57,6 +57,7 @@ extension UserAgent {
         case .withdrawOffer:
             guard let postponed = talking.postponed, !postponed.isRefresh else { return }
             talking.postponed = nil
+            talking.refreshLater(at: now)
             keep(id, .talking(talking))
         case .answer(let description): answer(id, talking, description, now, &outbox)
         case .refuseOffer: answer(id, talking, nil, now, &outbox)
@@ -79,7 +80,8 @@ extension UserAgent {
         }
     }
 
-    /// Offers by re-INVITE, or refreshes the session. While something else is under way the owner's offer waits.
+    /// Offers by re-INVITE, or refreshes the session. While something else is under way, or the call's flow is gone, the owner's
+    /// offer waits.
     ///
     /// - Returns: Whether a request went out.
     @discardableResult
@@ -87,7 +89,9 @@ extension UserAgent {
         _ id: SIPCall, _ description: [UInt8], isRefresh: Bool, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) -> Bool {
         guard case .talking(var talking)? = calls[id]?.stage else { return false }
-        guard case .stable = talking.negotiation, talking.postponed == nil, talking.unacknowledged == nil else {
+        guard case .stable = talking.negotiation, talking.postponed == nil, talking.unacknowledged == nil,
+            !isLost(talking.dialog.flow)
+        else {
             if !isRefresh { postpone(id, talking, description, now, &outbox) }
             return false
         }

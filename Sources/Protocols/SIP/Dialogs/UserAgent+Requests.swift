@@ -250,8 +250,9 @@ extension UserAgent {
         respond(transaction, SIPResponse(200, to: request), now, &outbox)
         let state = request.headers["Subscription-State"].flatMap(TokenWithParameters.init)
         let isOver = state?.token.isSame(as: "terminated") ?? false
-        let status = ReferTarget.status(of: request.body)
-        guard let status = status ?? (isOver ? 503 : nil) else { return }
+        let told = ReferTarget.status(of: request.body)
+        // Nothing comes after this, so what was on its way has failed.
+        guard let status = isOver ? told.flatMap({ $0 >= 200 ? $0 : nil }) ?? 503 : told else { return }
         tell(id, .transferProgress(status, isFinal: isOver || status >= 200), now, &outbox)
     }
 

@@ -137,9 +137,11 @@ extension UserAgent {
                 isRefresh: isRefresh && talking.postponed == nil)
             return keep(id, .talking(talking))
         }
+        let least = status == 422 ? response?.headers.number("Min-SE") : nil
         if isRefresh {
-            let least = status == 422 ? response?.headers.number("Min-SE") : nil
             talking.timer = talking.timer?.refused(least: least, at: now)
+        } else {
+            talking.refreshLater(least: least, at: now)
         }
         keep(id, .talking(talking))
         if !isRefresh { tell(id, .offerRefused(status), now, &outbox) }

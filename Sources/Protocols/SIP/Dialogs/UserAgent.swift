@@ -15,6 +15,8 @@ public struct UserAgent: ProtocolCore, Sendable {
     var requests = RequestLedger()
     /// Calls that we place because a peer asked for it, and the call in which it did.
     var transfers: [SIPCall: SIPCall] = [:]
+    /// Flows that are gone, and that calls wait to be moved from.
+    private var lostFlows: [SIPFlow] = []
 
     /// Makes a user agent without calls.
     ///
@@ -101,14 +103,13 @@ public struct UserAgent: ProtocolCore, Sendable {
         _ old: SIPFlow, _ new: SIPFlow, _ refreshes: Bool, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
         pass(.moved(old, to: new), now, &outbox)
+        defer { lostFlows.removeAll { $0 == old } }
         for (id, call) in calls.all where call.flow == old {
             switch call.stage {
             case .talking(var talking):
                 talking.dialog.move(to: new)
                 keep(id, .talking(talking))
-                if refreshes, case .stable = talking.negotiation {
-                    offer(id, talking.description, isRefresh: true, now, &outbox)
-                }
+                if refreshes { refreshOrPostpone(id, now, &outbox) }
             case .mortal(var mortal):
                 mortal.dialog.move(to: new)
                 keep(id, .mortal(mortal))
@@ -129,6 +130,23 @@ public struct UserAgent: ProtocolCore, Sendable {
             tell(id, .ended(.failed), now, &outbox)
             forget(id)
         }
+        let used = calls.flows
+        lostFlows.removeAll { !used.contains($0) }
+        if used.contains(flow), !lostFlows.contains(flow) { lostFlows.append(flow) }
+    }
+
+    /// Whether a flow is gone, and its calls have not been moved to another one.
+    func isLost(_ flow: SIPFlow) -> Bool { lostFlows.contains(flow) }
+
+    /// Tells the peer our contact, now or after what is under way.
+    private mutating func refreshOrPostpone(_ id: SIPCall, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
+        guard case .talking(var talking)? = calls[id]?.stage, talking.endsWithCause == nil,
+            !offer(id, talking.description, isRefresh: true, now, &outbox), talking.postponed == nil
+        else { return }
+        talking.postponed = Call.Talking.PostponedOffer(
+            until: now.advanced(by: Call.Talking.PostponedOffer.step), description: talking.description,
+            isRefresh: true)
+        keep(id, .talking(talking))
     }
 
     /// Gives the table an input, and acts on what it says.
@@ -180,6 +198,8 @@ public struct UserAgent: ProtocolCore, Sendable {
     mutating func start(
         _ number: UInt64, _ request: SIPRequest, _ flow: SIPFlow, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
+        // By a flow that is gone nothing is sent, and nobody would tell.
+        if isLost(flow) { return failed(number, 503, now, &outbox) }
         pass(.start(number, request, flow), now, &outbox)
     }
 
@@ -307,24 +327,27 @@ public struct UserAgent: ProtocolCore, Sendable {
             pass(.respond(waiting.transaction, waiting.response.response), now, &outbox)
         }
         if var postponed = talking.postponed, postponed.until <= now {
-            if case .stable = talking.negotiation, talking.unacknowledged == nil {
+            if case .stable = talking.negotiation, talking.unacknowledged == nil, !isLost(talking.dialog.flow) {
                 talking.postponed = nil
                 keep(id, .talking(talking))
-                offer(id, postponed.description, isRefresh: postponed.isRefresh, now, &outbox)
+                let description = postponed.isRefresh ? talking.description : postponed.description
+                offer(id, description, isRefresh: postponed.isRefresh, now, &outbox)
             } else {
-                // Something else came first, and is not done with.
+                // Something else came first, and is not done with; or there is no way to the peer.
                 postponed.until = now.advanced(by: Call.Talking.PostponedOffer.step)
                 talking.postponed = postponed
                 keep(id, .talking(talking))
             }
         }
-        guard case .talking(let talking)? = calls[id]?.stage, let timer = talking.timer else { return }
+        guard case .talking(var talking)? = calls[id]?.stage, let timer = talking.timer else { return }
         if timer.isOver(at: now) { return end(id, talking, .lost, now, &outbox) }
-        // What is under way may refresh the session, too; if not, this is looked at again.
-        guard timer.isRefreshDue(at: now), offer(id, talking.description, isRefresh: true, now, &outbox),
-            case .talking(var talking)? = calls[id]?.stage
-        else { return }
+        guard timer.isRefreshDue(at: now) else { return }
+        // A refresh that fails at once sets the timer again.
         talking.timer = timer.refreshing
+        keep(id, .talking(talking))
+        guard !offer(id, talking.description, isRefresh: true, now, &outbox) else { return }
+        // What is under way may refresh the session, too; if not, this is looked at again.
+        talking.timer = isLost(talking.dialog.flow) ? timer.refused(least: nil, at: now) : timer
         keep(id, .talking(talking))
     }
 }
