@@ -166,7 +166,7 @@ struct SourceTests {
         #expect(path == DatagramPath(socket: 5, local: nil, remote: moved) && control == path)
     }
 
-    /// Brings a packet that was written to that address of ours.
+    /// Brings a packet that was sent to that local address.
     private static func deliver(
         _ packet: [UInt8], to session: inout PeerSession, from source: SocketAddress, at local: SocketAddress,
         _ milliseconds: Int64

@@ -257,7 +257,7 @@ struct FlowTests {
         #expect(run.requests(.update).count == 4)
     }
 
-    /// A call of ours that stands, whose session we refresh by UPDATE.
+    /// A standing call that we placed and refresh by UPDATE.
     private func refreshing() throws -> AgentRun {
         var run = AgentRun()
         run.place()

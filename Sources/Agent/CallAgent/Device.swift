@@ -198,7 +198,7 @@ public actor Device {
             data: [TrunkCall.key: caller.data])
     }
 
-    /// What is said of a call that comes from, or goes to, a telephone network; nil for others, and for those of ours.
+    /// What is said of a call that comes from, or goes to, a telephone network; nil for others, and for calls that this device places.
     public func trunkCall(of id: CallID) -> TrunkCall? {
         calls[id]?.machine.inviteData.flatMap { TrunkCall(inviteData: $0) }
     }

@@ -19,7 +19,7 @@ enum WorkerCommand: BitwiseCopyable {
     /// The one that the call goes to has answered, after early media.
     case answered(MediaCallID)
     case beginFlow(MediaCallID)
-    /// The network has changed: addresses of ours may be gone.
+    /// The network has changed: local addresses may be gone.
     case networkChanged
     /// The call's keys; what it had before comes back.
     case install(MediaCallID, UnsafeMutablePointer<SRTPPair>)

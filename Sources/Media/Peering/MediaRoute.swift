@@ -86,7 +86,7 @@ struct MediaRoute: BitwiseCopyable {
         if case .followed = reach, before.remote.isIPv6 != remote.isIPv6 { return false }
         reach = .described(AddressLatch(remote, inPlaceOf: before.remote, at: now))
         setControl(newControl)
-        // Which address of ours reaches the new one is the route's choice.
+        // The route chooses the local address that reaches the new one.
         self.path =
             before.remote.isIPv6 == remote.isIPv6
             ? MediaPath(DatagramPath(socket: before.socket, local: nil, remote: remote))
@@ -154,7 +154,7 @@ struct MediaRoute: BitwiseCopyable {
         return true
     }
 
-    /// Whether the peer writes to another address of ours than before: the one before may be gone.
+    /// Whether the peer writes to another local address than before: the one before may be gone.
     @_noAllocation @_noLocks
     private func hasOtherLocal(_ origin: DatagramPath, than path: MediaPath) -> Bool {
         guard let new = origin.local else { return false }

@@ -259,7 +259,7 @@ extension PeerSession {
         if route.redirect(to: remote, control: control, at: now) { news.insert(.routeChanged) }
     }
 
-    /// The network has changed: which address of ours packets leave from is to be found out again.
+    /// The network has changed: the local address for packets is to be found again.
     @_noAllocation @_noLocks
     public mutating func releaseLocalAddress() { route.releaseLocalAddress() }
 

@@ -122,7 +122,7 @@ public struct CallMachine: ProtocolCore, Sendable {
         self.init(.dialled(options), .outgoing, invite: nil, peer: options.to, timings)
     }
 
-    /// What whoever calls says in its invite; `nil` for a call of ours.
+    /// What the caller says in its invite; `nil` for an outgoing call.
     public var inviteData: JSONValue? {
         switch origin {
         case .received(let invite): invite.data

@@ -57,7 +57,7 @@ struct AccountCall: Sendable {
     /// Our invite.
     var dial: Dial?
 
-    /// What is to be told of a new address of ours.
+    /// What the peer must still be told of our new address.
     struct Untold: Sendable {
         /// Our addresses before, which a description may have.
         private var former: [SIPHost] = []

@@ -81,7 +81,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// By which flow a call goes; `nil` if there is no such call.
     public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
 
-    /// The Call-ID of a call; of one of ours also before it is placed. `nil` of one that came in and is over.
+    /// The Call-ID of a call; of an outgoing one also before it is placed. `nil` of an incoming one that is over.
     public func callID(of call: SIPCall) -> String? {
         switch call {
         case .outgoing(let number): tokens.token(of: number)
