@@ -31,10 +31,11 @@ struct DeliveryLimitTests {
         return settings
     }
 
-    /// Holds everything that was sent to what clients must take.
+    /// Holds everything that was sent to what clients must take, and reads the fifty largest messages as clients do.
     private static func check(_ scenario: ExchangeScenario, sourceLocation: SourceLocation = #_sourceLocation) throws {
-        for bytes in Set(scenario.messages) {
-            #expect(bytes.count <= SignalLimits.deliveredBytes, sourceLocation: sourceLocation)
+        let messages = scenario.messages.sorted { $0.count > $1.count }
+        #expect((messages.first?.count ?? 0) <= SignalLimits.deliveredBytes, sourceLocation: sourceLocation)
+        for bytes in messages.prefix(50) {
             let message = try RPCMessage(decoding: bytes, within: .delivery)
             if case .notification = message.kind { _ = try message.params(NumberedEvent.self) }
         }
@@ -93,7 +94,7 @@ struct DeliveryLimitTests {
         }
     }
 
-    @Test("INV-1: Of random data what is accepted can be told, and is refused as too large if it is", arguments: 0..<20)
+    @Test("INV-1: Of random data what is accepted can be told, and is refused as too large if it is", arguments: 0..<8)
     func randomData(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         var scenario = ExchangeScenario(settings: Self.settings, users: Self.users(2))
