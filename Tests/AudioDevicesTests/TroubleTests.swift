@@ -50,7 +50,7 @@ struct TroubleTests {
         expectSteadySound(bench)
     }
 
-    @Test("Three hundred xruns make few events, which count them all, and a longer cushion")
+    @Test("Three hundred xruns make few events, which count them all, and a longer queue")
     func xrunStorm() {
         let bench = running()
         let before = bench.statistics.playback.targetMilliseconds

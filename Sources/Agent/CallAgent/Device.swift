@@ -147,7 +147,7 @@ public actor Device {
     /// is removed by age while the clock cannot be right.
     private func keepTidy() async {
         while !Task.isCancelled {
-            let isAgeKnown = ClockDoubt.canBeRight(MonotonicClock.wallTime)
+            let isAgeKnown = ClockPlausibility.canBeRight(MonotonicClock.wallTime)
             if isAgeKnown { journal?.prune() }
             if let folder = configuration.behaviour.recordingFolder {
                 let (limits, logger) = (

@@ -23,7 +23,7 @@ enum PortOutcome: Sendable, Equatable {
 struct PortSession: ~Copyable {
     typealias Waiting = CheckedContinuation<PortOutcome, Never>
 
-    /// Marks that may wait: as many as the port's ledger takes.
+    /// Marks that may wait: as many as the port's tracker takes.
     static let mostMarks = 256
     /// Events that may wait for a reader; further ones are dropped and counted.
     static let mostEvents = 1_024

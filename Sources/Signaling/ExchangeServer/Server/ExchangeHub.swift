@@ -45,7 +45,7 @@ final class ExchangeHub {
     /// What clients ask for and must wait for its turn.
     let turns: WorkQueue
     /// What waits for clients that read slowly.
-    let sendBuffers: SendBufferDesk
+    let sendBuffers: SendBufferPool
     /// A request over HTTP is being served.
     var isInTask = false
     /// What the turn has cost so far, and when it began.
@@ -83,7 +83,7 @@ final class ExchangeHub {
         self.pushSender = pushSender
         let shares = configuration.memoryShares
         turns = WorkQueue(WorkQueue.Queue.Limits(totalBytes: shares.turns))
-        sendBuffers = SendBufferDesk(.init(total: shares.sendBuffers))
+        sendBuffers = SendBufferPool(.init(total: shares.sendBuffers))
         core = Self.makeCore(configuration, fileUsers: configuration.fileUsers)
         guard let (journal, saved) = journal else { return }
         core.restore(saved, at: now)

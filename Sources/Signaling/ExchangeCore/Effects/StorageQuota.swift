@@ -6,7 +6,7 @@ import SignalWire
 /// however many attackers there are, whoever holds nothing yet finds room (dynamic thresholds, as in switches that share
 /// their memory). Guests, of whom anybody can make as many as they like, have a part of their own that is shared out in
 /// the same way.
-package struct Ledger: Sendable {
+package struct StorageQuota: Sendable {
     /// Bytes that may be kept.
     package struct Limits: Hashable, Sendable {
         /// For everybody together.
