@@ -43,7 +43,7 @@ struct PortSession: ~Copyable {
     private enum Drain {
         case task(PortWaiter, Waiting)
         case device
-        /// Its task no longer waits.
+        /// Its task has stopped waiting.
         case nobody
 
         func isOf(_ waiter: PortWaiter) -> Bool {

@@ -243,7 +243,7 @@ struct CardMachine: ProtocolCore, Sendable {
         outbox.append(.run(direction))
     }
 
-    /// The card is no longer there: unplugged, its driver unloaded, its sound server gone.
+    /// The card is gone: unplugged, its driver unloaded, its sound server gone.
     private static func isGone(_ errno: Int32) -> Bool { errno == ENODEV || errno == ENXIO || errno == ECONNREFUSED }
 
     private mutating func lose(_ errno: Int32, at now: Instant, into outbox: inout [Output]) {

@@ -91,7 +91,7 @@ struct PlaybackTracker: Sendable {
     private var clears: [Clear] = []
     /// By position.
     private var marks: [Place] = []
-    /// Marks that are no longer there.
+    /// Marks that are gone.
     private var markCount = 0
     /// How far the program's stream is played or discarded.
     private var position = 0

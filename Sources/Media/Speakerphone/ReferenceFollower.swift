@@ -72,7 +72,7 @@ struct ReferenceFollower: ~Copyable {
         (power, heardPower) = (0, 0)
     }
 
-    /// The learned delay is no longer valid: its origin has changed.
+    /// The learned delay is invalid: its origin has changed.
     @_noAllocation @_noLocks
     mutating func forget() {
         lag = -1

@@ -42,7 +42,7 @@ public enum ControlEvent: Hashable, Sendable {
     case sound(ControlSound)
     /// The card: `running`, `unavailable`, `lost` and the like.
     case card(String)
-    /// The device spends less effort on encoding, or refuses calls, because it is busy; or it no longer does.
+    /// The device spends less effort on encoding, or refuses calls, because it is busy; or it has stopped doing so.
     case load(ControlLoad)
     /// What the meters show; nil: no call is on the card any more.
     case levels(ControlLevels?)

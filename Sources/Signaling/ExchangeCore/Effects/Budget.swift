@@ -45,6 +45,6 @@ struct Budget: Sendable {
     /// A log of an earlier run holds a body: who caused it is not known any more.
     mutating func enterRestored(_ body: EventBody) { quota.enter(body, for: nil) }
 
-    /// Logs hold these bodies no longer.
+    /// Logs have released these bodies.
     mutating func leave(_ bodies: [EventBody]) { for body in bodies { quota.leave(body) } }
 }

@@ -109,7 +109,7 @@ package struct StorageQuota: Sendable {
         add(cost, to: charge.payer)
     }
 
-    /// A log holds a body no longer; the last one takes it along.
+    /// A log has released a body; the last one takes it along.
     mutating func leave(_ body: EventBody) {
         guard var charge = bodies[body.number] else { return }
         charge.holders -= 1

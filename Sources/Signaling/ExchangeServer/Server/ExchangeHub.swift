@@ -182,7 +182,7 @@ final class ExchangeHub {
         return connection
     }
 
-    /// Knows a socket no longer.
+    /// Forgets a socket.
     func remove(_ connection: ConnectionID) {
         guard sockets.removeValue(forKey: connection) != nil else { return }
         submit(.disconnected(connection), from: connection, isOptional: false)
@@ -200,7 +200,7 @@ final class ExchangeHub {
         handle(.attached(connection, endpoint, token: token))
     }
 
-    /// Ends such a connection's session, and knows it no longer.
+    /// Ends such a connection's session, and forgets it.
     func detach(_ connection: ConnectionID) {
         guard let payer = attached.removeValue(forKey: connection) else { return }
         let end = ExchangeCore.Input.request(connection, .string("end"), .sessionEnd(SessionEnd()))
@@ -212,7 +212,7 @@ final class ExchangeHub {
     /// Delivers a payload to every device of a user that is online (CONN-11).
     func notify(user: UserID, payload: JSONValue) { handle(.notify(user, payload)) }
 
-    /// Asks every device to connect anew (CONN-12).
+    /// Asks every device to connect again (CONN-12).
     func requestMoves(within time: Duration, to url: String?) { handle(.move(within: time, to: url)) }
 
     // MARK: - Outputs
