@@ -152,9 +152,9 @@ let package = Package(
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
-        module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP"]),
+        module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP", "Realtime"]),
         module("Media", "OpusCodec", ["COpus"]),
-        module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Timekeeping"]),
+        module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Realtime", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "RegularFiles", "Timekeeping"]),
         module(
             "Media", "Peering",
