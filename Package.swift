@@ -152,9 +152,9 @@ let package = Package(
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
-        module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP"]),
+        module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP", "Realtime"]),
         module("Media", "OpusCodec", ["COpus"]),
-        module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Timekeeping"]),
+        module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Realtime", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "RegularFiles", "Timekeeping"]),
         module(
             "Media", "Peering",
@@ -184,7 +184,7 @@ let package = Package(
             ]),
 
         // Floor 4: signaling.
-        module("Signaling", "HTTPTransport", nio + ["PrivateFiles", "Timekeeping"]),
+        module("Signaling", "HTTPTransport", nio + ["NetworkAddress", "PrivateFiles", "Timekeeping"]),
         module(
             "Signaling", "SignalingClient",
             [
@@ -211,8 +211,8 @@ let package = Package(
         module(
             "Signaling", "ExchangeCore",
             [
-                "Bytes", "COpenSSL", "CallControl", "Digests", "Enrollment", "JSON", "SignalWire", "SignedTokens",
-                "Timekeeping",
+                "Bytes", "COpenSSL", "CallControl", "Digests", "Enrollment", "JSON", "NetworkAddress", "SignalWire",
+                "SignedTokens", "Timekeeping",
             ]),
         module(
             "Signaling", "ExchangeStore",
@@ -225,7 +225,7 @@ let package = Package(
             "Signaling", "ExchangeServer",
             [
                 "CertificateAuthority", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeStore",
-                "HTTPTransport", "ICE", "JSON", "PrivateFiles", "Realtime", "RegularFiles",
+                "HTTPTransport", "ICE", "JSON", "NetworkAddress", "PrivateFiles", "Realtime", "RegularFiles",
                 "SDP",
                 "SignalWire", "SignedTokens", "StreamGateway", "Timekeeping", "WebPhone", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -450,7 +450,7 @@ let package = Package(
             "ExchangeTests",
             nio + [
                 "Bytes", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore",
-                "HTTPTransport", "JSON", "SDP",
+                "HTTPTransport", "JSON", "NetworkAddress", "SDP",
                 "SignalSupport",
                 "SignalWire",
                 "SignedTokens", "StreamGateway",
@@ -488,7 +488,9 @@ let package = Package(
             ]),
         tests(
             "HTTPTransportTests",
-            nio + ["HTTPTransport", "Timekeeping", .product(name: "NIOEmbedded", package: "swift-nio")]),
+            nio + [
+                "HTTPTransport", "NetworkAddress", "Timekeeping", .product(name: "NIOEmbedded", package: "swift-nio"),
+            ]),
         tests(
             "SIPClientTests",
             [

@@ -86,11 +86,11 @@ final class AccountReporter: Sendable {
 
     private func report(_ event: DeviceEvent, of account: String?, _ logger: Logger) async {
         await memory.hear(event)
-        RunCommand.log(event, configuration, logger)
+        DeviceEventLog.log(event, configuration, logger)
         if case .signaling(let event) = event { await note(event, of: account) }
         await control?.tell(event, of: account)
         if case .ended(let call, _, let report?) = event, report.sound != nil {
-            RunCommand.log(report, of: call, card: media.cardStatistics, logger)
+            DeviceEventLog.log(report, of: call, card: media.cardStatistics, logger)
         }
     }
 

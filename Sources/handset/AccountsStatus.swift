@@ -47,7 +47,7 @@ final class AccountsStatus: Sendable {
         return isFirst
     }
 
-    /// An account is no longer connected, or is again.
+    /// An account has lost its connection, or has it again.
     func note(_ account: String?, isConnected: Bool) async {
         let isChange = state.withLock { state in
             isConnected ? state.connected.insert(account).inserted : state.connected.remove(account) != nil

@@ -50,7 +50,7 @@ struct TroubleTests {
         expectSteadySound(bench)
     }
 
-    @Test("Three hundred xruns make few events, which count them all, and a longer cushion")
+    @Test("Three hundred xruns make few events, which count them all, and a longer queue")
     func xrunStorm() {
         let bench = running()
         let before = bench.statistics.playback.targetMilliseconds
@@ -112,7 +112,7 @@ struct TroubleTests {
         expectSteadySound(bench)
     }
 
-    @Test("A card that stands still without a word is opened anew", arguments: [0, 1])
+    @Test("A card that stands still without a word is opened again", arguments: [0, 1])
     func standsStill(direction: Int) {
         let bench = running()
         if direction == 0 { bench.world.playback.isStuck = true } else { bench.world.capture.isStuck = true }
@@ -125,7 +125,8 @@ struct TroubleTests {
     }
 
     @Test(
-        "After a suspend the card resumes once it can, and starts anew if it cannot", arguments: [0, ENOSYS] as [Int32])
+        "After a suspend the card resumes once it can, and starts again if it cannot",
+        arguments: [0, ENOSYS] as [Int32])
     func suspend(resumeErrno: Int32) {
         let bench = running()
         bench.world.isSuspended = true

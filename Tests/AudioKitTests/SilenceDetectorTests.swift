@@ -66,7 +66,7 @@ struct SilenceDetectorTests {
         #expect((14...24).contains(told), "of 400 frames")
     }
 
-    @Test("Noise that changes by more than 3 dB is told anew before the half second is over")
+    @Test("Noise that changes by more than 3 dB is told again before the half second is over")
     func change() {
         let said = Self.decide(Self.noise(66, milliseconds: 6_000) + Self.noise(62, milliseconds: 2_000, seed: 2))
         let after = said[300...].prefix(20)

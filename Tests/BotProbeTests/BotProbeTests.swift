@@ -202,7 +202,7 @@ struct BotProbeTests {
         }
         let measured = BotAnalysis(caller.recording).measure()
         #expect(measured.turns.first == .doubtful)
-        #expect(measured.withheld == [.init(figure: .turns, doubt: .late(1))])
+        #expect(measured.withheld == [.init(figure: .turns, reason: .late(1))])
         #expect(measured.responses.count == 1)
     }
 

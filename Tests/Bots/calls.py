@@ -16,7 +16,6 @@ of aiohttp in this program, as DNS would do it.
 """
 import asyncio
 import json
-import os
 import pathlib
 import socket
 import subprocess
@@ -28,7 +27,9 @@ import uvicorn
 from fastapi import BackgroundTasks, FastAPI, Request, Response, WebSocket
 from loguru import logger
 
-from trial import GREETING, LAST_WORD, RATE, VOICE, free_port, heard, logged, started_exchange, tone, write_voice
+from trial import (
+    GREETING, LAST_WORD, RATE, VOICE, end, free_port, heard, started_device, started_exchange, tone, write_voice,
+)
 
 logger.remove()
 
@@ -212,11 +213,11 @@ def send_requests_to(server):
 def surroundings(wire, port):
     match wire:
         case "smallwebrtc":
-            return "    parameters: [tenant=acme]"
+            return "parameters: [tenant=acme]"
         case "realtime":
-            return "    session: '{\"type\": \"realtime\"}'"
+            return "session: '{\"type\": \"realtime\"}'"
         case _:
-            return f"    requests:\n      listen: 127.0.0.1:{port}\n      password_file: password"
+            return f"requests:\n  listen: 127.0.0.1:{port}\n  password_file: password"
 
 
 async def call(handset, wire, server, exchange, folder):
@@ -229,35 +230,17 @@ async def call(handset, wire, server, exchange, folder):
         address = f"http://127.0.0.1:{server.port}{LEGS[wire]}"
     (folder / "password").write_text(PASSWORD)
     (folder / "password").chmod(0o600)
-    (folder / "device.yaml").write_text(f"""
-account:
-  server: {exchange}
-  media_token_file: {os.environ['DEMO_TOKEN']}
-media:
-  address: 127.0.0.1
-behaviour:
-  source: bot
-  bot:
-    url: {address}
-    wire: {wire}
-    account: {ACCOUNT}
-    auth_token_file: password
-{surroundings(wire, port)}
-""")
-    log = folder / f"{wire}.log"
-    with open(log, "w") as sink:
-        device = subprocess.Popen(
-            [handset, "run", "--config", folder / "device.yaml", "--log-format", "json"], stderr=sink)
+    device, log = await started_device(
+        handset, folder, exchange,
+        f"url: {address}\nwire: {wire}\naccount: {ACCOUNT}\nauth_token_file: password\n{surroundings(wire, port)}", wire)
     try:
-        await logged(log, '"Ready"', device)
         record = folder / f"{wire}.wav"
         caller = await asyncio.create_subprocess_exec(
             handset, "call", "echo@localhost", "--server", exchange, "--play", folder / "voice.wav", "--record", record,
             "--press", "5", "--duration", "20", "--json", "--log-level", "error", stdout=subprocess.PIPE)
         report = json.loads((await asyncio.wait_for(caller.communicate(), 40))[0])
     finally:
-        device.terminate()
-        device.wait()
+        end(device)
     problems = []
 
     def expect(condition, what):
@@ -303,8 +286,7 @@ async def main():
             passed = [await call(handset, wire, server, url, folder) for wire in wires]
             await server.stop()
         finally:
-            exchange.terminate()
-            exchange.wait()
+            end(exchange)
     sys.exit(0 if all(passed) else 1)
 
 

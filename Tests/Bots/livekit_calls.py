@@ -18,7 +18,9 @@ import subprocess
 import sys
 import tempfile
 
-from trial import GREETING, LAST_WORD, RATE, VOICE, free_port, heard, logged, started_exchange, tone, write_voice
+from trial import (
+    GREETING, LAST_WORD, RATE, VOICE, end, free_port, heard, logged, started_device, started_exchange, tone, write_voice,
+)
 
 GREETING_SECONDS, LAST_WORD_SECONDS, TALK_SECONDS = 0.4, 0.5, 2.0
 
@@ -125,33 +127,19 @@ async def main(handset):
                 processes.append(subprocess.Popen(
                     [sys.executable, __file__, "agent", "start"], env=surroundings, stdout=sink, stderr=sink))
             await logged(folder / "gateway.log", "worker registered", processes[-1])
-            (folder / "device.yaml").write_text(f"""
-account:
-  server: {url}
-  media_token_file: {os.environ['DEMO_TOKEN']}
-media:
-  address: 127.0.0.1
-behaviour:
-  source: bot
-  bot:
-    url: http://127.0.0.1:{port}/answer
-    wire: plivo
-    status_callback: http://127.0.0.1:{port}/status
-    trust_roots: cert.pem
-""")
-            with open(folder / "device.log", "w") as sink:
-                processes.append(subprocess.Popen(
-                    [handset, "run", "--config", folder / "device.yaml", "--log-format", "json"], stderr=sink))
-            await logged(folder / "device.log", '"Ready"', processes[-1])
+            processes.append((await started_device(handset, folder, url, f"""
+                url: http://127.0.0.1:{port}/answer
+                wire: plivo
+                status_callback: http://127.0.0.1:{port}/status
+                trust_roots: cert.pem
+                """))[0])
             passed = [await call(handset, number, url, folder) for number in (1, 2)]
             if not all(passed):
                 for log in ("device", "agent", "gateway"):
                     print((folder / f"{log}.log").read_text()[-8_000:])
             proxy.close()
         finally:
-            for process in reversed(processes):
-                process.terminate()
-                process.wait()
+            end(*processes)
     sys.exit(0 if all(passed) else 1)
 
 

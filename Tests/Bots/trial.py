@@ -1,10 +1,12 @@
 """What the trials with real bots share: tones and how much of them is heard, free ports, and processes that get ready."""
 import asyncio
 import math
+import os
 import socket
 import struct
 import subprocess
 import sys
+import textwrap
 import wave
 
 RATE = 8_000
@@ -58,6 +60,40 @@ async def started_exchange(handset, folder):
         exchange = subprocess.Popen([handset, "serve", "--listen", "127.0.0.1:0", "--log-format", "json"], stderr=sink)
     line = await logged(log, '"Listening"', exchange)
     return exchange, line.split('"url":"')[1].split('"')[0].replace("\\/", "/")
+
+
+async def started_device(handset, folder, exchange, bot, name="device"):
+    """A device of an exchange whose calls have a bot, once it can be called, and its log.
+
+    `bot` are the keys of the configuration's `bot`, in lines without indentation.
+    """
+    (folder / "device.yaml").write_text(f"""
+account:
+  server: {exchange}
+  media_token_file: {os.environ['DEMO_TOKEN']}
+media:
+  address: 127.0.0.1
+behaviour:
+  source: bot
+  bot:
+{textwrap.indent(textwrap.dedent(bot).strip(), "    ")}
+""")
+    log = folder / f"{name}.log"
+    with open(log, "w") as sink:
+        device = subprocess.Popen([handset, "run", "--config", folder / "device.yaml", "--log-format", "json"], stderr=sink)
+    try:
+        await logged(log, '"Ready"', device)
+    except BaseException:
+        end(device)
+        raise
+    return device, log
+
+
+def end(*processes):
+    """Ends processes, the last one first."""
+    for process in reversed(processes):
+        process.terminate()
+        process.wait()
 
 
 def write_voice(path):

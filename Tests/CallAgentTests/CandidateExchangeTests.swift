@@ -7,7 +7,7 @@ import Testing
 struct CandidateExchangeTests {
     private static let host = "1 1 udp 2130706431 192.0.2.1 40000 typ host"
 
-    @Test("A candidate of ours is sent as browsers take it, with the attribute's name in front, and the end is empty")
+    @Test("A local candidate is sent as browsers take it, with the attribute's name in front, and the end is empty")
     func sent() {
         var candidates = CandidateExchange()
         #expect(candidates.found(Self.host, mid: "a").isEmpty, "the peer could not tell whose it is")

@@ -63,7 +63,7 @@ struct GroupTests {
     }
 
     @Test(
-        "CALL-6, CONN-12: Devices asked to move in a call connect anew, nobody hears of a drop, and the call goes on"
+        "CALL-6, CONN-12: Devices asked to move in a call connect again, nobody hears of a drop, and the call goes on"
     )
     func moveInCall() async throws {
         let site = try await Site()

@@ -30,7 +30,7 @@ struct RecordingLimitsTests {
     }
 
     @Test("While the clock cannot be right nothing goes by age, and the oldest of too many go nevertheless")
-    func clockInDoubt() {
+    func implausibleClock() {
         #expect(limits(days: 1).applicable(isAgeKnown: false).excess(of: files).isEmpty)
         #expect(limits(days: 1, megabytes: 2).applicable(isAgeKnown: false).excess(of: files) == ["c"])
         #expect(limits(days: 1).applicable(isAgeKnown: true).excess(of: files) == ["b", "c"])

@@ -43,7 +43,7 @@ struct ConnectionMachineTests {
     }
 
     @Test(
-        "CONN-4: After a change of the network a link that does not answer within half a second is made anew at once")
+        "CONN-4: After a change of the network a link that does not answer within half a second is replaced at once")
     func deadAfterNetworkChange() {
         var timeline = Timeline(ConnectionMachine.standing())
         #expect(timeline.feed(.networkChanged) == [.sendPing])

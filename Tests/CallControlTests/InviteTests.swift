@@ -137,14 +137,14 @@ struct IncomingInviteTests {
     }
 
     @Test("INV-17: An invite heard twice is told once, until it is so old that it is forgotten")
-    func ledger() {
-        var ledger = InviteLedger(capacity: 2)
-        func notes(_ invite: InviteID) -> Bool { ledger.note(invite) }
+    func seenInvites() {
+        var seen = SeenInvites(capacity: 2)
+        func notes(_ invite: InviteID) -> Bool { seen.note(invite) }
         #expect(notes("a"))
         #expect(!notes("a"))
         #expect(notes("b"))
         #expect(notes("c"))
-        #expect(notes("a"), "the oldest is forgotten when the ledger is full")
+        #expect(notes("a"), "the oldest is forgotten when the set is full")
         #expect(!notes("c"))
     }
 

@@ -346,7 +346,7 @@ def started(talk, ask, result):
             leave(seat, room, ask.sent)
         if seat.principal[0] == "account" and result["sequence"] < ask.before:
             oracle.fault(f"{seat} starts at {result['sequence']}, and {ask.before} was told before")
-        if seat.principal[0] != "account":  # Who has no account is forgotten with the last session, and begins anew.
+        if seat.principal[0] != "account":  # Who has no account is forgotten with the last session, and begins again.
             oracle.numbers.pop(seat.principal, None)
         seat.last = max(seat.last if seat.principal[0] == "account" else 0, result["sequence"])
     if result["user"] != seat.principal[1]:

@@ -164,7 +164,7 @@ async def test_call_outlives_connections(exchange):
     assert told == {"invite": number, "connection": alice.connection, "user": alice.user}, told
     await bob.lose()
     await alice.hear("streamDropped", invite=number)
-    await (await bob.start()).register()  # Afresh, as a program does that was started anew.
+    await (await bob.start()).register()  # Afresh, as a program does that restarts.
     assert not bob.answer["resumed"]
     await alice.hear("streamResumed", invite=number)
     await bob.ask("call.signal", invite=number, type="here again")

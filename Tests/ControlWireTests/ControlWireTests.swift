@@ -182,10 +182,10 @@ struct CallChoiceTests {
     }
 }
 
-struct NewsBufferTests {
+struct ControlEventBufferTests {
     @Test("Levels that have not gone out are replaced, and come after everything else")
     func levels() {
-        var buffer = NewsBuffer()
+        var buffer = ControlEventBuffer()
         buffer.setLevels([1])
         buffer.setLevels([2])
         let hasRoom = buffer.add([9])
@@ -196,8 +196,8 @@ struct NewsBufferTests {
 
     @Test("A client that takes nothing is too slow once so many lines wait; one that takes them never is")
     func capacity() {
-        var buffer = NewsBuffer()
-        for number in 0..<NewsBuffer.capacity {
+        var buffer = ControlEventBuffer()
+        for number in 0..<ControlEventBuffer.capacity {
             let hasRoom = buffer.add([UInt8(truncatingIfNeeded: number)])
             #expect(hasRoom)
         }
@@ -210,13 +210,13 @@ struct NewsBufferTests {
         }
         var count = 0
         while buffer.next() != nil { count += 1 }
-        #expect(count == NewsBuffer.capacity)
+        #expect(count == ControlEventBuffer.capacity)
     }
 }
 
-struct ControlNewsTests {
+struct ControlEventTests {
     @Test(
-        "News are read as they are written",
+        "Events are read as they are written",
         arguments: [
             .connection("connected"), .incoming(call: 1, from: "bob"), .calling(call: 2, to: "alice"),
             .answered(call: 1), .established(call: 1, setUpMilliseconds: 12.5),
@@ -230,11 +230,11 @@ struct ControlNewsTests {
                 ControlLevels(
                     microphoneDBFS: -20, microphonePeakDBFS: -10, loudspeakerDBFS: -.infinity,
                     loudspeakerPeakDBFS: -100)), .unknown("weather"),
-        ] as [ControlNews])
-    func roundTrip(news: ControlNews) {
-        let line = ControlCoding.line(news)
+        ] as [ControlEvent])
+    func roundTrip(event: ControlEvent) {
+        let line = ControlCoding.line(event)
         #expect(line.last == UInt8(ascii: "\n") && line.dropLast().allSatisfy { $0 >= 0x20 })
-        #expect(ControlCoding.decode(ControlNews.self, from: Array(line.dropLast())) == news)
+        #expect(ControlCoding.decode(ControlEvent.self, from: Array(line.dropLast())) == event)
     }
 
     @Test("A reply carries the id, and what is wrong as code and message")

@@ -19,19 +19,19 @@ struct FrozenControlTests {
         .detach(1), .transfer(1, to: "carol", replacing: 2),
     ]
 
-    private static var file: ControlNews.File {
-        var file = ControlNews.File(state: "ended", path: "/b.wav", reason: "failed")
+    private static var file: ControlEvent.File {
+        var file = ControlEvent.File(state: "ended", path: "/b.wav", reason: "failed")
         (file.durationSeconds, file.missedSeconds, file.error) = (1.5, 0.5, "why")
         return file
     }
 
-    private static var failedFile: ControlNews.File {
-        var file = ControlNews.File(state: "failed", path: "/a.wav")
+    private static var failedFile: ControlEvent.File {
+        var file = ControlEvent.File(state: "failed", path: "/a.wav")
         file.error = "why"
         return file
     }
 
-    private static let news: [ControlNews] = [
+    private static let events: [ControlEvent] = [
         .play(call: 1, .init(state: "ended", path: "/a.wav", reason: "played")), .play(call: 1, failedFile),
         .recording(call: 1, file),
         .attached(call: 1), .detached(call: 1), .transfer(call: 1, state: "requested", to: "carol"),
@@ -85,7 +85,7 @@ struct FrozenControlTests {
         return try #require(members[key]?.string)
     }
 
-    @Test("Requests, answers, errors and news keep their members")
+    @Test("Requests, answers, errors and events keep their members")
     func members() throws {
         var present: Set<String> = []
         func take(_ line: [UInt8], as prefix: String) throws {
@@ -98,9 +98,9 @@ struct FrozenControlTests {
             try take(ControlCoding.line(request), as: "request \(try name("request", of: request))")
         }
         for name in ControlRequest.Name.allCases { present.insert("request \(name.rawValue)") }
-        for news in Self.news {
+        for event in Self.events {
             try take(
-                ControlCoding.line(news, of: "desk", atMilliseconds: 1), as: "event \(try name("event", of: news))")
+                ControlCoding.line(event, of: "desk", atMilliseconds: 1), as: "event \(try name("event", of: event))")
         }
         for code in Self.codes {
             present.insert("error \(code.rawValue)")

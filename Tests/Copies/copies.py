@@ -9,9 +9,9 @@ import sys
 
 # Functions that copy sound, packets or a call's plan on purpose, by a part of their names.
 ALLOWED = {
-    "SampleMemory": "sound",
-    "SampleBuffer.take": "the sound of a frame, and what moves up behind it",
-    "SampleBuffer.moveTail": "sound behind a stretch",
+    "FixedBuffer": "sound",
+    "SyncBuffer.take": "the sound of a frame, and what moves up behind it",
+    "SyncBuffer.moveTail": "sound behind a stretch",
     # OpusDecoder.copyState ends in the copy, which so counts for who called it.
     "PlayoutBuffer.play(_:)": "the decoder's state, to go back to when a packet comes after all",
     "PlayoutBuffer.hold(_:_:)": "the decoder's state, to go back to when a packet comes after all",

@@ -104,8 +104,9 @@ struct ControlSocketTests {
     @Test("Of a server's URL the status shows host and port, and never what may be secret")
     func hosts() {
         #expect(
-            ControlDesk.host(of: "https://alice:secret@calls.example.org:99/path?token=x") == "calls.example.org:99")
-        #expect(ControlDesk.host(of: "http://127.0.0.1:8555") == "127.0.0.1:8555")
-        #expect(ControlDesk.host(of: "wss://[::1]:5/#frag") == "[::1]:5")
+            ControlRequestHandler.host(of: "https://alice:secret@calls.example.org:99/path?token=x")
+                == "calls.example.org:99")
+        #expect(ControlRequestHandler.host(of: "http://127.0.0.1:8555") == "127.0.0.1:8555")
+        #expect(ControlRequestHandler.host(of: "wss://[::1]:5/#frag") == "[::1]:5")
     }
 }

@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test("An access token streams as its own user, who may end it after logging in anew, and nobody else may")
+    @Test("An access token streams as its own user, who may end it after logging in again, and nobody else may")
     func accessTokens() async throws {
         try await ServerFixture.withServer(Self.configuration()) { server in
             let device = try await ServerFixture.device("b", of: "bob", port: server.port)

@@ -31,7 +31,7 @@ final class ScriptedClock: Sendable {
         state.withLock { $0.timeOfDay.unixMilliseconds += Int64(duration.milliseconds) }
     }
 
-    /// The machine is started anew: instants begin again.
+    /// The machine restarts: instants begin again.
     func reboot() {
         state.withLock {
             $0.boot += " again"

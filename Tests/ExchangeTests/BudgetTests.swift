@@ -56,7 +56,7 @@ extension ExchangeCore {
                 sent += 1
                 _ = scenario.request(.inviteCancel(InviteCancel(invite: result.invite)), from: mallory)
             }
-            most = max(most, scenario.core.ledger.used(by: .account("carol")))
+            most = max(most, scenario.core.quota.used(by: .account("carol")))
             if step.isMultiple(of: 40) {
                 let invite = scenario.invite("bob", from: alice, key: IdempotencyKey(ours: "honest\(step)"))
                 #expect(invite != "none")
@@ -64,14 +64,14 @@ extension ExchangeCore {
             }
             scenario.advance(by: .milliseconds(250))
         }
-        let limit = scenario.core.ledger.limits.user
+        let limit = scenario.core.quota.limits.user
         #expect(most > limit / 2 && most <= limit + 8_192)
         #expect(sent > 60 && sent < 200)
         #expect(scenario.core.counters.overBudget == 400 - sent)
         #expect(scenario.core.invites.all.allSatisfy { !$0.isEnded || $0.data == nil })
     }
 
-    @Test("Whatever users do, the ledger says what is kept, nobody is beyond the budget, and all of it goes by itself")
+    @Test("Whatever users do, the quota says what is kept, nobody is beyond the budget, and all of it goes by itself")
     func property() {
         for seed in 1...2 as ClosedRange<UInt64> {
             var random = SeededGenerator(seed: seed)
@@ -110,22 +110,22 @@ extension ExchangeCore {
             }
             for device in devices { scenario.feed(.disconnected(device)) }
             scenario.advance(by: .seconds(125))
-            #expect(scenario.core.ledger.bodies.isEmpty, "no event outlives the resume window")
+            #expect(scenario.core.quota.bodies.isEmpty, "no event outlives the resume window")
             scenario.advance(by: .seconds(3_600))
-            #expect(scenario.core.ledger.items.keys.allSatisfy { if case .call = $0 { true } else { false } })
-            #expect(scenario.core.counted.ledger.total == scenario.core.ledger.total)
+            #expect(scenario.core.quota.items.keys.allSatisfy { if case .call = $0 { true } else { false } })
+            #expect(scenario.core.counted.quota.total == scenario.core.quota.total)
         }
     }
 
     private func check(_ core: ExchangeCore) {
-        let counted = core.counted.ledger
-        #expect(counted.total == core.ledger.total)
-        #expect(counted.items == core.ledger.items)
+        let counted = core.counted.quota
+        #expect(counted.total == core.quota.total)
+        #expect(counted.items == core.quota.items)
         let bodies = core.bodies
         #expect(
-            core.ledger.bodies.values.reduce(0) { $0 + $1.bytes }
-                == bodies.bytes + Weight.entry * (core.ledger.bodies.count + bodies.holders))
-        #expect(core.ledger.total <= core.ledger.limits.total)
+            core.quota.bodies.values.reduce(0) { $0 + $1.bytes }
+                == bodies.bytes + Weight.entry * (core.quota.bodies.count + bodies.holders))
+        #expect(core.quota.total <= core.quota.limits.total)
     }
 
     @Test("However many attackers fill the memory, who holds nothing can still call")
@@ -143,7 +143,7 @@ extension ExchangeCore {
             }
         }
         // With an eighth of what is free for each, 24 come to three quarters of all.
-        #expect(scenario.core.ledger.total > 5 << 20 && scenario.core.ledger.total <= 8 << 20)
+        #expect(scenario.core.quota.total > 5 << 20 && scenario.core.quota.total <= 8 << 20)
         #expect(scenario.core.counters.overload > 0)
         let data = JSONValue.string(String(repeating: "v", count: 6_000))
         guard case .success = scenario.request(send(data, key: 1), from: alice) else {
@@ -173,11 +173,11 @@ extension ExchangeCore {
                 _ = scenario.request(.roomSignal(RoomSignal(room: room, type: "t", data: data)), from: guest)
             }
         }
-        let ledger = scenario.core.ledger
-        #expect(ledger.guests > ledger.limits.guests / 2 && ledger.guests <= ledger.limits.guests)
+        let quota = scenario.core.quota
+        #expect(quota.guests > quota.limits.guests / 2 && quota.guests <= quota.limits.guests)
         #expect(scenario.invite("bob", from: alice) != "none")
         scenario.advance(by: .seconds(120))
-        #expect(scenario.core.ledger.bodies.isEmpty)
+        #expect(scenario.core.quota.bodies.isEmpty)
     }
 
     @Test("SIG-1: A signal to sixty participants is kept once, and paid for by who sent it")
@@ -186,13 +186,13 @@ extension ExchangeCore {
         let devices = (0..<60).map { scenario.device("d", of: UserID(ours: "user\($0)")) }
         for device in devices { _ = scenario.request(.roomJoin(RoomJoin(room: "lobby")), from: device) }
         scenario.advance(by: .seconds(70))
-        let before = scenario.core.ledger.used(by: .account("user1"))
+        let before = scenario.core.quota.used(by: .account("user1"))
         let text = String(repeating: "s", count: 8_000)
         let signal = RoomSignal(room: "lobby", type: "t", data: .string(text))
         _ = scenario.request(.roomSignal(signal), from: devices[0])
-        #expect(scenario.core.ledger.bodies.count == 1 && scenario.core.bodies.holders == 60)
-        #expect(scenario.core.ledger.used(by: .account("user0")) < 20_000)
-        #expect(scenario.core.ledger.used(by: .account("user1")) == before)
+        #expect(scenario.core.quota.bodies.count == 1 && scenario.core.bodies.holders == 60)
+        #expect(scenario.core.quota.used(by: .account("user0")) < 20_000)
+        #expect(scenario.core.quota.used(by: .account("user1")) == before)
         let told = scenario.changes.suffix(60).compactMap { if case .event(let event) = $0 { event.body } else { nil } }
         #expect(told.count == 60 && Set(told.map(\.number)).count == 1)
     }
@@ -289,7 +289,7 @@ extension ExchangeCore {
         let invite = scenario.invite("bob", from: phone, ttl: 2)
         scenario.advance(by: .seconds(200))
         #expect(invite != "none" && scenario.core.streams[.account("alice")]?.sequence ?? 0 > 1)
-        #expect(scenario.core.ledger.bodies.isEmpty)
+        #expect(scenario.core.quota.bodies.isEmpty)
         let session = scenario.session(on: quiet)?.id ?? "none"
         scenario.feed(.disconnected(quiet))
         let start = SessionStart(
@@ -303,18 +303,18 @@ extension ExchangeCore {
         #expect(result.resumed)
     }
 
-    @Test("After a restart the ledger says what it said before, but who caused events")
+    @Test("After a restart the quota says what it said before, but who caused events")
     func restart() {
         var scenario = crowd(0)
         let alice = scenario.device("a", of: "alice")
         _ = scenario.device("b", of: "bob")
         for number in 0..<5 { _ = scenario.request(send(hostile, key: number), from: alice) }
         let next = scenario.restarted()
-        let before = scenario.core.ledger
-        let after = next.core.ledger
+        let before = scenario.core.quota
+        let after = next.core.quota
         #expect(after.bodies.values.map(\.bytes).sorted() == before.bodies.values.map(\.bytes).sorted())
         let invites = before.items.filter { if case .invite = $0.key { true } else { false } }
         #expect(invites.count == 5 && invites.allSatisfy { after.items[$0.key] == $0.value })
-        #expect(next.core.ledger.total == next.core.counted.ledger.total)
+        #expect(next.core.quota.total == next.core.counted.quota.total)
     }
 }

@@ -1,6 +1,7 @@
 @testable import ExchangeCore
 @testable import ExchangeServer
 import HTTPTransport
+import NetworkAddress
 import SignalWire
 import Testing
 import Timekeeping

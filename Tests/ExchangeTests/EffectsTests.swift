@@ -40,7 +40,7 @@ extension Effects {
     @Test("What the budget has no room for is refused before anything changes, and counted by whose fault it is")
     func noRoom() {
         var groups = Groups()
-        var effects = Effects(Ledger.Limits(total: 1 << 20, user: 1_000), run: 1)
+        var effects = Effects(StorageQuota.Limits(total: 1 << 20, user: 1_000), run: 1)
         effects.budget.act(for: .account("alice"))
         func code(_ make: () throws -> Void) -> RPCErrorCode? {
             do { try make() } catch { return (error as? RPCError)?.known }
@@ -53,7 +53,7 @@ extension Effects {
         #expect(groups.owns("alice") == 0 && effects.count == 0)
         #expect(effects.counters.overBudget == 1 && effects.counters.overload == 0)
 
-        effects = Effects(Ledger.Limits(total: 1_000, user: 1 << 20), run: 1)
+        effects = Effects(StorageQuota.Limits(total: 1_000, user: 1 << 20), run: 1)
         effects.budget.act(for: .account("alice"))
         #expect(
             code { _ = try groups.create(GroupCreate(), by: "alice", directory, Acquaintances(), &effects) }

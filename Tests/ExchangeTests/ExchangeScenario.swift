@@ -172,7 +172,7 @@ struct ExchangeScenario {
 
 extension ExchangeCore {
     /// What is kept, and who pays for it.
-    var ledger: Ledger { effects.budget.ledger }
+    var quota: StorageQuota { effects.budget.quota }
 
     /// How many places with a user are taken by those whom it does not know.
     func strangersPlaces(with user: UserID) -> Int { invites.strangersPlaces(with: user, accounts.acquaintances) }

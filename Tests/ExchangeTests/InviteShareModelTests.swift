@@ -37,7 +37,7 @@ private struct Expectation {
     }
 }
 
-/// A crowd that sends, answers, cancels, waits and starts the exchange anew, at random.
+/// A crowd that sends, answers, cancels, waits and restarts the exchange, at random.
 private struct Crowd {
     static let users = ["bob"] + (0..<60).map { UserID(ours: "user-\($0)") }
     static let accounts = users.map { Account(id: $0) }

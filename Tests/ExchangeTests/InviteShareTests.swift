@@ -155,7 +155,7 @@ private struct Siege {
         }
     }
 
-    @Test("INV-12: An account that is removed and made anew is a stranger, also if the exchange was down meanwhile")
+    @Test("INV-12: An account that is removed and made again is a stranger, also if the exchange was down meanwhile")
     func madeAnew() {
         let left = Siege.users.filter { $0.id != "friend" }
         var siege = Siege()

@@ -1,6 +1,7 @@
 import Bytes
 import Digests
 import Enrollment
+import NetworkAddress
 import SignalWire
 import Testing
 import Timekeeping

@@ -143,7 +143,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(everySessionHasItsLogin(scenario))
     }
 
-    @Test("Of 64 devices one that starts anew takes the place that it had itself, and none of the connected ones'")
+    @Test("Of 64 devices one that restarts takes the place that it had itself, and none of the connected ones'")
     func startedAnew() throws {
         var scenario = ExchangeScenario()
         var devices: [ConnectionID] = []

@@ -62,7 +62,7 @@ private func saved(_ changes: [Change]) -> Saved {
         #expect(core.invites.inGroup("kept") == [sent.invite] && core.invites.received(by: "carol").count == 1)
         var outbox: [ExchangeCore.Output] = []
         core.handle(.timer, at: .zero, into: &outbox)
-        #expect(!outbox.contains { if case .persist(.group) = $0 { true } else { false } }, "nothing is written anew")
+        #expect(!outbox.contains { if case .persist(.group) = $0 { true } else { false } }, "nothing is written again")
     }
 
     @Test("CONN-7, CONN-8: A participant resumes after a restart as the one that it was, with its place in its rooms")

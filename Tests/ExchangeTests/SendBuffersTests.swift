@@ -68,8 +68,8 @@ import Testing
     @Test("A connection that stops reading is measured, told of in the counters, and gone from them when it is closed")
     func counters() throws {
         let scenario = HubScenario(users: ["alice"])
-        let desk = scenario.hub.sendBuffers
-        let share = SendBufferShare(desk)
+        let pool = scenario.hub.sendBuffers
+        let share = SendBufferShare(pool)
         let meter = OutboundMeter(share)
         let channel = EmbeddedChannel(handler: meter, loop: scenario.loop)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()

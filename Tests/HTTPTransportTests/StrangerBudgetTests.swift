@@ -54,7 +54,7 @@ import Testing
         var holder: StrangerBudget.Holder?
         var losers = budget.hold(101, for: &holder)
         #expect(losers.map(Optional.some) == [holder] && budget.held == 0)
-        // What it sends on counts anew.
+        // What it sends after that is counted from zero.
         losers = budget.hold(60, for: &holder)
         #expect(losers.isEmpty && budget.held == 60)
     }

@@ -9,7 +9,7 @@ struct ConfigurationPage {
 
         Every key of every configuration file. The code declares each key once, reads it by that declaration, and this page is
         written from the declarations: a test compares them, and `HANDSET_RENEW=1 scripts/test --filter ConfigurationPage` writes
-        the page anew.
+        the page again.
 
         `handset check FILE` finds every problem of a file. Examples with comments are
         [config/device.yaml](../config/device.yaml), [config/exchange.yaml](../config/exchange.yaml),

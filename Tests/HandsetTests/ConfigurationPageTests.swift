@@ -87,7 +87,7 @@ struct ConfigurationPageTests {
             isCurrent,
             """
             docs/configuration.md is not what the code declares; it lacks: \(news.joined(separator: "\n"))
-            HANDSET_RENEW=1 scripts/test --filter ConfigurationPage writes it anew
+            HANDSET_RENEW=1 scripts/test --filter ConfigurationPage writes it again
             """)
     }
 

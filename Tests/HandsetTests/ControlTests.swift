@@ -79,14 +79,14 @@ struct ControlViewTests {
     private let levels = ControlLevels(
         microphoneDBFS: -30, microphonePeakDBFS: -12, loudspeakerDBFS: -100, loudspeakerPeakDBFS: -100)
 
-    @Test("News are lines, and meters stay beneath them on a line that fits the terminal", arguments: [60, 80, 200])
+    @Test("Events are lines, and meters stay beneath them on a line that fits the terminal", arguments: [60, 80, 200])
     func terminal(width: Int) {
         var view = ControlView(width: width, status: nil)
         let first = view.take(.levels(levels))
         #expect(first.contains("mic ██") && first.contains("-30 dBFS") && !first.contains("\n"))
         #expect(first.count < width)
-        let news = view.take(.incoming(call: 1, from: "bob"))
-        #expect(news.hasPrefix("\r\u{1B}[2Kcall 1 comes in from bob\n") && news.hasSuffix(first))
+        let written = view.take(.incoming(call: 1, from: "bob"))
+        #expect(written.hasPrefix("\r\u{1B}[2Kcall 1 comes in from bob\n") && written.hasSuffix(first))
         let muted = view.take(.sound(ControlSound(isMuted: true, volumeDB: 0, microphoneDB: 0)))
         #expect(muted.hasSuffix("MUTED"))
         #expect(muted.split(separator: "\n").last.map { $0.count < width } == true)
@@ -114,7 +114,7 @@ struct ControlViewTests {
 
     @Test("Names of others cannot move a terminal's cursor")
     func printable() {
-        let text = ControlText.news(.incoming(call: 1, from: "b\u{1B}[2Job\u{9B}"))
+        let text = ControlText.event(.incoming(call: 1, from: "b\u{1B}[2Job\u{9B}"))
         #expect(text == "call 1 comes in from b?[2Job?")
     }
 }

@@ -146,7 +146,7 @@ struct RelayTests {
         #expect(world.peers.allSatisfy { $0.agent.path?.isRelayed == false })
     }
 
-    @Test("A server that starts anew is noticed, and the call goes on by another way if there is one")
+    @Test("A server that restarts is noticed, and the call goes on by another way if there is one")
     func forgottenAllocation() {
         let world = Scenes.natWorld(.symmetric, nil, seed: 2)
         world.start()

@@ -162,7 +162,7 @@ struct SignalingTests {
         #expect(answered.first == arrival)
     }
 
-    @Test("Only relayed candidates are told, and nothing leaves a socket of ours, when the policy says so")
+    @Test("Only relayed candidates are told, and nothing leaves a local socket, when the policy says so")
     func relayOnly() {
         for seed: UInt64 in 0..<10 {
             let world = Scenes.natWorld(nil, .portRestricted, seed: seed) { configuration in

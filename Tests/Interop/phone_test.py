@@ -335,7 +335,7 @@ def is_not_rebound(scene):
 
 @check
 def signs_out(scene):
-    """Signing out goes back to the start; a page that is loaded anew is still signed in."""
+    """Signing out goes back to the start; a page that is loaded again is still signed in."""
     alice, bob = scene.alice, scene.bob
     bob.driver.refresh()
     bob.online()

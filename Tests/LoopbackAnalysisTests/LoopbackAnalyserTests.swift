@@ -155,7 +155,7 @@ struct LoopbackAnalyserTests {
         #expect(measured.response == nil)
         let withheld = try #require(measured.withheld.first)
         #expect(measured.withheld.count == 1 && withheld.figure == .response)
-        guard case .delayChanged(let samples) = withheld.doubt else {
+        guard case .delayChanged(let samples) = withheld.reason else {
             Issue.record("\(withheld)")
             return
         }
@@ -200,7 +200,7 @@ struct LoopbackAnalyserTests {
         #expect(silent.withheld == [Withheld(.response, .gap)] && silent.response == nil)
         let noisy = Self.rounds(2, [.init(position: place, hole: 4_800, missing: 4_800, noise: 2_000)])
         #expect(noisy.response == nil && noisy.withheld.map(\.figure) == [.response], "\(noisy.withheld)")
-        guard case .repeatsDiffer? = noisy.withheld.first?.doubt else {
+        guard case .repeatsDiffer? = noisy.withheld.first?.reason else {
             Issue.record("\(noisy.withheld)")
             return
         }

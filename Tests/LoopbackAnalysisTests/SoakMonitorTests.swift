@@ -34,7 +34,7 @@ struct SoakMonitorTests {
 
     @Test("After twelve virtual hours each minute is right, and no more is kept than after one")
     func hours() throws {
-        var ledger = SoakLedger()
+        var history = SoakHistory()
         var (position, captured) = (0, 0)
         var minutes: [SoakMonitor.Minute] = []
         var lengths: [Int] = []
@@ -48,11 +48,11 @@ struct SoakMonitorTests {
                 delay += 12_000 * 2e-6
                 let reading = CarrierReading(
                     position: position + 6_000, delaySamples: delay, likeness: 0.9, gainDB: -3, rate: 2e-6)
-                ledger.take(.reading(reading))
+                history.take(.reading(reading))
                 minute.delay += delay / 240
                 if tick % 30 == 15, tick / 30 < minutes.count % 8 {
                     let length = 48 + (lengths.count * 7_919) % 4_801
-                    ledger.take(
+                    history.take(
                         .event(
                             LoopbackEvent(
                                 kind: .silence, position: position + 6_100, holeSamples: length, delayBefore: delay,
@@ -63,15 +63,15 @@ struct SoakMonitorTests {
                 }
                 position += 12_000
                 captured += 12_000
-                ledger.keepMoments(received: captured, all: false) { range in
+                history.keepMoments(received: captured, all: false) { range in
                     // Sound is thrown away after five seconds.
                     range.lowerBound < captured - 6 * second ? nil : (range.lowerBound, [0, 1])
                 }
-                kept = max(kept, ledger.keptMoments)
+                kept = max(kept, history.keptMoments)
             }
             expected.append(minute)
-            #expect(ledger.isMinuteOver(received: captured) && !ledger.isMinuteOver(received: captured - 1))
-            minutes.append(ledger.endMinute(levelDBFS: -20))
+            #expect(history.isMinuteOver(received: captured) && !history.isMinuteOver(received: captured - 1))
+            minutes.append(history.endMinute(levelDBFS: -20))
         }
         #expect(minutes.map(\.number) == Array(0..<720))
         for (minute, right) in zip(minutes, expected) {
@@ -80,14 +80,14 @@ struct SoakMonitorTests {
             #expect(try abs(#require(minute.driftPPM) - 2) < 0.001, "\(minute)")
         }
         // Of all that is counted, only so much is kept.
-        let timing = ledger.timing
+        let timing = history.timing
         #expect(timing.eventCount == lengths.count && lengths.count > 2 * TimingSummary.eventLimit)
         #expect(timing.events.count == TimingSummary.eventLimit)
         #expect((1_000...2_000).contains(timing.history.points.count))
         #expect(timing.disturbedSamples == lengths.reduce(0, +))
-        #expect(kept <= SoakLedger.mostKept)
+        #expect(kept <= SoakHistory.mostKept)
         let worst = lengths.sorted(by: >).prefix(SoakMonitor.keptMoments)
-        #expect(ledger.moments.map(\.event.lengthSamples) == Array(worst))
+        #expect(history.moments.map(\.event.lengthSamples) == Array(worst))
     }
 
     @Test("Of what was captured a few seconds are kept, however long it goes on")

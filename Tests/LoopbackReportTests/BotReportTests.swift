@@ -21,7 +21,7 @@ struct BotReportTests {
         measured.presses = [.init(key: "5", response: 4_800)]
         measured.hangUp = .came(48_000)
         measured.cut = GreetingCut(first: 960, last: 0)
-        measured.withheld = [.init(figure: .cut, doubt: .greetingUnfinished)]
+        measured.withheld = [.init(figure: .cut, reason: .greetingUnfinished)]
         var run = BotRun(startedAt: "2026-11-24T00:00:00Z", measurement: measured)
         run.origin = RunOrigin(version: "1.2.3", host: "rack-7", system: "Linux 6.1 x86_64")
         run.facts = [.init("Called", "ws://127.0.0.1/ws")]
@@ -61,7 +61,7 @@ struct BotReportTests {
         var run = Self.whole
         run.thresholds.unanswered = 1
         run.measurement.withheld = [
-            .init(figure: .turns, doubt: .late(2)), .init(figure: .cut, doubt: .otherGreeting(0.1)),
+            .init(figure: .turns, reason: .late(2)), .init(figure: .cut, reason: .otherGreeting(0.1)),
         ]
         #expect(Self.outcome("response_p95", run) == .unmeasured)
         #expect(Self.outcome("cut", run) == .unmeasured)

@@ -8,10 +8,10 @@ import Timekeeping
 @testable import CallMedia
 @testable import MediaEngine
 
-/// Calls between two of ours, over paths that lose packets by seeded chains, in virtual time.
+/// Calls between two Handset devices, over paths that lose packets by seeded chains, in virtual time.
 @Suite("Calls over paths that lose packets")
 struct LossyCallTests {
-    /// As two of ours agree with each other over WebRTC.
+    /// As two Handset devices agree with each other over WebRTC.
     private static func likeHandset(_ plan: inout MediaCallPlan) {
         plan.peer.repairsLoss = true
         plan.peer.usesReducedSizeRTCP = true

@@ -23,7 +23,7 @@ struct LossySpeechRecording {
         ("bursts5", .bursts(share: 0.05, meanLength: 2)), ("bursts10", .bursts(share: 0.1, meanLength: 3)),
     ]
 
-    /// What two of ours agree on, and less.
+    /// What two Handset devices agree on, and less.
     private static let kinds: [(name: String, repairs: Bool, copies: Bool)] = [
         ("shipped", true, true), ("repairs", true, false), ("copies", false, true), ("fec", false, false),
     ]

@@ -145,13 +145,13 @@ struct MediaEngineTests {
         pair.shutdown()
         for report in reports {
             #expect(report.playout.resets == 0 && report.call.encodeErrors == 0)
-            // The first of the two is told a moment earlier than the other, and drops what comes in a format it no longer has.
+            // The first of the two is told a moment earlier than the other, and drops what comes in a format that it has given up.
             #expect(report.peer.dropped.total <= 8)
             #expect(report.playout.packetsLost <= report.peer.dropped.total)
         }
     }
 
-    @Test("Keys that the descriptions give anew take over in the running call", arguments: SRTPSuite.allCases)
+    @Test("New keys in the descriptions take over in the running call", arguments: SRTPSuite.allCases)
     func keys(suite: SRTPSuite) async throws {
         let pair = try EnginePair()
         let call = try pair.call(

@@ -207,7 +207,7 @@ struct ConnectionTests {
     }
 
     @Test(
-        "A DTLS association made anew gives other keys, with the path of before or another, and no gap",
+        "A second DTLS association gives other keys, with the path of before or another, and no gap",
         arguments: [true, false])
     func anotherAssociation(restartsICE: Bool) throws {
         var pair = try ConnectionPair()

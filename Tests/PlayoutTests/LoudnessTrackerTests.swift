@@ -4,8 +4,8 @@ import Testing
 
 @Suite struct LoudnessTrackerTests {
     /// 20 ms of a square wave of `amplitude`, as if about to be played.
-    private func frame(_ amplitude: Int16) -> SampleBuffer {
-        var buffer = SampleBuffer()
+    private func frame(_ amplitude: Int16) -> SyncBuffer {
+        var buffer = SyncBuffer()
         var room = buffer.room
         for index in 0..<960 { room[index] = index % 200 < 100 ? amplitude : -amplitude }
         buffer.append(960)

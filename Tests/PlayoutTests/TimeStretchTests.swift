@@ -4,17 +4,17 @@ import Testing
 
 @Suite struct TimeStretchTests {
     /// A buffer of a steady wave of `period` samples: played history and `waiting` samples.
-    private func buffer(period: Int, waiting: Int) -> SampleBuffer {
-        var buffer = SampleBuffer()
-        Self.fill(&buffer, period, from: 0, SampleBuffer.history)
-        var played = [Int16](repeating: 0, count: SampleBuffer.history)
+    private func buffer(period: Int, waiting: Int) -> SyncBuffer {
+        var buffer = SyncBuffer()
+        Self.fill(&buffer, period, from: 0, SyncBuffer.history)
+        var played = [Int16](repeating: 0, count: SyncBuffer.history)
         var span = played.mutableSpan
         buffer.take(into: &span)
-        Self.fill(&buffer, period, from: SampleBuffer.history, waiting)
+        Self.fill(&buffer, period, from: SyncBuffer.history, waiting)
         return buffer
     }
 
-    private static func fill(_ buffer: inout SampleBuffer, _ period: Int, from start: Int, _ count: Int) {
+    private static func fill(_ buffer: inout SyncBuffer, _ period: Int, from start: Int, _ count: Int) {
         write(&buffer, count) { offset in
             let phase = (start + offset) % period
             return (phase < period / 2 ? phase : period - phase) * 16_000 / period - 4_000
@@ -22,13 +22,13 @@ import Testing
         buffer.append(count)
     }
 
-    private static func write(_ buffer: inout SampleBuffer, _ count: Int, _ value: (Int) -> Int) {
+    private static func write(_ buffer: inout SyncBuffer, _ count: Int, _ value: (Int) -> Int) {
         var room = buffer.room
         for index in 0..<count { room[index] = Int16(truncatingIfNeeded: value(index)) }
     }
 
     /// The largest step between neighbouring samples, from the last played one on.
-    private func largestStep(_ buffer: borrowing SampleBuffer) -> Int {
+    private func largestStep(_ buffer: borrowing SyncBuffer) -> Int {
         var largest = 0
         for index in 0..<buffer.count { largest = max(largest, abs(Int(buffer[index]) - Int(buffer[index - 1]))) }
         return largest
@@ -74,7 +74,7 @@ import Testing
 
     @Test("Where the sound never repeats, a strict threshold refuses to cut")
     func refuses() {
-        var buffer = SampleBuffer()
+        var buffer = SyncBuffer()
         var state: UInt32 = 1
         Self.write(&buffer, 960) { _ in
             state = state &* 1_664_525 &+ 1_013_904_223
@@ -87,7 +87,7 @@ import Testing
 
     @Test("What was made up provisionally fades into what comes, and disappears if nothing of it is used")
     func provisional() {
-        var buffer = SampleBuffer()
+        var buffer = SyncBuffer()
         Self.write(&buffer, 480) { _ in 1_000 }
         buffer.appendProvisional(480)
         #expect(buffer.count == 0)

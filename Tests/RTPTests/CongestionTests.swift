@@ -39,7 +39,9 @@ struct CongestionTests {
         #expect(silent.trip == nil)
     }
 
-    @Test("Reports that tell of no progress trip it after five (RFC 8083 §4.2), and one of progress begins anew")
+    @Test(
+        "Reports that tell of no progress trip it after five (RFC 8083 §4.2), and one of progress starts the count again"
+    )
     func standstill() {
         var breaker = CircuitBreaker(.init())
         breaker.started(at: .zero)

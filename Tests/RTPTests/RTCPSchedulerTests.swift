@@ -78,7 +78,7 @@ struct RTCPSchedulerTests {
         #expect(scheduler.nextDeadline >= seconds(1))
     }
 
-    @Test("A peer that is not heard for five intervals is no longer a member (§6.3.5)")
+    @Test("A peer that is not heard for five intervals is not a member any more (§6.3.5)")
     func silentPeer() {
         var scheduler = RTCPScheduler(configuration: .init(), at: .zero)
         #expect(!scheduler.isPeerMember(at: .zero))

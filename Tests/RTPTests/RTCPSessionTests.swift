@@ -142,7 +142,7 @@ struct RTCPSessionTests {
         }
     }
 
-    @Test("Another SSRC takes the stream's place and its count starts anew; our own is told as such")
+    @Test("Another SSRC takes the stream's place and its count starts again; the local one is told as such")
     func sourceChange() {
         var end = End(ssrc: 1, wallNanoseconds: 0)
         for index in 0..<5 { end.receive(index, from: 2, at: .zero) }

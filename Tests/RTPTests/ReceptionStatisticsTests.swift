@@ -47,7 +47,7 @@ struct ReceptionStatisticsTests {
         #expect(statistics.makeReport(on: 7).fractionLost == 255)
     }
 
-    @Test("A far jump is not counted until the next packet confirms it; then the stream starts anew (A.1)")
+    @Test("A far jump is not counted until the next packet confirms it; then the stream restarts (A.1)")
     func restart() {
         var statistics = ReceptionStatistics()
         _ = statistics.receive(header(100), at: .zero)

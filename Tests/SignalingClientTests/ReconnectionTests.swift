@@ -8,7 +8,7 @@ import Testing
 
 @testable import SignalingClient
 
-@Suite("HandsetService while its connection is made anew", .timeLimit(.minutes(5)))
+@Suite("HandsetService while it reconnects", .timeLimit(.minutes(5)))
 struct ReconnectionTests {
     /// Lets the exchange answer a session's start again, or not.
     private final class Gate: Sendable {

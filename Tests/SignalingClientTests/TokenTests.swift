@@ -106,7 +106,7 @@ struct TokenTests {
         }
     }
 
-    @Test("AUTH-4: A connection that is closed for its token is made anew with a new one, resuming")
+    @Test("AUTH-4: A connection that is closed for its token is replaced with a new token, resuming")
     func closedForToken() async throws {
         try await withExchange { exchange in
             exchange.answer(path: "/v1.1/login") { _ in login("T1", refresh: "R1") }
@@ -147,7 +147,7 @@ struct TokenTests {
         }
     }
 
-    @Test("AUTH-4: A session token comes from a file, and is read anew when the exchange refuses the old one")
+    @Test("AUTH-4: A session token comes from a file, and is read again when the exchange refuses the old one")
     func fromFile() async throws {
         let path = folder + "/token"
         try Data("T1\n".utf8).write(to: URL(fileURLWithPath: path))

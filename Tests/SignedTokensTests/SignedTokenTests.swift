@@ -19,7 +19,7 @@ private struct Claims: Encodable {
 
 /// Tokens that Python's `hmac` and `json` made, with keys sorted and no spaces.
 private enum Foreign {
-    /// All claims, and the header that ours have.
+    /// All claims, and the header of the exchange's own tokens.
     static let whole = """
         eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.\
         eyJkYXRhIjoie1wic2VhdFwiOiA0fSIsImV4cCI6MjAwMCwiaWF0IjoxMDAwLCJpc3MiOiJhcHAiLCJqdGkiOiJ0LTEiLCJyb2xlIjoic3Vi\

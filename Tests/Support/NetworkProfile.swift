@@ -44,7 +44,7 @@ public struct NetworkProfile: Sendable {
     public var stallMilliseconds = 0.0
     /// When, since the start, nothing that is sent arrives.
     public var outages: [ClosedRange<Double>] = []
-    /// How much faster the sender's clock runs than ours, in parts per million; negative is slower.
+    /// How much faster the sender's clock runs than the local one, in parts per million; negative is slower.
     public var clockDriftPPM = 0.0
 
     /// A path with nothing wrong: every packet takes 30 ms.

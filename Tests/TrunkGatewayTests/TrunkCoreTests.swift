@@ -202,19 +202,19 @@ private struct TrunkRun {
     }
 }
 
-@Suite struct BridgeCushionTests {
+@Suite struct BridgeQueuePolicyTests {
     @Test("The first frame follows 40 ms of silence, and so does the first after a gap")
     func start() {
-        var cushion = BridgeCushion(rate: 48_000)
-        #expect(cushion.decide(frame: 960, waiting: 0) == .send(after: 1_920))
-        #expect(cushion.decide(frame: 960, waiting: 1_920) == .send(after: 0))
-        #expect(cushion.decide(frame: 960, waiting: 0) == .send(after: 1_920))
+        var policy = BridgeQueuePolicy(rate: 48_000)
+        #expect(policy.decide(frame: 960, waiting: 0) == .send(after: 1_920))
+        #expect(policy.decide(frame: 960, waiting: 1_920) == .send(after: 0))
+        #expect(policy.decide(frame: 960, waiting: 0) == .send(after: 1_920))
     }
 
     @Test("However late this process is at times, no more than 120 ms wait, and sound is left out only after that")
     func bounded() {
         var generator = SeededGenerator(seed: 3)
-        var cushion = BridgeCushion(rate: 48_000)
+        var policy = BridgeQueuePolicy(rate: 48_000)
         var (waiting, late, gaps) = (0, 0, 0)
         for period in 0..<100 {
             let sleep = Int.random(in: 0...15, using: &generator)
@@ -224,17 +224,17 @@ private struct TrunkRun {
                 waiting = max(0, waiting - 960)
                 late += 1
                 guard tick >= sleep else { continue }
-                let before = cushion.dropped
+                let before = policy.dropped
                 while late > 0 {
                     late -= 1
-                    if case .send(let silence) = cushion.decide(frame: 960, waiting: waiting) {
+                    if case .send(let silence) = policy.decide(frame: 960, waiting: waiting) {
                         waiting += silence + 960
                     }
                 }
                 #expect(waiting >= 960 && waiting <= 5_760)
-                #expect(tick == sleep || cushion.dropped == before)
+                #expect(tick == sleep || policy.dropped == before)
             }
         }
-        #expect(gaps < 100 * 15 && cushion.dropped < 100 * 15 && cushion.dropped > 0)
+        #expect(gaps < 100 * 15 && policy.dropped < 100 * 15 && policy.dropped > 0)
     }
 }

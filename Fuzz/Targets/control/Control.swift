@@ -18,6 +18,6 @@ private func read(_ bytes: [UInt8]) {
         require((try? ControlRequest(line: Array(written.dropLast()))) == request, "a request reads back as written")
     }
     // What a device says is read by programs, which it must not bring down either.
-    if let news = ControlCoding.decode(ControlNews.self, from: bytes) { _ = ControlCoding.line(news) }
+    if let event = ControlCoding.decode(ControlEvent.self, from: bytes) { _ = ControlCoding.line(event) }
     _ = ControlCoding.decode(ControlReply.self, from: bytes)
 }

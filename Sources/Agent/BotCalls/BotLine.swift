@@ -76,7 +76,7 @@ struct BotLine: ProtocolCore, Sendable {
         case over(failure: String?)
     }
 
-    /// Marks that wait in the port; the ledger there takes 256.
+    /// Marks that wait in the port; the tracker there takes 256.
     private static let portMarks = 200
     /// Clears that may wait for the media worker before no more is read.
     private static let mostClears = 64

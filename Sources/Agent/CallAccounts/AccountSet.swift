@@ -349,7 +349,7 @@ public actor AccountSet {
         guard let account = slots[name]?.account, !isStopping else { return }
         slots[name]?.failure = error
         let isOfTime =
-            (error as? SignalingError).map { ClockDoubt.isReason(for: $0, at: MonotonicClock.wallTime) } ?? false
+            (error as? SignalingError).map { ClockPlausibility.isReason(for: $0, at: MonotonicClock.wallTime) } ?? false
         if !restarts, !isOfTime {
             tell(.gaveUp(error), about: account.name)
             return
@@ -365,7 +365,7 @@ public actor AccountSet {
     private func retryWhenClockIsSet(_ name: String) {
         slots[name]?.clock?.cancel()
         slots[name]?.clock = Task {
-            while !Task.isCancelled, !isStopping, !ClockDoubt.canBeRight(MonotonicClock.wallTime) {
+            while !Task.isCancelled, !isStopping, !ClockPlausibility.canBeRight(MonotonicClock.wallTime) {
                 try? await Task.sleep(for: .seconds(1))
             }
             if !Task.isCancelled { feed(.retry(name)) }

@@ -74,7 +74,7 @@ struct CallTimers {
         }
     }
 
-    /// The peer is no longer silent.
+    /// The peer is heard again.
     mutating func stopWaitingForPeer() {
         silence?.cancel()
         silence = nil

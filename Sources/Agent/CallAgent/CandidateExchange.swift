@@ -1,8 +1,8 @@
 internal import CallControl
 internal import JSON
 
-/// Candidates on their way between a call's two sides (contract CALL-1; docs/protocol.md, "Calls with WebRTC"): ours
-/// are held until the peer can assign them to us, the peer's until our connection knows the peer.
+/// Candidates on their way between a call's two sides (contract CALL-1; docs/protocol.md, "Calls with WebRTC"): local
+/// ones are held until the peer can assign them to this device, the peer's until the connection knows the peer.
 struct CandidateExchange {
     private var ours: [JSONValue] = []
     private var theirs: [JSONValue] = []

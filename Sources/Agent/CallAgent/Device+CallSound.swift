@@ -101,10 +101,10 @@ extension Device {
     ///
     /// ``detach(from:)`` ends the port's part in the call.
     public func attachPort(_ plan: PortPlan = PortPlan(), to id: CallID) throws(CallSoundError) -> CallPort {
-        if ports.isClosed(id) { try detach(from: id) }
+        if participants.isPortClosed(of: id) { try detach(from: id) }
         let media = try mediaWithoutProgram(of: id)
         do throws(RealtimeError) {
-            let opened = try ports.open(plan, for: id)
+            let opened = try participants.openPort(plan, for: id)
             let port = opened.port
             engine.attach(opened.line, to: media)
             calls[id]?.sound.participation = .present

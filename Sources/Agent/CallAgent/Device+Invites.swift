@@ -92,7 +92,7 @@ extension Device {
         }
     }
 
-    /// Notes that an answer is on its way; false if the invite is not ours to keep watch over.
+    /// Notes that an answer is on its way; false if this device does not follow the invite.
     private func begin(_ answer: IncomingInviteMachine.Input, _ id: InviteID) throws(SignalingError) -> Bool {
         guard try invites.begin(answer, to: id, at: MonotonicClock.now) else { return false }
         arm(id)

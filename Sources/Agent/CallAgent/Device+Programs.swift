@@ -1,4 +1,4 @@
-internal import AudioPort
+public import AudioPort
 internal import BotCalls
 internal import BotWire
 internal import CallControl
@@ -7,7 +7,114 @@ internal import CallPrograms
 public import Logging
 internal import VoiceActivity
 
-// The programs that take part in calls.
+extension Device {
+    /// Has calls with the source ``AudioBehaviour/Source/program`` speak with this process, and not with a bot or a program of the
+    /// configuration.
+    ///
+    /// - Parameter lines: Gives each call the worker's side of its ``AudioPort``; nil is silence.
+    public func provideLines(_ lines: @escaping @Sendable () -> PortLine?) { participants.provide(lines) }
+
+    /// Starts the program of a call whose media is about to start.
+    ///
+    /// - Parameter isAttached: Whether the call's media runs already.
+    /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
+    func beginProgram(for id: CallID, isAttached: Bool = false) throws -> PortLine? {
+        guard let call = calls[id] else { return nil }
+        // A call that a bot has placed, and one whose bot was asked, is that bot's.
+        let mayBePort = !isAttached && !call.isPlacedByBot && !configuration.behaviour.source.isBot
+        return try participants.begin(
+            invitation(to: id, call, isAttached: isAttached), program: configuration.program, mayBePort: mayBePort)
+    }
+
+    /// Connects with the bot for a call; false if the device has none, or the call has another source.
+    func beginBot(for id: CallID) -> Bool {
+        guard let call = calls[id], call.audio.source == .program else { return false }
+        return participants.beginBot(invitation(to: id, call, isAttached: false))
+    }
+
+    private func invitation(to id: CallID, _ call: ActiveCall, isAttached: Bool) -> CallParticipants.Invitation {
+        .init(
+            call: id, peer: call.machine.peer, own: user, isOutgoing: call.machine.isOutgoing, isAttached: isAttached)
+    }
+
+    /// The peer has pressed a key.
+    func sendDigit(_ digit: Character, heldFor time: Duration, toProgramOf id: CallID) {
+        participants.sendDigit(digit, heldFor: time, to: id)
+        pressOnLeg(digit, of: id)
+    }
+
+    /// A call is over, and so is its program's part in it.
+    func endProgram(of id: CallID, _ record: CallRecord) { participants.end(id, record) }
+
+    /// A program leaves a call that goes on.
+    func detachProgram(of id: CallID) {
+        let leaving = participants.detach(id)
+        calls[id]?.sound.beganToLeave(leaving)
+    }
+
+    /// Has a program heard out, and then hang up.
+    func hearOutProgram(of id: CallID) { participants.hearOut(id) }
+}
+
+// What a bot's server asks for besides its calls.
+extension Device {
+    /// The bot that takes part in calls; nil without the behaviour `bot`.
+    var bots: BotCalls? { participants.bots }
+
+    /// The port at which requests of bots' servers are taken; nil if none are.
+    public var botRequestPort: Int? { bots?.port }
+
+    /// Listens for what the bot's server asks for.
+    func listenForBots() async throws(SignalingError) {
+        do {
+            if let port = try await bots?.listen() {
+                logger.info("Listening for requests of bots", metadata: ["port": "\(port)"])
+            }
+        } catch {
+            throw SignalingError(.mediaFailed, activity: "listen for requests of bots", cause: "\(error)")
+        }
+    }
+
+    /// Whoever a call asks for has been asked.
+    func ringBot(of id: CallID) { bots?.ring(call: id.number) }
+
+    /// Calls whom the bot's server wants called.
+    private func place(_ placement: BotPlacement) {
+        guard let callee = try? UserID(placement.to) else {
+            bots?.refuse(placement.number, .callee, "nobody can have the callee's name")
+            return
+        }
+        if let why = whyNoCall {
+            bots?.refuse(placement.number, .unavailable, why)
+            return
+        }
+        var audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
+        // Also where the bot is only attached to other calls.
+        audio.source = .program
+        let id = call([callee], audio: audio, timeToLive: .seconds(placement.timeoutSeconds))
+        guard let call = calls[id], call.record == nil else {
+            bots?.refuse(placement.number, .unavailable, "the call could not be made")
+            return
+        }
+        calls[id]?.isPlacedByBot = true
+        bots?.placed(placement.number, call: id.number, peer: callee.text, own: user?.text ?? "")
+    }
+
+    /// Why no call can be made now; nil if one can.
+    private var whyNoCall: String? {
+        if isDraining { return "the device takes no more calls: it stops" }
+        switch connection {
+        case .connected, .reconnecting: break
+        case .connecting, .disconnected: return "the device is not connected to its service"
+        }
+        if case .calls(let limit) = configuration.answer.callLimit, calls.count >= limit {
+            return "the device has as many calls as it may have"
+        }
+        return hasRoom(streams: streams(of: .program)) ? nil : "the device has as many calls as its machine carries"
+    }
+}
+
+// What programs, bots and ports ask for.
 extension Device {
     /// The message under which a program's words are in the log. They may be anything, and secret.
     public static let programWords: Logger.Message = "A program says"
@@ -36,7 +143,7 @@ extension Device {
             do throws(DigitError) {
                 try press(keys, on: CallID(number: call))
             } catch {
-                refuseProgram(of: CallID(number: call), "\(error)")
+                participants.refuseProgram(of: CallID(number: call), "\(error)")
             }
         case .hangUp(let call, let failure): programIsDone(in: CallID(number: call), failure.map { "program: \($0)" })
         case .left(let call): programHasLeft(CallID(number: call))

@@ -33,7 +33,7 @@ extension Device {
         return await engine.report(on: media)?.sound
     }
 
-    /// Waits until the tone is over that tells of a call of ours that came to nothing.
+    /// Waits until the tone for a failed outgoing call is over.
     public func finishTones() async { await shared.withCard { $0.failureToneEnd }?.value }
 
     /// Whether another call has the card, of calls that refuse each other.

@@ -1,8 +1,5 @@
-public import AudioPort
 internal import BotCalls
-internal import BotWire
 public import CallControl
-internal import CallPrograms
 internal import JSON
 public import Logging
 public import CallMedia
@@ -37,15 +34,8 @@ public actor Device {
     private var drain = CallDrain()
     private let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
-    /// What takes part in calls; nil without the behaviour `exec`.
-    private let programs: CallPrograms?
-    private let programNews: AsyncStream<ProgramNews>
-    /// The bot that takes part in calls; nil without the behaviour `bot`.
-    let bots: BotCalls?
-    private let botNews: AsyncStream<BotNews>
-    private var lines: (@Sendable () -> PortLine?)?
-    /// Calls whose sound this process has.
-    var ports = DevicePorts()
+    /// The programs, bots and ports that take part in calls.
+    var participants: CallParticipants
     private var listeners: [Task<Void, Never>] = []
     /// Whether old recordings and records are removed now and then.
     private var isTidied = false
@@ -93,14 +83,7 @@ public actor Device {
                 path: $0, application: configuration.account.appKey, days: configuration.device.callRecordDays,
                 logger: logger)
         }
-        // A program's wishes are few, and a hang-up must not be lost; of its words for the log no more than ten a second come here.
-        let (news, programSink) = AsyncStream.makeStream(of: ProgramNews.self, bufferingPolicy: .unbounded)
-        programNews = news
-        programs = configuration.program == nil ? nil : try CallPrograms { programSink.yield($0) }
-        // Each line bounds what it tells; a hang-up must not be lost behind it.
-        let (told, botSink) = AsyncStream.makeStream(of: BotNews.self, bufferingPolicy: .unbounded)
-        botNews = told
-        bots = configuration.bot.map { BotCalls($0) { botSink.yield($0) } }
+        participants = try CallParticipants(configuration)
         self.shared = shared
         self.ownsMedia = ownsMedia
         (owner, mediaEvents) = shared.join()
@@ -114,9 +97,9 @@ public actor Device {
             listeners = [
                 Task { [service] in for await event in service.events { self.handle(event) } },
                 Task { [mediaEvents] in for await event in mediaEvents { self.handle(event) } },
-                Task { [programNews] in for await news in programNews { self.handle(news) } },
-                Task { [botNews] in for await news in botNews { self.handle(news) } },
-                Task { [news = ports.news] in for await news in news { self.handle(news) } },
+                Task { [news = participants.programNews] in for await news in news { self.handle(news) } },
+                Task { [news = participants.botNews] in for await news in news { self.handle(news) } },
+                Task { [news = participants.portNews] in for await news in news { self.handle(news) } },
             ]
             try await listenForBots()
             if isClosed { await bots?.finish() }
@@ -147,7 +130,7 @@ public actor Device {
     /// is removed by age while the clock cannot be right.
     private func keepTidy() async {
         while !Task.isCancelled {
-            let isAgeKnown = ClockDoubt.canBeRight(MonotonicClock.wallTime)
+            let isAgeKnown = ClockPlausibility.canBeRight(MonotonicClock.wallTime)
             if isAgeKnown { journal?.prune() }
             if let folder = configuration.behaviour.recordingFolder {
                 let (limits, logger) = (
@@ -323,8 +306,7 @@ public actor Device {
         await allCallsEnded(within: .milliseconds(200))
         invites.removeAll()
         leaveMedia()
-        programs?.finish()
-        ports.finish()
+        participants.finish()
         await bots?.finish()
         for listener in listeners { listener.cancel() }
         await journal?.close()
@@ -424,134 +406,6 @@ public actor Device {
         calls[id]?.wasKept()
         finishIfOver(id)
     }
-
-    // MARK: Programs in calls
-
-    /// Has calls with the source ``AudioBehaviour/Source/program`` speak with this process, and not with a bot or a program of the
-    /// configuration.
-    ///
-    /// - Parameter lines: Gives each call the worker's side of its ``AudioPort``; nil is silence.
-    public func provideLines(_ lines: @escaping @Sendable () -> PortLine?) { self.lines = lines }
-
-    /// Starts the program of a call whose media is about to start.
-    ///
-    /// - Parameter isAttached: Whether the call's media runs already.
-    /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
-    func beginProgram(for id: CallID, isAttached: Bool = false) throws -> PortLine? {
-        if let lines { return lines() }
-        // A call that a bot has placed, and one whose bot was asked, is that bot's.
-        if !isAttached, calls[id]?.isPlacedByBot != true, !configuration.behaviour.source.isBot,
-            let line = try ports.begin(for: id)
-        {
-            return line
-        }
-        guard let machine = calls[id]?.machine else { return nil }
-        if let bots {
-            // The bot of a call that came in stands already.
-            if machine.isOutgoing || isAttached { beginBot(for: id, isAttached: isAttached) }
-            return try bots.attach(call: id.number)
-        }
-        guard let programs, let plan = configuration.program else { return nil }
-        return try programs.begin(
-            plan, call: id.number, peer: machine.peer.text, isOutgoing: machine.isOutgoing)
-    }
-
-    /// Connects with the bot for a call; false if the device has none.
-    @discardableResult
-    func beginBot(for id: CallID, isAttached: Bool = false) -> Bool {
-        guard let bots, let call = calls[id], call.audio.source == .program || isAttached else { return false }
-        bots.begin(
-            call: id.number, peer: call.machine.peer.text, own: user?.text ?? "",
-            isOutgoing: call.machine.isOutgoing, isAnswered: isAttached)
-        return true
-    }
-
-    /// Calls whom the bot's server wants called.
-    func place(_ placement: BotPlacement) {
-        guard let callee = try? UserID(placement.to) else {
-            bots?.refuse(placement.number, .callee, "nobody can have the callee's name")
-            return
-        }
-        if let why = whyNoCall {
-            bots?.refuse(placement.number, .unavailable, why)
-            return
-        }
-        var audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
-        // Also where the bot is only attached to other calls.
-        audio.source = .program
-        let id = call(
-            [callee], audio: audio,
-            timeToLive: .seconds(placement.timeoutSeconds))
-        guard let call = calls[id], call.record == nil else {
-            bots?.refuse(placement.number, .unavailable, "the call could not be made")
-            return
-        }
-        calls[id]?.isPlacedByBot = true
-        bots?.placed(placement.number, call: id.number, peer: callee.text, own: user?.text ?? "")
-    }
-
-    /// Why no call can be made now; nil if one can.
-    private var whyNoCall: String? {
-        if isDraining { return "the device takes no more calls: it stops" }
-        switch connection {
-        case .connected, .reconnecting: break
-        case .connecting, .disconnected: return "the device is not connected to its service"
-        }
-        if case .calls(let limit) = configuration.answer.callLimit, calls.count >= limit {
-            return "the device has as many calls as it may have"
-        }
-        return hasRoom(streams: streams(of: .program)) ? nil : "the device has as many calls as its machine carries"
-    }
-
-    /// Whoever a call asks for has been asked.
-    func ringBot(of id: CallID) { bots?.ring(call: id.number) }
-
-    /// Listens for what the bot's server asks for.
-    private func listenForBots() async throws(SignalingError) {
-        do {
-            if let port = try await bots?.listen() {
-                logger.info("Listening for requests of bots", metadata: ["port": "\(port)"])
-            }
-        } catch {
-            throw SignalingError(.mediaFailed, activity: "listen for requests of bots", cause: "\(error)")
-        }
-    }
-
-    /// The port at which requests of bots' servers are taken; nil if none are.
-    public var botRequestPort: Int? { bots?.port }
-
-    /// The peer has pressed a key.
-    func sendDigit(_ digit: Character, heldFor time: Duration, toProgramOf id: CallID) {
-        programs?.sendDigit(digit, heldMilliseconds: Int(time.milliseconds), to: id.number)
-        bots?.sendDigit(digit, heldMilliseconds: Int(time.milliseconds), to: id.number)
-        ports.sendDigit(digit, heldFor: time, to: id)
-        pressOnLeg(digit, of: id)
-    }
-
-    /// A call is over, and so is its program's part in it.
-    func endProgram(of id: CallID, _ record: CallRecord) {
-        programs?.end(call: id.number, reason: record.reason.rawValue)
-        bots?.end(call: id.number, .init(record), seconds: Int(record.duration.seconds))
-        ports.end(id)
-    }
-
-    /// A program leaves a call that goes on.
-    func detachProgram(of id: CallID) {
-        calls[id]?.sound.beganToLeave((programs == nil ? 0 : 1) + (bots == nil ? 0 : 1))
-        programs?.end(call: id.number, reason: "detached")
-        bots?.end(call: id.number, .completed, seconds: nil)
-        ports.end(id)
-    }
-
-    /// Has a program heard out, and then hang up.
-    func hearOutProgram(of id: CallID) {
-        programs?.hearOut(call: id.number)
-        bots?.hearOut(call: id.number)
-        ports.hearOut(id)
-    }
-
-    /// What a call's program asked for was not done.
-    func refuseProgram(of id: CallID, _ why: String) { programs?.refuse(call: id.number, why) }
 
     // MARK: The end of calls
 

@@ -61,7 +61,7 @@ extension Device {
     /// port, the caller hears silence; the call goes on.
     public func providePorts(
         _ plan: PortPlan = PortPlan(), _ converse: @escaping @Sendable (CallPort) async -> Void
-    ) { ports.provide(plan, converse) }
+    ) { participants.provide(plan, converse) }
 }
 
 extension CallPort {

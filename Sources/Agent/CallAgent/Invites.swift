@@ -74,7 +74,7 @@ public enum InviteNews: Sendable, Hashable {
     case timedOut(InviteID, [UserID])
     /// The inviter changed what it says.
     case modified(InviteID, data: JSONValue)
-    /// An invite of ours is over: everybody is done, or it was cancelled.
+    /// An outgoing invite is over: everybody is done, or it was cancelled.
     case finished(InviteID, OutgoingInviteMachine.End)
     /// An invite to us is over without our yes.
     case withdrawn(InviteID, IncomingInviteMachine.End)

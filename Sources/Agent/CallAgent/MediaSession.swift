@@ -217,7 +217,7 @@ struct MediaSession {
 
     // MARK: Candidates
 
-    /// The peer can tell whose candidates ours are: what is to be sent now.
+    /// The peer can tell which call the local candidates belong to: what is to be sent.
     mutating func peerKnowsCall() -> [JSONValue] { candidates.peerKnowsCall() }
 
     /// The connection has found a candidate; nil says that there are no more.

@@ -40,7 +40,7 @@ struct PlainInvites {
     /// Answers that arrived before the service confirmed the id of the invite.
     private var earlyAnswers: [InviteID: [OutgoingInviteMachine.Input]] = [:]
     /// For what peers say after their invites are settled.
-    private var seen = InviteLedger()
+    private var seen = SeenInvites()
 
     // MARK: New invites
 

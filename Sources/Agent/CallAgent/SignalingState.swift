@@ -7,7 +7,7 @@ struct SignalingState {
     private(set) var user: UserID?
     /// How the connection to the service is.
     private(set) var connection = DeviceStatus.Connection.connecting
-    private var invites = InviteLedger()
+    private var invites = SeenInvites()
 
     mutating func noteLogin(of user: UserID?) { self.user = user }
 

@@ -23,7 +23,7 @@ enum PortOutcome: Sendable, Equatable {
 struct PortSession: ~Copyable {
     typealias Waiting = CheckedContinuation<PortOutcome, Never>
 
-    /// Marks that may wait: as many as the port's ledger takes.
+    /// Marks that may wait: as many as the port's tracker takes.
     static let mostMarks = 256
     /// Events that may wait for a reader; further ones are dropped and counted.
     static let mostEvents = 1_024
@@ -43,7 +43,7 @@ struct PortSession: ~Copyable {
     private enum Drain {
         case task(PortWaiter, Waiting)
         case device
-        /// Its task no longer waits.
+        /// Its task has stopped waiting.
         case nobody
 
         func isOf(_ waiter: PortWaiter) -> Bool {

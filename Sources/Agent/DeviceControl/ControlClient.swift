@@ -46,14 +46,14 @@ public final class ControlClient: Sendable {
         return (reply, String(decoding: line, as: UTF8.self))
     }
 
-    /// Waits for the next line of news, as long as it takes, after a request `watch`.
+    /// Waits for the next line about an event, as long as it takes, after a request `watch`.
     ///
     /// - Returns: Nil when the device has gone, or ``stop()`` was called.
-    public func nextNews() throws(ControlSocketError) -> (news: ControlNews, line: String)? {
+    public func nextEvent() throws(ControlSocketError) -> (event: ControlEvent, line: String)? {
         setPatience(seconds: 0)
         while let line = try nextLine() {
-            guard let news = ControlCoding.decode(ControlNews.self, from: line) else { continue }
-            return (news, String(decoding: line, as: UTF8.self))
+            guard let event = ControlCoding.decode(ControlEvent.self, from: line) else { continue }
+            return (event, String(decoding: line, as: UTF8.self))
         }
         return nil
     }

@@ -10,7 +10,7 @@ internal import Realtime
 /// sends events to those that watch.
 ///
 /// A client does not affect others: it is read no faster than it reads its answers, its waiting events are bounded
-/// (``NewsBuffer``), and at most ``clientLimit`` are accepted.
+/// (``ControlEventBuffer``), and at most ``clientLimit`` are accepted.
 public actor ControlServer {
     /// Clients at once.
     public static let clientLimit = 32
@@ -20,7 +20,7 @@ public actor ControlServer {
     /// Where it listens.
     public nonisolated let path: String
     private let socket: ControlSocket
-    private let desk: ControlDesk
+    private let handler: ControlRequestHandler
     private let logger: Logger
     private var channel: (any Channel)?
     private var clients: [Int: Client] = [:]
@@ -32,15 +32,15 @@ public actor ControlServer {
 
     private struct Client {
         let channel: any Channel
-        var news: NewsQueue?
+        var events: ControlEventQueue?
         var wantsLevels = false
-        /// The account whose news it wants; nil for all.
+        /// The account whose events it wants; nil for all.
         var account: String?
     }
 
-    private init(_ socket: ControlSocket, _ desk: ControlDesk, _ logger: Logger) {
+    private init(_ socket: ControlSocket, _ handler: ControlRequestHandler, _ logger: Logger) {
         self.socket = socket
-        self.desk = desk
+        self.handler = handler
         self.logger = logger
         path = socket.path
     }
@@ -53,7 +53,7 @@ public actor ControlServer {
     public static func start(
         _ socket: ControlSocket, accounts: AccountSet, version: String, group: any EventLoopGroup, logger: Logger
     ) async throws(ControlSocketError) -> ControlServer {
-        let server = ControlServer(socket, ControlDesk(accounts, version: version), logger)
+        let server = ControlServer(socket, ControlRequestHandler(accounts, version: version), logger)
         guard let descriptor = socket.takeDescriptor() else {
             throw ControlSocketError(.notUsable, socket.path, "listen there", cause: "it is served already")
         }
@@ -82,7 +82,7 @@ public actor ControlServer {
 
     /// Tells those that watch what has happened to the device of an account, or to the process.
     public func tell(_ event: DeviceEvent, of account: String?) {
-        if let news = ControlNews(event) { tell(news, of: account) }
+        if let event = ControlEvent(event) { tell(event, of: account) }
     }
 
     /// Disconnects all clients, and accepts no more. Waiting events may be lost.
@@ -92,7 +92,7 @@ public actor ControlServer {
         socket.remove()
         try? await channel?.close()
         for client in clients.values {
-            client.news?.end()
+            client.events?.end()
             try? await client.channel.close()
         }
     }
@@ -136,7 +136,8 @@ public actor ControlServer {
         _ number: Int, _ inbound: NIOAsyncChannelInboundStream<ByteBuffer>,
         _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
     ) async throws {
-        let (watches, watching) = AsyncStream.makeStream(of: NewsQueue.self, bufferingPolicy: .bufferingOldest(1))
+        let (watches, watching) = AsyncStream.makeStream(
+            of: ControlEventQueue.self, bufferingPolicy: .bufferingOldest(1))
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { watching.finish() }
@@ -151,8 +152,8 @@ public actor ControlServer {
                 for line in lines { try await self.answer(line, of: number, outbound, watching) }
             }
             group.addTask {
-                for await news in watches {
-                    while let line = await news.next() { try await outbound.write(ByteBuffer(bytes: line)) }
+                for await events in watches {
+                    while let line = await events.next() { try await outbound.write(ByteBuffer(bytes: line)) }
                 }
             }
             try await group.waitForAll()
@@ -161,33 +162,33 @@ public actor ControlServer {
 
     private func answer(
         _ line: LineCutter.Line, of number: Int, _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>,
-        _ watching: AsyncStream<NewsQueue>.Continuation
+        _ watching: AsyncStream<ControlEventQueue>.Continuation
     ) async throws {
-        var news: NewsQueue?
+        var events: ControlEventQueue?
         var reply: ControlReply
         do throws(ControlRequest.Refusal) {
             let request = try ControlRequest(line)
             let before = clients[number]
             do throws(ControlFault) {
                 if case .watch(let levels) = request.wish {
-                    try await desk.check(request)
-                    news = watch(number, levels: levels, account: request.account)
+                    try await handler.check(request)
+                    events = watch(number, levels: levels, account: request.account)
                 }
-                let outcome = try await desk.carryOut(request)
+                let outcome = try await handler.carryOut(request)
                 reply = outcome.reply
                 reply.id = request.id
-                if let news = outcome.news { tell(news, of: outcome.reply.account) }
+                if let event = outcome.event { tell(event, of: outcome.reply.account) }
             } catch {
                 if case .watch = request.wish, let before { unwatch(number, as: before) }
-                news = nil
+                events = nil
                 reply = ControlReply(id: request.id, error)
             }
         } catch {
             reply = ControlReply(id: error.id, error.fault)
         }
         try await outbound.write(ByteBuffer(bytes: ControlCoding.line(reply)))
-        // News from the moment of the status on, and after it.
-        if let news { watching.yield(news) }
+        // Events from the moment of the status on, and after it.
+        if let events { watching.yield(events) }
     }
 
     // MARK: All clients
@@ -200,44 +201,44 @@ public actor ControlServer {
     }
 
     private func leave(_ number: Int) {
-        clients.removeValue(forKey: number)?.news?.end()
+        clients.removeValue(forKey: number)?.events?.end()
     }
 
     /// Makes a client watch from now on; nil if it already watches, and only its choice of levels changes.
-    private func watch(_ number: Int, levels: Bool, account: String?) -> NewsQueue? {
+    private func watch(_ number: Int, levels: Bool, account: String?) -> ControlEventQueue? {
         clients[number]?.wantsLevels = levels
         clients[number]?.account = account
         defer { if levels { startMeter() } }
-        guard clients[number]?.news == nil else { return nil }
-        let news = NewsQueue()
-        clients[number]?.news = news
+        guard clients[number]?.events == nil else { return nil }
+        let events = ControlEventQueue()
+        clients[number]?.events = events
         // A client that sends nothing more may be gone before there is an event for it.
-        clients[number]?.channel.closeFuture.whenComplete { _ in news.end() }
-        return news
+        clients[number]?.channel.closeFuture.whenComplete { _ in events.end() }
+        return events
     }
 
     /// A client's request to watch was refused: it watches what it did before, or nothing.
     private func unwatch(_ number: Int, as before: Client) {
-        if before.news == nil { clients[number]?.news?.end() }
-        clients[number]?.news = before.news
+        if before.events == nil { clients[number]?.events?.end() }
+        clients[number]?.events = before.events
         clients[number]?.wantsLevels = before.wantsLevels
         clients[number]?.account = before.account
     }
 
-    private func tell(_ news: ControlNews, of account: String?) {
-        let line = Self.line(news, of: account)
+    private func tell(_ event: ControlEvent, of account: String?) {
+        let line = Self.line(event, of: account)
         for client in clients.values {
             // What is of no account concerns everybody.
             if let wanted = client.account, let account, wanted != account { continue }
-            guard let queue = client.news, !queue.add(line) else { continue }
+            guard let queue = client.events, !queue.add(line) else { continue }
             logger.warning("A control client is too slow for what it watches, and is let go")
             queue.end()
             client.channel.close(promise: nil)
         }
     }
 
-    private static func line(_ news: ControlNews, of account: String? = nil) -> [UInt8] {
-        ControlCoding.line(news, of: account, atMilliseconds: MonotonicClock.wallNanoseconds / 1_000_000)
+    private static func line(_ event: ControlEvent, of account: String? = nil) -> [UInt8] {
+        ControlCoding.line(event, of: account, atMilliseconds: MonotonicClock.wallNanoseconds / 1_000_000)
     }
 
     // MARK: Levels
@@ -257,10 +258,10 @@ public actor ControlServer {
             meter = nil
             return false
         }
-        let levels = await desk.levels()
+        let levels = await handler.levels()
         if levels != nil || hadLevels {
             let line = Self.line(.levels(levels))
-            for client in clients.values where client.wantsLevels { client.news?.setLevels(line) }
+            for client in clients.values where client.wantsLevels { client.events?.setLevels(line) }
         }
         hadLevels = levels != nil
         return true

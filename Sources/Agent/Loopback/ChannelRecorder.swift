@@ -37,7 +37,7 @@ struct ChannelRecorder {
         let analysis = ChannelAnalysis(signal, maximumDelay: maximumDelay)
         switch analysis.analyse(captured, outputs: outputs, interruptions: interruptions) {
         case .measured(let figures): measurement.channels = figures
-        case .withheld(let doubt): measurement.withheld.append(Withheld(.channels, doubt))
+        case .withheld(let reason): measurement.withheld.append(Withheld(.channels, reason))
         case nil: break
         }
     }

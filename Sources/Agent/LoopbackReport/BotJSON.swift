@@ -26,7 +26,7 @@ extension BotRun {
             "barge_in": bargeIn, "talk_over": talkOver,
             "withheld": .array(
                 measurement.withheld.map {
-                    ["figure": .string($0.figure.rawValue), "text": .string(Self.text($0.doubt))]
+                    ["figure": .string($0.figure.rawValue), "text": .string(Self.text($0.reason))]
                 }),
         ]
         object["cut"] = measurement.cut.map {
@@ -67,7 +67,7 @@ extension BotRun {
     }
 
     private var response: JSONValue {
-        var object = spread(measurement.responses, isWithheld: doubt(.turns) != nil)
+        var object = spread(measurement.responses, isWithheld: reason(.turns) != nil)
         object["turns"] = .array(
             measurement.turns.map { turn in
                 switch turn {
@@ -81,7 +81,7 @@ extension BotRun {
     }
 
     private var bargeIn: JSONValue {
-        var object = spread(measurement.stops, isWithheld: doubt(.interruptions) != nil)
+        var object = spread(measurement.stops, isWithheld: reason(.interruptions) != nil)
         object["interruptions"] = .array(
             measurement.interruptions.map { interruption in
                 switch interruption {

@@ -22,13 +22,13 @@ public struct BotRun: Equatable, Sendable {
     }
 
     /// Why a figure is withheld; nil if it is not.
-    func doubt(_ figure: BotMeasurement.Figure) -> String? {
-        measurement.withheld.first { $0.figure == figure }.map { Self.text($0.doubt) }
+    func reason(_ figure: BotMeasurement.Figure) -> String? {
+        measurement.withheld.first { $0.figure == figure }.map { Self.text($0.reason) }
     }
 
     /// A reason, for a person.
-    public static func text(_ doubt: BotMeasurement.Doubt) -> String {
-        switch doubt {
+    public static func text(_ reason: BotMeasurement.WithholdingReason) -> String {
+        switch reason {
         case .noise(let level): "noise of \(AudioText.number(Double(level), "dBFS")) hides what the bot says"
         case .late(let count): "the measuring program was late in \(count) of them"
         case .otherGreeting(let share):

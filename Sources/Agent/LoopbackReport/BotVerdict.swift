@@ -30,43 +30,43 @@ public struct BotVerdict: Equatable, Sendable {
     private static func turns(
         _ run: BotRun, _ measured: BotMeasurement, _ limits: BotThresholds
     ) -> [LoopbackVerdict.Check?] {
-        guard !measured.turns.isEmpty || run.doubt(.turns) != nil else { return [] }
+        guard !measured.turns.isEmpty || run.reason(.turns) != nil else { return [] }
         let times = measured.responses
-        let doubt = run.doubt(.turns)
+        let reason = run.reason(.turns)
         let advice =
             "Recognition, model and synthesis take most of it; the bot's wait for the end of a turn comes before them."
         return [
             most(
                 "response_p50", "Response, P50", percentile(50, times), limits.medianResponseMilliseconds, "ms", advice,
-                doubt: doubt),
+                reason: reason),
             most(
                 "response_p95", "Response, P95", percentile(95, times), limits.responseMilliseconds, "ms", advice,
-                doubt: doubt),
+                reason: reason),
             most(
                 "unanswered", "Questions without an answer",
                 measured.turns.isEmpty ? nil : Double(measured.turns.count { $0 == .unanswered }),
                 limits.unanswered.map(Double.init), "",
                 "Does the bot recognise the words? --say gives it other ones, --patience more time.",
-                doubt: measured.turns.isEmpty ? doubt : nil),
+                reason: measured.turns.isEmpty ? reason : nil),
         ]
     }
 
     private static func interruptions(
         _ run: BotRun, _ measured: BotMeasurement, _ limits: BotThresholds
     ) -> [LoopbackVerdict.Check?] {
-        guard !measured.interruptions.isEmpty || run.doubt(.interruptions) != nil else { return [] }
+        guard !measured.interruptions.isEmpty || run.reason(.interruptions) != nil else { return [] }
         let times = measured.stops
-        let doubt = run.doubt(.interruptions)
+        let reason = run.reason(.interruptions)
         let advice =
             "The bot's detector of speech decides first; then what it has sent ahead must be discarded (`clear` of its wire)."
         return [
             most(
                 "barge_in_p95", "Barge-in, P95", percentile(95, times), limits.bargeInMilliseconds, "ms", advice,
-                doubt: doubt),
+                reason: reason),
             most(
                 "talk_over", "Both talk, longest",
                 measured.interruptionTalkOver.max().map { AudioFormat.milliseconds(samples: $0) },
-                limits.talkOverMilliseconds, "ms", advice, doubt: doubt),
+                limits.talkOverMilliseconds, "ms", advice, reason: reason),
             most(
                 "ignored", "Interruptions that the bot talked through",
                 measured.interruptions.isEmpty
@@ -75,20 +75,20 @@ public struct BotVerdict: Equatable, Sendable {
                         measured.interruptions.count { interruption in
                             if case .ignored = interruption { true } else { false }
                         }), limits.ignored.map(Double.init), "", advice,
-                doubt: measured.interruptions.isEmpty ? doubt : nil),
+                reason: measured.interruptions.isEmpty ? reason : nil),
         ]
     }
 
     private static func cut(
         _ run: BotRun, _ measured: BotMeasurement, _ limits: BotThresholds
     ) -> LoopbackVerdict.Check? {
-        let doubt = run.doubt(.cut)
-        guard measured.cut != nil || doubt != nil else { return nil }
+        let reason = run.reason(.cut)
+        guard measured.cut != nil || reason != nil else { return nil }
         return most(
             "cut", "Missing of the greeting, at either end",
             measured.cut.map { AudioFormat.milliseconds(samples: max($0.first, $0.last)) }, limits.cutMilliseconds,
             "ms",
-            "The bot speaks before the call stands, or closes before the last of it is played.", doubt: doubt)
+            "The bot speaks before the call stands, or closes before the last of it is played.", reason: reason)
     }
 
     private static func keys(_ measured: BotMeasurement, _ limits: BotThresholds) -> [LoopbackVerdict.Check?] {
@@ -128,14 +128,14 @@ public struct BotVerdict: Equatable, Sendable {
 
     private static func most(
         _ key: String, _ name: String, _ value: Double?, _ limit: Double?, _ unit: String, _ advice: String,
-        doubt: String?
+        reason: String?
     ) -> LoopbackVerdict.Check? {
         guard let limit else { return nil }
         let text = "at most \(AudioText.number(limit, unit))"
-        if let doubt {
+        if let reason {
             return LoopbackVerdict.Check(
                 key: key, name: name, measured: "withheld", limit: text, outcome: .unmeasured,
-                advice: "Withheld: \(doubt). Measure again.")
+                advice: "Withheld: \(reason). Measure again.")
         }
         guard let value else {
             return LoopbackVerdict.Check(

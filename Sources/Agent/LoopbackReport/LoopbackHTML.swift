@@ -18,7 +18,7 @@ public struct LoopbackHTML: Sendable {
     public var text: String {
         let title = "\(heading), \(run.startedAt)"
         let body = [
-            header, tiles, checks, doubts, stages, delayPlot, pair(responsePlot, noisePlot),
+            header, tiles, checks, withheldFigures, stages, delayPlot, pair(responsePlot, noisePlot),
             pair(distortionPlot, levelPlot), pair(histogram, driftPlot), tones, channels, events, minutes, facts,
             footer,
         ]
@@ -100,7 +100,7 @@ public struct LoopbackHTML: Sendable {
         }
         made += toneTiles
         if let withheld = run.measurement.withheld.first(where: \.isResponse) {
-            made.append(tile("Band (−3 dB)", nil, "withheld: \(withheld.reason)"))
+            made.append(tile("Band (−3 dB)", nil, "withheld: \(withheld.reasonText)"))
         }
         if let response = run.measurement.response {
             made.append(
@@ -135,15 +135,15 @@ public struct LoopbackHTML: Sendable {
             ]
         }
         guard let withheld = measured.withheld.first(where: \.isTone) else { return [] }
-        return [tile("THD+N", nil, "withheld: \(withheld.reason)")]
+        return [tile("THD+N", nil, "withheld: \(withheld.reasonText)")]
     }
 
     /// Figures that are not given, and changes that nobody saw happen.
-    private var doubts: String {
+    private var withheldFigures: String {
         let measured = run.measurement
         guard !measured.withheld.isEmpty || !measured.unseenChanges.isEmpty else { return "" }
         let rows =
-            measured.withheld.map { [$0.name, "withheld: \($0.reason)"] }
+            measured.withheld.map { [$0.name, "withheld: \($0.reasonText)"] }
             + measured.unseenChanges.map {
                 ["Delay", "changed \($0.text), while no carrier was played: the mean is over both"]
             }

@@ -244,7 +244,7 @@ extension LoopbackRun {
     private static func withheld(_ withheld: Withheld) -> JSONValue {
         var object: [String: JSONValue] = [
             "figure": .string(withheld.keys.figure), "reason": .string(withheld.keys.reason),
-            "text": .string("\(withheld.name): \(withheld.reason)"),
+            "text": .string("\(withheld.name): \(withheld.reasonText)"),
         ]
         if case .tone(let frequency) = withheld.figure { object["played_hz"] = number(frequency, 1) }
         return .object(object)

@@ -181,7 +181,7 @@ public struct LoopbackVerdict: Equatable, Sendable {
             if let withheld {
                 return Check(
                     key: key, name: name, measured: "withheld", limit: text, outcome: .unmeasured,
-                    advice: "Withheld: \(withheld.reason). Measure again.")
+                    advice: "Withheld: \(withheld.reasonText). Measure again.")
             }
             return Check(key: key, name: name, measured: "not measured", limit: text, outcome: .unmeasured, advice: "")
         }

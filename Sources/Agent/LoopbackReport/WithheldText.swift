@@ -13,8 +13,8 @@ extension Withheld {
     }
 
     /// Why the figure is withheld, for a person: the rest of a sentence that begins with "withheld:".
-    public var reason: String {
-        switch doubt {
+    public var reasonText: String {
+        switch self.reason {
         case .interrupted(let times):
             "the card was interrupted \(times == 1 ? "once" : "\(times) times") while it was played"
         case .delayChanged(let samples):
@@ -36,7 +36,7 @@ extension Withheld {
             case .channels: "channels"
             }
         let reason =
-            switch doubt {
+            switch self.reason {
             case .interrupted: "interrupted"
             case .delayChanged: "delay_changed"
             case .gap: "gap"

@@ -190,9 +190,9 @@ public actor TrunkGateway {
 
     /// Until either call ends.
     private static func carry(from source: CallPort, to target: CallPort) async {
-        var cushion = BridgeCushion(rate: target.rate.rawValue)
+        var policy = BridgeQueuePolicy(rate: target.rate.rawValue)
         for await frame in source.frames {
-            switch cushion.decide(frame: frame.samples.count, waiting: target.waitingSamples) {
+            switch policy.decide(frame: frame.samples.count, waiting: target.waitingSamples) {
             case .send(let silence):
                 if silence > 0 { _ = target.offer([Int16](repeating: 0, count: silence)) }
                 _ = target.offer(frame.samples)

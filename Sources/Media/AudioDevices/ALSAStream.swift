@@ -80,7 +80,7 @@ struct ALSAStream: ~Copyable {
     }
 
     mutating func start() -> Int32 {
-        // The cushion may have started it.
+        // The silence written first may have started it.
         unsafe snd_pcm_state(pcm) == SND_PCM_STATE_RUNNING ? 0 : unsafe snd_pcm_start(pcm)
     }
 

@@ -14,7 +14,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     private var outbox: [CardMachine.Output] = []
     private var outgoing = OutgoingFrames()
     private var incoming = SampleBuffer(capacity: 8_192)
-    private var cushion = Cushion()
+    private var watermarks = QueueWatermarks()
     private var playbackPace = Pace()
     private var capturePace = Pace()
     private var withoutCardAt: Instant?
@@ -79,7 +79,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     }
 
     /// Tells that the thread has no priority over others.
-    mutating func expectLateness() { cushion.expectLateness() }
+    mutating func expectLateness() { watermarks.expectLateness() }
 
     /// Tells that the thread was refused its priority.
     mutating func tellPriorityRefused(errno: Int32) {
@@ -180,7 +180,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             let result = card.resume(direction)
             return result < 0 ? .resumeFailed(direction, errno: -result) : .resumed(direction)
         case .tell(let event):
-            if case .lost = event { cushion.reset() }
+            if case .lost = event { watermarks.reset() }
             tell(event)
             return nil
         }
@@ -190,7 +190,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         if let failure = card.open() { return .openFailed(failure) }
         let (playing, capturing) = (card.grant(.playback), card.grant(.capture))
         if let playing {
-            cushion.open(playing)
+            watermarks.open(playing)
             guard playback.open(rate: playing.rate) else { return refuse(.playback) }
             outgoing.reserve(playing.bufferFrames)
         }
@@ -216,13 +216,14 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             capture.begin(periodFrames: grant.periodFrames)
             capturePace.begin(grant, slackFrames: grant.bufferFrames, at: now)
         case .playback:
-            playback.begin(queueFrames: cushion.queueFrames)
+            playback.begin(queueFrames: watermarks.queueFrames)
             playbackPace.begin(grant, slackFrames: grant.bufferFrames, at: now)
             // A sound server that underran waits for the same amount again, so this is at most what will be available.
-            card.setWakeQueue(frames: cushion.wakeFrames, startFrames: min(grant.periodFrames, cushion.queueFrames))
+            card.setWakeQueue(
+                frames: watermarks.wakeFrames, startFrames: min(grant.periodFrames, watermarks.queueFrames))
             outgoing.removeAll()
             capture.reference.loseAlignment()
-            outgoing.add(silence: cushion.queueFrames)
+            outgoing.add(silence: watermarks.queueFrames)
             outgoing.tell(&capture.reference, newest: outgoing.count)
             let written = outgoing.write(to: &card, again: -Int(EAGAIN))
             if written < 0 { return Int32(clamping: written) }
@@ -307,18 +308,18 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         capture.reference.note(playbackDelay: max(condition.delayFrames, cardQueue) + outgoing.count, at: now)
         // At least a quarter of a period at a time, also of a card that takes all it is given.
         let room = playbackPace.allowance(at: now) - outgoing.count
-        guard queue <= cushion.wakeFrames, room >= cushion.queueFrames - cushion.wakeFrames else {
+        guard queue <= watermarks.wakeFrames, room >= watermarks.queueFrames - watermarks.wakeFrames else {
             return outgoing.count > 0 && finishWriting(at: now)
         }
         let before = outgoing.count
         if machine.mode == .running {
             playback.measure(
                 queueFrames: queue, behindFrames: max(0, condition.delayFrames - cardQueue), at: now)
-            let (want, must) = (cushion.queueFrames - queue, max(0, cushion.leastFrames - queue))
+            let (want, must) = (watermarks.queueFrames - queue, max(0, watermarks.leastFrames - queue))
             outgoing.add(from: &playback, want: min(want, room), must: min(must, room), at: now)
         } else {
             playback.runWithoutCard(at: now)
-            outgoing.add(silence: min(room, cushion.queueFrames - queue))
+            outgoing.add(silence: min(room, watermarks.queueFrames - queue))
         }
         outgoing.tell(&capture.reference, newest: outgoing.count - before)
         return finishWriting(at: now)
@@ -343,7 +344,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             switch direction {
             case .playback:
                 playback.countXrun()
-                cushion.noteXrun(at: now)
+                watermarks.noteXrun(at: now)
             case .capture: capture.countXrun()
             }
         }

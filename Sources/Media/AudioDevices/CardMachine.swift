@@ -33,7 +33,7 @@ struct CardMachine: ProtocolCore, Sendable {
     enum Output: Equatable, Sendable {
         case open
         case close
-        /// Stop this direction, empty it, lay in a cushion of silence if it is playback, and start it.
+        /// Stop this direction, empty it, fill its queue with silence if it is playback, and start it.
         case run(SoundDirection)
         /// Stop this direction and empty it, so that the card does not wake its thread.
         case halt(SoundDirection)
@@ -173,7 +173,7 @@ struct CardMachine: ProtocolCore, Sendable {
             settle: .milliseconds(Int(min(200, 5 * period))), bufferTime: .milliseconds(Int(buffer)))
         outbox.append(.tell(.opened(playback: playback, capture: capture)))
         state = .settling(running, until: now.advanced(by: running.settle))
-        // Capture first: its stale frames are drained while the playback's cushion begins to play.
+        // Capture first: its stale frames are drained while the silence in the playback's queue begins to play.
         if capture != nil { outbox.append(.run(.capture)) }
         if playback != nil { outbox.append(.run(.playback)) }
     }
@@ -243,7 +243,7 @@ struct CardMachine: ProtocolCore, Sendable {
         outbox.append(.run(direction))
     }
 
-    /// The card is no longer there: unplugged, its driver unloaded, its sound server gone.
+    /// The card is gone: unplugged, its driver unloaded, its sound server gone.
     private static func isGone(_ errno: Int32) -> Bool { errno == ENODEV || errno == ENXIO || errno == ECONNREFUSED }
 
     private mutating func lose(_ errno: Int32, at now: Instant, into outbox: inout [Output]) {

@@ -19,7 +19,7 @@ public struct AudioPort: ~Copyable {
     private var narrower: Resampler?
     private var queue: AudioRing.Producer
     private var widener: SpurtResampler
-    private var ledger: PlaybackLedger
+    private var playback: PlaybackTracker
     private var orders: SPSCRing<PlayOrder>.Producer
     /// An order that found its ring full.
     private var waitingOrder: PlayOrder?
@@ -86,7 +86,7 @@ public struct AudioPort: ~Copyable {
         self.news = news
         narrower = rate == .hz48000 ? nil : Resampler(from: 48_000, to: rate.rawValue, quality: 4)
         widener = SpurtResampler(rate)
-        ledger = PlaybackLedger(ratio: rate.ratio)
+        playback = PlaybackTracker(ratio: rate.ratio)
     }
 
     // MARK: Sound from the caller
@@ -118,10 +118,10 @@ public struct AudioPort: ~Copyable {
     public var roomAt48kHz: Int { max(0, queue.space - widener.heldSamples) }
 
     /// Samples that wait to be played.
-    public var waiting: Int { ledger.waiting }
+    public var waiting: Int { playback.waiting }
 
     /// Samples of the program that the caller has been sent so far.
-    public var played: Int { ledger.played }
+    public var played: Int { playback.played }
 
     /// Queues as many samples as there is room for.
     ///
@@ -146,7 +146,7 @@ public struct AudioPort: ~Copyable {
             put(made)
             done += piece.count
         }
-        ledger.accept(samplesAt48kHz: count * rate.ratio)
+        playback.accept(samplesAt48kHz: count * rate.ratio)
         lastWrite = now
         return count
     }
@@ -155,25 +155,25 @@ public struct AudioPort: ~Copyable {
     /// ``write(_:at:)`` has not got yet.
     ///
     /// - Returns: False if too many marks wait.
-    public mutating func mark(_ name: String, unread: Int = 0) -> Bool { ledger.mark(.named(name), unread: unread) }
+    public mutating func mark(_ name: String, unread: Int = 0) -> Bool { playback.mark(.named(name), unread: unread) }
 
     /// Requests one event when everything that is written, and `unread` more samples, is played.
-    public mutating func end(unread: Int = 0) { _ = ledger.mark(.end, unread: unread) }
+    public mutating func end(unread: Int = 0) { _ = playback.mark(.end, unread: unread) }
 
     /// Discards all samples that are not played yet; the caller hears none from the next frame on.
     ///
     /// - Parameter unread: Samples that the program has given, and that are discarded before they are written.
     public mutating func clear(unread: Int = 0) {
         widener.reset()
-        ledger.accept(samplesAt48kHz: unread * rate.ratio)
-        waitingOrder = PlayOrder(target: ledger.clear(), interruptions: interruptions)
+        playback.accept(samplesAt48kHz: unread * rate.ratio)
+        waitingOrder = PlayOrder(target: playback.clear(), interruptions: interruptions)
         sendOrder()
     }
 
     /// Discards all samples and all marks without events: another program takes over.
     public mutating func abandon() {
         clear()
-        ledger.forgetMarks()
+        playback.forgetMarks()
     }
 
     /// Takes the worker's reports, and flushes the resampler when the program pauses.
@@ -187,7 +187,7 @@ public struct AudioPort: ~Copyable {
             missedSamples = report.missed
             start = report.start / rate.ratio
             isSuspended = report.isSuspended
-            ledger.note(report, into: &events)
+            playback.note(report, into: &events)
             lostTurnEvents = report.eventsLost
             turns = report.turns
             guard report.interruptions != interruptions else { continue }
@@ -197,7 +197,7 @@ public struct AudioPort: ~Copyable {
             events.append(.interrupted(played: played))
         }
         let idle = lastWrite.map { $0.duration(to: now) } ?? .zero
-        guard ledger.needsFlush(held: widener.heldSamples, idle: idle, isFinal: isFinal) else { return }
+        guard playback.needsFlush(held: widener.heldSamples, idle: idle, isFinal: isFinal) else { return }
         flush()
     }
 
@@ -218,7 +218,7 @@ public struct AudioPort: ~Copyable {
     /// Queues the beginning of the block, for which there is room.
     private mutating func put(_ count: Int) {
         guard count > 0 else { return }
-        ledger.wrote(Self.give(block, count, to: &queue))
+        playback.wrote(Self.give(block, count, to: &queue))
     }
 
     private mutating func sendOrder() {

@@ -31,9 +31,9 @@ public struct BotAnalysis: Sendable {
         result.hangUp = hangUp
         guard !levels.isNeverQuiet else {
             result.withheld = [.turns, .interruptions].map {
-                BotMeasurement.Withheld(figure: $0, doubt: .noise(levels.floor))
+                BotMeasurement.Withheld(figure: $0, reason: .noise(levels.floor))
             }
-            if greeting != nil { result.withheld.append(.init(figure: .cut, doubt: .noise(levels.floor))) }
+            if greeting != nil { result.withheld.append(.init(figure: .cut, reason: .noise(levels.floor))) }
             return result
         }
         let firstSaid = recording.utterances.first?.range.lowerBound ?? recording.heard.count
@@ -59,23 +59,23 @@ public struct BotAnalysis: Sendable {
 
     private func withholdDoubtful(_ result: inout BotMeasurement) {
         let turns = result.turns.count { $0 == .doubtful }
-        if turns > 0 { result.withheld.append(.init(figure: .turns, doubt: .late(turns))) }
+        if turns > 0 { result.withheld.append(.init(figure: .turns, reason: .late(turns))) }
         let interruptions = result.interruptions.count { $0 == .doubtful }
-        if interruptions > 0 { result.withheld.append(.init(figure: .interruptions, doubt: .late(interruptions))) }
+        if interruptions > 0 { result.withheld.append(.init(figure: .interruptions, reason: .late(interruptions))) }
     }
 
     private func measureCut(_ greeting: [Int16], until firstSaid: Int, _ result: inout BotMeasurement) {
         // A caller that waited in vain for the end of the greeting has talked into it.
         let isUnfinished = pieces.contains { $0.range.lowerBound < firstSaid && $0.range.upperBound > firstSaid }
         guard !isUnfinished else {
-            result.withheld.append(.init(figure: .cut, doubt: .greetingUnfinished))
+            result.withheld.append(.init(figure: .cut, reason: .greetingUnfinished))
             return
         }
         let found = GreetingComparison(greeting).compare(Array(recording.heard.prefix(firstSaid)))
         if found.share >= GreetingComparison.leastShare {
             result.cut = found.cut
         } else {
-            result.withheld.append(.init(figure: .cut, doubt: .otherGreeting(found.share)))
+            result.withheld.append(.init(figure: .cut, reason: .otherGreeting(found.share)))
         }
     }
 

@@ -50,7 +50,7 @@ public struct BotMeasurement: Equatable, Sendable {
     }
 
     /// Why a figure is withheld.
-    public enum Doubt: Equatable, Sendable {
+    public enum WithholdingReason: Equatable, Sendable {
         /// Noise at this level, in dBFS, hides what the bot says.
         case noise(Int)
         /// The measuring program was late, in so many turns or interruptions.
@@ -66,7 +66,7 @@ public struct BotMeasurement: Equatable, Sendable {
         /// Which.
         public let figure: Figure
         /// Why.
-        public let doubt: Doubt
+        public let reason: WithholdingReason
     }
 
     /// The length of the call.

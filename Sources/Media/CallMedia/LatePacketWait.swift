@@ -4,7 +4,7 @@ internal import Timekeeping
 /// Lets the frames of a call without a card wait a little for a packet that is just late, and stay where that has come.
 ///
 /// Frames begin soon after a call's first packet, which may have been an early one, and the peer's clock may run slower
-/// than ours. No sound is lost or made by a wait; the peer gets a packet that much later. When the frames have moved so far
+/// than the local one. No sound is lost or made by a wait; the peer gets a packet that much later. When the frames have moved so far
 /// that packets wait for long, the jitter buffer plays a whole step earlier, as ever.
 struct LatePacketWait: BitwiseCopyable, Sendable {
     private var waited: Int64 = 0

@@ -43,7 +43,7 @@ extension MediaCall {
     /// Accepts the peer's packets in the new formats in addition to the old ones from now on, and sends in the new
     /// formats from the next frame on, or after the current telephone key.
     ///
-    /// - Returns: A change that is no longer needed, if there is one: this one, or one that was waiting.
+    /// - Returns: A change that is not needed any more, if there is one: this one, or one that was waiting.
     @_noAllocation @_noLocks
     package mutating func change(
         _ change: UnsafeMutablePointer<MediaCallChange>

@@ -6,7 +6,7 @@ internal import Timekeeping
 // A peer that reports each packet's arrival does so ten times a second. With other peers, requests for missing packets
 // show losses at once, and reports show the remaining ones.
 extension RateController {
-    /// Packets now repeat earlier frames, or no longer do.
+    /// Packets begin or stop to repeat earlier frames.
     @_noAllocation @_noLocks
     mutating func noteRedundancy(_ sendsTwice: Bool) { self.sendsTwice = sendsTwice }
 

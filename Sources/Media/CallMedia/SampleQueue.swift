@@ -1,8 +1,8 @@
+internal import Realtime
+
 /// Samples that wait for their tick within one thread, in memory that is taken once.
-@safe
-struct SampleQueue: ~Copyable, @unchecked Sendable {
-    // Only the owner reaches the memory; it may move with its owner to another thread.
-    private let base: UnsafeMutablePointer<Int16>
+struct SampleQueue: ~Copyable, Sendable {
+    private var memory: SampleBuffer
     private let mask: Int
     private var written = 0
     private var taken = 0
@@ -10,12 +10,9 @@ struct SampleQueue: ~Copyable, @unchecked Sendable {
     /// - Parameter capacity: The largest number of samples; a power of two.
     init(capacity: Int) {
         precondition(capacity > 0 && capacity & (capacity - 1) == 0, "a queue's capacity is a power of two")
-        unsafe base = .allocate(capacity: capacity)
-        unsafe base.initialize(repeating: 0, count: capacity)
+        memory = SampleBuffer(capacity: capacity)
         mask = capacity - 1
     }
-
-    deinit { unsafe base.deallocate() }
 
     /// Samples that wait.
     var count: Int { @_noAllocation @_noLocks get { written - taken } }
@@ -23,7 +20,7 @@ struct SampleQueue: ~Copyable, @unchecked Sendable {
     /// Adds samples, and drops the oldest for which there is no room.
     @_noAllocation @_noLocks
     mutating func append(_ samples: Span<Int16>) {
-        for index in 0..<samples.count { unsafe base[(written + index) & mask] = samples[index] }
+        for index in 0..<samples.count { memory[(written + index) & mask] = samples[index] }
         written += samples.count
         if count > mask + 1 { taken = written - mask - 1 }
     }
@@ -34,7 +31,7 @@ struct SampleQueue: ~Copyable, @unchecked Sendable {
     @_noAllocation @_noLocks
     mutating func take(into samples: inout MutableSpan<Int16>) -> Int {
         let number = min(samples.count, count)
-        for index in 0..<number { samples[index] = unsafe base[(taken + index) & mask] }
+        for index in 0..<number { samples[index] = memory[(taken + index) & mask] }
         taken += number
         return number
     }

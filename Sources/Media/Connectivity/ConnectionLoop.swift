@@ -266,7 +266,7 @@ extension ConnectionLoop {
         }
     }
 
-    /// The worker need no longer hurry for this connection.
+    /// The worker need not hurry for this connection any more.
     private func settle(_ session: ConnectionSession) {
         guard session.isConnecting else { return }
         session.isConnecting = false

@@ -51,10 +51,10 @@ public struct LoopbackAnalyser: Sendable {
         measurement.noise = noise(captured, line)
         let trust = SectionTrust(
             pieces: pieces, rate: line.rate, steadiness: steadiness, interruptions: interruptions)
-        if let silence = signal.sections.first?.range, let doubt = trust.interruption(of: 0..<silence.upperBound, line)
+        if let silence = signal.sections.first?.range, let reason = trust.interruption(of: 0..<silence.upperBound, line)
         {
             measurement.noise = nil
-            measurement.withheld.append(Withheld(.noise, doubt))
+            measurement.withheld.append(Withheld(.noise, reason))
         }
         measurement.unseenChanges = trust.changes
         if let start = pieces.first, let end = pieces.last, pieces.count > 1 {
@@ -67,12 +67,12 @@ public struct LoopbackAnalyser: Sendable {
 
     /// Takes the first sweep that nothing happened to, if another agrees with it.
     private func measureSweeps(_ captured: [Int16], _ trust: SectionTrust, _ measurement: inout LoopbackMeasurement) {
-        var doubts: [Doubt] = []
+        var reasons: [WithholdingReason] = []
         var found: [FrequencyResponse] = []
         for section in signal.sections where section.kind == .sweep {
             guard let line = trust.line(before: section.range) else { continue }
-            if let doubt = trust.doubt(section.range) ?? gap(captured, section.range, line) {
-                doubts.append(doubt)
+            if let reason = trust.reason(section.range) ?? gap(captured, section.range, line) {
+                reasons.append(reason)
                 continue
             }
             let around =
@@ -82,11 +82,11 @@ public struct LoopbackAnalyser: Sendable {
         if found.count > 1, let difference = found[0].greatestSpeechDifferenceDB(to: found[1]),
             difference > Self.mostDifferenceDB
         {
-            doubts.insert(.repeatsDiffer(decibels: difference), at: 0)
+            reasons.insert(.repeatsDiffer(decibels: difference), at: 0)
             found = []
         }
         measurement.response = found.first
-        if found.isEmpty, let doubt = doubts.first { measurement.withheld.append(Withheld(.response, doubt)) }
+        if found.isEmpty, let reason = reasons.first { measurement.withheld.append(Withheld(.response, reason)) }
     }
 
     /// Two sweeps that differ by more between 300 Hz and 3.4 kHz were not both whole.
@@ -101,30 +101,30 @@ public struct LoopbackAnalyser: Sendable {
             }
         }
         for frequency in frequencies {
-            var doubts: [Doubt] = []
+            var reasons: [WithholdingReason] = []
             var found: ToneAnalysis?
             for section in signal.sections where found == nil && section.kind == .tone(frequencyHz: frequency) {
                 guard let line = trust.line(before: section.range) else { continue }
                 let inner = section.range.lowerBound + 4_800..<section.range.upperBound - 2_400
                 let tone = ToneAnalysis(captured: heard(captured, inner, line), expectedHz: frequency)
-                if let doubt = trust.doubt(section.range) {
-                    doubts.append(doubt)
+                if let reason = trust.reason(section.range) {
+                    reasons.append(reason)
                 } else if tone?.hasGlitch == true {
-                    doubts.append(.glitch)
+                    reasons.append(.glitch)
                 } else {
                     found = tone
                 }
             }
             if let found {
                 measurement.tones.append(found)
-            } else if let doubt = doubts.first {
-                measurement.withheld.append(Withheld(.tone(frequencyHz: frequency), doubt))
+            } else if let reason = reasons.first {
+                measurement.withheld.append(Withheld(.tone(frequencyHz: frequency), reason))
             }
         }
     }
 
     /// Whether half a millisecond or more of a sweep is silent, between 100 Hz and 10 kHz.
-    private func gap(_ captured: [Int16], _ played: Range<Int>, _ line: DelayLine) -> Doubt? {
+    private func gap(_ captured: [Int16], _ played: Range<Int>, _ line: DelayLine) -> WithholdingReason? {
         let inner = played.lowerBound + Sweep.position(ofHz: 100)..<played.lowerBound + Sweep.position(ofHz: 10_000)
         let samples = heard(captured, inner, line)
         let reach = 960

@@ -30,7 +30,7 @@ struct SectionTrust {
     }
 
     /// Whether the card was interrupted while these played samples were captured.
-    func interruption(of played: Range<Int>, _ line: DelayLine) -> Doubt? {
+    func interruption(of played: Range<Int>, _ line: DelayLine) -> WithholdingReason? {
         let start = Int(line.place(of: played.lowerBound))
         let heard = start..<max(start + 1, Int(line.place(of: played.upperBound)))
         let hits = interruptions.count { $0.overlaps(heard) }
@@ -38,9 +38,9 @@ struct SectionTrust {
     }
 
     /// Why the result for these played samples cannot be trusted; nil if it can.
-    func doubt(_ played: Range<Int>) -> Doubt? {
+    func reason(_ played: Range<Int>) -> WithholdingReason? {
         guard let line = line(before: played) else { return .carrierLost }
-        if let doubt = interruption(of: played, line) { return doubt }
+        if let reason = interruption(of: played, line) { return reason }
         guard let before = pieces.last(where: { $0.played.upperBound <= played.lowerBound }),
             let after = pieces.first(where: { $0.played.lowerBound >= played.upperBound }),
             let change = before.change(to: after, rate: rate)

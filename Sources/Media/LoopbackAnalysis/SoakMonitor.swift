@@ -44,15 +44,15 @@ public struct SoakMonitor: Sendable {
     public static let keptMoments = 8
 
     /// All of it so far.
-    public var timing: TimingSummary { ledger.timing }
+    public var timing: TimingSummary { history.timing }
     /// The worst moments, worst first.
-    public var moments: [Moment] { ledger.moments }
+    public var moments: [Moment] { history.moments }
     /// Samples that did not fit.
     public private(set) var clipping = ClippingCounter()
     /// Level of all of it.
     public private(set) var meter = LevelMeter()
     private var tracker: CarrierTracker
-    private var ledger = SoakLedger()
+    private var history = SoakHistory()
     private var minuteMeter = LevelMeter()
     private var received = 0
     /// The last of what was captured, from number `recentStart` on.
@@ -90,7 +90,7 @@ public struct SoakMonitor: Sendable {
         tracker.add(samples, into: &outbox)
         take()
         keepMoments(all: false)
-        if ledger.isMinuteOver(received: received) { minutes.append(endMinute()) }
+        if history.isMinuteOver(received: received) { minutes.append(endMinute()) }
         let surplus = recent.count - Self.keptSamples
         if surplus > AudioFormat.sampleRate {
             recent.removeFirst(surplus)
@@ -107,13 +107,13 @@ public struct SoakMonitor: Sendable {
     }
 
     private mutating func take() {
-        for finding in outbox { ledger.take(finding.moved(by: -lead)) }
+        for finding in outbox { history.take(finding.moved(by: -lead)) }
         outbox.removeAll(keepingCapacity: true)
     }
 
     private mutating func keepMoments(all: Bool) {
         let (recent, recentStart) = (recent, recentStart)
-        ledger.keepMoments(received: received, all: all) { range in
+        history.keepMoments(received: received, all: all) { range in
             let start = max(recentStart, range.lowerBound)
             guard start < range.upperBound else { return nil }
             return (start, Array(recent[start - recentStart..<range.upperBound - recentStart]))
@@ -122,6 +122,6 @@ public struct SoakMonitor: Sendable {
 
     private mutating func endMinute() -> Minute {
         defer { minuteMeter = LevelMeter() }
-        return ledger.endMinute(levelDBFS: minuteMeter.rmsDBFS)
+        return history.endMinute(levelDBFS: minuteMeter.rmsDBFS)
     }
 }

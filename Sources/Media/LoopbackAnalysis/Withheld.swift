@@ -15,14 +15,14 @@ public struct Withheld: Equatable, Sendable {
     /// What is not given.
     public let figure: Figure
     /// Why.
-    public let doubt: Doubt
+    public let reason: WithholdingReason
 
     /// Withholds a figure.
-    public init(_ figure: Figure, _ doubt: Doubt) { (self.figure, self.doubt) = (figure, doubt) }
+    public init(_ figure: Figure, _ reason: WithholdingReason) { (self.figure, self.reason) = (figure, reason) }
 }
 
 /// Why a figure cannot be trusted: something happened while its part of the signal was played.
-public enum Doubt: Equatable, Sendable {
+public enum WithholdingReason: Equatable, Sendable {
     /// The card was interrupted so often: it ran empty or over, or the measuring program was late.
     case interrupted(times: Int)
     /// The delay changed by so many samples.

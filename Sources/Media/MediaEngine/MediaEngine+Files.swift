@@ -147,7 +147,7 @@ extension MediaEngine {
             onRecordingEnd: { [onEvent] in onEvent(.recordingEnded(id, $0)) })
     }
 
-    /// Gives a change to the call's worker. `then` runs when the worker no longer uses what the call had.
+    /// Gives a change to the call's worker. `then` runs when the worker has released what the call had.
     private func send(_ change: consuming AudioChange, to id: MediaCallID, then: @escaping @Sendable () -> Void) {
         guard let worker = worker(of: id) else { return then() }
         let memory = UnsafeMutablePointer<AudioChange>.allocate(capacity: 1)

@@ -228,7 +228,7 @@ public final class MediaEngine: Sendable {
     /// come by themselves.
     ///
     /// - Parameters:
-    ///   - send: Nil if ours is the same as before, and so with the peer's, `receive`.
+    ///   - send: Nil if the outgoing direction is the same as before; `receive` is nil likewise.
     ///   - endsFormer: Another one is at the other end: the peer's former key is not taken any more, not even for a while.
     /// - Throws: ``MediaStartError`` if libsrtp refuses them; the call then goes on as it was.
     public func rekey(

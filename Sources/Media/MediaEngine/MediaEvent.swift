@@ -67,7 +67,7 @@ public enum MediaEvent: Sendable {
     case realtimePriorityRefused(RealtimeError)
 }
 
-/// Why a file is no longer played in place of a call's source.
+/// Why a file has stopped playing in place of a call's source.
 public enum AnnouncementEnd: String, Sendable {
     /// It was played to its end.
     case played

@@ -67,13 +67,13 @@ enum WorkerEvent: BitwiseCopyable {
     case removed(UnsafeMutablePointer<MediaCall>)
     /// There was no room for this call.
     case refused(UnsafeMutablePointer<MediaCall>)
-    /// The worker no longer uses these contexts.
+    /// The worker has released these contexts.
     case replaced(UnsafeMutablePointer<SRTPPair>)
-    /// The worker no longer uses this.
+    /// The worker has released this.
     case changed(UnsafeMutablePointer<MediaCallChange>)
     /// The change was made, and these rings are the former ones; or the worker has no such call.
     case audioChanged(UnsafeMutablePointer<AudioChange>)
-    /// The worker no longer uses this socket.
+    /// The worker has released this socket.
     case socketRemoved(UnsafeMutablePointer<UDPSocket>)
     /// How busy the worker was in the last quarter of a second.
     case load(WorkerLoad)

@@ -202,7 +202,7 @@ private struct DirectWay {
     }
 
     /// Takes over where the peer's first part of the handshake comes from; other datagrams, such as a former peer's goodbye,
-    /// move nothing. If somebody else began a handshake before the peer, ours fails by the certificate.
+    /// move nothing. If somebody else began a handshake before the peer, the handshake fails by the certificate.
     ///
     /// - Returns: False if a datagram is to be passed over.
     mutating func follow(_ origin: DatagramPath, _ datagram: [UInt8]) -> Bool {

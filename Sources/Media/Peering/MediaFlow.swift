@@ -1,6 +1,6 @@
 internal import Timekeeping
 
-/// Finds out when media flows both ways: the peer's packets reach us, and the peer says that ours reach it.
+/// Finds out when media flows both ways: the peer's packets reach us, and the peer reports that it receives.
 ///
 /// The peer says so with its first report (RTCP) about our stream, which a Handset sends at once (RFC 3550 §6.2 allows
 /// it in a unicast session). A peer that sends media but no report for three seconds is taken to have none to send.

@@ -72,7 +72,7 @@ struct MediaProtection: ~Copyable {
         }
     }
 
-    /// Protects with these contexts from now on, and leaves those that are no longer needed in their place, to be freed
+    /// Protects with these contexts from now on, and leaves those that are not needed any more in their place, to be freed
     /// elsewhere.
     @_noAllocation @_noLocks
     mutating func install(_ pair: inout SRTPPair, at now: Instant) {

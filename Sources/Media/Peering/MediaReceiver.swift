@@ -24,7 +24,7 @@ struct MediaReceiver {
         case takesOver
         /// Of a stream that does not count.
         case ofOtherStream
-        /// Of ours (RFC 3550 §8.2).
+        /// Sent by this side (RFC 3550 §8.2).
         case looped
     }
 

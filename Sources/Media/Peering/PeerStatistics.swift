@@ -41,7 +41,7 @@ public struct FeedbackCounters: BitwiseCopyable, Sendable {
     public internal(set) var missingPackets = 0
     /// Those that were sent again.
     public internal(set) var packetsResent = 0
-    /// Those that were not: no longer kept, on their way already, or too many.
+    /// Those that were not: discarded before, on their way already, or too many.
     public internal(set) var packetsNotResent = 0
     /// Packets of the peer's that we asked for again.
     public internal(set) var packetsRequested = 0

@@ -106,7 +106,7 @@ struct RTCPReporter: ~Copyable {
     @_noAllocation @_noLocks
     mutating func setRoundTrip(nanoseconds: Int64) { roundTripNanoseconds = nanoseconds }
 
-    /// The next packet of ours that the peer has asked for.
+    /// The next sent packet that the peer has asked for.
     @_noAllocation @_noLocks
     mutating func takeRequested() -> UInt16? { session.takeRequested() }
 

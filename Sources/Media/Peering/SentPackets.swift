@@ -53,7 +53,7 @@ struct SentPackets: ~Copyable, @unchecked Sendable {
         packets[index] = kept
     }
 
-    /// Discards all packets: they are no longer needed.
+    /// Discards all packets: they are not needed any more.
     @_noAllocation @_noLocks
     mutating func removeAll() {
         for index in 0..<Self.capacity { packets[index] = Packet() }
@@ -62,7 +62,7 @@ struct SentPackets: ~Copyable, @unchecked Sendable {
     /// Writes a packet that is to be sent again at the front of `packet`.
     ///
     /// - Parameter roundTrip: A copy sent less than that ago may still be on its way.
-    /// - Returns: Its length; 0 if it is no longer kept, is on its way, was sent often enough, or too much is
+    /// - Returns: Its length; 0 if it is not kept any more, is on its way, was sent often enough, or too much is
     ///   requested.
     @_noAllocation @_noLocks
     mutating func write(_ number: UInt16, roundTrip: Int64?, at now: Instant, into packet: inout MutableRawSpan) -> Int

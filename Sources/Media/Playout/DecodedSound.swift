@@ -2,7 +2,7 @@ internal import OpusCodec
 
 /// The sound of a stream from the decoder on, until it is handed out: decoded, restored or made up, and stretched.
 struct DecodedSound: ~Copyable {
-    private var samples = SampleBuffer()
+    private var samples = SyncBuffer()
     private var stretching = StretchControl()
     /// Concealment played in place of packets that may still come.
     private var heldSamples = 0

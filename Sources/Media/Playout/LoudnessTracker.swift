@@ -18,7 +18,7 @@ struct LoudnessTracker {
 
     /// Listens to what waits in `buffer`, about to be played.
     @_noAllocation @_noLocks
-    mutating func listen(to buffer: borrowing SampleBuffer) {
+    mutating func listen(to buffer: borrowing SyncBuffer) {
         guard buffer.count > 0 else { return }
         // Every fourth sample is enough.
         var sum: Int64 = 0

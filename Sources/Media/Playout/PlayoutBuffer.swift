@@ -213,7 +213,7 @@ public struct PlayoutBuffer: ~Copyable {
     /// format before that still come, are decoded as before; the change is heard where the first packet of the new format has
     /// its place.
     ///
-    /// Leaves a decoder that is no longer needed in `decoder`, to be freed elsewhere. An empty one changes nothing.
+    /// Leaves a decoder that is not needed any more in `decoder`, to be freed elsewhere. An empty one changes nothing.
     ///
     /// - Returns: The format's number, which its packets are inserted with.
     @_noAllocation @_noLocks

@@ -24,7 +24,7 @@ struct StretchControl {
 
     /// Completes a status that says how much sound waits and how far the delay is off its target.
     @_noAllocation @_noLocks
-    mutating func describe(_ samples: borrowing SampleBuffer, _ status: inout PlayoutStatus) {
+    mutating func describe(_ samples: borrowing SyncBuffer, _ status: inout PlayoutStatus) {
         status.samplesSinceStretch = samplesSinceStretch
         status.samplesOffTarget = samplesOffTarget
         status.hasStretched = hasStretched
@@ -41,7 +41,7 @@ struct StretchControl {
     ///
     /// - Returns: How many were taken out.
     @_noAllocation @_noLocks
-    mutating func accelerate(_ samples: inout SampleBuffer, atMost most: Int) -> Int {
+    mutating func accelerate(_ samples: inout SyncBuffer, atMost most: Int) -> Int {
         noteStretch()
         let threshold: Float = loudness.isQuiet ? -1 : 0.6
         return TimeStretch.accelerate(&samples, atMost: most, threshold: threshold)
@@ -51,7 +51,7 @@ struct StretchControl {
     ///
     /// - Returns: How many were put in.
     @_noAllocation @_noLocks
-    mutating func decelerate(_ samples: inout SampleBuffer, atLeast shortest: Int) -> Int {
+    mutating func decelerate(_ samples: inout SyncBuffer, atLeast shortest: Int) -> Int {
         noteStretch()
         let threshold: Float = shortest > 0 || loudness.isQuiet ? -1 : 0.6
         return TimeStretch.decelerate(&samples, atLeast: shortest, threshold: threshold)

@@ -22,7 +22,7 @@ enum TimeStretch {
     /// - Parameter threshold: The least correlation, −1…1, for a cut to be made.
     /// - Returns: Samples taken out; 0 if no cut was good enough.
     @_noAllocation @_noLocks
-    static func accelerate(_ buffer: inout SampleBuffer, atMost limit: Int, threshold: Float) -> Int {
+    static func accelerate(_ buffer: inout SyncBuffer, atMost limit: Int, threshold: Float) -> Int {
         let longest = min(min(limit, PlayoutPolicy.longestStretch), buffer.count &- overlap)
         guard longest >= PlayoutPolicy.shortestStretch else { return 0 }
         let match = bestMatch(buffer, direction: 1, lags: PlayoutPolicy.shortestStretch...longest)
@@ -42,7 +42,7 @@ enum TimeStretch {
     ///
     /// - Returns: Samples put in; 0 if nothing was good enough.
     @_noAllocation @_noLocks
-    static func decelerate(_ buffer: inout SampleBuffer, atLeast shortest: Int, threshold: Float) -> Int {
+    static func decelerate(_ buffer: inout SyncBuffer, atLeast shortest: Int, threshold: Float) -> Int {
         let shortest = max(shortest, PlayoutPolicy.shortestStretch)
         let isPossible = shortest <= PlayoutPolicy.longestStretch && buffer.count >= overlap
         guard isPossible, buffer.space >= PlayoutPolicy.longestStretch else { return 0 }
@@ -79,7 +79,7 @@ enum TimeStretch {
     /// - Parameter direction: 1 compares with what follows, −1 with what was played.
     @_noAllocation @_noLocks
     private static func bestMatch(
-        _ samples: borrowing SampleBuffer, direction: Int, lags: ClosedRange<Int>
+        _ samples: borrowing SyncBuffer, direction: Int, lags: ClosedRange<Int>
     ) -> Match {
         let start = 0 &- context
         // Where the region that all lags touch begins, and where the anchor lies in it.
@@ -116,7 +116,7 @@ enum TimeStretch {
     /// Looks around a lag found at 12 kHz with every sample.
     @_noAllocation @_noLocks
     private static func refine(
-        _ coarse: Match, _ samples: borrowing SampleBuffer, _ start: Int, _ direction: Int, _ lags: ClosedRange<Int>
+        _ coarse: Match, _ samples: borrowing SyncBuffer, _ start: Int, _ direction: Int, _ lags: ClosedRange<Int>
     ) -> Match {
         var best = Match(lag: min(max(coarse.lag, lags.lowerBound), lags.upperBound), correlation: -1)
         let lowest = max(coarse.lag &- decimation, lags.lowerBound)

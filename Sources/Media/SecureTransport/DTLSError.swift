@@ -60,7 +60,7 @@ struct LibraryFailure {
         return LibraryFailure(reason: ERR_GET_REASON(code), message: text ?? "error \(code)")
     }
 
-    /// Whether it is about the kind of a certificate: ours, if an alert of the peer's says so.
+    /// Whether it is about the kind of a certificate: the local one, if an alert of the peer's says so.
     var isAboutKindOfCertificate: Bool {
         let reasons = [
             SSL_R_WRONG_CURVE, SSL_R_WRONG_CERTIFICATE_TYPE, SSL_R_UNKNOWN_CERTIFICATE_TYPE, SSL_R_EE_KEY_TOO_SMALL,

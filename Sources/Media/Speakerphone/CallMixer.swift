@@ -1,3 +1,5 @@
+internal import Realtime
+
 /// Mixes several calls on one card, and gives each call its mix: all others and the microphone.
 ///
 /// A ``MixLimiter`` reduces sums, so that three people who speak at the same time are not clipped. Sums are
@@ -6,9 +8,9 @@ public struct CallMixer: ~Copyable, Sendable {
     /// Most samples in a frame: 20 ms at 48 kHz.
     public static let maximumSamples = 960
 
-    private var sum = FloatMemory(count: CallMixer.maximumSamples)
+    private var sum = FloatBuffer(capacity: CallMixer.maximumSamples)
     /// The sum without one of its sources.
-    private var rest = FloatMemory(count: CallMixer.maximumSamples)
+    private var rest = FloatBuffer(capacity: CallMixer.maximumSamples)
     private var count = 0
     private var limiter = MixLimiter()
 

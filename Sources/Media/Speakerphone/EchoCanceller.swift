@@ -43,7 +43,7 @@ struct EchoCanceller: ~Copyable, @unchecked Sendable {
     /// Takes the frame that was played `delay` samples ago as the reference; its mean square. Real-time safe.
     @_noAllocation @_noLocks
     mutating func setReference(
-        _ played: borrowing SampleMemory, delay: Int, following follower: inout ReferenceFollower
+        _ played: borrowing SampleHistory, delay: Int, following follower: inout ReferenceFollower
     ) -> Double {
         var sum = 0.0
         for index in 0..<Self.frame {

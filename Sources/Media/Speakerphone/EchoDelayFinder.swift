@@ -1,3 +1,5 @@
+internal import Realtime
+
 /// Finds the delay of a sound from being handed over for playback to its return at the microphone.
 ///
 /// It correlates both at 4 kHz, with stationary parts of their spectra reduced, and forgets with a time constant of two
@@ -13,10 +15,10 @@ struct EchoDelayFinder: ~Copyable {
     private static let framesKept = lagCount / frame
 
     /// The last 600 ms and this frame, oldest first, from `window` on.
-    private var played = FloatMemory(count: Self.lagCount + Self.framesKept * Self.frame)
+    private var played = FloatBuffer(capacity: Self.lagCount + Self.framesKept * Self.frame)
     private var window = -Self.frame
     /// By lag, the longest first, so that neighbours in it meet neighbours in `played`.
-    private var correlation = FloatMemory(count: Self.lagCount)
+    private var correlation = FloatBuffer(capacity: Self.lagCount)
     private var heard = InlineArray<40, Float>(repeating: 0)
     private var lastPlayed: Float = 0
     private var lastHeard: Float = 0
@@ -59,7 +61,7 @@ struct EchoDelayFinder: ~Copyable {
     @_noAllocation @_noLocks
     private mutating func moveWindow() {
         window &+= Self.frame
-        guard window &+ Self.lagCount &+ Self.frame > played.count else { return }
+        guard window &+ Self.lagCount &+ Self.frame > played.capacity else { return }
         played.shift(by: window)
         window = 0
     }

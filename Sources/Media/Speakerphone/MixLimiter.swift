@@ -1,3 +1,5 @@
+internal import Realtime
+
 /// Limits sums of sources to 16 bits, and restores the gain over 200 ms.
 ///
 /// The gain is piecewise linear and continuous from frame to frame, because a jump would be audible as a click. It
@@ -18,7 +20,7 @@ public struct MixLimiter: Sendable {
     /// Limits the first `count` of `sums`, which follow those of the call before. Real-time safe.
     @_noAllocation @_noLocks
     mutating func apply(
-        _ sums: borrowing FloatMemory, _ count: Int, into output: inout MutableSpan<Int16>
+        _ sums: borrowing FloatBuffer, _ count: Int, into output: inout MutableSpan<Int16>
     ) {
         var (least, slope) = (Float(1), Float(0))
         for index in 0..<count {

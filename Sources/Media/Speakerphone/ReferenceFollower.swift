@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Realtime
 
 /// Keeps the played sound aligned with its echo, to a small fraction of a sample, while the two clocks drift apart.
 ///
@@ -15,11 +16,11 @@ struct ReferenceFollower: ~Copyable {
     private static let reach = 16
     private static let lagCount = 33
 
-    private var table = FloatMemory(count: (Self.phaseCount + 1) * Self.tapCount)
+    private var table = FloatBuffer(capacity: (Self.phaseCount + 1) * Self.tapCount)
     /// The reference as it was read, with its low frequencies lowered.
-    private var history = FloatMemory(count: 8_192)
-    private var sums = FloatMemory(count: Self.lagCount)
-    private var heard = FloatMemory(count: Self.frame)
+    private var history = FloatBuffer(capacity: 8_192)
+    private var sums = FloatBuffer(capacity: Self.lagCount)
+    private var heard = FloatBuffer(capacity: Self.frame)
     private var written = 0
     private var lastReference: Float = 0
     private var lastHeard: Float = 0
@@ -48,7 +49,7 @@ struct ReferenceFollower: ~Copyable {
 
     /// Sound that was played `delay` samples before the latest one, more exactly ``shift`` more than that.
     @_noAllocation @_noLocks
-    func sample(_ played: borrowing SampleMemory, delay: Int) -> Float {
+    func sample(_ played: borrowing SampleHistory, delay: Int) -> Float {
         let place = max(Double(Self.leastDelay), Double(delay) + shift)
         let whole = Int(place)
         let phase = Int((place - Double(whole)) * Double(Self.phaseCount) + 0.5)
@@ -72,7 +73,7 @@ struct ReferenceFollower: ~Copyable {
         (power, heardPower) = (0, 0)
     }
 
-    /// The learned delay is no longer valid: its origin has changed.
+    /// The learned delay is invalid: its origin has changed.
     @_noAllocation @_noLocks
     mutating func forget() {
         lag = -1

@@ -13,7 +13,7 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
     private var canceller: EchoCanceller
     private var finder = EchoDelayFinder()
     private var follower = ReferenceFollower()
-    private var played = SampleMemory(minimumCount: 32_768)
+    private var played = SampleHistory(minimumCount: 32_768)
     private var settings: SpeakerphoneSettings
     private var referenceDelay: Int
     private var powers = Powers()

@@ -2,7 +2,7 @@ public import Timekeeping
 
 /// A call's progress, as seen from outside.
 public enum CallProgress: Hashable, Sendable {
-    /// It is ours, and nobody has taken it yet.
+    /// It is outgoing, and nobody has taken it yet.
     case calling
     /// It came in, and waits for an answer.
     case ringing

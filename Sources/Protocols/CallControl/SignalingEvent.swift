@@ -30,7 +30,7 @@ public enum SignalingEvent: Hashable, Sendable {
 
     // Invites, on the inviter's side.
 
-    /// The service accepted an invite of ours; reported before everything else about it.
+    /// The service accepted an outgoing invite; reported before everything else about it.
     case inviteSent(InviteID, idempotencyKey: IdempotencyKey)
     /// An invitee accepted.
     case inviteAccepted(InviteAnswer)

@@ -40,19 +40,19 @@ public enum ControlCoding {
         return [UInt8](data) + [UInt8(ascii: "\n")]
     }
 
-    /// Writes news with the time at which they are told.
+    /// Writes an event with the time at which it is told.
     ///
     /// - Parameters:
-    ///   - account: Whose news they are; nil for those of the process, and of an account without a name.
+    ///   - account: Whose event it is; nil for one of the process, and of an account without a name.
     ///   - milliseconds: Since 1970.
     public static func line(
-        _ news: ControlNews, of account: String? = nil, atMilliseconds milliseconds: Int64
+        _ event: ControlEvent, of account: String? = nil, atMilliseconds milliseconds: Int64
     ) -> [UInt8] {
-        line(TimedNews(news: news, account: account, milliseconds: milliseconds))
+        line(TimedEvent(event: event, account: account, milliseconds: milliseconds))
     }
 
-    /// The account that a line of news is about; nil if it names none.
-    public static func account(inNews line: String) -> String? {
+    /// The account that an event is about; nil if it names none.
+    public static func account(inEvent line: String) -> String? {
         decode(AccountMember.self, from: Array(line.utf8))?.account
     }
 
@@ -60,8 +60,8 @@ public enum ControlCoding {
         let account: String?
     }
 
-    private struct TimedNews: Encodable {
-        let news: ControlNews
+    private struct TimedEvent: Encodable {
+        let event: ControlEvent
         let account: String?
         let milliseconds: Int64
 
@@ -71,7 +71,7 @@ public enum ControlCoding {
         }
 
         func encode(to encoder: any Encoder) throws {
-            try news.encode(to: encoder)
+            try event.encode(to: encoder)
             var members = encoder.container(keyedBy: CodingKeys.self)
             try members.encodeIfPresent(account, forKey: .account)
             try members.encode(milliseconds, forKey: .milliseconds)

@@ -214,7 +214,7 @@ public struct ControlLevels: Codable, Hashable, Sendable {
 public struct ControlCall: Codable, Hashable, Sendable {
     /// Where a call stands.
     public enum State: String, Codable, Sendable {
-        /// It is ours, and nobody has taken it yet.
+        /// It is outgoing, and nobody has taken it yet.
         case calling
         /// It comes in, and waits for an answer.
         case ringing

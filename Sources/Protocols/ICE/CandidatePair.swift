@@ -121,7 +121,7 @@ struct CandidatePair: Sendable {
         return unansweredSince.duration(to: now)
     }
 
-    /// How long the pair may be silent before it no longer counts as one that answers.
+    /// How long a pair may be silent and still count as one that answers.
     func patience(_ settings: ICEConfiguration) -> Duration {
         max(isQuiet ? settings.quietSwitchDelay : settings.switchDelay, (smoothedRoundTrip ?? .zero) * 3)
     }

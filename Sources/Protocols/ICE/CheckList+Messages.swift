@@ -2,7 +2,7 @@ internal import NetworkAddress
 internal import STUN
 internal import Timekeeping
 
-/// Checks of the peer's, and answers to ours.
+/// Incoming checks, and answers to outgoing ones.
 extension CheckList {
     // MARK: Requests (RFC 8445 §7.3)
 
@@ -181,7 +181,7 @@ extension CheckList {
         case .roleConflict:
             if commons.isControlling == probe.isControlling {
                 commons.isControlling.toggle()
-                // Sorts the pairs: `index` no longer names this one.
+                // Sorts the pairs: after it `index` names another one.
                 roleChanged(&commons)
             }
             guard let current = self.index(of: key), !pairs[current].isValid else { return }

@@ -53,7 +53,7 @@ extension ICEAgent {
     }
 
     /// All valid paths, the best first: the peer's media may come from any of them, because the peer may not have
-    /// changed to ours yet.
+    /// changed to the selected one yet.
     public var validPaths: [ICEPath] {
         let pairs = list.pairs.filter(\.isValid) + (previous?.pairs.filter(\.isValid) ?? [])
         return pairs.map { path(of: $0.key) }

@@ -4,7 +4,7 @@ public import NetworkAddress
 public enum ICEInput: Sendable {
     /// Begin: gather from these sockets, each given by the address that it is bound to.
     case start(localAddresses: [SocketAddress])
-    /// The machine's addresses have changed; those that are missing can no longer be sent from.
+    /// The machine's addresses have changed; nothing can be sent from those that are missing.
     case localAddresses([SocketAddress])
     /// The peer's name and secret are known; checks may begin. Only the first of a generation count: other ones mean
     /// that the peer has restarted, which ``restart(_:)`` answers first.

@@ -22,7 +22,7 @@ public struct ICEStatistics: Equatable, Sendable {
     public var responsesUnmatched = 0
     /// Datagrams that are no STUN or make no sense.
     public var malformed = 0
-    /// Datagrams from a relay or to a socket that are not, or no longer, in use.
+    /// Datagrams from a relay or to a socket that is not in use.
     public var unexpected = 0
     /// The peer's candidates that are for TCP, for another component or for nobody's address.
     public var candidatesIgnored = 0

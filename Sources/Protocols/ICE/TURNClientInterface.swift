@@ -34,7 +34,7 @@ public enum TURNOutput: Equatable, Sendable {
     case channelBound(SocketAddress, channel: UInt16)
     /// A peer sent this.
     case received([UInt8], from: SocketAddress)
-    /// There is no relayed address, or no longer.
+    /// There is no relayed address, or it is gone.
     case failed(TURNFailure)
     /// The address is given back, or that was tried for long enough: the connection may be closed.
     case ended

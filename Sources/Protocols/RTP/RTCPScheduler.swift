@@ -26,7 +26,7 @@ public struct RTCPScheduler: Sendable {
     private let configuration: Configuration
     /// When the last report was sent; the time of joining before that.
     private var previous: Instant
-    /// When the peer's last RTP or RTCP arrived; `nil` if it is not (or no longer) a member.
+    /// When the peer's last RTP or RTCP arrived; `nil` if it is not a member.
     private var peerHeardAt: Instant?
     private var peerSentAt: Instant?
     /// Members that ``nextDeadline`` was reckoned with.

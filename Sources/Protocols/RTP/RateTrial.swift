@@ -14,7 +14,7 @@ struct RateTrial: Equatable, Sendable, BitwiseCopyable {
         case congestion
     }
 
-    /// The earlier sending rate; whether frames were sent twice and no longer are; and whether they still are.
+    /// The earlier sending rate; whether frames were sent twice and that has stopped; and whether they still are.
     let bitrateBps: Int
     let sendsTwice: Bool
     let keepsTwice: Bool

@@ -1,6 +1,6 @@
 import Timekeeping
 
-/// Our last four sender reports, so that a peer's report on us can be matched to the time at which ours was sent.
+/// The last four sender reports sent, so that a peer's report can be matched to the time at which the one it names was sent.
 struct SentReports: Sendable {
     private var middles = InlineArray<4, UInt32>(repeating: 0)
     private var times = InlineArray<4, Int64>(repeating: 0)
@@ -21,7 +21,7 @@ struct SentReports: Sendable {
         next = (next + 1) & 3
     }
 
-    /// When the report with this nonzero `middle` was sent; `nil` if it is not ours, or too old.
+    /// When the report with this nonzero `middle` was sent; `nil` if there was none, or it is too old.
     @_noAllocation @_noLocks
     func time(of middle: UInt32) -> Instant? {
         var index = 0

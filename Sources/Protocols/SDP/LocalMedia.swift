@@ -30,7 +30,7 @@ public struct LocalMedia: Sendable {
     public var tlsID: String?
     /// Our parameters for ICE; without them the peer sends to ``address``.
     public var ice: LocalICE?
-    /// Name to give our section in an offer of ours: letters and digits, at most 16. It is needed for bundling.
+    /// Name of the local section in an offer: letters and digits, at most 16. It is needed for bundling.
     public var mid: String?
     /// The stream that our sound belongs to (RFC 8830).
     public var stream: MediaStreamName?
@@ -101,7 +101,7 @@ public enum LocalKeying: Equatable, Sendable {
 public struct MediaStreamName: Equatable, Hashable, Sendable {
     /// `nil` if it belongs to none, which is written as a dash.
     public var stream: String?
-    /// Name of the track, which many peers no longer write. We always write one, because Janus 1.1 refuses a section
+    /// Name of the track, which many peers do not write. We always write one, because Janus 1.1 refuses a section
     /// without it: ``LocalMedia/canonicalName`` where this is `nil`.
     public var track: String?
 

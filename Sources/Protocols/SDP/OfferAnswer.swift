@@ -47,7 +47,7 @@ public struct OfferAnswer: Sendable {
     ///
     /// An offer that is still out is replaced.
     /// - Throws: ``NegotiationError`` `noAcceptableCrypto` if ``LocalMedia/keying`` allows nothing, `unusableAddress`
-    ///   without an address of ours, `wrongState` if the peer's offer waits for an answer.
+    ///   without a local address, `wrongState` if the peer's offer waits for an answer.
     public mutating func makeOffer() throws(NegotiationError) -> SessionDescription {
         if case .received = stage {
             throw NegotiationError(.wrongState, "The peer's offer waits for an answer; no other can be made before.")
@@ -150,7 +150,7 @@ public struct OfferAnswer: Sendable {
         return audio
     }
 
-    /// Rolls back the pending offer, ours or the peer's: the earlier agreement continues (RFC 9429 §4.1.10.2).
+    /// Rolls back the pending offer, local or remote: the earlier agreement continues (RFC 9429 §4.1.10.2).
     ///
     /// New ICE credentials of that offer are replaced by the earlier ones; restart again after the exchange.
     public mutating func rollback() {
@@ -182,7 +182,7 @@ extension OfferAnswer {
         var index: Int
         var carrier: Carrier?
         var mid: String?
-        /// All sections refused, ours too; it is put in its place.
+        /// All sections refused, the local one too; it is put in its place.
         var refusals: [MediaSection]
     }
 
@@ -240,7 +240,7 @@ extension OfferAnswer {
     }
 }
 
-/// Another section whose transport ours must use: ours was offered without one (`bundle-only`, RFC 9143 §6), or with
+/// Another section whose transport the local one must use: it was offered without one (`bundle-only`, RFC 9143 §6), or with
 /// the same. It cannot be refused without taking the transport away, so it is answered as inactive.
 struct Carrier: Sendable {
     var index: Int

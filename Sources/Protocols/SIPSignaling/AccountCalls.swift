@@ -43,7 +43,7 @@ struct AccountCalls: Sendable {
     private var invites: [SIPCall: InviteID] = [:]
     private var callCount: UInt64 = 0
     /// As many as a device remembers.
-    private var known = InviteLedger()
+    private var known = SeenInvites()
     /// The flow to the server, and those that are gone and that calls may still go by.
     private var flow: SIPFlow?
     private var lostFlows: [SIPFlow] = []

@@ -22,7 +22,7 @@ public struct StreamChange: Codable, Hashable, Sendable {
     }
 }
 
-/// Data of `moveRequested`: the exchange asks the device to connect anew (CONN-12).
+/// Data of `moveRequested`: the exchange asks the device to connect again (CONN-12).
 public struct MoveRequested: Codable, Hashable, Sendable {
     /// How long the device may take, in seconds; after it the exchange may close the connection.
     public var withinSeconds: Double

@@ -21,7 +21,7 @@ public struct ChallengeRequest: Codable, Hashable, Sendable {
 public struct ChallengeResponse: Codable, Hashable, Sendable {
     /// Good for one login of this user with this key.
     public var challenge: String
-    /// Seconds until it is good no longer.
+    /// Seconds until it expires.
     public var expiresIn: Double
 
     /// Makes an answer.

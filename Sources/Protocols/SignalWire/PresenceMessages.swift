@@ -17,7 +17,7 @@ public struct PresenceSubscribe: RPCMethod {
     public init() {}
 }
 
-/// `presence.unsubscribe`: wants to hear of it no longer.
+/// `presence.unsubscribe`: ends the subscription.
 public struct PresenceUnsubscribe: RPCMethod {
     /// The method's name on the wire.
     public static let method = "presence.unsubscribe"

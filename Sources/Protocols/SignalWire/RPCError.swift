@@ -1,4 +1,4 @@
-/// The stable numbers of errors on the wire: those of JSON-RPC 2.0 §5.1 and ours.
+/// The stable numbers of errors on the wire: those of JSON-RPC 2.0 §5.1 and the protocol's own.
 public enum RPCErrorCode: Int, CaseIterable, Sendable {
     /// The message is not JSON.
     case parseError = -32700

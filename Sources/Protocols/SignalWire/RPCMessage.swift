@@ -35,9 +35,9 @@ public struct RPCMessage: Sendable {
         case request(id: RPCID, method: String)
         /// Wants none.
         case notification(method: String)
-        /// A request of ours succeeded.
+        /// A request sent to the other side succeeded.
         case result(id: RPCID)
-        /// A request of ours failed; the id is absent if the other side could not read it.
+        /// A request sent to the other side failed; the id is absent if the other side could not read it.
         case failure(id: RPCID?, RPCError)
     }
 
@@ -122,7 +122,7 @@ public struct RPCMessage: Sendable {
         return envelope.params ?? (try? JSONValue.object([:]).decoded())
     }
 
-    /// The result of a request of ours.
+    /// The result of a request sent to the other side.
     public func result<Result: Decodable>(_ type: Result.Type) throws(SignalCodingError) -> Result {
         if let envelope = try? plain?.decoded(as: ResultEnvelope<Result>.self) { return envelope.result }
         return try SignalCoding.decode(ResultEnvelope<Result>.self, from: bytes, within: bounds).result

@@ -37,7 +37,7 @@ extension ExchangeCore {
         case disconnected(ConnectionID)
         /// The operator has something to tell a user's devices (CONN-11).
         case notify(UserID, JSONValue)
-        /// Every device is to connect anew within a time, at the address that is given if there is one (CONN-12).
+        /// Every device is to connect again within a time, at the address that is given if there is one (CONN-12).
         case move(within: Duration, to: String?)
         /// An attempt at a push is over.
         case pushAnswered(PushID, attempt: Int, PushAnswer)

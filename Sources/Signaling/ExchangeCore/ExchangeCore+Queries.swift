@@ -12,7 +12,7 @@ extension ExchangeCore {
     /// Calls under way.
     package var openCalls: Int { invites.calls.count }
     /// Bytes of all that is kept for somebody.
-    package var keptBytes: Int { effects.budget.ledger.total }
+    package var keptBytes: Int { effects.budget.quota.total }
     /// What it has counted.
     package var counters: CoreCounters { effects.counters }
 

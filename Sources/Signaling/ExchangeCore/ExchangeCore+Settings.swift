@@ -27,7 +27,7 @@ extension ExchangeCore {
         /// Sessions that one user may have at once.
         var sessionsPerUser = 64
         /// Bytes that may be kept.
-        package var kept = Ledger.Limits()
+        package var kept = StorageQuota.Limits()
         /// Ended invites of one user that are remembered; the oldest go.
         var endedInvitesPerUser = 1_024
         /// Whether users may see who is there.

@@ -703,7 +703,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         invites.tellPeers(of: session, event, &effects)
     }
 
-    /// Asks every device to connect anew, here or elsewhere (CONN-12); now or never, for who connects has moved.
+    /// Asks every device to connect again, here or elsewhere (CONN-12); now or never, for who connects has moved.
     private mutating func requestMoves(within: Duration, to url: String?) {
         let event = effects.body(
             of: .moveRequested(MoveRequested(withinSeconds: max(0, within.seconds), webSocketURL: url)))

@@ -2,6 +2,7 @@ public import ConfigReader
 import ExchangeCore
 import ExchangeStore
 import HTTPTransport
+import NetworkAddress
 import SignalWire
 import SignedTokens
 

@@ -3,7 +3,7 @@
 /// The one number is ``kept``; all others follow from it, so that together they take up ``total`` at most, and an exchange
 /// fits a machine as a whole (docs/protocol.md, Limits).
 struct MemoryShares: Hashable, Sendable {
-    /// What is kept for somebody (``Ledger``).
+    /// What is kept for somebody (``StorageQuota``).
     let kept: Int
 
     /// What waits for clients that read slowly (``SendBuffers``).

@@ -32,7 +32,7 @@ struct ApplicationRequests {
         let fail: (SignalingError) -> Void
     }
 
-    /// What is to be done about requests, once this value is no longer in use.
+    /// What is to be done about requests, after the change that returns it.
     enum Output {
         case send(Request, ticket: Int)
         case fail(Request, SignalingError)

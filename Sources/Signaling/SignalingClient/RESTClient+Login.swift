@@ -43,7 +43,7 @@ extension RESTClient {
         }
     }
 
-    /// Gets a new token in place of `old`: anew from where it came, by its refresh token, or by another login.
+    /// Gets a new token in place of `old`: from where it came, by its refresh token, or by another login.
     ///
     /// - Parameter isRefused: Whether the service refuses the old one already.
     func renew(_ old: Login, isRefused: Bool) async throws(ServiceFailure) -> Login {

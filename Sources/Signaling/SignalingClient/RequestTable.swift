@@ -2,7 +2,7 @@ internal import CallControl
 internal import SignalWire
 internal import Timekeeping
 
-/// Requests that wait for their answers, each with the time at which it no longer does.
+/// Requests that wait for their answers, each with the time at which it stops waiting.
 ///
 /// Every request waits equally long, so that deadlines come in the order of the requests. Bounded by `capacity`.
 struct RequestTable {

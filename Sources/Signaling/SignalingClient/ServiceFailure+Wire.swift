@@ -38,7 +38,7 @@ extension SignalingError {
         self.init(code, activity: activity, cause: Self.asClause(error.message))
     }
 
-    /// A sentence of the service as a clause of ours.
+    /// A sentence of the service as a clause within another.
     static func asClause(_ message: String) -> String {
         let clause = message.hasSuffix(".") ? String(message.dropLast()) : message
         return clause.isEmpty ? "the service gave no reason" : "the service says: \(clause)"

@@ -53,7 +53,7 @@ public protocol SignalingService: Sendable {
 
     /// Sends a message to the peer of a call.
     ///
-    /// - Parameter retryAfterReconnect: While the connection is being made anew, whether the message waits for it or
+    /// - Parameter retryAfterReconnect: While it reconnects, whether the message waits for it or
     ///   fails at once (CONN-6).
     func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError)
 
@@ -65,7 +65,7 @@ public protocol SignalingService: Sendable {
     /// - Parameter data: What the others are told of us, up to 1,000 bytes.
     func join(room: RoomName, data: String?) async throws(SignalingError) -> [RoomParticipant]
 
-    /// Says something in a room (SIG-1); while the connection is being made anew it waits for it, or fails at once.
+    /// Says something in a room (SIG-1); while it reconnects, the message waits, or fails at once.
     func send(_ signal: RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError)
 
     /// Leaves a room.
@@ -94,7 +94,7 @@ extension SignalingService {
     /// Nothing: the next attempt comes by itself.
     public func networkChanged() async {}
 
-    /// Sends a message to the peer of a call; while the connection is being made anew it waits for it.
+    /// Sends a message to the peer of a call; while it reconnects, the message waits.
     public func send(_ signal: CallSignal) async throws(SignalingError) {
         try await send(signal, retryAfterReconnect: true)
     }

@@ -195,7 +195,7 @@ extension StreamTable {
         guard !ifMatch.isEmpty else { return outbox.append(.reply(ticket, .failed(.conditionMissing))) }
         guard case .up(let call) = session.state else { return outbox.append(.reply(ticket, .failed(.underWay))) }
         let isNew = fragment.credentials.map { $0 != session.offer.credentials } ?? false
-        // The RFC's example of a restart has the star in quotes; no session of ours has such a tag.
+        // The RFC's example of a restart has the star in quotes; no session here has such a tag.
         switch (ifMatch == ["*"] || ifMatch == ["\"*\""], isNew) {
         case (true, true):
             guard let credentials = fragment.credentials else { return }

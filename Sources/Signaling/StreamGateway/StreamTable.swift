@@ -58,7 +58,7 @@ package struct StreamTable: ProtocolCore, Sendable {
 
     /// What is to be done.
     package enum Output: Hashable, Sendable {
-        /// Make a connection of ours known to the exchange, with a session on it, which ends with the token's login.
+        /// Make a connection of the gateway known to the exchange, with a session on it, which ends with the token's login.
         case attach(ConnectionID, Endpoint, token: SecretDigest)
         case request(ConnectionID, RPCID, ClientRequest)
         /// Take it away again.
@@ -205,7 +205,7 @@ package enum StreamReply: Hashable, Sendable {
     case created(StreamID, StreamKind, answer: String, entityTag: String)
     /// 204: the candidates were passed on.
     case taken
-    /// 200: ICE starts anew on both sides.
+    /// 200: ICE restarts on both sides.
     case restarted(fragment: String, entityTag: String)
     /// 200: the session is over.
     case ended

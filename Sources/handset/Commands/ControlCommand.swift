@@ -65,13 +65,13 @@ struct ControlCommand: ParsableCommand {
     private func watch(_ client: ControlClient, _ reply: ControlReply, _ line: String) throws {
         if json {
             Terminal.print(line)
-            while let (_, line) = try client.nextNews() { Terminal.print(line) }
+            while let (_, line) = try client.nextEvent() { Terminal.print(line) }
             return
         }
         if let status = reply.status { Terminal.print(ControlText.status(status)) }
         var view = ControlView(width: Self.terminalWidth, status: reply.status)
-        while let (news, line) = try client.nextNews() {
-            Terminal.write(view.take(news, of: ControlCoding.account(inNews: line)), to: STDOUT_FILENO)
+        while let (event, line) = try client.nextEvent() {
+            Terminal.write(view.take(event, of: ControlCoding.account(inEvent: line)), to: STDOUT_FILENO)
         }
         Terminal.write(view.end(), to: STDOUT_FILENO)
     }

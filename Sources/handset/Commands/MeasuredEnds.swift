@@ -26,7 +26,7 @@ final class MeasuredEnds: Sendable {
     /// Makes the files, or opens the cards.
     ///
     /// - Parameters:
-    ///   - call: The call's own cards; nil of a call that is not ours.
+    ///   - call: The call's own cards; nil of a call between others.
     ///   - played: Files that the recording must not overwrite.
     init(
         _ loopback: CallLoopback, _ options: LoopbackCallCardOptions, call: AudioConfiguration?,

@@ -81,7 +81,7 @@ struct BotSummary {
             add("key \(press.key)", press.response.map { "answered after \(Self.milliseconds($0))" } ?? "no answer")
         }
         for withheld in measured.withheld {
-            add("withheld", "\(withheld.figure.rawValue): \(BotRun.text(withheld.doubt))")
+            add("withheld", "\(withheld.figure.rawValue): \(BotRun.text(withheld.reason))")
         }
         add("noise", "\(measured.noiseDBFS) dBFS")
         for fact in run.facts { add(fact.label.lowercased(), fact.value) }

@@ -72,8 +72,8 @@ enum ControlText {
     }
 
     /// Something that happened; nil for levels, which are no line of their own.
-    static func news(_ news: ControlNews) -> String? {
-        switch news {
+    static func event(_ event: ControlEvent) -> String? {
+        switch event {
         case .connection(let state): "\(printable(state)) \(state == "connected" ? "to" : "from") the service"
         case .identified(let call, let invite): "call \(call) has the id \(printable(invite))"
         case .incoming(let call, let user): "call \(call) comes in from \(printable(user))"
@@ -106,7 +106,7 @@ enum ControlText {
         }
     }
 
-    private static func file(_ file: ControlNews.File, started: String, ended: String) -> String {
+    private static func file(_ file: ControlEvent.File, started: String, ended: String) -> String {
         let path = printable(file.path)
         if file.state == "failed" { return "\(path) has failed: \(printable(file.error ?? "unknown"))" }
         guard file.state == "ended" else { return "\(started) \(path)" }

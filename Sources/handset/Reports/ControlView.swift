@@ -1,6 +1,6 @@
 internal import ControlWire
 
-/// What somebody sees who watches a device: news as lines, and on a terminal a line of level meters beneath them. Pure:
+/// What somebody sees who watches a device: events as lines, and on a terminal a line of level meters beneath them. Pure:
 /// it gives text to be written as it is.
 struct ControlView {
     /// Columns of the terminal; nil if there is none, and then no meters.
@@ -16,14 +16,14 @@ struct ControlView {
         isMuted = status?.sound?.isMuted ?? false
     }
 
-    /// What to write for these news.
-    mutating func take(_ news: ControlNews, of account: String? = nil) -> String {
-        if case .sound(let sound) = news { isMuted = sound.isMuted }
-        if case .levels(let levels) = news {
+    /// What to write for an event.
+    mutating func take(_ event: ControlEvent, of account: String? = nil) -> String {
+        if case .sound(let sound) = event { isMuted = sound.isMuted }
+        if case .levels(let levels) = event {
             self.levels = levels
             return clear() + meters()
         }
-        guard let line = ControlText.news(news) else { return "" }
+        guard let line = ControlText.event(event) else { return "" }
         let name = account.map { ControlText.printable($0) + ": " } ?? ""
         return clear() + name + line + "\n" + meters()
     }

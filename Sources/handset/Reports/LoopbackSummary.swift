@@ -84,7 +84,7 @@ struct LoopbackSummary {
         for (index, line) in (measured.channels?.lines ?? []).enumerated() {
             add(index == 0 ? "channels" : "", "\(line.label): \(line.text)")
         }
-        for withheld in measured.withheld { add("withheld", "\(withheld.name): \(withheld.reason)") }
+        for withheld in measured.withheld { add("withheld", "\(withheld.name): \(withheld.reasonText)") }
         add("likeness", measured.timing.likeness(quantile: 0.5).map { "\($0.rounded(toPlaces: 3)) of the carrier" })
         add("", run.speech.map { "\($0.likeness.rounded(toPlaces: 3)) of speech" })
         add("quality of speech", run.quality.map(Self.quality))

@@ -32,11 +32,11 @@ extension Oracle {
     }
 }
 
-/// What is kept is counted up, by docs/protocol.md, and compared with what the ledger says.
+/// What is kept is counted up, by docs/protocol.md, and compared with what the quota says.
 extension AttackersModel {
     func audit() throws {
         let core = exchange.core
-        try auditLedger(core)
+        try auditQuota(core)
         let open = oracle.open
         try oracle.require(core.sessions.connections.allSatisfy(open.contains), "a connection is kept that is gone")
         try oracle.require(core.sessions.all.allSatisfy { open.contains($0.connection) }, "a session has no connection")
@@ -58,8 +58,8 @@ extension AttackersModel {
         if core.nextDeadline.map({ $0 > exchange.now }) ?? true { oracle.prune() }
     }
 
-    private func auditLedger(_ core: ExchangeCore) throws {
-        let (ledger, limits) = (core.ledger, core.ledger.limits)
+    private func auditQuota(_ core: ExchangeCore) throws {
+        let (quota, limits) = (core.quota, core.quota.limits)
         var sum = 0
         let bodies = core.streams.bodies
         sum += bodies.count * 128
@@ -92,11 +92,11 @@ extension AttackersModel {
                 sum += 256 + (core.rooms.occupant(id, in: room)?.participant.data?.utf8.count ?? 0)
             }
         }
-        try oracle.require(sum == ledger.total, "\(sum) bytes are kept, and the ledger says \(ledger.total)")
-        try oracle.require(ledger.total <= limits.total, "\(ledger.total) bytes are kept of \(limits.total)")
-        try oracle.require(ledger.guests <= limits.guests, "\(ledger.guests) bytes are guests', of \(limits.guests)")
+        try oracle.require(sum == quota.total, "\(sum) bytes are kept, and the quota says \(quota.total)")
+        try oracle.require(quota.total <= limits.total, "\(quota.total) bytes are kept of \(limits.total)")
+        try oracle.require(quota.guests <= limits.guests, "\(quota.guests) bytes are guests', of \(limits.guests)")
         for user in Self.attackers + Self.honest {
-            let used = ledger.used(by: .account(UserID(ours: user)))
+            let used = quota.used(by: .account(UserID(ours: user)))
             try oracle.require(used <= 2 * limits.user + (64 << 10), "\(user) has \(used) bytes")
         }
     }

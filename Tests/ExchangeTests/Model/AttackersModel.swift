@@ -99,7 +99,7 @@ final class AttackersModel {
         let virtual = Instant.zero.duration(to: exchange.now).seconds
         print(
             "\(steps) steps: the last \(Self.stage) took \(time.seconds) s; \(virtual) s of virtual time; the exchange keeps",
-            "\(core.ledger.total) bytes, \(core.invites.count) invites, \(core.sessions.resumable.count) sessions,",
+            "\(core.quota.total) bytes, \(core.invites.count) invites, \(core.sessions.resumable.count) sessions,",
             "\(core.accounts.tokenCount) tokens, \(core.deadlineCount) deadlines, \(core.streams.count) logs; the oracle knows",
             "\(oracle.invites.count) invites, \(oracle.seats.count) sessions, \(oracle.groups.count) groups,",
             "\(oracle.calls.count) calls, \(oracle.allowed.count) secrets, \(oracle.credentials.count) tokens")
@@ -307,7 +307,7 @@ final class AttackersModel {
         try fire()
         try oracle.require(exchange.core.sessions.resumable.isEmpty, "sessions are left")
         try oracle.require(exchange.core.invites.calls.count == 0, "calls are left")
-        try oracle.require(exchange.core.ledger.bodies.isEmpty, "events are left")
+        try oracle.require(exchange.core.quota.bodies.isEmpty, "events are left")
         try oracle.require(exchange.core.sessions.connections.isEmpty, "connections are left")
     }
 }

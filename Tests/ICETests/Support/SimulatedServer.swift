@@ -239,6 +239,6 @@ final class SimulatedServer {
         allocation.relays.first { $0.isIPv6 == peer.isIPv6 } ?? address
     }
 
-    /// Drops all allocations, as a server does that is started anew.
+    /// Drops all allocations, as a server does that restarts.
     func forgetAllocations() { allocations = [:] }
 }

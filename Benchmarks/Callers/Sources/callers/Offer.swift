@@ -30,7 +30,7 @@ func offer(_ count: Int, _ suite: SRTPSuite, _ caller: Caller) async throws {
     for line in taken { try await caller.hangUp(line.invite, after: begun.duration(to: .now)) }
 }
 
-/// The call's socket is closed when this returns, so that loadgen can open its port. Ports are ours to choose, below those
+/// The call's socket is closed when this returns, so that loadgen can open its port. This program chooses ports, below those
 /// that the system gives out, so that none is given out again meanwhile.
 private func place(_ number: Int, _ suite: SRTPSuite, _ caller: Caller) async throws -> CallLine {
     let end = try LocalEnd(suite, port: UInt16(20_000 + 2 * number))

@@ -29,7 +29,7 @@ public struct ChannelAnalysis: Sendable {
     /// The result.
     public enum Outcome: Equatable, Sendable {
         case measured(ChannelFigures)
-        case withheld(Doubt)
+        case withheld(WithholdingReason)
     }
 
     /// Measures what was captured.

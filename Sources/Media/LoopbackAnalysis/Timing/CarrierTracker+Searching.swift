@@ -60,14 +60,14 @@ extension CarrierTracker {
         return energy <= 0.01 * usual.signal * Double(max(1, heard.count))
     }
 
-    // MARK: - Seams
+    // MARK: - Change points
 
-    private var noise: Seam.Noise { Seam.Noise(residual: usual.residual, signal: usual.signal) }
+    private var noise: ChangePoint.Noise { ChangePoint.Noise(residual: usual.residual, signal: usual.signal) }
 
     /// What happened within the positions, if anything did.
-    func seam(_ before: DelayLine, _ after: DelayLine, _ positions: Range<Int>) -> LoopbackEvent? {
+    func change(_ before: DelayLine, _ after: DelayLine, _ positions: Range<Int>) -> LoopbackEvent? {
         let positions = max(positions.lowerBound, captureStart)..<positions.upperBound
-        let found = Seam.find(
+        let found = ChangePoint.find(
             captured: captured(positions), before: predicted(before, positions), after: predicted(after, positions),
             noise: noise)
         let start = positions.lowerBound + found.start
@@ -76,21 +76,21 @@ extension CarrierTracker {
     }
 
     /// The number of the first captured sample that is not as before, of a carrier that is lost for long.
-    func seamBeforeLoss(_ before: DelayLine, _ suspect: Int) -> Int {
+    func changeBeforeLoss(_ before: DelayLine, _ suspect: Int) -> Int {
         let positions = max(captureStart, suspect - Self.block)..<suspect + 2 * Self.block
-        let found = Seam.find(
+        let found = ChangePoint.find(
             captured: captured(positions), before: predicted(before, positions), after: nil, noise: noise)
         return positions.lowerBound + found.start
     }
 
     /// The gap of a carrier that was lost and found again, certainly on the line `after` at `place`.
-    func seamAfterLoss(_ lost: Lost, _ after: DelayLine, _ place: Int) -> LoopbackEvent? {
+    func changeAfterLoss(_ lost: Lost, _ after: DelayLine, _ place: Int) -> LoopbackEvent? {
         guard lost.start - Self.block < captureStart || place - lost.start > AudioFormat.sampleRate else {
             // Perhaps it jumped further than first searched, and there is no hole.
-            return seam(lost.before, after, lost.start - Self.block..<place + Self.block)
+            return change(lost.before, after, lost.start - Self.block..<place + Self.block)
         }
         let positions = max(captureStart, place - Self.searchWindow)..<place + Self.block
-        let found = Seam.find(
+        let found = ChangePoint.find(
             captured: captured(positions), before: nil, after: predicted(after, positions), noise: noise)
         let end = positions.lowerBound + found.end
         let isSilent = isQuiet(lost.start..<max(lost.start + 1, end))

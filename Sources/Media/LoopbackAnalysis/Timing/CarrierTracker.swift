@@ -167,7 +167,7 @@ public struct CarrierTracker: Sendable {
         }
         line.delay += reading.error
         if let lost {
-            if let event = seamAfterLoss(lost, line, place) { outbox.append(.event(event)) }
+            if let event = changeAfterLoss(lost, line, place) { outbox.append(.event(event)) }
             line.age = 8
         } else if !hasBeenFound {
             hasBeenFound = true
@@ -203,7 +203,7 @@ public struct CarrierTracker: Sendable {
         _ before: DelayLine, _ suspect: Int, _ probe: Int, into outbox: inout [CarrierFinding]
     ) {
         guard probe - suspect <= Self.patience else {
-            state = .searching(lost: Lost(before: before, start: seamBeforeLoss(before, suspect)))
+            state = .searching(lost: Lost(before: before, start: changeBeforeLoss(before, suspect)))
             cursor = probe
             return
         }
@@ -211,7 +211,7 @@ public struct CarrierTracker: Sendable {
             state = .resolving(before: before, suspect: suspect, probe: probe + Self.block / 2)
             return
         }
-        let event = seam(before, after, suspect - Self.block..<place + Self.block)
+        let event = change(before, after, suspect - Self.block..<place + Self.block)
         if let event { outbox.append(.event(event)) }
         // A false alarm is skipped: reading it again would raise it again.
         cursor = event == nil ? place + Self.block : place

@@ -44,7 +44,7 @@ public struct AudioSocketWire: VoiceWire {
 
     private let rate: Rate
     private var state = State.unopened
-    private var ledger = FaultLedger()
+    private var faults = FaultLimiter()
     /// The frames, of which even empty ones cost something.
     private var frames = LogLimit(
         burst: Double(WireLimits.messages), perSecond: Double(WireLimits.messagesPerSecond))
@@ -60,7 +60,7 @@ public struct AudioSocketWire: VoiceWire {
     /// Linear at the rate of the caller's sound.
     public var callerFormat: WireFormat { .linear(rate.rawValue) }
     /// What was received and what was wrong with it.
-    public var counts: WireCounts { ledger.counts }
+    public var counts: WireCounts { faults.counts }
     /// Nothing happens by time alone.
     public var nextDeadline: Instant? { nil }
 
@@ -116,9 +116,9 @@ public struct AudioSocketWire: VoiceWire {
         state = .over
         reader.append(bytes)
         while let frame = reader.next() {
-            ledger.countMessage()
+            faults.countMessage()
             guard frames.admit(at: now) != nil else {
-                ledger.countFlood()
+                faults.countFlood()
                 outbox.append(.failed(.tooFast))
                 return
             }
@@ -126,7 +126,7 @@ public struct AudioSocketWire: VoiceWire {
                 let output = try output(of: frame)
                 outbox.append(output)
                 switch output {
-                case .play(let sound, _): ledger.countSound(sound.count)
+                case .play(let sound, _): faults.countSound(sound.count)
                 case .hangUp: return
                 case .send, .setMark, .clear, .press, .fault, .failed, .close: break
                 }
@@ -162,7 +162,7 @@ public struct AudioSocketWire: VoiceWire {
     @discardableResult
     private mutating func fault(_ fault: WireFault, at now: Instant, into outbox: inout [WireOutput]) -> Bool {
         outbox.append(.fault(fault))
-        guard !ledger.count(fault, at: now) else { return true }
+        guard !faults.count(fault, at: now) else { return true }
         outbox.append(.failed(.flood))
         state = .over
         return false

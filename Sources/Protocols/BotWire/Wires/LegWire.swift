@@ -11,7 +11,7 @@ public struct LegWire: VoiceWire {
     }
 
     private var state = State.unopened
-    private var ledger = FaultLedger()
+    private var faults = FaultLimiter()
 
     /// Makes one for a call.
     public init() {}
@@ -21,7 +21,7 @@ public struct LegWire: VoiceWire {
     /// Linear at 48 kHz.
     public var callerFormat: WireFormat { .linear(48_000) }
     /// What was received.
-    public var counts: WireCounts { ledger.counts }
+    public var counts: WireCounts { faults.counts }
     /// Nothing happens by time alone.
     public var nextDeadline: Instant? { nil }
 
@@ -32,10 +32,10 @@ public struct LegWire: VoiceWire {
         case (.unopened, .connected): state = .open
         case (.open, .sound(let bytes)): outbox.append(.send(.binary(bytes)))
         case (.open, .message(.binary(let bytes))):
-            ledger.countMessage()
+            faults.countMessage()
             // The driver's own, so always of whole samples.
             guard !bytes.isEmpty else { return }
-            ledger.countSound(bytes.count)
+            faults.countSound(bytes.count)
             outbox.append(.play(bytes, callerFormat))
         case (_, .ended):
             outbox.append(.close)

@@ -62,11 +62,11 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
 
     let dialect: Dialect
     private var state = State.unopened
-    private var ledger = FaultLedger()
+    private var faults = FaultLimiter()
 
     init(_ dialect: Dialect) { self.dialect = dialect }
 
-    var counts: WireCounts { ledger.counts }
+    var counts: WireCounts { faults.counts }
 
     mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
         switch state {
@@ -135,14 +135,14 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
     private mutating func read(
         _ message: WireMessage, in stream: inout Stream, at now: Instant, into outbox: inout [WireOutput]
     ) -> Bool {
-        ledger.countMessage()
+        faults.countMessage()
         do throws(WireFault) {
             guard case .text(let text) = message else {
                 throw WireFault(.malformed, "a message must be text, with sound in base64; this one is binary")
             }
             switch try dialect.order(try StreamMessage(text), stream.call) {
             case .play(let bytes, let format):
-                ledger.countSound(bytes.count)
+                faults.countSound(bytes.count)
                 outbox.append(.play(bytes, format))
             case .mark(let name):
                 guard stream.marks < WireLimits.marks else {
@@ -164,7 +164,7 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
     @discardableResult
     private mutating func fault(_ fault: WireFault, at now: Instant, into outbox: inout [WireOutput]) -> Bool {
         outbox.append(.fault(fault))
-        guard !ledger.count(fault, at: now) else { return true }
+        guard !faults.count(fault, at: now) else { return true }
         outbox.append(.failed(.flood))
         state = .over
         return false

@@ -1,3 +1,4 @@
+package import NetworkAddress
 package import Timekeeping
 
 /// Slows down those who guess enrolment codes, and not the device that has one.

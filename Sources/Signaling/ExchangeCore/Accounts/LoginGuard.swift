@@ -1,3 +1,4 @@
+package import NetworkAddress
 package import SignalWire
 package import Timekeeping
 

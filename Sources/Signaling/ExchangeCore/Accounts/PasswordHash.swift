@@ -29,7 +29,7 @@ public struct PasswordHash: Hashable, Sendable, CustomStringConvertible {
         let salt = (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
         let empty = PasswordHash(costExponent: costExponent, blockSize: 8, parallelization: 1, salt: salt, hash: [])
         let hash = empty.derive(password, size: hashSize)
-        // The parameters are ours and in range, so that scrypt fails only without memory.
+        // The parameters are constants in range, so that scrypt fails only without memory.
         precondition(hash != nil, "scrypt could not get 128 × 8 × 2^\(costExponent) bytes of memory")
         return PasswordHash(
             costExponent: costExponent, blockSize: 8, parallelization: 1, salt: salt, hash: hash ?? [])

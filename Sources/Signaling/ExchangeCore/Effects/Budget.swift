@@ -1,6 +1,6 @@
 import SignalWire
 
-/// The ledger, and on whose behalf the exchange is at work.
+/// The quotas, and on whose behalf the exchange works.
 struct Budget: Sendable {
     /// Why there is no room.
     enum Refusal: Hashable, Sendable {
@@ -10,41 +10,41 @@ struct Budget: Sendable {
         case memoryIsShort
     }
 
-    private(set) var ledger: Ledger
+    private(set) var quota: StorageQuota
     /// Who pays for what is kept from now on; `nil`: the exchange itself.
     private var payer: Principal?
 
-    init(_ limits: Ledger.Limits) { ledger = Ledger(limits) }
+    init(_ limits: StorageQuota.Limits) { quota = StorageQuota(limits) }
 
     /// Charges `payer` for what follows.
     mutating func act(for payer: Principal?) { self.payer = payer }
 
     /// Why so many bytes more must not be kept; `nil` if they may.
-    func refusal(of bytes: Int, _ cause: Ledger.Cause) -> Refusal? {
-        guard !ledger.hasRoom(for: bytes, of: payer, cause) else { return nil }
-        return ledger.isOwnFault(bytes, of: payer, cause)
-            ? .payerIsOverBound(bytes: ledger.limits.user) : .memoryIsShort
+    func refusal(of bytes: Int, _ cause: StorageQuota.Cause) -> Refusal? {
+        guard !quota.hasRoom(for: bytes, of: payer, cause) else { return nil }
+        return quota.isOwnFault(bytes, of: payer, cause)
+            ? .payerIsOverBound(bytes: quota.limits.user) : .memoryIsShort
     }
 
     /// Whether so many bytes more, which follow on something earlier, may be kept for `payer`.
-    func hasRoom(for bytes: Int, of payer: Principal) -> Bool { ledger.hasRoom(for: bytes, of: payer, .sequel) }
+    func hasRoom(for bytes: Int, of payer: Principal) -> Bool { quota.hasRoom(for: bytes, of: payer, .sequel) }
 
     /// Sets what something takes up; 0 once it is gone.
-    mutating func charge(_ item: Ledger.Item, _ bytes: Int, for payer: Principal?) {
-        ledger.set(item, bytes, for: payer)
+    mutating func charge(_ item: StorageQuota.Item, _ bytes: Int, for payer: Principal?) {
+        quota.set(item, bytes, for: payer)
     }
 
     // MARK: - Events
 
     /// Whether one more log may hold a body.
-    func hasRoom(for body: EventBody) -> Bool { ledger.hasRoom(for: ledger.cost(of: body), of: payer, .sequel) }
+    func hasRoom(for body: EventBody) -> Bool { quota.hasRoom(for: quota.cost(of: body), of: payer, .sequel) }
 
     /// One more log holds a body.
-    mutating func enter(_ body: EventBody) { ledger.enter(body, for: payer) }
+    mutating func enter(_ body: EventBody) { quota.enter(body, for: payer) }
 
     /// A log of an earlier run holds a body: who caused it is not known any more.
-    mutating func enterRestored(_ body: EventBody) { ledger.enter(body, for: nil) }
+    mutating func enterRestored(_ body: EventBody) { quota.enter(body, for: nil) }
 
-    /// Logs hold these bodies no longer.
-    mutating func leave(_ bodies: [EventBody]) { for body in bodies { ledger.leave(body) } }
+    /// Logs have released these bodies.
+    mutating func leave(_ bodies: [EventBody]) { for body in bodies { quota.leave(body) } }
 }

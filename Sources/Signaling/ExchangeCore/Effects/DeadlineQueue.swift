@@ -2,7 +2,7 @@ import Timekeeping
 
 /// Things due, earliest first: a binary heap.
 ///
-/// What is due may no longer matter, and whoever asked for it finds that out. Nothing is taken out before its time but
+/// What is due may have become irrelevant, and whoever asked for it finds that out. Nothing is taken out before its time but
 /// by ``sweep(keeping:)``, so that those that do not matter are never more than the others, or a thousand.
 struct DeadlineQueue<Item: Sendable>: Sendable {
     private var heap: [(due: Instant, item: Item)] = []

@@ -27,7 +27,7 @@ struct Effects: Sendable {
     /// The number of the newest body of an event.
     private var lastBody: UInt64 = 0
 
-    init(_ limits: Ledger.Limits, run: RunSeed) {
+    init(_ limits: StorageQuota.Limits, run: RunSeed) {
         budget = Budget(limits)
         ids = IDSource(run)
     }
@@ -53,7 +53,7 @@ struct Effects: Sendable {
     /// Makes sure that so many bytes more may be kept.
     ///
     /// - Throws: `tooManyRequests`, which says whether it is for the user's own bound or for that of all.
-    mutating func afford(_ bytes: Int, _ cause: Ledger.Cause = .request) throws(RPCError) {
+    mutating func afford(_ bytes: Int, _ cause: StorageQuota.Cause = .request) throws(RPCError) {
         switch budget.refusal(of: bytes, cause) {
         case nil: return
         case .payerIsOverBound(let bytes):

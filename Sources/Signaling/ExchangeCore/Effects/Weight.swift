@@ -6,7 +6,7 @@ import SignalWire
 package enum Weight {
     /// An event in one log, beside its body.
     static let entry = 128
-    /// Whatever is found by an id, with its places in tables, in the heap of deadlines and in the ledger.
+    /// Whatever is found by an id, with its places in tables, in the heap of deadlines and in the quotas.
     static let record = 512
     /// One user, device or room in a list.
     static let place = 128

@@ -44,7 +44,7 @@ package struct EventLog: Sendable {
     private var entries: [Entry] = []
     /// Bytes of the bodies.
     private var bytes = 0
-    /// Up to this number events are kept no longer, whomever they were for.
+    /// Events up to this number are discarded, whomever they were for.
     private(set) var forgotten: UInt64 = 0
     /// The newest that has grown too old of those for each audience: a device to which nothing was told for long has missed
     /// nothing, and neither has one that all others were told of something.
@@ -86,7 +86,7 @@ package struct EventLog: Sendable {
 
     /// Forgets what is from before `instant`.
     ///
-    /// - Returns: The bodies that are kept no longer here.
+    /// - Returns: The bodies that this log has released.
     mutating func forget(before instant: Instant) -> [EventBody] {
         let old = entries.prefix { $0.at < instant }
         for entry in old {

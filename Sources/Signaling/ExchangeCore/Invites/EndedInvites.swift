@@ -16,7 +16,7 @@ struct EndedInvites: Sendable {
         return all.first
     }
 
-    /// Takes out one that is remembered no longer; as a rule it is the oldest.
+    /// Takes out one that is to be forgotten; as a rule it is the oldest.
     mutating func remove(_ id: InviteID, of sender: UserID) {
         guard let index = bySender[sender]?.firstIndex(of: id) else { return }
         bySender[sender]?.remove(at: index)

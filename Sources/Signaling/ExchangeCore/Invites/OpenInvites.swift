@@ -30,7 +30,7 @@ struct OpenInvites: Sendable {
         if let group = record.group { Self.remove(record.id, from: &inGroup, at: group) }
     }
 
-    /// An invite is no longer one to `user`.
+    /// `user` is taken off an invite's invitees.
     mutating func strike(_ user: UserID, from record: InviteRecord) {
         Self.remove(record.id, from: &received, at: user)
     }

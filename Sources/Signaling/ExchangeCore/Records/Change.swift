@@ -18,7 +18,7 @@ public enum Change: Hashable, Sendable {
     case loginForgotten(String)
     /// A session began or changed.
     case session(StoredSession)
-    /// A session can be resumed no longer.
+    /// A session cannot be resumed any more.
     case sessionForgotten(SessionID)
     /// An invite was sent or changed.
     case invite(StoredInvite)
@@ -36,7 +36,7 @@ public enum Change: Hashable, Sendable {
     case pushForgotten(PushID)
     /// A push could not be made.
     case pushDied(DeadPush, at: Instant)
-    /// Pushes that could not be made are kept no longer if they are from before.
+    /// Pushes that could not be made are discarded if they are from before.
     case deadPushesPruned(before: Instant)
     /// A user knows another, or has had to do with it once more.
     case acquaintance(StoredAcquaintance)
@@ -52,9 +52,9 @@ public enum Change: Hashable, Sendable {
     case event(StoredEvent)
     /// Numbers of somebody's events up to this one may have been given.
     case sequenceReserved(Principal, upTo: UInt64)
-    /// Somebody's events up to this number are kept no longer.
+    /// Somebody's events up to this number are discarded.
     case eventsForgotten(Principal, upTo: UInt64)
-    /// Events from before are kept no longer.
+    /// Events from before are discarded.
     case eventsPruned(before: Instant)
     /// Deletes the event stream of a principal without an account; its sequence numbers restart.
     case streamForgotten(Principal)

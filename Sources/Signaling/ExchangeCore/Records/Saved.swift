@@ -8,7 +8,7 @@ public struct Saved: Sendable {
         public var principal: Principal
         /// No number up to this one is given again.
         public var reserved: UInt64
-        /// Events up to this number are kept no longer.
+        /// Events up to this number are discarded.
         public var forgotten: UInt64
         /// The newest event that has grown too old of those for each audience.
         public var outdated: [StoredEvent.Audience: UInt64]

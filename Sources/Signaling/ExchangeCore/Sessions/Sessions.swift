@@ -120,12 +120,12 @@ struct Sessions: Sendable {
     /// Until when a session can be resumed; `nil` while it has a connection.
     func end(of id: SessionID) -> Instant? { detached[id]?.until }
 
-    /// Notes that a session must be written anew; one that the exchange stands for dies with the process.
+    /// Notes that a session must be written again; one that the exchange stands for dies with the process.
     private mutating func note(_ session: Session?) {
         if let session, !session.isInternal { changed.insert(session.id) }
     }
 
-    /// Notes that sessions must be written anew, since their places in rooms changed.
+    /// Notes that sessions must be written again, since their places in rooms changed.
     mutating func note(_ ids: Set<SessionID>) { for id in ids { note(session(id)) } }
 
     /// All of this name who have a session, as a user with an account or otherwise.

@@ -3,6 +3,7 @@ import HTTPTransport
 import Logging
 import NIOCore
 import NIOPosix
+import NetworkAddress
 import Realtime
 import Timekeeping
 

@@ -12,7 +12,7 @@ struct SendBuffers<Connection: Hashable & Sendable>: Sendable {
         /// For all together.
         var total = 64 << 20
         /// For one account: as much as is kept for it at most.
-        var account = Ledger.Limits().user
+        var account = StorageQuota.Limits().user
     }
 
     private struct Entry {

@@ -24,7 +24,7 @@ extension ExchangeHub {
         if case .badToken(let connection, let id, _, _) = input, failure != nil {
             carryOut(.refuse(connection, id, Self.notKept))
         }
-        // Sockets are counted anew when the disk is back.
+        // Sockets are counted again when the disk is back.
         return failure != nil
     }
 
@@ -40,7 +40,7 @@ extension ExchangeHub {
     }
 
     /// The core has gone on from what is lost. It is left as it is, and everybody is sent away to come back to one
-    /// that has been read from disk anew, as after a restart.
+    /// that has been read from disk again, as after a restart.
     private func fail(_ batch: CommitGate.Batch, _ error: StoreError) {
         failure = error
         logger.critical("nothing can be kept, so that nobody is served", metadata: ["error": "\(error)"])

@@ -45,7 +45,7 @@ final class ExchangeHub {
     /// What clients ask for and must wait for its turn.
     let turns: WorkQueue
     /// What waits for clients that read slowly.
-    let sendBuffers: SendBufferDesk
+    let sendBuffers: SendBufferPool
     /// A request over HTTP is being served.
     var isInTask = false
     /// What the turn has cost so far, and when it began.
@@ -83,7 +83,7 @@ final class ExchangeHub {
         self.pushSender = pushSender
         let shares = configuration.memoryShares
         turns = WorkQueue(WorkQueue.Queue.Limits(totalBytes: shares.turns))
-        sendBuffers = SendBufferDesk(.init(total: shares.sendBuffers))
+        sendBuffers = SendBufferPool(.init(total: shares.sendBuffers))
         core = Self.makeCore(configuration, fileUsers: configuration.fileUsers)
         guard let (journal, saved) = journal else { return }
         core.restore(saved, at: now)
@@ -182,7 +182,7 @@ final class ExchangeHub {
         return connection
     }
 
-    /// Knows a socket no longer.
+    /// Forgets a socket.
     func remove(_ connection: ConnectionID) {
         guard sockets.removeValue(forKey: connection) != nil else { return }
         submit(.disconnected(connection), from: connection, isOptional: false)
@@ -200,7 +200,7 @@ final class ExchangeHub {
         handle(.attached(connection, endpoint, token: token))
     }
 
-    /// Ends such a connection's session, and knows it no longer.
+    /// Ends such a connection's session, and forgets it.
     func detach(_ connection: ConnectionID) {
         guard let payer = attached.removeValue(forKey: connection) else { return }
         let end = ExchangeCore.Input.request(connection, .string("end"), .sessionEnd(SessionEnd()))
@@ -212,7 +212,7 @@ final class ExchangeHub {
     /// Delivers a payload to every device of a user that is online (CONN-11).
     func notify(user: UserID, payload: JSONValue) { handle(.notify(user, payload)) }
 
-    /// Asks every device to connect anew (CONN-12).
+    /// Asks every device to connect again (CONN-12).
     func requestMoves(within time: Duration, to url: String?) { handle(.move(within: time, to: url)) }
 
     // MARK: - Outputs

@@ -156,7 +156,7 @@ public final class ExchangeServer: Sendable {
         channel.eventLoop.execute { [hub] in hub.value.notify(user: user, payload: payload) }
     }
 
-    /// Asks every connected device to connect anew (CONN-12).
+    /// Asks every connected device to connect again (CONN-12).
     ///
     /// - Parameters:
     ///   - time: How long they have.

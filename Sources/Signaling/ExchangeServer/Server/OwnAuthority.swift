@@ -39,7 +39,7 @@ public struct OwnAuthority: Hashable, Sendable {
     /// A certificate, and until when it should be used.
     struct Issued: Sendable {
         let identity: ServerIdentity
-        /// Seconds since 1970: what is issued outside of this is issued anew.
+        /// Seconds since 1970: what is issued outside of this is issued again.
         let good: ClosedRange<Int64>
         /// In PEM form.
         let root: [UInt8]

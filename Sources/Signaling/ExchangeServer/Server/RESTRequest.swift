@@ -1,6 +1,7 @@
 import ExchangeCore
 import HTTPTransport
 import NIOHTTP1
+import NetworkAddress
 import SignalWire
 import StreamGateway
 

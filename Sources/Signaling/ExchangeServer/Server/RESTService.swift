@@ -4,6 +4,7 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import NetworkAddress
 import SignalWire
 import StreamGateway
 import Timekeeping

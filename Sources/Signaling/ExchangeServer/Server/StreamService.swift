@@ -84,7 +84,7 @@ final class StreamService {
         handle(.abandoned(trace))
     }
 
-    /// The exchange tells a connection of ours something.
+    /// The exchange sends something to a connection of this service.
     func deliver(_ delivery: StreamTable.Delivery, to connection: ConnectionID) {
         handle(.delivered(connection, delivery))
     }

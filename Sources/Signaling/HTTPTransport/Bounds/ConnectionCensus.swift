@@ -31,7 +31,7 @@ package struct ConnectionCensus<Client: Hashable & Sendable>: Sendable {
         count(address)
     }
 
-    /// Counts a connection no longer.
+    /// Takes a connection out of the count.
     package mutating func leave(_ address: Client?) {
         total -= 1
         forget(address)

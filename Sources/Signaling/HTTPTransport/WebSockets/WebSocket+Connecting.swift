@@ -164,7 +164,7 @@ private final class AnswerWatcher: ChannelInboundHandler, RemovableChannelHandle
     private var hasSeenHead = false
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // Only the first thing through is looked at: after an upgrade what passes is no longer HTTP.
+        // Only the first thing through is looked at: after an upgrade what passes is not HTTP.
         if !hasSeenHead {
             hasSeenHead = true
             if case .head(let head) = unwrapInboundIn(data) {

@@ -4,8 +4,8 @@ internal import Glibc
 ///
 /// Up to some sample it is what was expected before, then perhaps a hole, then what is expected after; of all such
 /// places the likeliest is taken, the differences being normal noise.
-struct Seam {
-    /// Number of samples of the piece up to the seam, and up to the end of the hole.
+struct ChangePoint {
+    /// Number of samples of the piece up to the change, and up to the end of the hole.
     let start: Int
     let end: Int
     /// The hole is silent rather than filled with other sound.
@@ -31,7 +31,7 @@ struct Seam {
     ///   - captured: The piece.
     ///   - before: What was expected there with the delay before; nil if the piece begins within the hole.
     ///   - after: The same with the delay after; nil if the piece ends within the hole.
-    static func find(captured: [Float], before: [Float]?, after: [Float]?, noise: Noise) -> Seam {
+    static func find(captured: [Float], before: [Float]?, after: [Float]?, noise: Noise) -> ChangePoint {
         let residual = max(noise.residual, noise.signal * Self.leastResidual, 0.4)
         let signal = max(noise.signal, 2 * residual)
         let asBefore = before.map { costs(captured, $0, residual) }
@@ -43,8 +43,8 @@ struct Seam {
         ]
         return options.min { $0.cost < $1.cost }.map {
             let nothing = asBefore.map { $0.reduce(0, +) } ?? .infinity
-            return Seam(start: $0.start, end: $0.end, isSilent: $0.isSilent, evidence: nothing - $0.cost)
-        } ?? Seam(start: 0, end: 0, isSilent: true, evidence: 0)
+            return ChangePoint(start: $0.start, end: $0.end, isSilent: $0.isSilent, evidence: nothing - $0.cost)
+        } ?? ChangePoint(start: 0, end: 0, isSilent: true, evidence: 0)
     }
 
     private struct Option {

@@ -7,7 +7,7 @@ import Logging
 import Testing
 
 @Suite("What clients ask of accounts that have no device", .timeLimit(.minutes(1)))
-struct ControlDeskTests {
+struct ControlRequestHandlerTests {
     private struct Absent: Error {}
 
     @Test(
@@ -32,16 +32,16 @@ struct ControlDeskTests {
         let logger = Logger(label: "desk") { _ in SwiftLogNoOpLogHandler() }
         let media = try SharedMedia(for: configuration.accounts.map(\.configuration), logger: logger)
         let accounts = AccountSet(configuration, media: media, logger: logger) { _ in throw Absent() }
-        let desk = ControlDesk(accounts, version: "1")
+        let handler = ControlRequestHandler(accounts, version: "1")
         await accounts.start()
         for await event in accounts.events { if case .failed = event.kind { break } }
 
-        let mute = try await desk.carryOut(ControlRequest(.mute(true)))
+        let mute = try await handler.carryOut(ControlRequest(.mute(true)))
         #expect(mute.reply.sound?.isMuted == true)
-        let volume = try await desk.carryOut(ControlRequest(.volume(playbackDB: -3, microphoneDB: nil)))
+        let volume = try await handler.carryOut(ControlRequest(.volume(playbackDB: -3, microphoneDB: nil)))
         #expect(volume.reply.sound?.volumeDB == -3 && volume.reply.sound?.isMuted == true)
-        _ = try await desk.carryOut(ControlRequest(.drain(true), account: "a"))
-        let status = try #require(try await desk.carryOut(ControlRequest(.status)).reply.status)
+        _ = try await handler.carryOut(ControlRequest(.drain(true), account: "a"))
+        let status = try #require(try await handler.carryOut(ControlRequest(.status)).reply.status)
         #expect(status.sound?.volumeDB == -3 && status.card != nil && status.load != nil)
         #expect(status.accounts?.map(\.connection) == ["waiting"] && status.isDraining == true)
         await accounts.shutDown()

@@ -2,7 +2,7 @@
 ///
 /// Levels that have not gone out are replaced by newer ones, so that they cost a slow client nothing but their age. Of
 /// everything else nothing is left out: a client with ``capacity`` lines before it is too slow, and is let go.
-public struct NewsBuffer: Sendable {
+public struct ControlEventBuffer: Sendable {
     /// Lines that may wait, besides levels.
     public static let capacity = 256
 

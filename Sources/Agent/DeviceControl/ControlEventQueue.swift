@@ -2,9 +2,9 @@ internal import ControlWire
 internal import Synchronization
 
 /// The waiting events of one watching client, between the server and the task that writes them.
-final class NewsQueue: Sendable {
+final class ControlEventQueue: Sendable {
     private struct State {
-        var buffer = NewsBuffer()
+        var buffer = ControlEventBuffer()
         var waiter: CheckedContinuation<[UInt8]?, Never>?
         var isOver = false
     }
@@ -53,7 +53,7 @@ final class NewsQueue: Sendable {
         }
     }
 
-    private func change(_ body: (inout NewsBuffer) -> Bool) -> Bool {
+    private func change(_ body: (inout ControlEventBuffer) -> Bool) -> Bool {
         let (hasRoom, waiter, line) = state.withLock { state in
             let hasRoom = state.isOver || body(&state.buffer)
             guard !state.isOver, let waiter = state.waiter, let line = state.buffer.next() else {

@@ -1,7 +1,7 @@
 internal import Timekeeping
 
 /// Counts a wire's faults, and says when there are too many.
-struct FaultLedger: Sendable {
+struct FaultLimiter: Sendable {
     private(set) var counts = WireCounts()
     /// When all faults so far are forgiven.
     private var forgiven = Instant.zero

@@ -3,7 +3,7 @@ public import Timekeeping
 
 /// Whether this machine's clock can be right. A board without a battery starts years in the past, and then no certificate is
 /// valid.
-public enum ClockDoubt {
+public enum ClockPlausibility {
     /// This version was released after that: 2026-11-01. RELEASING.md says when it changes.
     private static let released = WallClock(unixMilliseconds: 1_793_491_200_000)
     /// Nobody runs this version so long afterwards.

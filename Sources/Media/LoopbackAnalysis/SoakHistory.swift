@@ -2,7 +2,7 @@ internal import AudioKit
 
 /// The figures of a soak: the carrier's results, minute by minute, and the moments that are worth listening to. It
 /// handles no sound, so hours cost almost nothing, and its memory does not grow with time.
-struct SoakLedger: Sendable {
+struct SoakHistory: Sendable {
     /// All of it so far.
     private(set) var timing = TimingSummary()
     /// The worst moments, worst first.

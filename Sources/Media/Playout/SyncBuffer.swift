@@ -1,5 +1,7 @@
-/// Decoded samples that wait to be played, after those played last, which time-stretching looks back on.
-struct SampleBuffer: ~Copyable {
+internal import Realtime
+
+/// Decoded samples that wait to be played, after those played last, which time-stretching looks back on (NetEq's sync buffer).
+struct SyncBuffer: ~Copyable {
     /// Played samples kept: the longest pitch period (15 ms) and what is compared around it (20 ms).
     static var history: Int { @_noAllocation @_noLocks get { 1_680 } }
     /// Initial capacity for waiting samples: two packets of 20 ms, and concealment after them.
@@ -7,8 +9,8 @@ struct SampleBuffer: ~Copyable {
     /// Waiting samples it can hold: the longest packet (120 ms), the longest pull (60 ms), and room to stretch.
     static var capacity: Int { @_noAllocation @_noLocks get { 11_520 } }
 
-    private var memory = SampleMemory(
-        count: SampleBuffer.history + SampleBuffer.capacity, zeros: SampleBuffer.history + SampleBuffer.usual)
+    private var memory = SampleBuffer(
+        capacity: SyncBuffer.history + SyncBuffer.capacity, zeros: SyncBuffer.history + SyncBuffer.usual)
     /// Samples waiting to be played.
     private(set) var count = 0
     /// Made-up samples behind those: played only if nothing better comes, and else faded into what comes.

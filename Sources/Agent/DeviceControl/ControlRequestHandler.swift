@@ -9,7 +9,7 @@ internal import Realtime
 internal import Timekeeping
 
 /// Carries out what clients ask of the accounts of a process.
-struct ControlDesk: Sendable {
+struct ControlRequestHandler: Sendable {
     let accounts: AccountSet
     let version: String
     private let began = MonotonicClock.now
@@ -22,11 +22,11 @@ struct ControlDesk: Sendable {
     /// The result of a request: the answer, and the event for all watching clients.
     struct Outcome: Sendable {
         var reply: ControlReply
-        var news: ControlNews?
+        var event: ControlEvent?
 
-        init(_ reply: ControlReply = ControlReply(), news: ControlNews? = nil) {
+        init(_ reply: ControlReply = ControlReply(), event: ControlEvent? = nil) {
             self.reply = reply
-            self.news = news
+            self.event = event
         }
     }
 
@@ -215,7 +215,7 @@ struct ControlDesk: Sendable {
         }
         let call = await device.call(user)
         return Outcome(
-            ControlReply(call: call.number, account: target.name), news: .calling(call: call.number, to: name))
+            ControlReply(call: call.number, account: target.name), event: .calling(call: call.number, to: name))
     }
 
     private func transfer(
@@ -268,7 +268,7 @@ struct ControlDesk: Sendable {
 
     private func tellSound() -> Outcome {
         guard let sound = accounts.media.sound.map(ControlSound.init) else { return Outcome() }
-        return Outcome(ControlReply(sound: sound), news: .sound(sound))
+        return Outcome(ControlReply(sound: sound), event: .sound(sound))
     }
 
     /// Host and port of a URL, without a name and password before them, and without its path and query.

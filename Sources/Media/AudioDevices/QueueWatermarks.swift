@@ -2,7 +2,7 @@ internal import Timekeeping
 
 /// How long the card's queue of samples to play is kept: one and a quarter periods for a thread with real-time
 /// priority, one and a half without, and more for a machine on which that is not enough.
-struct Cushion: BitwiseCopyable, Sendable {
+struct QueueWatermarks: BitwiseCopyable, Sendable {
     private var periodFrames = 480
     private var bufferFrames = 1_920
     private var rate = 48_000

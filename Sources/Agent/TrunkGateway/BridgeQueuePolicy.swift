@@ -2,7 +2,7 @@
 ///
 /// Both halves run by one clock, so that what waits does not grow by itself. It grows when this process is late: then the other half
 /// plays silence meanwhile, and all that follows would be late for the rest of the call. What is beyond ``most`` is left out.
-struct BridgeCushion {
+struct BridgeQueuePolicy {
     /// What is to be done with a frame.
     enum Decision: Equatable {
         /// Send it, after so many samples of silence.

@@ -1,7 +1,7 @@
 /// Remembers which invites were seen, so that each is reported once (contract INV-17).
 ///
 /// Holds the newest `capacity` invites; when one more comes the oldest is forgotten.
-public struct InviteLedger: Sendable {
+public struct SeenInvites: Sendable {
     /// Invites remembered at most.
     public let capacity: Int
     private var known: Set<InviteID> = []
@@ -9,7 +9,7 @@ public struct InviteLedger: Sendable {
     private var order: [InviteID] = []
     private var oldest = 0
 
-    /// Makes an empty ledger that remembers up to `capacity` invites, at least one.
+    /// Makes an empty set that remembers up to `capacity` invites, at least one.
     public init(capacity: Int = 1_024) { self.capacity = max(1, capacity) }
 
     /// Whether an invite was recorded, and not forgotten since.

@@ -1,36 +1,8 @@
-/// A fixed block of floating point numbers that a thread owns and computes in.
-@safe
-public struct FloatBuffer: ~Copyable, @unchecked Sendable {
-    // Only the owner reaches the memory; it may move with its owner to another thread.
-    private let base: UnsafeMutablePointer<Float>
-    /// Numbers it holds.
-    public let capacity: Int
-
-    /// Takes memory for `capacity` numbers, all zero.
-    public init(capacity: Int) {
-        precondition(capacity > 0, "a buffer holds at least one number")
-        self.capacity = capacity
-        unsafe base = .allocate(capacity: capacity)
-        unsafe base.initialize(repeating: 0, count: capacity)
-    }
-
-    deinit { unsafe base.deallocate() }
-
-    /// The number at an index below ``capacity``.
-    public subscript(index: Int) -> Float {
-        @_noAllocation @_noLocks get {
-            precondition(index >= 0 && index < capacity, "the buffer has that number")
-            return unsafe base[index]
-        }
-        @_noAllocation @_noLocks set {
-            precondition(index >= 0 && index < capacity, "the buffer has that number")
-            unsafe base[index] = newValue
-        }
-    }
-
+// Loops that the compiler makes vectors of: no result depends on another.
+extension FixedBuffer where Element == Float {
     /// Multiplies numbers of this buffer by a matrix of a table, and adds a bias to each of the results.
     ///
-    /// It takes four inputs at a time. All results are independent, so that the compiler makes vectors of them.
+    /// It takes four inputs at a time.
     ///
     /// - Parameters:
     ///   - first: The first of the numbers.
@@ -62,6 +34,39 @@ public struct FloatBuffer: ~Copyable, @unchecked Sendable {
                 unsafe sums[output] += added
             }
             index &+= 4
+        }
+    }
+
+    /// Multiplies all numbers by a factor.
+    @_noAllocation @_noLocks
+    public mutating func scale(by factor: Float) {
+        var index = 0
+        while index < capacity {
+            unsafe base[index] *= factor
+            index &+= 1
+        }
+    }
+
+    /// Adds as many of another's numbers as there are here, those from `start` on, each multiplied by a factor.
+    @_noAllocation @_noLocks
+    public mutating func add(_ other: borrowing FloatBuffer, from start: Int, times factor: Float) {
+        precondition(start >= 0 && start <= other.capacity - capacity, "the numbers are in the other buffer")
+        let source = unsafe other.base + start
+        var index = 0
+        while index < capacity {
+            unsafe base[index] += factor * source[index]
+            index &+= 1
+        }
+    }
+
+    /// Moves all except the first `places` that far to the front; the last ones must then be rewritten.
+    @_noAllocation @_noLocks
+    public mutating func shift(by places: Int) {
+        precondition(places >= 0 && places <= capacity, "no further than the buffer is long")
+        var index = places
+        while index < capacity {
+            unsafe base[index &- places] = base[index]
+            index &+= 1
         }
     }
 }

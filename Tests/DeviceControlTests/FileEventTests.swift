@@ -8,7 +8,7 @@ import Testing
 @testable import DeviceControl
 
 @Suite("What clients are told of files")
-struct FileNewsTests {
+struct FileEventTests {
     @Test("A file that fails is told at once, a recording as such")
     func failures() throws {
         let call = CallID(number: 7)
@@ -16,17 +16,17 @@ struct FileNewsTests {
             throws: AudioFileError.self
         ) { _ = try AudioFileReader(path: "/nowhere/a.wav", loops: false) }
         let recorded = try #require(throws: AudioFileError.self) { _ = try WAVWriter(path: "/nowhere/a.part.wav") }
-        guard case .play(7, let file)? = ControlNews(.fileFailed(call, played)) else {
+        guard case .play(7, let file)? = ControlEvent(.fileFailed(call, played)) else {
             Issue.record("nothing is told of a file that is played")
             return
         }
         #expect(file.state == "failed" && file.path == "/nowhere/a.wav" && file.error == "\(played)")
-        guard case .recording(7, let kept)? = ControlNews(.fileFailed(call, recorded)) else {
+        guard case .recording(7, let kept)? = ControlEvent(.fileFailed(call, recorded)) else {
             Issue.record("nothing is told of a recording")
             return
         }
         #expect(kept.state == "failed" && kept.path == "/nowhere/a.part.wav" && kept.error == "\(recorded)")
-        let ended = ControlNews(.playingEnded(call, path: "/a.wav", .callEnded))
+        let ended = ControlEvent(.playingEnded(call, path: "/a.wav", .callEnded))
         #expect(ended == .play(call: 7, .init(state: "ended", path: "/a.wav", reason: "call_ended")))
     }
 }

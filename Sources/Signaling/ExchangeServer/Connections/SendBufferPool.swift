@@ -3,22 +3,22 @@ import HTTPTransport
 
 /// What waits for one connection's client, and who pays for it.
 final class SendBufferShare: OutboundWatch {
-    private let desk: SendBufferDesk
+    private let pool: SendBufferPool
     /// Drops the connection; nil until something waits.
     private weak var meter: OutboundMeter?
     /// Who pays for what waits.
     var payer = Payer.strangers
 
-    init(_ desk: SendBufferDesk) { self.desk = desk }
+    init(_ pool: SendBufferPool) { self.pool = pool }
 
     func note(_ bytes: Int, of meter: OutboundMeter) {
         self.meter = meter
-        desk.note(bytes, of: self)
+        pool.note(bytes, of: self)
     }
 
-    func forget(_ meter: OutboundMeter) { desk.forget(self) }
+    func forget(_ meter: OutboundMeter) { pool.forget(self) }
 
-    func countDropped() { desk.countDropped() }
+    func countDropped() { pool.countDropped() }
 
     /// Bytes that wait now.
     var waiting: Int { meter?.waiting ?? 0 }
@@ -30,7 +30,7 @@ final class SendBufferShare: OutboundWatch {
 /// Keeps in mind what waits for whom, and asks the connection to close that must go.
 ///
 /// Lives on the hub's event loop.
-final class SendBufferDesk {
+final class SendBufferPool {
     private var buffers: SendBuffers<ObjectIdentifier>
     private var shares: [ObjectIdentifier: SendBufferShare] = [:]
     /// Connections that were dropped since their client did not read.

@@ -53,7 +53,7 @@ public enum PlaybackEvent: Equatable, Sendable {
 /// A position in the program's stream, in samples at 48 kHz, is one in the queue and a base. The base grows when
 /// samples are discarded that never were in the queue: those in the resampler, and those that the program had not
 /// handed over yet.
-struct PlaybackLedger: Sendable {
+struct PlaybackTracker: Sendable {
     /// Marks that may wait.
     static let mostMarks = 256
     /// A program that gives nothing for so long pauses: the end of what it said must not wait for what it says next.
@@ -91,7 +91,7 @@ struct PlaybackLedger: Sendable {
     private var clears: [Clear] = []
     /// By position.
     private var marks: [Place] = []
-    /// Marks that are no longer there.
+    /// Marks that are gone.
     private var markCount = 0
     /// How far the program's stream is played or discarded.
     private var position = 0

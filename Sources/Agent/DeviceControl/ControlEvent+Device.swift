@@ -6,7 +6,7 @@ internal import ControlWire
 internal import MediaEngine
 internal import Timekeeping
 
-extension ControlNews {
+extension ControlEvent {
     /// What clients are told of an event; nil for nothing.
     init?(_ event: DeviceEvent) {
         switch event {

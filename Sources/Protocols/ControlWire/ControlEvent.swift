@@ -1,5 +1,5 @@
 /// Something that happened, as clients that watch are told.
-public enum ControlNews: Hashable, Sendable {
+public enum ControlEvent: Hashable, Sendable {
     /// The connection to the service: `connected`, `reconnecting` or `disconnected`.
     case connection(String)
     /// By what the other end and the service know the call.
@@ -42,7 +42,7 @@ public enum ControlNews: Hashable, Sendable {
     case sound(ControlSound)
     /// The card: `running`, `unavailable`, `lost` and the like.
     case card(String)
-    /// The device spends less effort on encoding, or refuses calls, because it is busy; or it no longer does.
+    /// The device spends less effort on encoding, or refuses calls, because it is busy; or it has stopped doing so.
     case load(ControlLoad)
     /// What the meters show; nil: no call is on the card any more.
     case levels(ControlLevels?)
@@ -115,7 +115,7 @@ public enum ControlNews: Hashable, Sendable {
     }
 }
 
-extension ControlNews: Codable {
+extension ControlEvent: Codable {
     private enum Key: String, CodingKey {
         case event, state, call, invite, from, to, key, stopped
         case setUp = "setup_ms"
@@ -124,7 +124,7 @@ extension ControlNews: Codable {
         case after = "after_ms"
     }
 
-    /// Reads a line of news.
+    /// Reads the line of an event.
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: Key.self)
         func text(_ key: Key) throws -> String { try members.decode(String.self, forKey: key) }
@@ -164,7 +164,7 @@ extension ControlNews: Codable {
         }
     }
 
-    /// Writes a line of news.
+    /// Writes the line of an event.
     public func encode(to encoder: any Encoder) throws {
         var members = encoder.container(keyedBy: Key.self)
         func name(_ event: String, call: UInt64? = nil) throws {

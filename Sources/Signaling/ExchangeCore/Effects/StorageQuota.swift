@@ -6,7 +6,7 @@ import SignalWire
 /// however many attackers there are, whoever holds nothing yet finds room (dynamic thresholds, as in switches that share
 /// their memory). Guests, of whom anybody can make as many as they like, have a part of their own that is shared out in
 /// the same way.
-package struct Ledger: Sendable {
+package struct StorageQuota: Sendable {
     /// Bytes that may be kept.
     package struct Limits: Hashable, Sendable {
         /// For everybody together.
@@ -109,7 +109,7 @@ package struct Ledger: Sendable {
         add(cost, to: charge.payer)
     }
 
-    /// A log holds a body no longer; the last one takes it along.
+    /// A log has released a body; the last one takes it along.
     mutating func leave(_ body: EventBody) {
         guard var charge = bodies[body.number] else { return }
         charge.holders -= 1
