@@ -235,6 +235,13 @@ public actor Device {
         call([user], audio: configuration.behaviour.audio(named: "outgoing-\(newKey())"))
     }
 
+    /// The same, if the device takes calls, is connected, and has room: no other call can take that room meanwhile.
+    public func placeCall(to user: UserID) throws(CallObstacle) -> CallID {
+        let audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
+        if let obstacle = obstacle(toCallPlaying: audio.source) { throw obstacle }
+        return call([user], audio: audio)
+    }
+
     /// Declines a call that rings.
     public func reject(_ id: CallID, _ reason: RejectReason = .declined) { feed(.user(.reject(reason)), to: id) }
 
@@ -472,8 +479,8 @@ public actor Device {
             bots?.refuse(placement.number, .callee, "nobody can have the callee's name")
             return
         }
-        if let why = whyNoCall {
-            bots?.refuse(placement.number, .unavailable, why)
+        if let obstacle = obstacle(toCallPlaying: .program) {
+            bots?.refuse(placement.number, .unavailable, "\(obstacle)")
             return
         }
         var audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
@@ -490,17 +497,17 @@ public actor Device {
         bots?.placed(placement.number, call: id.number, peer: callee.text, own: user?.text ?? "")
     }
 
-    /// Why no call can be made now; nil if one can.
-    private var whyNoCall: String? {
-        if isDraining { return "the device takes no more calls: it stops" }
+    /// What is in the way of a call; nil if nothing is, and then room for it is reserved: it must begin without a suspension.
+    private func obstacle(toCallPlaying source: AudioBehaviour.Source) -> CallObstacle? {
+        if isDraining { return CallObstacle(.draining) }
         switch connection {
         case .connected, .reconnecting: break
-        case .connecting, .disconnected: return "the device is not connected to its service"
+        case .connecting, .disconnected: return CallObstacle(.notConnected)
         }
         if case .calls(let limit) = configuration.answer.callLimit, calls.count >= limit {
-            return "the device has as many calls as it may have"
+            return CallObstacle(.callLimit(limit))
         }
-        return hasRoom(streams: streams(of: .program)) ? nil : "the device has as many calls as its machine carries"
+        return reserveRoom(for: source) ? nil : CallObstacle(.machineFull)
     }
 
     /// Whoever a call asks for has been asked.
