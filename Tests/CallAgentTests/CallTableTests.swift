@@ -83,20 +83,43 @@ struct CallTableTests {
     @Test("A device's admitted calls count for the others until they are placed, and no more when it has ended")
     func shared() {
         var claims = MediaClaims()
-        #expect(claims.note(unplaced: 2, of: 1) == 0)
-        #expect(claims.note(unplaced: 3, of: 2) == 2)
-        #expect(claims.note(unplaced: 0, of: 1) == 3)
+        claims.note(unplaced: 2, of: 1)
+        #expect(unplaced(claims, of: 1) == 0 && unplaced(claims, of: 2) == 2)
+        claims.note(unplaced: 3, of: 2)
+        claims.note(unplaced: 0, of: 1)
+        #expect(unplaced(claims, of: 1) == 3 && unplaced(claims, of: 2) == 0)
         claims.forget(2)
-        #expect(claims.note(unplaced: 1, of: 1) == 0)
+        #expect(unplaced(claims, of: 1) == 0)
     }
 
-    @Test("A device that asks for room has it kept free for a call that is there, and not if it merely wants to know")
+    /// What the calls of all other devices need, as a device that asks for room learns it.
+    private func unplaced(_ claims: MediaClaims, of owner: UInt16) -> Int {
+        var claims = claims
+        var count = 0
+        _ = claims.ask(streams: 1, besides: 0, isCall: false, of: owner) { others in
+            count = others
+            return true
+        }
+        return count
+    }
+
+    @Test("A device that asks for room has it reserved for a call, and not if it merely wants to know")
     func asking() {
         var claims = MediaClaims()
-        #expect(claims.ask(streams: 2, besides: 0, isCall: false, of: 1) == 0)
-        #expect(claims.ask(streams: 1, besides: 0, isCall: true, of: 2) == 0)
-        #expect(claims.ask(streams: 2, besides: 0, isCall: true, of: 1) == 1)
-        #expect(claims.ask(streams: 1, besides: 1, isCall: false, of: 2) == 2)
+        // The workers have room for three streams.
+        func ask(_ streams: Int, besides count: Int = 0, isCall: Bool, of owner: UInt16) -> Bool {
+            claims.ask(streams: streams, besides: count, isCall: isCall, of: owner) { $0 + streams <= 3 }
+        }
+        let (wanted, first, second) = (
+            ask(2, isCall: false, of: 1), ask(2, isCall: true, of: 2), ask(1, isCall: true, of: 1)
+        )
+        #expect(wanted && first && second)
+        // Full: who is refused reserves nothing, and what it has besides counts on.
+        let third = ask(1, besides: 1, isCall: true, of: 1)
+        #expect(!third && unplaced(claims, of: 2) == 1 && unplaced(claims, of: 1) == 2)
+        claims.note(unplaced: 0, of: 2)
+        let again = ask(1, besides: 1, isCall: true, of: 1)
+        #expect(again)
     }
 
     @Test("Of calls that refuse each other one has the card until it is over, whichever devices they are of")

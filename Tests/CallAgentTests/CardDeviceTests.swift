@@ -6,6 +6,7 @@ import CallMedia
 import MediaEngine
 import OpusCodec
 import Speakerphone
+import TestSupport
 import Testing
 
 /// Devices whose behaviour is a sound card. ALSA's `null`, which every machine has, stands for the card.
@@ -88,6 +89,84 @@ struct CardDeviceTests {
         _ = await third.device.call("echo", audio: tone)
         _ = try await desk.established()
         try await site.close(caller, desk, third)
+    }
+
+    /// Two accounts of one process with one card, and two that call them.
+    private struct SharedCard {
+        let site: Site
+        let media: SharedMedia
+        /// The accounts.
+        let first: Handheld
+        let second: Handheld
+        let callers: [Handheld]
+
+        func close() async throws {
+            for handheld in [first, second] + callers { await handheld.device.shutDown() }
+            await media.close()
+            try await site.close()
+        }
+    }
+
+    private func share(_ severalCalls: AudioConfiguration.SeveralCalls) async throws -> SharedCard {
+        let site = try await Site(users: ["first", "second", "caller", "other"])
+        let media = try site.media(card(severalCalls))
+        let policy = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(8))
+        return try await SharedCard(
+            site: site, media: media,
+            first: site.device("first", named: "a", answer: policy, sharing: media, card(severalCalls)),
+            second: site.device("second", named: "b", answer: policy, sharing: media, card(severalCalls)),
+            callers: [site.device("caller", named: "c"), site.device("other", named: "d")])
+    }
+
+    /// Whether the only call of an account waits for the card.
+    private func isHeld(_ account: Handheld) async throws -> Bool {
+        let calls = await account.device.status.calls
+        #expect(calls.count == 1)
+        return try #require(calls.first).isHeld
+    }
+
+    @Test("Of two accounts with one card and several_calls: hold, the newer call has it, and the other waits until it ends")
+    func sharedHold() async throws {
+        let shared = try await share(.hold)
+        _ = await shared.callers[0].device.call("first", audio: tone)
+        _ = try await shared.first.established()
+        try await until { try await !isHeld(shared.first) }
+        let newer = await shared.callers[1].device.call("second", audio: tone)
+        _ = try await shared.second.established()
+        try await until { try await !isHeld(shared.second) && isHeld(shared.first) }
+        await shared.callers[1].device.hangUp(newer)
+        #expect(try await shared.second.ended().record.reason == .completed)
+        try await until { try await !isHeld(shared.first) }
+        try await shared.close()
+    }
+
+    @Test("INV-11: Of two accounts with one card and several_calls: refuse, who calls one during a call of the other hears busy")
+    func sharedRefusal() async throws {
+        let shared = try await share(.refuse)
+        let call = await shared.callers[0].device.call("first", audio: tone)
+        _ = try await shared.first.established()
+        _ = await shared.callers[1].device.call("second", audio: tone)
+        #expect(try await shared.callers[1].ended().record.reason == .busy)
+        #expect(try await shared.second.ended().record.reason == .busy)
+        _ = await shared.second.device.call("other", audio: AudioBehaviour(source: .card))
+        let outgoing = try await shared.second.ended().record
+        #expect(outgoing.error.map { "\($0)" }?.contains("another call has the sound card") == true, "\(outgoing)")
+        await shared.callers[0].device.hangUp(call)
+        #expect(try await shared.first.ended().record.reason == .completed)
+        _ = await shared.callers[1].device.call("second", audio: tone)
+        _ = try await shared.second.established()
+        try await shared.close()
+    }
+
+    @Test("Of two accounts with one card and several_calls: mix, neither call waits for it")
+    func sharedMix() async throws {
+        let shared = try await share(.mix)
+        _ = await shared.callers[0].device.call("first", audio: tone)
+        _ = try await shared.first.established()
+        _ = await shared.callers[1].device.call("second", audio: tone)
+        _ = try await shared.second.established()
+        #expect(try await !isHeld(shared.first) && !isHeld(shared.second))
+        try await shared.close()
     }
 }
 

@@ -47,6 +47,66 @@ struct FullDeviceTests {
         try await site.close(caller, echo)
     }
 
+    /// Has the worker of shared media say that it has room for one more call.
+    private func leaveRoomForOne(_ media: SharedMedia) {
+        var load = WorkerLoad(costOfCall: 0.01)
+        load.canLower = false
+        // A refusal holds until the load has fallen.
+        media.engine.note(load, of: media.engine.workers[0])
+        _ = media.engine.hasRoom(besides: 0)
+        load.share = LoadGovernor.highMark - 0.015
+        media.engine.note(load, of: media.engine.workers[0])
+    }
+
+    @Test("INV-11: Of two accounts that ask for the last room of a machine at the same instant, one gets it")
+    func lastRoom() async throws {
+        let site = try await Site()
+        let media = try site.media()
+        let owners = [media.join().owner, media.join().owner]
+        for _ in 0..<2_000 {
+            for owner in owners { media.note(unplaced: 0, of: owner) }
+            leaveRoomForOne(media)
+            let admitted = await withTaskGroup { group in
+                for owner in owners {
+                    group.addTask { media.hasRoom(streams: 1, besides: 0, isCall: true, of: owner).hasRoom }
+                }
+                return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+            }
+            try #require(admitted == 1)
+        }
+        await media.close()
+        try await site.close()
+    }
+
+    @Test("INV-11: Of two accounts that place a call at once, one gets the last room, and the other is told why not")
+    func lastCall() async throws {
+        let site = try await Site(users: ["echo", "caller", "third"])
+        let media = try site.media()
+        let answer = AnswerPolicy(manner: .ring, callLimit: .automatic)
+        let first = try await site.device("caller", named: "mobile", answer: answer, sharing: media)
+        let second = try await site.device("third", named: "other", answer: answer, sharing: media)
+        leaveRoomForOne(media)
+        let refusals = await withTaskGroup(of: CallObstacle?.self) { group in
+            for device in [first.device, second.device] {
+                group.addTask {
+                    do throws(CallObstacle) {
+                        _ = try await device.placeCall(to: "echo")
+                        return nil
+                    } catch {
+                        return error
+                    }
+                }
+            }
+            return await group.reduce(into: [CallObstacle?]()) { $0.append($1) }.compactMap(\.self)
+        }
+        #expect(refusals.map(\.reason) == [.machineFull])
+        await first.device.setDraining(true)
+        await #expect(throws: CallObstacle.self) { try await first.device.placeCall(to: "echo") }
+        for handheld in [first, second] { await handheld.device.shutDown() }
+        await media.close()
+        try await site.close()
+    }
+
     @Test("INV-11: A number of calls overrides what the machine says")
     func number() async throws {
         let site = try await Site()

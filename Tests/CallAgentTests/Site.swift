@@ -43,7 +43,7 @@ final class Site: Sendable {
     /// A device of `user`, connected unless somebody else does that.
     func device(
         _ user: String, named name: String, answer: AnswerPolicy = AnswerPolicy(manner: .ring),
-        hangUpsTake hundredths: Int? = nil, connects: Bool = true,
+        hangUpsTake hundredths: Int? = nil, connects: Bool = true, sharing media: SharedMedia? = nil,
         _ change: (inout DeviceConfiguration) -> Void = { _ in }
     ) async throws -> Handheld {
         var configuration = DeviceConfiguration(account: AccountConfiguration(server: exchange.url))
@@ -56,11 +56,26 @@ final class Site: Sendable {
                 application: .init(name: "Test", version: "1", system: "Linux", key: "demo", secret: "demo"),
                 credentials: .mediaToken("token of \(user)"), device: .init(id: DeviceID(ours: name), name: name)),
             group: group, logger: logger)
-        let device = try Device(
-            configuration, service: hundredths.map { SlowHangUps(service: service, hundredths: $0) } ?? service,
-            mediaAddress: MediaAddress(for: configuration), logger: logger)
+        let address = MediaAddress(for: configuration)
+        let device =
+            if let media {
+                try Device(configuration, service: service, mediaAddress: address, sharing: media, logger: logger)
+            } else {
+                try Device(
+                    configuration, service: hundredths.map { SlowHangUps(service: service, hundredths: $0) } ?? service,
+                    mediaAddress: address, logger: logger)
+            }
         if connects { try await device.connect() }
         return Handheld(device)
+    }
+
+    /// What devices of this exchange can share, with a card if `change` names one.
+    func media(_ change: (inout DeviceConfiguration) -> Void = { _ in }) throws -> SharedMedia {
+        var configuration = DeviceConfiguration(account: AccountConfiguration(server: exchange.url))
+        configuration.media.realtimePriority = nil
+        configuration.media.workers = 1
+        change(&configuration)
+        return try SharedMedia(for: [configuration, configuration], logger: logger)
     }
 
     func close(_ devices: Handheld...) async throws {

@@ -20,8 +20,9 @@ import sys
 import tempfile
 import time
 
-import sip_test
-from sip_test import FOLDER, PEER, PORT, Device, Failed, Kamailio, Program, expect_tone, make_tone, running, run, wait
+from sip_stage import (
+    FOLDER, PEER, PORT, Device, Failed, Kamailio, Program, configuration, expect_tone, main, make_network, make_tone, records,
+    running, run, wait)
 
 # Servers at other addresses are spoken to in the clear here, so that no keys are written.
 PLAIN = "allow_plain_rtp: true, offers: plain"
@@ -107,7 +108,7 @@ def dropping(*ports):
 
 def names(handset, folder):
     """SRV and NAPTR records lead to kamailio; a server that is not there is passed over."""
-    records = ["--host-record=s1.sip.test,10.99.0.2", f"--host-record=s2.sip.test,{PEER}",
+    hosts = ["--host-record=s1.sip.test,10.99.0.2", f"--host-record=s2.sip.test,{PEER}",
                "--srv-host=_sip._tcp.sip.test,s1.sip.test,25999,10,10",
                f"--srv-host=_sip._tcp.sip.test,s2.sip.test,{PORT},20,10",
                f"--srv-host=_sip._udp.sip.test,s2.sip.test,{PORT},10,10"]
@@ -115,7 +116,7 @@ def names(handset, folder):
              "--naptr-record=sip.test,20,50,s,SIP+D2U,,_sip._udp.sip.test"]
     for transport, extra, expected in (("tcp", [], f"TCP {PEER}:{PORT}"), ("udp", [], f"UDP {PEER}:{PORT}"),
                                        ("auto", rules, f"TCP {PEER}:{PORT}")):
-        with running(NameServer(folder, *records, *extra)), running(Kamailio(folder)):
+        with running(NameServer(folder, *hosts, *extra)), running(Kamailio(folder)):
             with running(Device(handset, folder, f"names-{transport}", transport, server="",
                                 account="allow_plain_text: true")) as device:
                 opened = re.findall(r'"target":"([^"]*)"', device.text())
@@ -212,20 +213,19 @@ def network_changes(handset, folder):
 def caller_configuration(folder, name="alice", server=f"{PEER}:{PORT}", sip=""):
     files = folder / f"{name}-files"
     files.mkdir(exist_ok=True)
-    return sip_test.configuration(files, name, server=server, account="allow_plain_text: true", media=PLAIN,
-                                  sip=sip)
+    return configuration(files, name, server=server, account="allow_plain_text: true", media=PLAIN, sip=sip)
 
 
 def proxy_dies(handset, folder):
     """One of two kamailios that share their locations is killed during a call: media goes on, both ends register at the other
     node, and either side hangs up through it."""
-    records = [f"--host-record=s1.sip.test,{PEER}", f"--host-record=s2.sip.test,{PEER}",
+    hosts = [f"--host-record=s1.sip.test,{PEER}", f"--host-record=s2.sip.test,{PEER}",
                f"--srv-host=_sip._tcp.sip.test,s1.sip.test,{NODES[1][0]},10,10",
                f"--srv-host=_sip._tcp.sip.test,s2.sip.test,{NODES[2][0]},20,10"]
     tone = folder / "tone.wav"
     make_tone(tone, 440, 60)
     for who in ("caller", "callee"):
-        with running(NameServer(folder, *records)), running(Node(folder, 1)) as first, running(Node(folder, 2)):
+        with running(NameServer(folder, *hosts)), running(Node(folder, 1)) as first, running(Node(folder, 2)):
             time.sleep(1)
             with running(Device(handset, folder, f"desk-{who}", server="", sip="gruu: true",
                                 account="allow_plain_text: true", media=PLAIN,
@@ -250,7 +250,7 @@ def proxy_dies(handset, folder):
                     report = json.loads(caller.communicate(timeout=60)[0] or "{}")
                 if report.get("outcome") != "completed":
                     raise Failed(f"{who} hangs up: {report}: {words.read_text()[-3000:]}")
-                wait("the other side's record", lambda: "completed" in sip_test.records(device), 5)
+                wait("the other side's record", lambda: "completed" in records(device), 5)
                 expect_tone(recording, 500, "the caller")
                 seconds = report.get("duration_ms", report.get("duration", 0))
                 print(f"proxy_dies: the {who} hung up through the other node; the call lasted {seconds}", flush=True)
@@ -259,27 +259,12 @@ def proxy_dies(handset, folder):
 CHECKS = [names, dead_flow, network_changes, proxy_dies]
 
 
-def main():
-    handset, only = sys.argv[1], sys.argv[2:]
-    run("ip", "link", "set", "lo", "up")
-    run("ip", "link", "add", "d0", "type", "veth", "peer", "name", "d1")
-    for address in (PEER, sip_test.TRUNK):
-        run("ip", "address", "add", f"{address}/24", "dev", "d0")
-    for end in ("d0", "d1"):
-        run("ip", "link", "set", end, "up")
-    with tempfile.TemporaryDirectory() as folder:
-        resolver = pathlib.Path(folder) / "resolv.conf"
-        resolver.write_text("nameserver 127.0.0.1\noptions timeout:1\n")
-        run("mount", "--bind", resolver, os.path.realpath("/etc/resolv.conf"))
-        for check in [check for check in CHECKS if check.__name__ in only] if only else CHECKS:
-            with tempfile.TemporaryDirectory() as files:
-                begun = time.monotonic()
-                check(handset, pathlib.Path(files))
-                print(f"{check.__name__}: {' '.join(check.__doc__.split())} {time.monotonic() - begun:.0f} s", flush=True)
+def prepare():
+    make_network()
+    resolver = pathlib.Path(tempfile.mkdtemp()) / "resolv.conf"
+    resolver.write_text("nameserver 127.0.0.1\noptions timeout:1\n")
+    run("mount", "--bind", resolver, os.path.realpath("/etc/resolv.conf"))
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failed as failure:
-        sys.exit(f"failed: {failure}")
+    main(CHECKS, prepare)

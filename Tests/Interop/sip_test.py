@@ -7,232 +7,15 @@ Ends with 0 if every check held. Needs a network namespace of its own, in which 
 loopback address): scripts/interop-sip sees to that, and to the programs.
 """
 
-import array
-import contextlib
 import json
-import math
-import pathlib
 import re
-import socket
 import subprocess
 import sys
-import tempfile
 import time
-import wave
 
-FOLDER = pathlib.Path(__file__).resolve().parent / "sip"
-PORT, TLS_PORT, WS_PORT, WSS_PORT = 25060, 25061, 25080, 25081
-SERVERS = {"udp": PORT, "tcp": PORT, "tls": TLS_PORT, "ws": WS_PORT, "wss": WSS_PORT}
-PEER, TRUNK = "10.99.0.1", "10.99.0.2"
-
-
-class Failed(Exception):
-    """A check did not hold."""
-
-
-def wait(what, condition, seconds=10):
-    """Waits until the condition holds, and hands back its value."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise Failed(f"not within {seconds} s: {what}")
-
-
-def run(*command):
-    subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-
-def powers(path, *frequencies):
-    """The share of a recording's energy at each frequency, over its loud part."""
-    with wave.open(str(path)) as file:
-        rate, channels = file.getframerate(), file.getnchannels()
-        samples = array.array("h", file.readframes(file.getnframes()))[::channels]
-    size = rate // 10
-    best = [0.0 for _ in frequencies]
-    for start in range(0, len(samples) - size, size):
-        part = samples[start:start + size]
-        energy = sum(value * value for value in part) / size
-        if energy < 100 ** 2:
-            continue
-        for index, frequency in enumerate(frequencies):
-            step = 2 * math.pi * frequency / rate
-            real = sum(value * math.cos(step * place) for place, value in enumerate(part)) / size
-            imaginary = sum(value * math.sin(step * place) for place, value in enumerate(part)) / size
-            best[index] = max(best[index], 2 * (real * real + imaginary * imaginary) / energy)
-    return best
-
-
-def expect_sound(path, whose):
-    """Speech is in a recording."""
-    loud = powers(path, 1_000)[0] if pathlib.Path(path).exists() else 0
-    if loud <= 0:
-        raise Failed(f"{whose}: {path} is silent")
-
-
-def expect_tone(path, frequency, whose):
-    share = powers(path, frequency)[0] if pathlib.Path(path).exists() else 0
-    if share < 0.8:
-        raise Failed(f"{whose}: of {frequency} Hz there is {share:.2f} in {path}")
-
-
-class Program:
-    """A process whose output goes to a file."""
-
-    def __init__(self, name, command, folder):
-        self.name, self.log = name, pathlib.Path(folder) / f"{name}.log"
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [str(part) for part in command], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                cwd=folder)
-
-    def text(self):
-        return self.log.read_text(errors="replace")
-
-    def says(self, pattern):
-        if self.process.poll() is not None and not re.search(pattern, self.text()):
-            raise Failed(f"{self.name} ended with {self.process.returncode}: {self.text()[-1500:]}")
-        return re.search(pattern, self.text())
-
-    def stop(self, seconds=10):
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-
-
-class Kamailio(Program):
-    """A registrar and proxy of the domain sip.test."""
-
-    def __init__(self, folder, algorithm="MD5", *options):
-        for name in ("kamailio.cfg", "tls.cfg"):
-            text = (FOLDER / name).read_text()
-            for word, port in (("WSSPORT", WSS_PORT), ("WSPORT", WS_PORT), ("TLSPORT", TLS_PORT), ("PORT", PORT)):
-                text = text.replace(word, str(port))
-            text = text.replace("ALGORITHM", algorithm).replace("FOLDER", str(folder))
-            (folder / name).write_text(text)
-        if not (folder / "cert.pem").exists():
-            run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                "-subj", "/CN=sip.test", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout",
-                folder / "key.pem", "-out", folder / "cert.pem")
-        (folder / "run").mkdir(exist_ok=True)
-        super().__init__(
-            "kamailio", ["kamailio", "-DD", "-E", "-f", folder / "kamailio.cfg", "-m", "64", "-M", "8", "-P",
-                         folder / "kamailio.pid", "-Y", folder / "run", *options], folder)
-        wait("kamailio listens", self.listens)
-
-    def listens(self):
-        self.says("")
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", PORT), 1):
-            return True
-        return False
-
-
-class Device(Program):
-    """`handset run` with a SIP account."""
-
-    def __init__(self, handset, folder, name="device", transport="tcp", behaviour="source: echo", answer="mode: auto",
-                 media="", sip="", server=f"127.0.0.1:{PORT}", account=""):
-        self.folder = folder / f"{name}-files"
-        self.folder.mkdir()
-        self.configuration = configuration(
-            self.folder, name, transport, behaviour, answer, media, sip, server, account)
-        super().__init__(
-            name, [handset, "run", "--config", self.configuration, "--log-format", "json", "--log-level", "debug"], folder)
-        wait("the device is ready", lambda: self.says('"message":"Ready"'), 20)
-
-    def count(self, message):
-        return self.text().count(f'"message":"{message}"')
-
-    def recording(self):
-        files = sorted((self.folder / "recordings").glob("*.wav"), key=lambda path: path.stat().st_mtime)
-        return files[-1] if files else self.folder / "nothing"
-
-
-def configuration(folder, name, transport="tcp", behaviour="source: echo", answer="mode: auto", media="", sip="",
-                  server=f"127.0.0.1:{PORT}", account=""):
-    (folder / "password").write_text("secret\n")
-    path = folder / "device.yaml"
-    place = server and f", server: '{server}'"
-    path.write_text(
-        f"account:\n  kind: sip\n  password_file: password\n  {account}\n"
-        f"  sip: {{ address: 'sip:{name}@sip.test'{place}, transport: {transport}{sip and ', ' + sip} }}\n"
-        f"device: {{ call_records: calls.jsonl }}\nanswer: {{ {answer} }}\nbehaviour: {{ {behaviour} }}\n"
-        f"media: {{ address: 0.0.0.0{media and ', ' + media} }}\ncontrol: {{ socket: control.sock }}\n")
-    return path
-
-
-class Baresip(Program):
-    """baresip as user bob, who answers by himself and plays 440 Hz."""
-
-    def __init__(self, folder, protection="srtp-mand"):
-        self.folder = folder / "baresip-files"
-        self.folder.mkdir(exist_ok=True)
-        for file in self.folder.glob("*.wav"):
-            file.unlink()
-        # The module ausine has only 48 kHz, and the telephone's codecs 8.
-        make_tone(self.folder / "tone.wav", 440, 60, 8_000)
-        (self.folder / "config").write_text((FOLDER / "baresip.config").read_text().replace("FOLDER", str(self.folder)))
-        media = f";mediaenc={protection}" if protection else ""
-        (self.folder / "accounts").write_text(
-            f"<sip:bob@sip.test;transport=tcp>;auth_pass=secret;outbound=\"sip:{PEER}:{PORT};transport=tcp\";"
-            f"answermode=auto;regint=60;audio_codecs=pcmu,pcma{media}\n")
-        super().__init__("baresip", ["baresip", "-f", self.folder, "-v"], folder)
-        wait("baresip is registered", lambda: self.says(r"200 OK .*\(.*\) \[\d+ binding|registered successfully"), 20)
-
-    def command(self, text, *parameters):
-        message = json.dumps({"command": text, "params": " ".join(parameters)})
-        with socket.create_connection((PEER, 25320), 2) as control:
-            control.sendall(f"{len(message)}:{message},".encode())
-            control.settimeout(2)
-            with contextlib.suppress(OSError):
-                return control.recv(65536).decode(errors="replace")
-
-    def heard(self):
-        files = sorted(self.folder.glob("dump-*-dec.wav"), key=lambda path: path.stat().st_mtime)
-        return files[-1] if files else self.folder / "nothing"
-
-
-class Sipp(Program):
-    """SIPp at the trunk's address."""
-
-    def __init__(self, folder, scenario, *options, target=None, replace=(), port=5070):
-        if scenario.endswith(".xml"):
-            text = (FOLDER / scenario).read_text()
-            for old, new in replace:
-                text = text.replace(old, new)
-            path = folder / scenario
-            path.write_text(text)
-            what = ["-sf", path]
-        else:
-            what = ["-sn", scenario]
-        super().__init__(
-            "sipp", ["sipp", *([target] if target else []), *what, "-i", TRUNK, "-mi", TRUNK, "-p", port, "-m", 1, "-nostdin",
-                     "-timeout", "20s", "-timeout_error", "-trace_err", *options], folder)
-
-    def finish(self, seconds=25):
-        code = self.process.wait(seconds)
-        if code != 0:
-            errors = "".join(path.read_text(errors="replace")[-1500:] for path in self.log.parent.glob("*_errors.log"))
-            raise Failed(f"sipp ended with {code}: {errors or self.text()[-1500:]}")
-
-
-def call(handset, folder, callee, *options, media="", transport="tcp", seconds=40, server=f"127.0.0.1:{PORT}", sip="",
-         account=""):
-    """`handset call` as user alice; hands back its exit code and report."""
-    files = folder / "alice-files"
-    files.mkdir(exist_ok=True)
-    path = configuration(files, "alice", transport=transport, media=media, server=server, sip=sip, account=account)
-    result = subprocess.run(
-        [handset, "call", callee, "--config", str(path), "--json", *map(str, options)], capture_output=True, text=True,
-        timeout=seconds, check=False)
-    report = json.loads(result.stdout) if result.stdout.strip().startswith("{") else {}
-    return result.returncode, report, result.stderr
+from sip_stage import (
+    FOLDER, KAMAILIO_ROUTES, PEER, PORT, SERVERS, TRUNK, WS_PORT, WSS_PORT, Baresip, Device, Failed, Kamailio, Program, Sipp, call,
+    expect_sound, expect_tone, main, make_network, make_tone, records, running, wait)
 
 
 # --- Checks -----------------------------------------------------------------------------------------------------------
@@ -274,11 +57,6 @@ def baresip_calls(handset, folder):
             expect_tone(bob.heard(), 500, "baresip hears the device")
 
 
-def records(device):
-    path = device.folder / "calls.jsonl"
-    return path.read_text() if path.exists() else ""
-
-
 def plain_only_if_configured(handset, folder):
     """baresip without SRTP is refused, and heard where allow_plain_rtp is set."""
     with running(Kamailio(folder)), running(Baresip(folder, protection="")) as bob:
@@ -315,24 +93,13 @@ def device_calls_baresip(handset, folder):
             raise Failed(f"a call to nobody: exit {code}: {report or words}")
 
 
-def make_tone(path, frequency, seconds=5, rate=48_000):
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(array.array("h", (
-            int(8_000 * math.sin(2 * math.pi * frequency * place / rate)) for place in range(seconds * rate))).tobytes())
-
-
 def sipp_calls(handset, folder):
     """SIPp calls with speech and a key, through kamailio and directly: 180 before 200, Contact, Record-Route; refusals; CANCEL."""
     target, plain = f"{PEER}:{PORT}", "allow_plain_rtp: true"
     with running(Kamailio(folder)):
         with running(Device(handset, folder, "desk", transport="udp", media=plain,
                             behaviour="source: tone, record_folder: recordings")) as device:
-            # The routes are kamailio's.
-            own = [(f"Record-Route: <sip:[local_ip]:[local_port];lr;n={number}>\n", "") for number in (2, 1)]
-            Sipp(folder, "uac.xml", "-s", "desk", target=target, replace=[*own, ("n=2.*", "r2=on.*")]).finish()
+            Sipp(folder, "uac.xml", "-s", "desk", target=target, replace=KAMAILIO_ROUTES).finish()
             wait("a record", lambda: "completed" in records(device))
             expect_sound(device.recording(), "what the device hears of SIPp")
             if not device.says('"digit":"5"'):
@@ -376,17 +143,6 @@ def device_calls_sipp(handset, folder):
             trunk.finish()
             if report.get("outcome") != "noAnswer":
                 raise Failed(f"{transport}: a call that only rings: exit {code}: {report or words}")
-
-
-@contextlib.contextmanager
-def running(program):
-    try:
-        yield program
-    except Exception:
-        print(f"--- {program.name}\n{program.text()[-3000:]}", file=sys.stderr)
-        raise
-    finally:
-        program.stop()
 
 
 def websocket_calls(handset, folder):
@@ -527,31 +283,10 @@ CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_bares
           lossy_calls, races, early_media, media_relay, aiosipua_calls]
 
 
-def make_network():
-    """The interface d0 with the addresses of peers and trunk."""
-    run("ip", "link", "set", "lo", "up")
-    run("ip", "link", "add", "d0", "type", "veth", "peer", "name", "d1")
-    for address in (PEER, TRUNK):
-        run("ip", "address", "add", f"{address}/24", "dev", "d0")
-    for end in ("d0", "d1"):
-        run("ip", "link", "set", end, "up")
-
-
-def main():
-    handset, only = sys.argv[1], sys.argv[2:]
+def prepare():
     make_network()
     print(json.dumps(versions()))
-    for check in CHECKS:
-        if only and check.__name__ not in only:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            begun = time.monotonic()
-            check(handset, pathlib.Path(folder))
-            print(f"{check.__name__}: {check.__doc__.strip()} {time.monotonic() - begun:.0f} s", flush=True)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failed as failure:
-        sys.exit(f"failed: {failure}")
+    main(CHECKS, prepare)

@@ -9,44 +9,20 @@ Ends with 0 if every check held. Needs a network namespace of its own; scripts/i
 
 import contextlib
 import json
-import pathlib
 import re
-import subprocess
-import sys
-import tempfile
 import time
 
-import sip_test
-from sip_test import Baresip, Failed, Kamailio, Program, expect_tone, make_tone, running, wait
+from sip_stage import (
+    Baresip, Exchange, Failed, Kamailio, Program, begin_call, configuration, expect_tone, finished, main, make_tone, member,
+    running, wait)
 
-EXCHANGE = 28555
-
-
-class Exchange(Program):
-    """`handset serve`, where alice may call numbers and bob may not."""
-
-    def __init__(self, handset, folder):
-        users = []
-        for name in ("alice", "bob", "gateway"):
-            (folder / f"{name}.token").write_text(f"{name}-token-of-a-test\n")
-            users.append(f"  - {{ id: {name}, media_token_file: {name}.token }}\n")
-        (folder / "app.secret").write_text("secret-of-a-test\n")
-        path = folder / "exchange.yaml"
-        path.write_text(
-            f"listen: 127.0.0.1:{EXCHANGE}\napps: [{{ key: demo, secret_file: app.secret }}]\nusers:\n{''.join(users)}"
-            "trunks:\n  - user: gateway\n    numbers: ['3??', '2??']\n    callers: [alice]\n    calls_per_hour: 4\n"
-            "    calls_at_once: 1\n")
-        super().__init__("exchange", [handset, "serve", "--config", path, "--log-format", "json"], folder)
-        wait("the exchange listens", lambda: self.says('"message":"Listening"'), 20)
-
-
-def member(folder, name, more=""):
-    """The configuration of a device at the exchange."""
-    path = folder / f"{name}-device.yaml"
-    path.write_text(
-        f"account: {{ server: 'http://127.0.0.1:{EXCHANGE}', kind: media_token, media_token_file: {name}.token, "
-        f"app_secret_file: app.secret }}\nmedia: {{ address: 127.0.0.1 }}\n{more}")
-    return path
+TRUNKS = """trunks:
+  - user: gateway
+    numbers: ['3??', '2??']
+    callers: [alice]
+    calls_per_hour: 4
+    calls_at_once: 1
+"""
 
 
 class Gateway(Program):
@@ -55,7 +31,7 @@ class Gateway(Program):
     def __init__(self, handset, folder, media="codecs: [pcmu]"):
         files = folder / "gateway-files"
         files.mkdir(exist_ok=True)
-        network = sip_test.configuration(files, "gateway", media=media)
+        network = configuration(files, "gateway", media=media)
         network.write_text("\n".join(
             line for line in network.read_text().splitlines() if not line.startswith(("behaviour", "control"))) + "\n")
         member(folder, "gateway")
@@ -70,18 +46,16 @@ class Gateway(Program):
 
 @contextlib.contextmanager
 def everything(handset, folder, protection="srtp-mand", media="codecs: [pcmu]"):
-    with running(Kamailio(folder)), running(Baresip(folder, protection)) as desk, running(Exchange(handset, folder)):
+    # Alice may call numbers, and bob may not.
+    with running(Kamailio(folder)), running(Baresip(folder, protection)) as desk, \
+            running(Exchange(handset, folder, ("alice", "bob", "gateway"), TRUNKS)):
         with running(Gateway(handset, folder, media)) as gateway:
             yield desk, gateway
 
 
 def call(handset, folder, name, callee, *options):
     """`handset call` at the exchange; hands back its exit code, report and words."""
-    result = subprocess.run(
-        [handset, "call", callee, "--config", str(member(folder, name)), "--json", *map(str, options)],
-        capture_output=True, text=True, timeout=60, check=False)
-    report = json.loads(result.stdout) if result.stdout.strip().startswith("{") else {}
-    return result.returncode, report, result.stderr
+    return finished(begin_call(handset, folder, name, callee, *options))
 
 
 # --- Checks -----------------------------------------------------------------------------------------------------------
@@ -152,20 +126,5 @@ def refused(handset, folder):
 CHECKS = [out, into, refused]
 
 
-def main():
-    handset, only = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2:]
-    sip_test.make_network()
-    for check in CHECKS:
-        if only and check.__name__ not in only:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            begun = time.monotonic()
-            check(handset, pathlib.Path(folder))
-            print(f"{check.__name__}: {check.__doc__.strip()} {time.monotonic() - begun:.0f} s", flush=True)
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except Failed as failure:
-        sys.exit(f"failed: {failure}")
+    main(CHECKS)

@@ -84,8 +84,8 @@ extension Device {
             bots?.refuse(placement.number, .callee, "nobody can have the callee's name")
             return
         }
-        if let why = whyNoCall {
-            bots?.refuse(placement.number, .unavailable, why)
+        if let obstacle = obstacle(toCallPlaying: .program) {
+            bots?.refuse(placement.number, .unavailable, "\(obstacle)")
             return
         }
         var audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
@@ -98,19 +98,6 @@ extension Device {
         }
         calls[id]?.isPlacedByBot = true
         bots?.placed(placement.number, call: id.number, peer: callee.text, own: user?.text ?? "")
-    }
-
-    /// Why no call can be made now; nil if one can.
-    private var whyNoCall: String? {
-        if isDraining { return "the device takes no more calls: it stops" }
-        switch connection {
-        case .connected, .reconnecting: break
-        case .connecting, .disconnected: return "the device is not connected to its service"
-        }
-        if case .calls(let limit) = configuration.answer.callLimit, calls.count >= limit {
-            return "the device has as many calls as it may have"
-        }
-        return hasRoom(streams: streams(of: .program)) ? nil : "the device has as many calls as its machine carries"
     }
 }
 

@@ -114,7 +114,11 @@ extension Device {
     public var load: DeviceLoad { shared.load }
 
     /// Whether the machine carries one more outgoing call without harm to those that it has.
-    public var hasRoomForCall: Bool { hasRoom(streams: streams(of: configuration.behaviour.audio(named: "").source)) }
+    ///
+    /// The answer may be another one a moment later: ``placeCall(to:)`` asks and calls in one step.
+    public var hasRoomForCall: Bool {
+        hasRoom(streams: streams(of: configuration.behaviour.audio(named: "").source), isCall: false)
+    }
 
     /// Streams of a call that plays this: its own, and that of its bot's leg.
     func streams(of source: AudioBehaviour.Source) -> Int { source == .program && configuration.hasLegs ? 2 : 1 }
@@ -123,18 +127,35 @@ extension Device {
     ///
     /// - Parameter id: The call that asks, which is among `calls` already.
     func hasRoom(for id: CallID) -> Bool {
-        hasRoom(streams: calls[id].map { streams(of: $0.audio.source) } ?? 1, besides: id)
+        hasRoom(streams: calls[id].map { streams(of: $0.audio.source) } ?? 1, besides: id, isCall: true)
     }
 
-    /// The same of a call that is not there yet.
-    ///
+    /// The same of a call that begins next, without a suspension in between, and for which the room is reserved.
+    func reserveRoom(for source: AudioBehaviour.Source) -> Bool {
+        hasRoom(streams: streams(of: source), isCall: true)
+    }
+
+    /// What is in the way of a call; nil if nothing is, and then room for it is reserved: it must begin without a suspension.
+    func obstacle(toCallPlaying source: AudioBehaviour.Source) -> CallObstacle? {
+        if isDraining { return CallObstacle(.draining) }
+        switch connection {
+        case .connected, .reconnecting: break
+        case .connecting, .disconnected: return CallObstacle(.notConnected)
+        }
+        if case .calls(let limit) = configuration.answer.callLimit, calls.count >= limit {
+            return CallObstacle(.callLimit(limit))
+        }
+        return reserveRoom(for: source) ? nil : CallObstacle(.machineFull)
+    }
+
     /// - Parameters:
     ///   - streams: What the call takes of the workers.
-    ///   - id: The call, if it is there nevertheless; otherwise nothing is kept free for it.
-    func hasRoom(streams: Int, besides id: CallID? = nil) -> Bool {
+    ///   - id: The call, if it is among `calls`.
+    ///   - isCall: Whether there is, or will be at once, a call for which the room is reserved.
+    private func hasRoom(streams: Int, besides id: CallID? = nil, isCall: Bool) -> Bool {
         guard configuration.answer.callLimit == .automatic else { return true }
         let (hasRoom, isChange) = shared.hasRoom(
-            streams: streams, besides: unplacedCount(besides: id), isCall: id != nil, of: owner)
+            streams: streams, besides: unplacedCount(besides: id), isCall: isCall, of: owner)
         if isChange { publish(.loadChanged(load)) }
         return hasRoom
     }

@@ -50,8 +50,8 @@ extension Device {
     private func carryOut(_ wish: CallTransfer.Wish, in id: CallID) {
         guard let call = calls[id], let invite = call.invite.id else { return }
         let isAdmitted =
-            call.machine.isEstablished && !call.transfer.isUnderWay && !isDraining && hasRoomForCall
-            && answerPolicy.transfers.admits(wish)
+            call.machine.isEstablished && !call.transfer.isUnderWay && !isDraining
+            && answerPolicy.transfers.admits(wish) && reserveRoom(for: call.audio.source)
         publish(.transferRequested(id, to: wish.target, isAccepted: isAdmitted))
         logger.info(
             "A peer asks for a transfer",

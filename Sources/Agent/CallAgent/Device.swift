@@ -218,6 +218,13 @@ public actor Device {
         call([user], audio: configuration.behaviour.audio(named: "outgoing-\(newKey())"))
     }
 
+    /// The same, if the device takes calls, is connected, and has room: no other call can take that room meanwhile.
+    public func placeCall(to user: UserID) throws(CallObstacle) -> CallID {
+        let audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
+        if let obstacle = obstacle(toCallPlaying: audio.source) { throw obstacle }
+        return call([user], audio: audio)
+    }
+
     /// Declines a call that rings.
     public func reject(_ id: CallID, _ reason: RejectReason = .declined) { feed(.user(.reject(reason)), to: id) }
 

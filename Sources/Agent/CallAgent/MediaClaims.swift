@@ -12,12 +12,7 @@ struct MediaClaims {
     // MARK: Room
 
     /// Notes what a device's calls need that no worker runs yet.
-    ///
-    /// - Returns: The same of all other devices.
-    mutating func note(unplaced count: Int, of owner: UInt16) -> Int {
-        unplaced[owner] = count == 0 ? nil : count
-        return others(than: owner)
-    }
+    mutating func note(unplaced count: Int, of owner: UInt16) { unplaced[owner] = count == 0 ? nil : count }
 
     /// What the calls of all devices but this one need that no worker runs yet.
     private func others(than owner: UInt16) -> Int { unplaced.reduce(0) { $1.key == owner ? $0 : $0 + $1.value } }
@@ -28,10 +23,14 @@ struct MediaClaims {
     ///   - streams: What the call takes.
     ///   - count: What the device's other calls need that no worker runs yet.
     ///   - isCall: Whether there is a call that takes it if it fits; not if the device merely wants to know.
-    /// - Returns: What the calls of all other devices need that no worker runs yet.
-    mutating func ask(streams: Int, besides count: Int, isCall: Bool, of owner: UInt16) -> Int {
-        // What the call itself needs is noted before others are asked about: of two at once, the second sees the first.
-        isCall ? note(unplaced: count + streams, of: owner) : others(than: owner)
+    ///   - fits: Whether the workers have room for `streams` besides as many that none of them runs yet.
+    /// - Returns: Whether there is room. For a call it is reserved then, until the device notes what its calls need.
+    mutating func ask(
+        streams: Int, besides count: Int, isCall: Bool, of owner: UInt16, fits: (_ unplaced: Int) -> Bool
+    ) -> Bool {
+        let hasRoom = fits(count + others(than: owner))
+        if isCall { note(unplaced: hasRoom ? count + streams : count, of: owner) }
+        return hasRoom
     }
 
     /// Notes whether the machine has room for one more call; true if that has changed.

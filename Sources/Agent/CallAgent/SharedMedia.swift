@@ -148,7 +148,7 @@ public final class SharedMedia: Sendable {
     var isFull: Bool { claims.withLock { $0.isFull } }
 
     /// Notes how many streams a device's calls need that no worker runs yet.
-    func note(unplaced: Int, of owner: UInt16) { _ = claims.withLock { $0.note(unplaced: unplaced, of: owner) } }
+    func note(unplaced: Int, of owner: UInt16) { claims.withLock { $0.note(unplaced: unplaced, of: owner) } }
 
     /// Whether the machine carries a call of so many streams besides those that are admitted.
     ///
@@ -159,15 +159,16 @@ public final class SharedMedia: Sendable {
     func hasRoom(
         streams: Int, besides unplaced: Int, isCall: Bool, of owner: UInt16
     ) -> (hasRoom: Bool, isChange: Bool) {
-        let others = claims.withLock { $0.ask(streams: streams, besides: unplaced, isCall: isCall, of: owner) }
-        let hasRoom = engine.hasRoom(for: streams, besides: unplaced + others)
-        let isChange = claims.withLock { claims in
-            if isCall, !hasRoom { _ = claims.note(unplaced: unplaced, of: owner) }
+        // Under one lock, so that of two devices that ask for the last room at once one gets it. The engine takes its
+        // own lock within, and calls nobody there.
+        claims.withLock { claims in
+            let hasRoom = claims.ask(streams: streams, besides: unplaced, isCall: isCall, of: owner) {
+                engine.hasRoom(for: streams, besides: $0)
+            }
             let isChange = claims.noteFull(!hasRoom)
             router.setFull(!hasRoom)
-            return isChange
+            return (hasRoom, isChange)
         }
-        return (hasRoom, isChange)
     }
 
     /// How loud the card is; nil without one.

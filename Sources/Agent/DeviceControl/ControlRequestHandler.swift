@@ -195,27 +195,28 @@ struct ControlRequestHandler: Sendable {
             throw ControlFault(.wrongValue, "\"to\" \(error)")
         }
         let target = try targets.only()
-        let device = target.device
-        let state = await device.status
-        switch state.connection {
-        case .connected, .reconnecting: break
-        case .connecting, .disconnected:
-            throw ControlFault(.notConnected, "the device is not connected to its service, so nobody can be called")
+        do throws(CallObstacle) {
+            let call = try await target.device.placeCall(to: user)
+            return Outcome(
+                ControlReply(call: call.number, account: target.name), event: .calling(call: call.number, to: name))
+        } catch {
+            throw await fault(error, targets)
         }
-        guard await !device.isDraining else {
-            throw ControlFault(.wrongState, "the device takes no more calls; undrain has it take them again")
-        }
-        if case .calls(let limit) = await device.answerPolicy.callLimit, state.calls.count >= limit {
-            throw ControlFault(.tooMany, "there are \(limit) calls, as many as answer.max_calls allows")
-        }
-        guard await device.hasRoomForCall else {
+    }
+
+    private func fault(_ obstacle: CallObstacle, _ targets: ControlTargets) async -> ControlFault {
+        switch obstacle.reason {
+        case .notConnected:
+            return ControlFault(.notConnected, "the device is not connected to its service, so nobody can be called")
+        case .draining:
+            return ControlFault(.wrongState, "the device takes no more calls; undrain has it take them again")
+        case .callLimit(let limit):
+            return ControlFault(.tooMany, "there are \(limit) calls, as many as answer.max_calls allows")
+        case .machineFull:
             var count = 0
             for member in targets.members { count += await member.device?.status.calls.count ?? 0 }
-            throw ControlFault(.tooMany, "there are \(count) calls, as many as this machine carries: try again later")
+            return ControlFault(.tooMany, "there are \(count) calls, as many as this machine carries: try again later")
         }
-        let call = await device.call(user)
-        return Outcome(
-            ControlReply(call: call.number, account: target.name), event: .calling(call: call.number, to: name))
     }
 
     private func transfer(

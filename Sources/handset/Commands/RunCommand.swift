@@ -34,20 +34,9 @@ struct RunCommand: AsyncParsableCommand {
             """)
     var capture: String?
 
-    @Option(
-        help: """
-            Seconds for which calls go on after SIGTERM, while new ones are refused as busy; with 0 they are hung up at \
-            once. A second signal ends the process.
-            """)
-    var drain = 0
+    @OptionGroup var draining: DrainOptions
 
     @OptionGroup var logs: LogOptions
-
-    func validate() throws {
-        guard (0...86_400).contains(drain) else {
-            throw ValidationError("--drain \(drain) is not a number of seconds from 0 to 86400.")
-        }
-    }
 
     func run() async throws {
         logs.bootstrap()
@@ -69,7 +58,7 @@ struct RunCommand: AsyncParsableCommand {
         Self.onHangUp { await reload.run { await status.text } }
         await Self.followNetwork(accounts, group, logger)
         let watchdog = unit.feedWatchdog { await accounts.isAlive() }
-        let ending = EndRequest(moreSeconds: drain)
+        let ending = EndRequest(moreSeconds: draining.drain)
         let reporter = AccountReporter(
             configuration, media: media, status: status, control: control, ending: ending, logger: logger)
         let listener = Task { await reporter.report(accounts.events) }
@@ -107,9 +96,9 @@ struct RunCommand: AsyncParsableCommand {
     /// Lets calls go on for a while, if the command line says so.
     private func end(_ accounts: AccountSet, _ unit: ServiceUnit, _ logger: Logger) async {
         unit.tell(.stopping, status: "Ending")
-        if drain > 0 {
-            logger.info("Waiting for calls to end", metadata: ["seconds": "\(drain)"])
-            await accounts.finishCalls(within: .seconds(drain))
+        if draining.drain > 0 {
+            logger.info("Waiting for calls to end", metadata: ["seconds": "\(draining.drain)"])
+            await accounts.finishCalls(within: .seconds(draining.drain))
         }
         logger.info("Saying goodbye")
     }

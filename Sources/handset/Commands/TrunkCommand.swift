@@ -20,20 +20,9 @@ struct TrunkCommand: AsyncParsableCommand {
     @Option(help: "The trunk's configuration file.", completion: .file())
     var config: String
 
-    @Option(
-        help: """
-            Seconds for which calls go on after SIGTERM, while new ones are refused as busy; with 0 they are hung up at \
-            once. A second signal ends the process.
-            """)
-    var drain = 0
+    @OptionGroup var draining: DrainOptions
 
     @OptionGroup var logs: LogOptions
-
-    func validate() throws {
-        guard (0...86_400).contains(drain) else {
-            throw ValidationError("--drain \(drain) is not a number of seconds from 0 to 86400.")
-        }
-    }
 
     func run() async throws {
         logs.bootstrap()
@@ -50,34 +39,20 @@ struct TrunkCommand: AsyncParsableCommand {
         unit.tell(status: "Logging in")
         await NetworkListener.start(on: exchange.group, logger: logger) { Task { await gateway.networkChanged() } }
         let watchdog = unit.feedWatchdog { await gateway.isAlive() }
-        let ending = EndRequest(moreSeconds: drain)
-        let connecting = Task { () -> SignalingError? in
-            do throws(SignalingError) {
-                try await gateway.connect()
-                return nil
-            } catch {
-                return error
-            }
+        let ending = EndRequest(moreSeconds: draining.drain)
+        let isConnected = try await ending.connect { () async throws(SignalingError) in
+            try await gateway.connect()
+        } shutDown: {
+            await gateway.shutDown()
         }
-        let watching = Task {
-            await ending.wait()
-            if !Task.isCancelled { await gateway.shutDown() }
-        }
-        let failure = await connecting.value
-        watching.cancel()
-        if ending.isMade {
-            await watching.value
-            // It may have been cancelled at the moment at which it woke.
-            return await gateway.shutDown()
-        }
-        if let failure { throw failure }
+        guard isConnected else { return }
         logger.info("Ready")
         unit.tell(.ready, status: "Connected: carries calls")
         await ending.wait()
         unit.tell(.stopping, status: "Ending")
-        if drain > 0 {
-            logger.info("Waiting for calls to end", metadata: ["seconds": "\(drain)"])
-            await gateway.finishCalls(within: .seconds(drain))
+        if draining.drain > 0 {
+            logger.info("Waiting for calls to end", metadata: ["seconds": "\(draining.drain)"])
+            await gateway.finishCalls(within: .seconds(draining.drain))
         }
         logger.info("Saying goodbye")
         watchdog?.cancel()

@@ -1,0 +1,332 @@
+"""What the checks of SIP share: a network, kamailio, baresip, SIPp, an exchange, devices, and what they hear."""
+
+import array
+import contextlib
+import json
+import math
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import wave
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "sip"
+PORT, TLS_PORT, WS_PORT, WSS_PORT = 25060, 25061, 25080, 25081
+SERVERS = {"udp": PORT, "tcp": PORT, "tls": TLS_PORT, "ws": WS_PORT, "wss": WSS_PORT}
+PEER, TRUNK = "10.99.0.1", "10.99.0.2"
+# For SIPp's uac.xml with kamailio between: its routes are then kamailio's.
+KAMAILIO_ROUTES = (
+    *((f"Record-Route: <sip:[local_ip]:[local_port];lr;n={number}>\n", "") for number in (2, 1)), ("n=2.*", "r2=on.*"))
+
+
+class Failed(Exception):
+    """A check did not hold."""
+
+
+def wait(what, condition, seconds=10):
+    """Waits until the condition holds, and hands back its value."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise Failed(f"not within {seconds} s: {what}")
+
+
+def run(*command):
+    subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def powers(path, *frequencies):
+    """The share of a recording's energy at each frequency, over its loud part."""
+    with wave.open(str(path)) as file:
+        rate, channels = file.getframerate(), file.getnchannels()
+        samples = array.array("h", file.readframes(file.getnframes()))[::channels]
+    size = rate // 10
+    best = [0.0 for _ in frequencies]
+    for start in range(0, len(samples) - size, size):
+        part = samples[start:start + size]
+        energy = sum(value * value for value in part) / size
+        if energy < 100 ** 2:
+            continue
+        for index, frequency in enumerate(frequencies):
+            step = 2 * math.pi * frequency / rate
+            real = sum(value * math.cos(step * place) for place, value in enumerate(part)) / size
+            imaginary = sum(value * math.sin(step * place) for place, value in enumerate(part)) / size
+            best[index] = max(best[index], 2 * (real * real + imaginary * imaginary) / energy)
+    return best
+
+
+def expect_sound(path, whose):
+    """Speech is in a recording."""
+    loud = powers(path, 1_000)[0] if pathlib.Path(path).exists() else 0
+    if loud <= 0:
+        raise Failed(f"{whose}: {path} is silent")
+
+
+def expect_tone(path, frequency, whose):
+    share = powers(path, frequency)[0] if pathlib.Path(path).exists() else 0
+    if share < 0.8:
+        raise Failed(f"{whose}: of {frequency} Hz there is {share:.2f} in {path}")
+
+
+def make_tone(path, frequency, seconds=5, rate=48_000):
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(array.array("h", (
+            int(8_000 * math.sin(2 * math.pi * frequency * place / rate)) for place in range(seconds * rate))).tobytes())
+
+
+class Program:
+    """A process whose output goes to a file."""
+
+    def __init__(self, name, command, folder):
+        self.name, self.log = name, pathlib.Path(folder) / f"{name}.log"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [str(part) for part in command], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                cwd=folder)
+
+    def text(self):
+        return self.log.read_text(errors="replace")
+
+    def says(self, pattern):
+        if self.process.poll() is not None and not re.search(pattern, self.text()):
+            raise Failed(f"{self.name} ended with {self.process.returncode}: {self.text()[-1500:]}")
+        return re.search(pattern, self.text())
+
+    def stop(self, seconds=10):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+@contextlib.contextmanager
+def running(program):
+    try:
+        yield program
+    except Exception:
+        print(f"--- {program.name}\n{program.text()[-3000:]}", file=sys.stderr)
+        raise
+    finally:
+        program.stop()
+
+
+class Kamailio(Program):
+    """A registrar and proxy of the domain sip.test."""
+
+    def __init__(self, folder, algorithm="MD5", *options):
+        for name in ("kamailio.cfg", "tls.cfg"):
+            text = (FOLDER / name).read_text()
+            for word, port in (("WSSPORT", WSS_PORT), ("WSPORT", WS_PORT), ("TLSPORT", TLS_PORT), ("PORT", PORT)):
+                text = text.replace(word, str(port))
+            text = text.replace("ALGORITHM", algorithm).replace("FOLDER", str(folder))
+            (folder / name).write_text(text)
+        if not (folder / "cert.pem").exists():
+            run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                "-subj", "/CN=sip.test", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout",
+                folder / "key.pem", "-out", folder / "cert.pem")
+        (folder / "run").mkdir(exist_ok=True)
+        super().__init__(
+            "kamailio", ["kamailio", "-DD", "-E", "-f", folder / "kamailio.cfg", "-m", "64", "-M", "8", "-P",
+                         folder / "kamailio.pid", "-Y", folder / "run", *options], folder)
+        wait("kamailio listens", self.listens)
+
+    def listens(self):
+        self.says("")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", PORT), 1):
+            return True
+        return False
+
+
+class Device(Program):
+    """`handset run` with a SIP account."""
+
+    def __init__(self, handset, folder, name="device", transport="tcp", behaviour="source: echo", answer="mode: auto",
+                 media="", sip="", server=f"127.0.0.1:{PORT}", account=""):
+        self.folder = folder / f"{name}-files"
+        self.folder.mkdir()
+        self.configuration = configuration(
+            self.folder, name, transport, behaviour, answer, media, sip, server, account)
+        super().__init__(
+            name, [handset, "run", "--config", self.configuration, "--log-format", "json", "--log-level", "debug"], folder)
+        wait("the device is ready", lambda: self.says('"message":"Ready"'), 20)
+
+    def count(self, message):
+        return self.text().count(f'"message":"{message}"')
+
+    def recording(self):
+        files = sorted((self.folder / "recordings").glob("*.wav"), key=lambda path: path.stat().st_mtime)
+        return files[-1] if files else self.folder / "nothing"
+
+
+def configuration(folder, name, transport="tcp", behaviour="source: echo", answer="mode: auto", media="", sip="",
+                  server=f"127.0.0.1:{PORT}", account=""):
+    (folder / "password").write_text("secret\n")
+    path = folder / "device.yaml"
+    place = server and f", server: '{server}'"
+    path.write_text(
+        f"account:\n  kind: sip\n  password_file: password\n  {account}\n"
+        f"  sip: {{ address: 'sip:{name}@sip.test'{place}, transport: {transport}{sip and ', ' + sip} }}\n"
+        f"device: {{ call_records: calls.jsonl }}\nanswer: {{ {answer} }}\nbehaviour: {{ {behaviour} }}\n"
+        f"media: {{ address: 0.0.0.0{media and ', ' + media} }}\ncontrol: {{ socket: control.sock }}\n")
+    return path
+
+
+class Baresip(Program):
+    """baresip as user bob, who answers by himself and plays 440 Hz."""
+
+    def __init__(self, folder, protection="srtp-mand"):
+        self.folder = folder / "baresip-files"
+        self.folder.mkdir(exist_ok=True)
+        for file in self.folder.glob("*.wav"):
+            file.unlink()
+        # The module ausine has only 48 kHz, and the telephone's codecs 8.
+        make_tone(self.folder / "tone.wav", 440, 60, 8_000)
+        (self.folder / "config").write_text((FOLDER / "baresip.config").read_text().replace("FOLDER", str(self.folder)))
+        media = f";mediaenc={protection}" if protection else ""
+        (self.folder / "accounts").write_text(
+            f"<sip:bob@sip.test;transport=tcp>;auth_pass=secret;outbound=\"sip:{PEER}:{PORT};transport=tcp\";"
+            f"answermode=auto;regint=60;audio_codecs=pcmu,pcma{media}\n")
+        super().__init__("baresip", ["baresip", "-f", self.folder, "-v"], folder)
+        wait("baresip is registered", lambda: self.says(r"200 OK .*\(.*\) \[\d+ binding|registered successfully"), 20)
+
+    def command(self, text, *parameters):
+        message = json.dumps({"command": text, "params": " ".join(parameters)})
+        with socket.create_connection((PEER, 25320), 2) as control:
+            control.sendall(f"{len(message)}:{message},".encode())
+            control.settimeout(2)
+            with contextlib.suppress(OSError):
+                return control.recv(65536).decode(errors="replace")
+
+    def heard(self):
+        files = sorted(self.folder.glob("dump-*-dec.wav"), key=lambda path: path.stat().st_mtime)
+        return files[-1] if files else self.folder / "nothing"
+
+
+class Sipp(Program):
+    """SIPp at the trunk's address."""
+
+    def __init__(self, folder, scenario, *options, target=None, replace=(), port=5070):
+        if scenario.endswith(".xml"):
+            text = (FOLDER / scenario).read_text()
+            for old, new in replace:
+                text = text.replace(old, new)
+            path = folder / scenario
+            path.write_text(text)
+            what = ["-sf", path]
+        else:
+            what = ["-sn", scenario]
+        super().__init__(
+            "sipp", ["sipp", *([target] if target else []), *what, "-i", TRUNK, "-mi", TRUNK, "-p", port, "-m", 1, "-nostdin",
+                     "-timeout", "20s", "-timeout_error", "-trace_err", *options], folder)
+
+    def finish(self, seconds=25):
+        code = self.process.wait(seconds)
+        if code != 0:
+            errors = "".join(path.read_text(errors="replace")[-1500:] for path in self.log.parent.glob("*_errors.log"))
+            raise Failed(f"sipp ended with {code}: {errors or self.text()[-1500:]}")
+
+
+def records(device):
+    path = device.folder / "calls.jsonl"
+    return path.read_text() if path.exists() else ""
+
+
+def call(handset, folder, callee, *options, media="", transport="tcp", seconds=40, server=f"127.0.0.1:{PORT}", sip="",
+         account=""):
+    """`handset call` as user alice; hands back its exit code and report."""
+    files = folder / "alice-files"
+    files.mkdir(exist_ok=True)
+    path = configuration(files, "alice", transport=transport, media=media, server=server, sip=sip, account=account)
+    result = subprocess.run(
+        [handset, "call", callee, "--config", str(path), "--json", *map(str, options)], capture_output=True, text=True,
+        timeout=seconds, check=False)
+    report = json.loads(result.stdout) if result.stdout.strip().startswith("{") else {}
+    return result.returncode, report, result.stderr
+
+
+EXCHANGE = 28555
+
+
+class Exchange(Program):
+    """`handset serve` with these users."""
+
+    def __init__(self, handset, folder, users, more=""):
+        accounts = []
+        for name in users:
+            (folder / f"{name}.token").write_text(f"{name}-token-of-a-test\n")
+            accounts.append(f"  - {{ id: {name}, media_token_file: {name}.token }}\n")
+        (folder / "app.secret").write_text("secret-of-a-test\n")
+        path = folder / "exchange.yaml"
+        path.write_text(
+            f"listen: 127.0.0.1:{EXCHANGE}\napps: [{{ key: demo, secret_file: app.secret }}]\n"
+            f"users:\n{''.join(accounts)}{more}")
+        super().__init__("exchange", [handset, "serve", "--config", path, "--log-format", "json"], folder)
+        wait("the exchange listens", lambda: self.says('"message":"Listening"'), 20)
+
+
+def member_account(name):
+    """The account of a user of the exchange, as one line of a configuration."""
+    return (f"account: {{ server: 'http://127.0.0.1:{EXCHANGE}', kind: media_token, media_token_file: {name}.token, "
+            "app_secret_file: app.secret }")
+
+
+def member(folder, name, more=""):
+    """The configuration of a device at the exchange."""
+    path = folder / f"{name}-device.yaml"
+    path.write_text(f"{member_account(name)}\nmedia: {{ address: 127.0.0.1 }}\n{more}")
+    return path
+
+
+def finished(process, seconds=60):
+    """The exit code, report and words of a `handset call`."""
+    output, words = process.communicate(timeout=seconds)
+    report = json.loads(output) if output.strip().startswith("{") else {}
+    return process.returncode, report, words
+
+
+def begin_call(handset, folder, name, callee, *options):
+    """Starts `handset call` as a user of the exchange, for `finished`."""
+    return subprocess.Popen(
+        [handset, "call", callee, "--config", str(member(folder, name)), "--json", *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def make_network():
+    """The interface d0 with the addresses of peers and trunk."""
+    run("ip", "link", "set", "lo", "up")
+    run("ip", "link", "add", "d0", "type", "veth", "peer", "name", "d1")
+    for address in (PEER, TRUNK):
+        run("ip", "address", "add", f"{address}/24", "dev", "d0")
+    for end in ("d0", "d1"):
+        run("ip", "link", "set", end, "up")
+
+
+def perform(checks, only):
+    """Performs checks one after the other, each in a folder of its own: all, or those that are named."""
+    for check in checks:
+        if only and check.__name__ not in only:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            begun = time.monotonic()
+            check(str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(folder))
+            print(f"{check.__name__}: {' '.join(check.__doc__.split())} {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def main(checks, prepare=make_network):
+    """Runs a file of checks: its arguments are the program and the names of checks."""
+    try:
+        prepare()
+        perform(checks, sys.argv[2:])
+    except Failed as failure:
+        sys.exit(f"failed: {failure}")
