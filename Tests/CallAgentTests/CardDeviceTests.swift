@@ -125,7 +125,9 @@ struct CardDeviceTests {
         return try #require(calls.first).isHeld
     }
 
-    @Test("Of two accounts with one card and several_calls: hold, the newer call has it, and the other waits until it ends")
+    @Test(
+        "Of two accounts with one card and several_calls: hold, the newer call has it, and the other waits until it ends"
+    )
     func sharedHold() async throws {
         let shared = try await share(.hold)
         _ = await shared.callers[0].device.call("first", audio: tone)
@@ -140,7 +142,9 @@ struct CardDeviceTests {
         try await shared.close()
     }
 
-    @Test("INV-11: Of two accounts with one card and several_calls: refuse, who calls one during a call of the other hears busy")
+    @Test(
+        "INV-11: Of two accounts with one card and several_calls: refuse, who calls one during a call of the other hears busy"
+    )
     func sharedRefusal() async throws {
         let shared = try await share(.refuse)
         let call = await shared.callers[0].device.call("first", audio: tone)

@@ -47,7 +47,9 @@ struct EndRequestTests {
         #expect(!isConnected && connection.ends > 0)
     }
 
-    @Test("An end at the instant of connecting shuts down what has just connected, or failed to", arguments: [true, false])
+    @Test(
+        "An end at the instant of connecting shuts down what has just connected, or failed to",
+        arguments: [true, false])
     func sameInstant(connects: Bool) async throws {
         for _ in 0..<1_000 {
             let (ending, connection) = (EndRequest(), Connection())
@@ -64,9 +66,17 @@ struct EndRequestTests {
     @Test("Without a request to end nothing is shut down, and a failure to connect is thrown")
     func noRequest() async throws {
         let (ending, connection) = (EndRequest(), Connection())
-        #expect(try await ending.connect { () async throws(Refused) in } shutDown: { connection.end() })
+        #expect(
+            try await ending.connect { () async throws(Refused) in
+            } shutDown: {
+                connection.end()
+            })
         await #expect(throws: Refused.self) {
-            _ = try await ending.connect { () async throws(Refused) in throw Refused() } shutDown: { connection.end() }
+            _ = try await ending.connect { () async throws(Refused) in
+                throw Refused()
+            } shutDown: {
+                connection.end()
+            }
         }
         #expect(connection.ends == 0)
         // Whoever still waits goes on.

@@ -1,8 +1,7 @@
 import FuzzInput
 import SIP
-import Timekeeping
 
-/// Called by libFuzzer with each input: a message, as a datagram and as a stream, which then goes to a user agent.
+/// Called by libFuzzer with each input: a message, as a datagram and as a stream.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzSIP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
@@ -11,7 +10,6 @@ private func read(_ bytes: [UInt8]) {
     do throws(SIPParseError) {
         let message = try SIPMessage(parsing: bytes)
         check(message)
-        serve(message)
     } catch {
         require(error.status.map { (400...699).contains($0) } ?? true, "a refusal has a status of its own")
         if let answer = error.answer { check(.response(answer)) }
@@ -54,31 +52,4 @@ private func frame(_ bytes: [UInt8]) {
         elements.filter { if case .message = $0 { true } else { false } }
     }
     require(messages(whole) == messages(pieces), "messages do not depend on how the stream is cut")
-}
-
-/// A user agent takes any message, accepts what rings, and ends in time.
-private func serve(_ message: SIPMessage) {
-    guard let host = SIPHost("192.0.2.1"), let uri = AnyURI("sip:fuzz@192.0.2.1") else { broken("a host and a URI") }
-    let flow = SIPFlow(id: 1, transport: .udp, localHost: host, localPort: nil)
-    var agent = UserAgent(
-        UserAgentConfiguration(address: NameAddress(uri), contact: uri), key: [UInt8](repeating: 1, count: 16))
-    var outbox: [UserAgentOutput] = []
-    var now = Instant.zero
-    agent.handle(.received(message, flow), at: now, into: &outbox)
-    for case .call(let call, .incoming) in outbox {
-        agent.handle(.command(call, .ring(answer: [1])), at: now, into: &outbox)
-        agent.handle(.command(call, .accept([2])), at: now, into: &outbox)
-    }
-    agent.handle(.received(message, flow), at: now, into: &outbox)
-    var turns = 0
-    while let deadline = agent.nextDeadline {
-        now = max(now, deadline)
-        agent.handle(.timerFired, at: now, into: &outbox)
-        turns += 1
-        require(turns < 1_000, "a message keeps nobody busy for ever")
-    }
-    require(agent.callsInMemory == 0 && agent.transactionsInMemory == 0, "nothing is left of a message")
-    for case .transmit(let sent, _) in outbox {
-        require(!sent.bytes.isEmpty, "what is sent can be written")
-    }
 }
