@@ -17,6 +17,7 @@ public struct CallObstacle: Error, Hashable, Sendable, CustomStringConvertible {
 
     init(_ reason: Reason) { self.reason = reason }
 
+    /// What is in the way, in words.
     public var description: String {
         switch reason {
         case .draining: "the device takes no more calls: it stops"
