@@ -101,6 +101,8 @@ struct RefusalTests {
         }
         let serving = try HandsetProcess(["serve", "--config", exchange])
         try await serving.line(containing: accounts)
+        // Before that a signal ends it as one ends any program.
+        try await serving.line(containing: "Listening")
         serving.send(SIGTERM)
         #expect(await serving.ending() == 0)
     }
