@@ -103,7 +103,7 @@ let package = Package(
         module("Media", "VoiceActivity", ["Bytes", "Realtime"]),
         module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
         module("Media", "OpusCodec", ["COpus"]),
-        module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Timekeeping"]),
+        module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Realtime", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "RegularFiles", "Timekeeping"]),
         .target(name: "FuzzInput", swiftSettings: strict),
         .target(name: "FuzzWire", dependencies: ["BotWire", "FuzzInput", "Timekeeping"], swiftSettings: strict),
