@@ -235,6 +235,42 @@ struct MediaNegotiationTests {
         #expect(address.description == "192.0.2.9:4000" && remote.handshake?.role == .active)
     }
 
+    @Test("Where keys would be read by others, a call without ICE offers DTLS, at an address of the call's own")
+    func offeredHandshake() throws {
+        func side(_ keysAllowed: Bool, _ offers: MediaConfiguration.OfferKind) throws -> MediaNegotiation {
+            var generator = SeededGenerator(seed: 8)
+            var configuration = MediaConfiguration()
+            configuration.offers = offers
+            configuration.allowsPlainMedia = offers == .plain
+            let means = MediaNegotiation.Means(
+                address: try #require(SocketAddress(host: "192.0.2.1", port: 5_000)), keysAllowed: keysAllowed,
+                identity: try Self.identity.get())
+            return MediaNegotiation(configuration, means, using: &generator)
+        }
+        for offers in [MediaConfiguration.OfferKind.sdes, .plain] {
+            let ours = try side(true, offers)
+            #expect(!ours.offersHandshake, "\(offers)")
+        }
+        var caller = try side(false, .sdes)
+        #expect(caller.offersHandshake)
+        caller.receive(atOneOf: [try #require(SocketAddress(host: "0.0.0.0", port: 6_000))])
+        let offer = try caller.offer()
+        let text = try #require(offer["sdp"]?.string)
+        #expect(text.contains("m=audio 6000 UDP/TLS/RTP/SAVPF ") && text.contains("c=IN IP4 192.0.2.1\r\n"), "\(text)")
+        #expect(!text.contains("a=ice-") && !text.contains("a=crypto:"), "\(text)")
+
+        var callee = try side(false, .sdes)
+        _ = try callee.receive(offer)
+        #expect(callee.needsDirectConnection)
+        let (audio, _) = try caller.accept(try callee.answer().0)
+        let remote = try #require(try caller.remote(for: audio))
+        guard case .direct(let address) = remote.way else {
+            Issue.record("the peer has no ICE")
+            return
+        }
+        #expect(address.description == "192.0.2.1:5000" && remote.handshake?.role == .passive)
+    }
+
     /// Our encoder's settings for a peer that offers Opus with these parameters.
     private static func encoder(
         _ parameters: String, _ lines: String = "", bandwidth: String = "b=X-YZ:1"

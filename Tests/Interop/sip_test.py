@@ -15,7 +15,7 @@ import time
 
 from sip_stage import (
     FOLDER, KAMAILIO_ROUTES, PEER, PORT, SERVERS, TRUNK, WS_PORT, WSS_PORT, Baresip, Device, Failed, Kamailio, Program, Sipp, call,
-    expect_sound, expect_tone, main, make_network, make_tone, records, running, wait)
+    expect_sound, expect_tone, main, make_network, make_tone, powers, records, running, wait)
 
 
 # --- Checks -----------------------------------------------------------------------------------------------------------
@@ -164,6 +164,22 @@ def websocket_calls(handset, folder):
             expect_tone(device.recording(), 440, "the callee")
 
 
+def plain_signaling(handset, folder):
+    """Two devices at a server in the clear on another address, which so write no keys, and baresip: DTLS, sound both ways, twice."""
+    recording, tone = folder / "alice.wav", folder / "tone.wav"
+    make_tone(tone, 500)
+    clear = {"transport": "udp", "server": f"{PEER}:{PORT}", "account": "allow_plain_text: true"}
+    with running(Kamailio(folder)), running(Baresip(folder, "dtls_srtp")) as bob, running(Device(
+            handset, folder, "desk", behaviour="source: tone, frequency_hz: 440, record_folder: recordings", **clear)) as device:
+        for callee, heard in (("desk", device.recording), ("bob", bob.heard)) * 2:
+            code, report, words = call(
+                handset, folder, callee, "--play", tone, "--record", recording, "--duration", "3", **clear)
+            if code != 0 or report.get("outcome") != "completed":
+                raise Failed(f"{callee}: exit {code}: {report or words}")
+            expect_tone(recording, 440, f"the caller hears {callee}")
+            wait(f"{callee} hears the caller", lambda: powers(heard(), 500)[0] > 0.8 if heard().exists() else False)
+
+
 def direct_call(handset, folder, scenario, *options, seconds=40):
     """A device that does not register calls SIPp without anybody between."""
     trunk = Sipp(folder, scenario, "-timeout", f"{seconds}s")
@@ -279,8 +295,8 @@ def versions():
     return found
 
 
-CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, websocket_calls,
-          lossy_calls, races, early_media, media_relay, aiosipua_calls]
+CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, plain_signaling,
+          websocket_calls, lossy_calls, races, early_media, media_relay, aiosipua_calls]
 
 
 def prepare():

@@ -71,13 +71,19 @@ struct MediaNegotiation {
             usernameFragment: credentials.usernameFragment, password: credentials.password, candidates: candidates)
     }
 
-    /// Makes the next answer name the call's own port, for a peer without ICE; the chosen host stays.
+    /// Makes the next offer or answer name the call's own port, for a call without ICE; the chosen host stays.
     ///
     /// - Parameter bound: What the call's sockets are bound to, one for each family of addresses.
     mutating func receive(atOneOf bound: [SocketAddress]) {
         let isIPv6 = exchange.local.address.contains(":")
         guard let own = bound.first(where: { $0.isIPv6 == isIPv6 }) else { return }
         exchange.local.port = own.port
+    }
+
+    /// Whether our first offer has DTLS, with which media can only be connected by a handshake.
+    var offersHandshake: Bool {
+        guard case .dtls? = exchange.local.keying.first else { return false }
+        return true
     }
 
     /// Whether the offer that waits is to be answered with DTLS and without ICE.

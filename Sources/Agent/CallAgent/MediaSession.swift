@@ -69,7 +69,11 @@ struct MediaSession {
 
     /// What goes into an invite: our offer.
     mutating func makeOffer(isWebRTC: Bool, with resources: inout MediaResources) throws -> JSONValue? {
-        if isWebRTC { try connect(isControlling: true, with: &resources) }
+        if isWebRTC {
+            try connect(isControlling: true, with: &resources)
+        } else if preparation?.negotiation.offersHandshake == true {
+            try connectDirectly(with: &resources)
+        }
         return try preparation?.negotiation.offer()
     }
 
@@ -192,7 +196,7 @@ struct MediaSession {
         preparation?.negotiation.bring(credentials, candidates: candidates)
     }
 
-    /// Begins the connection of a call whose peer offers DTLS and no ICE, at an address of the call's own.
+    /// Begins the connection of a call with DTLS and without ICE, at an address of the call's own.
     private mutating func connectDirectly(with resources: inout MediaResources) throws {
         guard connection == nil, let placement = preparation?.placement else { return }
         let plan = try resources.connectionPlan(resources.makeCredentials(), isControlling: false)
