@@ -191,6 +191,18 @@ struct AccountRegistrationTests {
         #expect(run.account.nextDeadline == nil)
     }
 
+    @Test("One who does not wait is told if the connection ends before the registrar has answered")
+    func givesUpUnserved() throws {
+        var run = try AccountRun { $0.givesUpAtOnce = true }
+        let ticket = run.ask(.connect)
+        try run.open()
+        let flow = try #require(run.flow)
+        run.feed(.failed(flow.id, FlowFailure("the server wants a certificate")))
+        guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false), "it has not failed") }
+        #expect(error.code == .serverUnreachable && error.cause == "the server wants a certificate")
+        #expect(run.account.nextDeadline == nil)
+    }
+
     @Test("A connection whose pings are no longer answered is dead within one keepalive and never used again")
     func deadFlow() throws {
         var run = try AccountRun { $0.keepalive = .seconds(20) }

@@ -338,15 +338,20 @@ public struct AccountMachine: ProtocolCore, Sendable {
                 feed(requests: .flowFailed(flow), now, &outbox)
                 calls.lose(flow, now, &outbox)
                 disconnected(&outbox)
+                failIfAtOnce(orElse: "the connection ended", now, &outbox)
             case .unreachable(let wait):
                 outbox.append(.note(.unreachable(retryAfter: wait, flowFailure)))
-                failIfAtOnce(
-                    flowFailure?.isUntrusted == true ? .certificateNotTrusted : .serverUnreachable,
-                    flowFailure?.text ?? "its name has no address",
-                    "Check account.sip.server and account.sip.transport, and that the server runs.", now, &outbox)
+                failIfAtOnce(orElse: "its name has no address", now, &outbox)
                 flowFailure = nil
             }
         }
+    }
+
+    /// No flow leads to the server; the cause is the last flow's, if it is known.
+    private mutating func failIfAtOnce(orElse cause: String, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        failIfAtOnce(
+            flowFailure?.isUntrusted == true ? .certificateNotTrusted : .serverUnreachable, flowFailure?.text ?? cause,
+            "Check account.sip.server and account.sip.transport, and that the server runs.", now, &outbox)
     }
 
     private mutating func open(
