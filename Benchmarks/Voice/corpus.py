@@ -3,10 +3,13 @@
 FOLDER holds the unpacked Debian packages of PACKAGES (`corpus.py FOLDER` downloads and unpacks them). There are three parts, with
 other talkers, noises, music and effects in each: `train` for the weights, `tune` for the thresholds, and `test` for the verdict.
 """
+import hashlib
 import pathlib
 import pickle
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 
 import numpy
 import soundfile
@@ -17,8 +20,10 @@ PACKAGES = (
     "asterisk-core-sounds-en-wav asterisk-core-sounds-es-wav asterisk-core-sounds-fr-wav asterisk-core-sounds-it-wav "
     "asterisk-core-sounds-ru-wav asterisk-moh-opsound-wav klettres-data ktuberling-data pocketsphinx-testdata "
     "sound-theme-freedesktop wesnoth-1.16-data wesnoth-1.16-music supertux-data hedgewars-data lincity-ng-data "
-    "extremetuxracer-data blanket"  # blanket: ambient recordings, from Debian 13 on
+    "extremetuxracer-data"
 ).split()
+#: Ambient recordings. The package is in Debian from 13 on, and is taken from the archive where apt does not know it.
+AMBIENCE = ("pool/main/b/blanket/blanket_0.7.0-4_all.deb", "dbbf2a33f5763cf23330f94c8753d1c50e8a8e8df8a843dedaeda279e83558e6")
 PROMPTS = "usr/share/asterisk/sounds/"
 KTUBERLING = "usr/share/ktuberling/sounds/"
 HEDGEWARS = "usr/share/games/hedgewars/Data/"
@@ -54,8 +59,28 @@ def download(folder):
     (folder / "packages").mkdir(parents=True, exist_ok=True)
     for name in PACKAGES:
         subprocess.run(["apt-get", "download", "-q", name], cwd=folder / "packages", check=True)
+    download_ambience(folder / "packages")
     for path in (folder / "packages").glob("*.deb"):
         subprocess.run(["dpkg", "-x", path, folder], check=True)
+
+
+def download_ambience(folder):
+    """From the archive that apt uses, checked by its SHA-256."""
+    path, digest = AMBIENCE
+    archives = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
+        capture_output=True, text=True, check=True).stdout.split()
+    for archive in dict.fromkeys(archives):
+        try:
+            with urllib.request.urlopen(archive + path, timeout=60) as answer:
+                data = answer.read()
+        except urllib.error.URLError:
+            continue
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise SystemExit(f"corpus.py: {archive + path} is not the package that the scenes were made with")
+        (folder / pathlib.PurePosixPath(path).name).write_bytes(data)
+        return
+    raise SystemExit(f"corpus.py: {path} is in none of the archives that apt uses: {' '.join(dict.fromkeys(archives)) or 'none'}")
 
 
 def load(path):

@@ -10,6 +10,10 @@ struct SoundLevels: BitwiseCopyable, Sendable {
     var returned: Float = -2
     /// The level of the loudest band, some −1.5…1.75.
     var level: Float = -1.5
+    /// The level of the background in its loudest band: a logarithm to base 2, 0 for full scale.
+    var background: Float = -26
+    /// Whether it rises and falls as what we said does.
+    var isEcho = false
 }
 
 /// Measures ``SoundLevels``.
@@ -17,6 +21,7 @@ struct SoundMeter: Sendable {
     private var spectrum = BandSpectrum()
     private var floor = BandFloor()
     private var echo = EchoEstimate()
+    private var likeness = EchoLikeness()
 
     init() {}
 
@@ -31,19 +36,24 @@ struct SoundMeter: Sendable {
         let bands = spectrum.heardBands
         floor.follow(bands)
         echo.follow(heard: bands, said: spectrum.saidBands)
+        likeness.follow(heard: bands, said: spectrum.saidBands)
         var loudest: Float = -40
         var loudestEcho: Float = -40
+        var loudestBackground: Float = -40
         var levels = SoundLevels()
         for band in 0..<12 {
             let (power, background, returning) = (bands[band], floor.bands[band], echo.bands[band])
             loudest = max(loudest, power)
             loudestEcho = max(loudestEcho, returning)
+            loudestBackground = max(loudestBackground, background)
             levels.excess += max(0, min(12, power - max(background, returning + 0.5))) / 12
             levels.sureExcess += max(0, min(12, power - max(background, returning + 2))) / 12
             levels.aboveEcho += max(0, min(12, power - returning - 1.5)) / 12
         }
         levels.returned = max(-8, min(4, loudestEcho - loudest)) / 4
         levels.level = (loudest + 14) / 8
+        levels.background = loudestBackground
+        levels.isEcho = likeness.isEcho
         return levels
     }
 }

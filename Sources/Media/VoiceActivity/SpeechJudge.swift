@@ -7,6 +7,8 @@ struct VoiceOdds: BitwiseCopyable, Equatable {
     var possible: Float = -10
     /// For what must not be wrong: low whenever it may be anything else.
     var certain: Float = -10
+    /// For whether speech that was certain goes on: low as soon as the network hears none.
+    var lasting: Float = -10
 }
 
 /// Tells speech over a bot from coughs, music, effects and the bot's echo, by what the cells of ``SpeechNetwork`` put out, its
@@ -18,10 +20,14 @@ struct SpeechJudge: Sendable {
     private static var possibleAboveEcho: Float { @_noAllocation @_noLocks get { 0.5 } }
     private static var certainAboveEcho: Float { @_noAllocation @_noLocks get { 1 } }
 
-    /// Noise that fills the line is beyond what the weights were fitted to: above this level the network's own odds have to be at
-    /// least these for certainty.
+    /// Noise is beyond what the weights were fitted to if it fills the line, or if it is always there, with −56 dBFS in its
+    /// loudest band: then the network's own odds have to be at least these.
     private static var fullLevel: Float { @_noAllocation @_noLocks get { 1.2 } }
-    private static var oddsAtFullLevel: Float { @_noAllocation @_noLocks get { -3 } }
+    private static var noisy: Float { @_noAllocation @_noLocks get { -18.6 } }
+    private static var possibleInNoise: Float { @_noAllocation @_noLocks get { -4 } }
+    private static var certainInNoise: Float { @_noAllocation @_noLocks get { -3 } }
+    /// Without these odds of the network speech does not last: in noise the sum alone would take it to go on.
+    private static var lastingOdds: Float { @_noAllocation @_noLocks get { -3 } }
 
     /// The weights of both sums, each with its bias at the end.
     private static let shared: SharedTable = {
@@ -39,6 +45,8 @@ struct SpeechJudge: Sendable {
     private var excess = InlineArray<3, Float>(repeating: 0)
     private var sureExcess = InlineArray<3, Float>(repeating: 0)
     private var aboveEcho = InlineArray<4, Float>(repeating: 12)
+    private var isEcho = false
+    private var background: Float = -26
 
     init() { for index in 256..<260 { values[index] = -1.5 } }
 
@@ -53,6 +61,8 @@ struct SpeechJudge: Sendable {
         excess[0] = levels.excess
         sureExcess[0] = levels.sureExcess
         aboveEcho[0] = levels.aboveEcho
+        isEcho = levels.isEcho
+        background = levels.background
         values[270] = levels.returned
         values[271] = levels.level
     }
@@ -74,7 +84,10 @@ struct SpeechJudge: Sendable {
             odds.possible += values[index] * weights[index]
             odds.certain += values[index] * weights[Self.count &+ 1 &+ index]
         }
-        if values[271] > Self.fullLevel, network.odds < Self.oddsAtFullLevel { odds.certain = -10 }
+        odds.lasting = network.odds > Self.lastingOdds ? odds.possible : -10
+        let isNoisy = background > Self.noisy
+        if isNoisy, network.odds < Self.possibleInNoise { odds.possible = -10 }
+        if isNoisy || values[271] > Self.fullLevel, network.odds < Self.certainInNoise { odds.certain = -10 }
     }
 
     /// A level now in three forms, and in the two steps before.
@@ -87,14 +100,17 @@ struct SpeechJudge: Sendable {
         values[at &+ 2] = value > 0.3 ? 1 : 0
     }
 
-    /// The odds of the latest 10 ms: those of the latest step, unless the echo of what we say explains the sound.
+    /// The odds of the latest 10 ms: those of the latest step, unless what we said explains the sound, by its level or by how it
+    /// rises and falls.
     var latest: VoiceOdds {
         @_noAllocation @_noLocks mutating get {
+            guard !isEcho else { return VoiceOdds() }
             var above: Float = 0
             for index in 0..<4 { above = max(above, aboveEcho[index]) }
             return VoiceOdds(
                 possible: above > Self.possibleAboveEcho ? odds.possible : -10,
-                certain: above > Self.certainAboveEcho ? odds.certain : -10)
+                certain: above > Self.certainAboveEcho ? odds.certain : -10,
+                lasting: above > Self.possibleAboveEcho ? odds.lasting : -10)
         }
     }
 

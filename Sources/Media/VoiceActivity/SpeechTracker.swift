@@ -56,7 +56,7 @@ struct SpeechTracker: Sendable {
             state = .possible(start: start, strong: strong, weak: weak)
             return .nothing
         case .speaking(let last):
-            if odds.possible > Self.lasting {
+            if odds.lasting > Self.lasting {
                 state = .speaking(last: hop)
             } else if hop &- last >= Self.endHops {
                 state = .quiet

@@ -5,7 +5,7 @@ import Foundation
 // voice features|odds|events RATE [FRAME-MS]
 //
 // Reads pairs of 16-bit samples, what is heard and what we say, from standard input. `features` writes the
-// values of SpeechJudge for each 32 ms, `odds` two numbers for each 10 ms, as 32-bit floating point. `events` writes lines, and the
+// values of SpeechJudge for each 32 ms, `odds` three numbers for each 10 ms, as 32-bit floating point. `events` writes lines, and the
 // time that a frame took to standard error.
 
 func standardInput() -> (heard: [Int16], said: [Int16]) {
@@ -47,7 +47,7 @@ func odds(_ rateHz: Int) {
     var out: [Float] = []
     for from in stride(from: 0, through: heard.count - hop, by: hop) {
         _ = activity.take(heard.span.extracting(from..<from + hop), sent: said.span.extracting(from..<from + hop))
-        out += [activity.odds.possible, activity.odds.certain]
+        out += [activity.odds.possible, activity.odds.certain, activity.odds.lasting]
     }
     write(out)
 }
