@@ -499,6 +499,7 @@ let package = Package(
                 logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
         tests("SignalWireTests", ["JSON", "SignalSupport", "SignalWire"]),
     ]

@@ -6,7 +6,7 @@ internal import Synchronization
 final class AccountLocks: Sendable {
     private struct State {
         /// Those of accounts that have had no device yet, by the accounts' names.
-        var first: [String: (file: String?, key: String?, locks: DeviceLocks)] = [:]
+        var first: [String: (files: [String?], locks: DeviceLocks)] = [:]
         /// That of the configuration; nil while no account has its id there alone.
         var configuration: DeviceLocks?
     }
@@ -20,10 +20,9 @@ final class AccountLocks: Sendable {
     init(_ configuration: AccountsConfiguration, inFile path: String) throws {
         self.path = path
         for account in configuration.accounts {
-            let settings = account.configuration.account
             try lockConfiguration(for: account.configuration)
             let locks = try DeviceLocks(account.configuration)
-            state.withLock { $0.first[account.name ?? ""] = (settings.sessionFile, settings.keyFile, locks) }
+            state.withLock { $0.first[account.name ?? ""] = (Self.files(account), locks) }
         }
     }
 
@@ -33,10 +32,15 @@ final class AccountLocks: Sendable {
     func take(for account: AccountsConfiguration.Account) throws -> DeviceLocks {
         // One that came by a reload.
         try lockConfiguration(for: account.configuration)
-        let settings = account.configuration.account
         let first = state.withLock { $0.first.removeValue(forKey: account.name ?? "") }
-        if let first, first.file == settings.sessionFile, first.key == settings.keyFile { return first.locks }
+        if let first, first.files == Self.files(account) { return first.locks }
         return try DeviceLocks(account.configuration)
+    }
+
+    /// The files that are locked with others in their places.
+    private static func files(_ account: AccountsConfiguration.Account) -> [String?] {
+        let settings = account.configuration.account
+        return [settings.sessionFile, settings.keyFile, settings.sip?.instanceFile]
     }
 
     private func lockConfiguration(for configuration: DeviceConfiguration) throws {

@@ -4,8 +4,9 @@ internal import PrivateFiles
 /// Keeps a second process away from what makes a device this one at its service: two that are the same device there end each
 /// other's sessions, again and again.
 ///
-/// That is the login in `account.session_file`, the key in `account.key_file`, and, without a kept login, `device.id` in the
-/// configuration itself. A device with none of them is another one at each start, and may run any number of times.
+/// That is the login in `account.session_file`, the key in `account.key_file`, the instance in `account.sip.instance_file`, and,
+/// without a kept login, `device.id` in the configuration itself. A device with none of them is another one at each start, and may
+/// run any number of times.
 /// They are held as long as this lives.
 final class DeviceLocks: Sendable {
     private final class Held: Sendable {
@@ -16,7 +17,7 @@ final class DeviceLocks: Sendable {
 
     private let held: [Held]
 
-    /// Locks the login and the key of an account.
+    /// Locks the login, the key and the instance of an account.
     ///
     /// - Throws: ``CommandFailure`` that names the file if another process has one of them.
     init(_ configuration: DeviceConfiguration) throws {
@@ -32,6 +33,12 @@ final class DeviceLocks: Sendable {
             held.append(
                 try Self.lock("A key is one device's: another one joins by a code of its own") {
                     () throws(PrivateFileError) in try Held(LockFile(existing: file))
+                })
+        }
+        if let file = account.sip?.instanceFile {
+            held.append(
+                try Self.lock("Each running device needs an account.sip.instance_file of its own") {
+                    () throws(PrivateFileError) in try Held(LockFile(file + ".lock"))
                 })
         }
         self.held = held

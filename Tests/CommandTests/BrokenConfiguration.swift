@@ -113,6 +113,18 @@ extension BrokenConfiguration {
             "5: account.sip.address: must be a user and a domain alone, such as sip:alice@example.org; `server` says where",
             "6: account.sip.server: must be HOST or HOST:PORT, such as sip.example.org or 192.0.2.10:5060",
             "7: account.sip.register_s: must be a whole number from 0 to 86400, not \"-1\""),
+        .whole(
+            "a SIP account with half a certificate",
+            "account:\n  kind: sip\n  password_file: token\n  sip:\n    address: sip:alice@example.org\n    transport: tls\n"
+                + "    client_key: token\n    instance_file: one\ndevice:\n  call_records: one\n",
+            "7: account.sip.client_key: is for client_certificate, which is missing",
+            "10: device.call_records: is the file of account.sip.instance_file already; give each a file of its own"),
+        .whole(
+            "a SIP account with a certificate that is none",
+            "account:\n  kind: sip\n  password_file: token\n  sip:\n    address: sip:alice@example.org\n    transport: tls\n"
+                + "    client_certificate: token\n    client_key: token\n",
+            "7: account.sip.client_certificate: \"token\" holds no certificate in PEM form, the own one first, that can be read"
+        ),
         .device(
             "http to another machine", server: "http://192.0.2.1", "",
             "2: account.server: 192.0.2.1 is another machine and its address asks for no TLS. Use https, or"),

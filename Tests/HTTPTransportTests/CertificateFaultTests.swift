@@ -10,7 +10,7 @@ import Testing
             (172_800, "2 days"),
             (8_640_000, "100 days"),
         ] {
-            #expect(ServerTLS.days(seconds) == words, "\(seconds)")
+            #expect(CertificateFiles.days(seconds) == words, "\(seconds)")
         }
     }
 }

@@ -207,7 +207,7 @@ import Testing
         process.waitUntilExit()
         try #require(process.terminationStatus == 0)
         let context = try #require(
-            try ServerTLS.load(ServerCertificate(chainPath: certificate, keyPath: key)))
+            try ServerTLS.load(CertificateFiles(chainPath: certificate, keyPath: key)))
         return (certificate, context)
     }
 }

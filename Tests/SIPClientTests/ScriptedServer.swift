@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import NIOSSL
 import SIP
 import Synchronization
 
@@ -19,7 +20,11 @@ final class ScriptedServer: Sendable {
     private let script: Script
     private let channel = Mutex<(any Channel)?>(nil)
 
-    init(_ transport: SIPTransport, host: String = "127.0.0.1", script: @escaping Script = registrar) async throws {
+    /// - Parameter tls: What connections are protected by; nil leaves them in the clear.
+    init(
+        _ transport: SIPTransport, host: String = "127.0.0.1", tls: NIOSSLContext? = nil,
+        script: @escaping Script = registrar
+    ) async throws {
         self.script = script
         let group = MultiThreadedEventLoopGroup.singleton
         let opened: any Channel
@@ -34,6 +39,7 @@ final class ScriptedServer: Sendable {
             opened = try await ServerBootstrap(group: group)
                 .childChannelInitializer { [self] channel in
                     channel.eventLoop.makeCompletedFuture {
+                        if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
                         try channel.pipeline.syncOperations.addHandler(Stream(self))
                     }
                 }.bind(host: host, port: 0).get()

@@ -84,7 +84,7 @@ public struct BotPlan: Sendable, Equatable {
 
         func load() throws(Fault) -> NIOSSLContext? {
             do throws(CertificateFault) {
-                return try ServerTLS.load(ServerCertificate(chainPath: chainPath, keyPath: keyPath))
+                return try ServerTLS.load(CertificateFiles(chainPath: chainPath, keyPath: keyPath))
             } catch {
                 throw Fault(isOfKey: error.part == .key, description: "\"\(error.path)\" \(error.message)")
             }

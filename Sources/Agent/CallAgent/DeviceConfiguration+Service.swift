@@ -21,6 +21,8 @@ extension DeviceConfiguration {
         if let sip = account.sip {
             var settings = SIPServiceConfiguration(sip, self, program: program)
             settings.account.givesUpAtOnce = failsFast
+            // A call of a moment is no device to be known again, and must not take the place of one that runs.
+            settings.account.instance = SIPInstance(keptIn: failsFast ? nil : sip.instanceFile, logger: logger).name
             return try SIPService(settings, group: group, logger: logger)
         }
         var settings = try HandsetServiceConfiguration(self, program: program)
@@ -43,11 +45,11 @@ extension SIPServiceConfiguration {
         account.realms = sip.realms
         account.identityTrust = sip.identityTrust
         account.product = "\(program.name)/\(program.version)"
-        account.instance = "urn:uuid:\(UUID().uuidString.lowercased())"
         account.usesGRUU = sip.usesGRUU
         account.passesOn = sip.passesOn
         self.init(account: account, server: sip.server)
         localPort = UInt16(clamping: sip.port)
         trustRootFile = configuration.account.trustRoots
+        certificate = sip.certificate
     }
 }

@@ -21,16 +21,21 @@ public final class SIPService: SignalingService {
 
     /// Makes a service that is not connected.
     ///
-    /// - Throws: ``SignalingError`` if the address or the trust root file cannot be used.
+    /// - Throws: ``SignalingError`` if the address, the trust root file or the client certificate cannot be used.
     public init(
         _ configuration: SIPServiceConfiguration, group: any EventLoopGroup, logger: Logger
     ) throws(SignalingError) {
-        let trust: TLSTrust
+        var trust: TLSTrust
         do throws(TLSTrust.Unreadable) {
             trust = try TLSTrust(trustRootFile: configuration.trustRootFile)
         } catch {
             throw SignalingError(
                 .badConfiguration, activity: "read the trust root file \"\(error.path)\"", cause: error.cause)
+        }
+        do throws(SIPServiceConfiguration.ClientCertificate.Fault) {
+            if let certificate = configuration.certificate { trust = try certificate.shown(by: trust) }
+        } catch {
+            throw SignalingError(.badConfiguration, activity: "use the client certificate", cause: error.message)
         }
         var generator = SystemRandomNumberGenerator()
         let key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }

@@ -1,5 +1,6 @@
 // SIPClient: an account at a SIP server as a signaling service: its sockets, its timers, and the names that it looks up.
 
+internal import HTTPTransport
 public import NetworkAddress
 public import SIP
 public import SIPSignaling
@@ -30,6 +31,42 @@ public struct SIPServiceConfiguration: Sendable {
         }
     }
 
+    /// A certificate that we show to a server that asks for one: files in PEM form.
+    public struct ClientCertificate: Hashable, Sendable {
+        /// The chain, our own certificate first.
+        public var chainFile: String
+        /// The private key, without a passphrase.
+        public var keyFile: String
+
+        /// Names both files.
+        public init(chainFile: String, keyFile: String) {
+            self.chainFile = chainFile
+            self.keyFile = keyFile
+        }
+
+        /// Why the files cannot be used.
+        public struct Fault: Error, Hashable, Sendable {
+            /// Whether the key is to blame, or the chain.
+            public let isOfKey: Bool
+            /// The file, what is wrong with it, and what to try.
+            public let message: String
+        }
+
+        /// Reads the files.
+        ///
+        /// - Throws: ``Fault`` if they hold no certificate that is good today, or not its key.
+        public func check() throws(Fault) { _ = try shown(by: .system) }
+
+        /// A trust that shows it.
+        func shown(by trust: TLSTrust) throws(Fault) -> TLSTrust {
+            do throws(CertificateFault) {
+                return try trust.showing(CertificateFiles(chainPath: chainFile, keyPath: keyFile))
+            } catch {
+                throw Fault(isOfKey: error.part == .key, message: "\"\(error.path)\" \(error.message)")
+            }
+        }
+    }
+
     /// Who we are.
     public var account: SIPAccountSettings
     /// Where the server is.
@@ -40,6 +77,8 @@ public struct SIPServiceConfiguration: Sendable {
     public var nameServers: [SocketAddress] = []
     /// A PEM file of certificates to trust beside the system's.
     public var trustRootFile: String?
+    /// What we show over TLS to a server that asks for it; the files are read again for each connection.
+    public var certificate: ClientCertificate?
 
     /// Makes a configuration with the defaults.
     public init(account: SIPAccountSettings, server: Server) {

@@ -34,6 +34,12 @@ public struct AccountConfiguration: Sendable {
     /// exchange.
     public var sip: SIPAccountConfiguration?
 
+    /// The files in which the account keeps what its next start needs, and the keys that name them.
+    var keptFiles: [(file: String, key: String)] {
+        let session = sessionFile.map { [($0, "account.session_file")] } ?? []
+        return session + (sip?.instanceFile.map { [($0, "account.sip.instance_file")] } ?? [])
+    }
+
     /// How to log in.
     public enum Credential: Sendable {
         /// With a media token (AUTH-1).

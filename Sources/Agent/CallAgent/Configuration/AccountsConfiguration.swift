@@ -226,10 +226,14 @@ private struct AccountCollisions {
             guard let path else { return false }
             return paths.contains { $0.map { DeviceConfiguration.areSame(path, $0, checks) } ?? false }
         }
-        let files = [other.account.sessionFile, other.device.callRecords]
+        let files = [other.account.sessionFile, other.account.sip?.instanceFile, other.device.callRecords]
         if let account, isShared(own.account.sessionFile, files) {
             problems.append(
                 account.problem(\.sessionFile, "is a file of account \(name) already; give each a file of its own"))
+        }
+        if let account, isShared(own.account.sip?.instanceFile, files) {
+            let message = "has as instance_file a file of account \(name) already; give each a file of its own"
+            problems.append(account.problem(\.sip, message))
         }
         if let account, isShared(own.account.keyFile, [other.account.keyFile]) {
             problems.append(

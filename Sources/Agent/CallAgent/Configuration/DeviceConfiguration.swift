@@ -125,11 +125,12 @@ extension DeviceConfiguration {
         }
         if let section = root.value(\Keys.device, &problems) {
             device = DeviceIdentity(section, &problems)
-            if let records = device.callRecords, let sessionFile = account.sessionFile,
-                Self.areSame(records, sessionFile, section.fileChecks)
-            {
+            for (file, key) in account.keptFiles {
                 // Each would take the place of the other.
-                let message = "is the file of account.session_file already; give each a file of its own"
+                guard let records = device.callRecords, Self.areSame(records, file, section.fileChecks) else {
+                    continue
+                }
+                let message = "is the file of \(key) already; give each a file of its own"
                 problems.append(section.problem(\.callRecords, message))
             }
         }
@@ -175,9 +176,9 @@ extension DeviceConfiguration {
         _ section: KeyedSection<AudioConfiguration.Keys>, _ problems: inout [ConfigProblem]
     ) {
         guard let settings = audio.settingsFile else { return }
-        for (file, key) in [(account.sessionFile, "account.session_file"), (device.callRecords, "device.call_records")]
-        {
-            guard let file, Self.areSame(settings, file, section.fileChecks) else { continue }
+        let records = device.callRecords.map { [($0, "device.call_records")] } ?? []
+        for (file, key) in account.keptFiles + records {
+            guard Self.areSame(settings, file, section.fileChecks) else { continue }
             problems.append(
                 section.problem(\.settingsFile, "is the file of \(key) already; give each a file of its own"))
         }

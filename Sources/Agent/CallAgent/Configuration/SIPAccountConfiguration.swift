@@ -41,6 +41,10 @@ public struct SIPAccountConfiguration: Sendable {
     public var identityTrust = IdentityTrust()
     /// The realms of the server's challenges; if empty, those that its registrar asks with.
     public var realms: Set<String> = []
+    /// What is shown over TLS to a server that asks for a certificate.
+    public var certificate: SIPServiceConfiguration.ClientCertificate?
+    /// Where the device's instance is kept, by which a registrar knows it again; nil makes another one at each start.
+    public var instanceFile: String?
     /// The name for challenges.
     public var user: String
     /// The password.
@@ -101,6 +105,15 @@ public struct SIPAccountConfiguration: Sendable {
         let realms = ConfigKey.list(
             "realms", "realms whose challenges get the password's proof, if not those that the registrar asks with"
         ).defaulting(to: [])
+        let clientChain = ConfigKey.path(
+            "client_certificate", readable: true,
+            "PEM chain, our own certificate first, for a server that asks for one over TLS; with `client_key`")
+        let clientKey = ConfigKey.path(
+            "client_key", readable: true, "its private key in PEM form, without a passphrase")
+        let instance = ConfigKey.outputFile(
+            "instance_file",
+            "keeps the identifier by which the server knows this device again after a restart (RFC 5626)"
+        ).unset("another identifier at each start")
     }
 
     init?(
@@ -119,6 +132,7 @@ public struct SIPAccountConfiguration: Sendable {
         identityTrust.hosts = vouching.filter { $0 != "server" }.compactMap { SIPHost($0) }
         realms = Set(section.value(\.realms, &problems))
         usesGRUU = section.value(\.gruu, &problems)
+        instanceFile = section.value(\.instance, &problems)
         let path = section.value(\.path, &problems)
         guard let address, let uri = address.uri.sip else { return nil }
         self.address = address
@@ -135,6 +149,39 @@ public struct SIPAccountConfiguration: Sendable {
             }
         self.user = user ?? uri.plainUser ?? ""
         self.password = password
+        certificate = Self.certificate(section, isSecure: isSecure, &problems)
+    }
+
+    private static func certificate(
+        _ section: KeyedSection<Keys>, isSecure: Bool, _ problems: inout [ConfigProblem]
+    ) -> SIPServiceConfiguration.ClientCertificate? {
+        let chain = section.value(\.clientChain, &problems)
+        let key = section.value(\.clientKey, &problems)
+        guard section.has(\.clientChain) || section.has(\.clientKey) else { return nil }
+        guard section.has(\.clientChain) else {
+            problems.append(section.problem(\.clientKey, "is for client_certificate, which is missing"))
+            return nil
+        }
+        guard section.has(\.clientKey) else {
+            problems.append(section.problem(\.clientChain, "needs its private key in client_key"))
+            return nil
+        }
+        if !isSecure {
+            problems.append(
+                section.warning(
+                    \.clientChain, "is for transport: tls or wss, and the transport is another; nothing uses it"))
+        }
+        guard let chain, let key else { return nil }
+        section.warnOfReaders(\.clientKey, key, &problems)
+        let certificate = SIPServiceConfiguration.ClientCertificate(chainFile: chain, keyFile: key)
+        guard section.fileChecks != .none else { return certificate }
+        do throws(SIPServiceConfiguration.ClientCertificate.Fault) {
+            try certificate.check()
+        } catch {
+            let key = error.isOfKey ? \Keys.clientKey : \.clientChain
+            problems.append(section.problem(key, error.message))
+        }
+        return certificate
     }
 
     private static func server(_ text: String) -> SIPServiceConfiguration.Server? {

@@ -13,7 +13,7 @@ final class CertificateKeeper {
     private static let interval = TimeAmount.seconds(1)
 
     private enum Source {
-        case files(ServerCertificate)
+        case files(CertificateFiles)
         case own(OwnAuthority, good: ClosedRange<Int64>)
     }
 
@@ -22,7 +22,7 @@ final class CertificateKeeper {
         let chain: FileVersion?
         let key: FileVersion?
 
-        init(_ files: ServerCertificate) {
+        init(_ files: CertificateFiles) {
             chain = FileVersion(of: files.chainPath)
             key = FileVersion(of: files.keyPath)
         }
@@ -110,7 +110,7 @@ final class CertificateKeeper {
         }
     }
 
-    private static func load(_ files: ServerCertificate) -> Result<ServerIdentity, ExchangeError> {
+    private static func load(_ files: CertificateFiles) -> Result<ServerIdentity, ExchangeError> {
         do throws(CertificateFault) { return .success(try ServerTLS.identity(files)) } catch {
             return .failure(ExchangeError(error))
         }

@@ -9,7 +9,7 @@ extension ExchangeConfiguration {
     var isEncrypted: Bool { certificate != nil || ownAuthority != nil }
 
     /// The certificate's files, for the listener.
-    var serverCertificate: ServerCertificate? { certificate?.files }
+    var serverCertificate: CertificateFiles? { certificate?.files }
 
     /// Resolves the configured host, and holds plain text to loopback unless more was allowed by name.
     ///
@@ -35,7 +35,7 @@ extension ExchangeConfiguration {
 
 extension ExchangeConfiguration.Certificate {
     /// The files, for the listener.
-    var files: ServerCertificate { ServerCertificate(chainPath: chainPath, keyPath: keyPath) }
+    var files: CertificateFiles { CertificateFiles(chainPath: chainPath, keyPath: keyPath) }
 }
 
 extension ExchangeError {

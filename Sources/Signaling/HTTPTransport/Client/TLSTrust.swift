@@ -2,7 +2,7 @@ package import NIOSSL
 internal import PrivateFiles
 internal import Synchronization
 
-/// Whose certificates a client believes.
+/// Whose certificates a client believes, and which one it shows to servers that ask for one.
 package final class TLSTrust: Sendable {
     /// The file of additional certificates cannot be read, or has none in PEM form.
     package struct Unreadable: Error, Hashable, Sendable {
@@ -15,27 +15,48 @@ package final class TLSTrust: Sendable {
     package let configuration: TLSConfiguration
     /// A system's whole list of authorities is some 200 KiB.
     private static let maximumBytes = 16 << 20
-    private let made = Mutex<NIOSSLContext?>(nil)
+    /// Read again for each connection, because certificates are renewed while a client runs.
+    private let shown: CertificateFiles?
+    private let made = Mutex<Made?>(nil)
+
+    private struct Made {
+        var context: NIOSSLContext
+        var shown: CertificateFiles.Pair?
+    }
 
     /// What the system trusts.
     package static var system: TLSTrust { TLSTrust(TLSConfiguration.makeClientConfiguration()) }
 
-    private init(_ configuration: TLSConfiguration) { self.configuration = configuration }
+    private init(_ configuration: TLSConfiguration, showing shown: CertificateFiles? = nil) {
+        self.configuration = configuration
+        self.shown = shown
+    }
 
     /// Trusts what the system trusts, and the certificates of a PEM file if one is given.
-    package init(trustRootFile: String?) throws(Unreadable) {
+    package convenience init(trustRootFile: String?) throws(Unreadable) {
         var configuration = TLSConfiguration.makeClientConfiguration()
         if let trustRootFile {
             configuration.additionalTrustRoots = [.certificates(try Self.certificates(in: trustRootFile))]
         }
-        self.configuration = configuration
+        self.init(configuration)
     }
 
     /// Trusts what this certificate has signed, and nothing else.
-    package init(only root: NIOSSLCertificate) {
+    package convenience init(only root: NIOSSLCertificate) {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.trustRoots = .certificates([root])
-        self.configuration = configuration
+        self.init(configuration)
+    }
+
+    /// Trusts the same, and shows a certificate besides.
+    ///
+    /// - Throws: ``CertificateFault`` if the files cannot be used.
+    package func showing(_ files: CertificateFiles) throws(CertificateFault) -> TLSTrust {
+        let pair = try files.read()
+        guard let context = try? Self.makeContext(configuration, showing: pair) else { throw files.mismatch }
+        let trust = TLSTrust(configuration, showing: files)
+        trust.made.withLock { $0 = Made(context: context, shown: pair) }
+        return trust
     }
 
     private static func certificates(in path: String) throws(Unreadable) -> [NIOSSLCertificate] {
@@ -53,13 +74,31 @@ package final class TLSTrust: Sendable {
     }
 
     /// What connections over TLS share. The first one makes it: the system's certificates take 0.8 MB, which a client
-    /// that speaks only plain text does without.
+    /// that speaks only plain text does without. A certificate to be shown that was replaced makes another one; files that are
+    /// of no use any more change nothing.
     package func context() throws -> NIOSSLContext {
         try made.withLock { made in
-            if let made { return made }
-            let context = try NIOSSLContext(configuration: configuration)
-            made = context
-            return context
+            let pair = try? shown?.read()
+            if let made, pair == nil || pair == made.shown { return made.context }
+            do {
+                let context = try Self.makeContext(configuration, showing: pair)
+                made = Made(context: context, shown: pair)
+                return context
+            } catch {
+                if let made { return made.context }
+                throw error
+            }
         }
+    }
+
+    private static func makeContext(
+        _ configuration: TLSConfiguration, showing pair: CertificateFiles.Pair?
+    ) throws -> NIOSSLContext {
+        var configuration = configuration
+        if let pair {
+            configuration.certificateChain = pair.chain.map { .certificate($0) }
+            configuration.privateKey = .privateKey(pair.key)
+        }
+        return try NIOSSLContext(configuration: configuration)
     }
 }

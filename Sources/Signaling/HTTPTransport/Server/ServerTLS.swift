@@ -1,72 +1,30 @@
 package import Glibc
 package import NIOSSL
 
-/// The files of a server's certificate, both in PEM form.
-package struct ServerCertificate: Hashable, Sendable {
-    package let chainPath: String
-    package let keyPath: String
-
-    /// - Parameters:
-    ///   - chainPath: The chain, the server's own certificate first.
-    ///   - keyPath: The private key, without a passphrase.
-    package init(chainPath: String, keyPath: String) {
-        self.chainPath = chainPath
-        self.keyPath = keyPath
-    }
-}
-
-/// Why a certificate, or its key, cannot be used.
-package struct CertificateFault: Error, Hashable, Sendable {
-    /// One of the two files.
-    package enum Part: Sendable {
-        case chain, key
-    }
-
-    /// The file at fault.
-    package let part: Part
-    package let path: String
-    /// What is wrong with the file and what to try; to be read after its name.
-    package let message: String
-}
-
 /// TLS for connections that come in.
 package enum ServerTLS {
     /// Reads certificate and key; without a certificate there is no TLS.
     ///
     /// - Parameter now: Seconds since 1970.
     package static func load(
-        _ certificate: ServerCertificate?, now: time_t = time(nil)
+        _ files: CertificateFiles?, now: time_t = time(nil)
     ) throws(CertificateFault) -> NIOSSLContext? {
-        guard let certificate else { return nil }
-        return try identity(certificate, now: now).context
+        guard let files else { return nil }
+        return try identity(files, now: now).context
     }
 
     /// Reads certificate and key.
     ///
     /// - Parameter now: Seconds since 1970.
     package static func identity(
-        _ certificate: ServerCertificate, now: time_t = time(nil)
+        _ files: CertificateFiles, now: time_t = time(nil)
     ) throws(CertificateFault) -> ServerIdentity {
-        func fault(_ part: CertificateFault.Part, _ message: String) -> CertificateFault {
-            let path = part == .chain ? certificate.chainPath : certificate.keyPath
-            return CertificateFault(part: part, path: path, message: message)
-        }
-        guard let chain = try? NIOSSLCertificate.fromPEMFile(certificate.chainPath), let own = chain.first else {
-            throw fault(.chain, "holds no certificate in PEM form, the server's own first, that can be read")
-        }
-        guard own.notValidAfter > now else {
-            throw fault(
-                .chain,
-                "expired \(days(now - own.notValidAfter)) ago, so that clients refuse it; get a new certificate, or set "
-                    + "this machine's clock right")
-        }
-        guard let key = try? NIOSSLPrivateKey(file: certificate.keyPath, format: .pem) else {
-            throw fault(.key, "holds no private key in PEM form, without a passphrase, that can be read")
-        }
+        let pair = try files.read(now: now)
         do {
-            return ServerIdentity(try NIOSSLContext(configuration: configuration(chain, key)), chain, own)
+            return ServerIdentity(
+                try NIOSSLContext(configuration: configuration(pair.chain, pair.key)), pair.chain, pair.own)
         } catch {
-            throw fault(.key, "is not the private key of the certificate in \"\(certificate.chainPath)\"")
+            throw files.mismatch
         }
     }
 
@@ -81,15 +39,6 @@ package enum ServerTLS {
         return ServerIdentity(context, chain, own)
     }
 
-    /// A time in whole days, in words.
-    static func days(_ seconds: time_t) -> String {
-        switch seconds / 86_400 {
-        case 0: "less than a day"
-        case 1: "a day"
-        case let days: "\(days) days"
-        }
-    }
-
     private static func configuration(_ chain: [NIOSSLCertificate], _ key: NIOSSLPrivateKey) -> TLSConfiguration {
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
@@ -101,8 +50,8 @@ package enum ServerTLS {
     }
 
     /// The names and addresses that a certificate is for; none if it cannot be read.
-    package static func names(of certificate: ServerCertificate?) -> [String] {
-        guard let certificate, let own = try? NIOSSLCertificate.fromPEMFile(certificate.chainPath).first else {
+    package static func names(of files: CertificateFiles?) -> [String] {
+        guard let files, let own = try? NIOSSLCertificate.fromPEMFile(files.chainPath).first else {
             return []
         }
         return own.names

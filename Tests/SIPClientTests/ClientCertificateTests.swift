@@ -1,0 +1,121 @@
+import CallControl
+import Foundation
+import Logging
+import NIOSSL
+import SIP
+import SIPClient
+import SIPSignaling
+import SignalingClient
+import Testing
+
+@Suite("A certificate that is shown to a SIP server", .timeLimit(.minutes(1)))
+struct ClientCertificateTests {
+    /// Files of certificates that sign themselves, in a folder that goes with it.
+    private final class Files: Sendable {
+        let folder: String
+
+        init() throws {
+            folder = FileManager.default.temporaryDirectory.appendingPathComponent("client-\(UUID())").path
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+        func make(_ name: String) throws -> SIPServiceConfiguration.ClientCertificate {
+            let files = SIPServiceConfiguration.ClientCertificate(
+                chainFile: "\(folder)/\(name).pem", keyFile: "\(folder)/\(name).key")
+            let openssl = Process()
+            openssl.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+            openssl.arguments = [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+                "-subj", "/CN=\(name)", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", files.keyFile, "-out",
+                files.chainFile,
+            ]
+            openssl.standardError = FileHandle.nullDevice
+            try openssl.run()
+            openssl.waitUntilExit()
+            try #require(openssl.terminationStatus == 0)
+            return files
+        }
+    }
+
+    /// A server that takes who shows this certificate.
+    private func server(
+        _ own: SIPServiceConfiguration.ClientCertificate, asking client: SIPServiceConfiguration.ClientCertificate
+    ) async throws -> ScriptedServer {
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: try NIOSSLCertificate.fromPEMFile(own.chainFile).map { .certificate($0) },
+            privateKey: .privateKey(try NIOSSLPrivateKey(file: own.keyFile, format: .pem)))
+        configuration.trustRoots = .file(client.chainFile)
+        configuration.certificateVerification = .noHostnameVerification
+        return try await ScriptedServer(.tls, tls: NIOSSLContext(configuration: configuration))
+    }
+
+    private func service(
+        _ server: ScriptedServer, trusting root: String, showing shown: SIPServiceConfiguration.ClientCertificate?
+    ) throws -> SIPService {
+        let uri = try #require(AnyURI("sip:alice@sip.test"))
+        var account = SIPAccountSettings(address: NameAddress(uri), username: "alice", password: "secret")
+        account.givesUpAtOnce = true
+        var configuration = SIPServiceConfiguration(
+            account: account, server: .init(host: "127.0.0.1", port: server.port, transport: .tls))
+        configuration.trustRootFile = root
+        configuration.certificate = shown
+        return try SIPService(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    @Test("A server that asks for a certificate takes who shows it, and nobody else")
+    func shown() async throws {
+        let files = try Files()
+        let (own, ours, other) = (try files.make("server"), try files.make("client"), try files.make("other"))
+        let server = try await server(own, asking: ours)
+        defer { server.close() }
+        let service = try service(server, trusting: own.chainFile, showing: ours)
+        try await service.connect()
+        #expect(await service.session?.user == "alice@sip.test")
+        await service.disconnect()
+        for shown in [nil, other] {
+            let stranger = try self.service(server, trusting: own.chainFile, showing: shown)
+            await #expect(throws: SignalingError.self) { try await stranger.connect() }
+        }
+    }
+
+    @Test("Files that were replaced are shown at the next connection, and those that are of no use change nothing")
+    func renewed() async throws {
+        let files = try Files()
+        let (own, ours, next) = (try files.make("server"), try files.make("client"), try files.make("next"))
+        let (first, second) = (try await server(own, asking: ours), try await server(own, asking: next))
+        defer {
+            first.close()
+            second.close()
+        }
+        let early = try service(first, trusting: own.chainFile, showing: ours)
+        let late = try service(second, trusting: own.chainFile, showing: ours)
+        // The key is replaced last, as tools of renewal do: for a moment the two do not fit.
+        try Data(contentsOf: URL(fileURLWithPath: next.chainFile)).write(to: URL(fileURLWithPath: ours.chainFile))
+        try await early.connect()
+        await early.disconnect()
+        try Data(contentsOf: URL(fileURLWithPath: next.keyFile)).write(to: URL(fileURLWithPath: ours.keyFile))
+        try await late.connect()
+        await late.disconnect()
+    }
+
+    @Test("Files that cannot be used are named, with what is wrong")
+    func faults() throws {
+        let files = try Files()
+        let (ours, other) = (try files.make("client"), try files.make("other"))
+        typealias Certificate = SIPServiceConfiguration.ClientCertificate
+        try ours.check()
+        let missing = Certificate(chainFile: "\(files.folder)/none", keyFile: ours.keyFile)
+        let mixed = Certificate(chainFile: ours.chainFile, keyFile: other.keyFile)
+        let swapped = Certificate(chainFile: ours.chainFile, keyFile: ours.chainFile)
+        for (certificate, isOfKey, words) in [
+            (missing, false, "holds no certificate in PEM form"),
+            (mixed, true, "is not the private key of the certificate"),
+            (swapped, true, "holds no private key in PEM form"),
+        ] {
+            let fault = try #require(throws: Certificate.Fault.self) { try certificate.check() }
+            #expect(fault.isOfKey == isOfKey && fault.message.contains(words), "\(fault)")
+        }
+    }
+}
