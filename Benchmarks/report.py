@@ -512,6 +512,8 @@ def print_sip(rows):
         if row["kind"] == "rate":
             print(f"  {row['rate']:4} a second  {row['cpu_us']:7.0f} µs of {row['floor_us']:5.0f}, so "
                   f"{row['per_second_of_a_core']:5.0f} a second on a core; {row['failed']} failed, {row['repeated']} repeated")
+        elif row["kind"] == "accounts":
+            print(f"  {row['accounts']} registered accounts: {row['each_kb']} kB each, beside {row['one_kb'] / 1024:.1f} MB with one")
         elif row["kind"] == "memory":
             print(f"  {row['calls']} calls that stand: {row['each_kb']} kB each, beside {row['idle_kb'] / 1024:.1f} MB")
         else:

@@ -7,6 +7,7 @@ Prints a JSON object on each line:
   rate     SIPp calls a device over UDP N times a second, which answers; SIPp hangs up at once, and sends no media. The device has
            one core, SIPp's own callee (the floor) the same one after it.
   memory   resident size of a device that is connected, with no call and with N that stand
+  accounts resident size of a device with one registered account, and with N
   dialling time from the order to dial until the INVITE arrives, of a device and of baresip
 
 Needs root, because it runs in a network namespace of its own: baresip takes no loopback address.
@@ -150,6 +151,40 @@ def memory(handset, folder, calls):
           flush=True)
 
 
+def registered(handset, folder, stub, accounts):
+    """Resident size of a device whose accounts have all registered, in kB."""
+    folder.mkdir(exist_ok=True)
+    (folder / "password").write_text("secret\n")
+    entry = ("  - name: a{0}\n    account: {{ kind: sip, password_file: password, allow_plain_text: true,\n"
+             "      sip: {{ address: 'sip:a{0}@sip.test', server: '" + f"{HOST}:{STUB_PORT}" + "', transport: udp }} }}\n"
+             "    behaviour: {{ source: echo }}\n")
+    (folder / "accounts.yaml").write_text(
+        "accounts:\n" + "".join(entry.format(number) for number in range(accounts))
+        + f"media: {{ address: {HOST}, workers: 1 }}\ncontrol: {{ socket: control.sock }}\n")
+    with open(folder / "log", "wb") as log:
+        device = subprocess.Popen(
+            [handset, "run", "--config", str(folder / "accounts.yaml")], stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+    with stopping(device):
+        names, deadline = set(), time.monotonic() + 20
+        while len(names) < accounts:
+            if time.monotonic() > deadline or device.poll() is not None:
+                sys.exit(f"sip: {len(names)} of {accounts} accounts registered: {(folder / 'log').read_text()[-1000:]}")
+            names.add(stub.next_registration())
+            names.discard(None)
+        # Logs are written and what registering needed is given back.
+        time.sleep(3)
+        return resident_kb(device.pid)
+
+
+def accounts(handset, folder, number):
+    stub = Stub()
+    one = registered(handset, folder / "one", stub, 1)
+    many = registered(handset, folder / "many", stub, number)
+    stub.socket.close()
+    print(json.dumps({"kind": "accounts", "accounts": number, "one_kb": one, "each_kb": round((many - one) / (number - 1), 1)}),
+          flush=True)
+
+
 class Stub:
     """A server that notes when an INVITE arrives, and refuses it."""
 
@@ -173,11 +208,25 @@ class Stub:
                 return moment
         return None
 
-    def answer(self, data, peer, status):
+    def next_registration(self, seconds=1):
+        """Grants the next registration; hands back whose it is."""
+        self.socket.settimeout(seconds)
+        try:
+            data, peer = self.socket.recvfrom(65536)
+        except TimeoutError:
+            return None
+        if not data.startswith(b"REGISTER"):
+            return None
+        lines = data.split(b"\r\n")
+        contact = [line for line in lines if line.lower().startswith((b"contact:", b"m:"))]
+        self.answer(data, peer, b"200 OK", contact)
+        return next(line for line in lines if line.lower().startswith((b"to:", b"t:")))
+
+    def answer(self, data, peer, status, more=()):
         lines = [line for line in data.split(b"\r\n\r\n", 1)[0].split(b"\r\n")[1:]
                  if line.split(b":", 1)[0].strip().lower() in (b"via", b"v", b"from", b"f", b"to", b"t", b"call-id", b"i", b"cseq")]
         lines = [line + b";tag=stub" if line.lower().startswith((b"to:", b"t:")) else line for line in lines]
-        self.socket.sendto(b"SIP/2.0 " + status + b"\r\n" + b"\r\n".join(lines) + b"\r\nContent-Length: 0\r\n\r\n", peer)
+        self.socket.sendto(b"SIP/2.0 " + status + b"\r\n" + b"\r\n".join([*lines, *more]) + b"\r\nContent-Length: 0\r\n\r\n", peer)
 
 
 def dial_device(device):
@@ -234,12 +283,14 @@ def main():
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--rates", default="50 100 200 300 500")
     parser.add_argument("--calls", type=int, default=100)
+    parser.add_argument("--accounts", type=int, default=32)
     parser.add_argument("--trials", type=int, default=20)
     options = parser.parse_args()
     folder = pathlib.Path(options.folder) / "sip"
     folder.mkdir(exist_ok=True)
     network()
     dialling(options.handset, folder, options.trials)
+    accounts(options.handset, folder, options.accounts)
     rates(options.handset, folder, [int(number) for number in options.rates.split()], options.seconds)
     memory(options.handset, folder, options.calls)
 

@@ -122,8 +122,9 @@ extension BrokenConfiguration {
         .whole(
             "a SIP account with a certificate that is none",
             "account:\n  kind: sip\n  password_file: token\n  sip:\n    address: sip:alice@example.org\n    transport: tls\n"
-                + "    client_certificate: token\n    client_key: token\n",
-            "7: account.sip.client_certificate: \"token\" holds no certificate in PEM form, the own one first, that can be read"
+                + "    client_certificate: garbage.pem\n    client_key: good.key\n",
+            offline: false,
+            "7: account.sip.client_certificate: \"DIR/garbage.pem\" holds no certificate in PEM form, the own one first, that can be read"
         ),
         .device(
             "http to another machine", server: "http://192.0.2.1", "",

@@ -30,7 +30,7 @@ struct TrunkCommand: AsyncParsableCommand {
         try ConfigurationCheck.expect("trunk", path: config)
         let configuration = try TrunkConfiguration.read(path: config, fileChecks: .all)
         for warning in configuration.warnings { logger.warning("\(warning)") }
-        let locks = try DeviceLocks(configuration.exchange)
+        let locks = try [configuration.exchange, configuration.network].map { try DeviceLocks($0) }
         let exchange = try DeviceFactory(configuration: configuration.exchange, logger: logger).make()
         let network = try DeviceFactory(configuration: configuration.network, logger: logger).make()
         let gateway = TrunkGateway(
