@@ -151,7 +151,7 @@ def memory(handset, folder, calls):
           flush=True)
 
 
-def registered(handset, folder, stub, accounts):
+def registered(handset, folder, accounts):
     """Resident size of a device whose accounts have all registered, in kB."""
     folder.mkdir(exist_ok=True)
     (folder / "password").write_text("secret\n")
@@ -161,10 +161,9 @@ def registered(handset, folder, stub, accounts):
     (folder / "accounts.yaml").write_text(
         "accounts:\n" + "".join(entry.format(number) for number in range(accounts))
         + f"media: {{ address: {HOST}, workers: 1 }}\ncontrol: {{ socket: control.sock }}\n")
-    with open(folder / "log", "wb") as log:
-        device = subprocess.Popen(
-            [handset, "run", "--config", str(folder / "accounts.yaml")], stdout=log, stderr=subprocess.STDOUT, cwd=folder)
-    with stopping(device):
+    with contextlib.closing(Stub()) as stub, open(folder / "log", "wb") as log, stopping(subprocess.Popen(
+            [handset, "run", "--config", str(folder / "accounts.yaml")], stdout=log, stderr=subprocess.STDOUT,
+            cwd=folder)) as device:
         names, deadline = set(), time.monotonic() + 20
         while len(names) < accounts:
             if time.monotonic() > deadline or device.poll() is not None:
@@ -177,10 +176,8 @@ def registered(handset, folder, stub, accounts):
 
 
 def accounts(handset, folder, number):
-    stub = Stub()
-    one = registered(handset, folder / "one", stub, 1)
-    many = registered(handset, folder / "many", stub, number)
-    stub.socket.close()
+    one = registered(handset, folder / "one", 1)
+    many = registered(handset, folder / "many", number)
     print(json.dumps({"kind": "accounts", "accounts": number, "one_kb": one, "each_kb": round((many - one) / (number - 1), 1)}),
           flush=True)
 
@@ -191,6 +188,9 @@ class Stub:
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((HOST, STUB_PORT))
+
+    def close(self):
+        self.socket.close()
 
     def next_invite(self, seconds=5):
         deadline = time.monotonic() + seconds
@@ -283,7 +283,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--rates", default="50 100 200 300 500")
     parser.add_argument("--calls", type=int, default=100)
-    parser.add_argument("--accounts", type=int, default=32)
+    parser.add_argument("--accounts", type=int, default=32, help="2 to 32")
     parser.add_argument("--trials", type=int, default=20)
     options = parser.parse_args()
     folder = pathlib.Path(options.folder) / "sip"
