@@ -38,7 +38,9 @@ enum TakingPart {
         let call = await alice.call("bob", audio: AudioBehaviour(source: .silence))
         while let event = await events.next() {
             if case .established = event { break }
-            if case .ended(_, let record, _) = event { print("nobody answers: \(record.reason)") }
+            guard case .ended(call, let record, _) = event else { continue }
+            print("nobody answers: \(record.reason)")
+            return 0
         }
         let port = try await alice.attachPort(PortPlan(rate: .hz16000), to: call)
         async let heard = hear(port, seconds: 3)
