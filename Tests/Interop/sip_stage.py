@@ -217,8 +217,10 @@ class Baresip(Program):
 class Sipp(Program):
     """SIPp at the trunk's address."""
 
-    def __init__(self, folder, scenario, *options, target=None, replace=(), port=5070):
-        if scenario.endswith(".xml"):
+    def __init__(self, folder, scenario, *options, target=None, replace=(), port=5070, name="sipp"):
+        if isinstance(scenario, pathlib.Path):
+            what = ["-sf", scenario]
+        elif scenario.endswith(".xml"):
             text = (FOLDER / scenario).read_text()
             for old, new in replace:
                 text = text.replace(old, new)
@@ -228,7 +230,7 @@ class Sipp(Program):
         else:
             what = ["-sn", scenario]
         super().__init__(
-            "sipp", ["sipp", *([target] if target else []), *what, "-i", TRUNK, "-mi", TRUNK, "-p", port, "-m", 1, "-nostdin",
+            name, ["sipp", *([target] if target else []), *what, "-i", TRUNK, "-mi", TRUNK, "-p", port, "-m", 1, "-nostdin",
                      "-timeout", "20s", "-timeout_error", "-trace_err", *options], folder)
 
     def finish(self, seconds=25):

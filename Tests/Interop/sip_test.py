@@ -7,10 +7,13 @@ Ends with 0 if every check held. Needs a network namespace of its own, in which 
 loopback address): scripts/interop-sip sees to that, and to the programs.
 """
 
+import contextlib
 import json
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 from sip_stage import (
@@ -214,6 +217,30 @@ def early_media(handset, folder):
     expect_sound(recording, "what the device hears before the answer")
 
 
+def third_party_calls(handset, folder):
+    """SIPp connects two devices, of which one gets an INVITE without an offer (RFC 3725): they hear each other, twice over plain RTP
+    and twice over ICE and DTLS."""
+    for media in ("allow_plain_rtp: true, offers: plain", "offers: webrtc") * 2:
+        with contextlib.ExitStack() as stack:
+            devices, controllers = [], []
+            work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
+            for side, port, tone in (("B", 25076, 500), ("A", 25075, 440)):
+                devices.append(stack.enter_context(running(Device(
+                    handset, work, f"side{side}", "udp", media=media, account="allow_plain_text: true",
+                    sip=f"calls_from: anybody, register_s: 0, port: {port}",
+                    behaviour=f"source: tone, frequency_hz: {tone}, record_folder: recordings"))))
+                scenario = subprocess.run(["sipp", "-sd", f"3pcc-C-{side}"], capture_output=True, text=True, check=False).stdout
+                (work / f"controller{side}.xml").write_text(scenario.replace('milliseconds="1000"', 'milliseconds="3000"'))
+                controllers.append(Sipp(
+                    work, work / f"controller{side}.xml", "-s", f"side{side}", "-3pcc", "127.0.0.1:25077",
+                    target=f"127.0.0.1:{port}", port=5070 if side == "A" else 5071, name=f"controller{side}"))
+            for controller in controllers:
+                controller.finish()
+            for device, tone in zip(devices, (440, 500)):
+                wait("the record", lambda: "completed" in records(device), 10)
+                expect_tone(device.recording(), tone, f"{media}: {device.name}")
+
+
 class RTPEngine(Program):
     """A relay of media that kamailio puts between the two sides of a call."""
 
@@ -296,7 +323,7 @@ def versions():
 
 
 CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, plain_signaling,
-          websocket_calls, lossy_calls, races, early_media, media_relay, aiosipua_calls]
+          websocket_calls, lossy_calls, races, early_media, third_party_calls, media_relay, aiosipua_calls]
 
 
 def prepare():

@@ -10,35 +10,6 @@ import Testing
 
 @Suite("A certificate that is shown to a SIP server", .timeLimit(.minutes(1)))
 struct ClientCertificateTests {
-    /// Files of certificates that sign themselves, in a folder that goes with it.
-    private final class Files: Sendable {
-        let folder: String
-
-        init() throws {
-            folder = FileManager.default.temporaryDirectory.appendingPathComponent("client-\(UUID())").path
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: folder) }
-
-        func make(_ name: String) throws -> SIPServiceConfiguration.ClientCertificate {
-            let files = SIPServiceConfiguration.ClientCertificate(
-                chainFile: "\(folder)/\(name).pem", keyFile: "\(folder)/\(name).key")
-            let openssl = Process()
-            openssl.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-            openssl.arguments = [
-                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
-                "-subj", "/CN=\(name)", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", files.keyFile, "-out",
-                files.chainFile,
-            ]
-            openssl.standardError = FileHandle.nullDevice
-            try openssl.run()
-            openssl.waitUntilExit()
-            try #require(openssl.terminationStatus == 0)
-            return files
-        }
-    }
-
     /// A server that takes who shows this certificate.
     private func server(
         _ own: SIPServiceConfiguration.ClientCertificate, asking client: SIPServiceConfiguration.ClientCertificate
@@ -66,7 +37,7 @@ struct ClientCertificateTests {
 
     @Test("A server that asks for a certificate takes who shows it, and nobody else")
     func shown() async throws {
-        let files = try Files()
+        let files = try CertificateFolder()
         let (own, ours, other) = (try files.make("server"), try files.make("client"), try files.make("other"))
         let server = try await server(own, asking: ours)
         defer { server.close() }
@@ -82,7 +53,7 @@ struct ClientCertificateTests {
 
     @Test("Files that were replaced are shown at the next connection, and those that are of no use change nothing")
     func renewed() async throws {
-        let files = try Files()
+        let files = try CertificateFolder()
         let (own, ours, next) = (try files.make("server"), try files.make("client"), try files.make("next"))
         let (first, second) = (try await server(own, asking: ours), try await server(own, asking: next))
         defer {
@@ -102,11 +73,11 @@ struct ClientCertificateTests {
 
     @Test("Files that cannot be used are named, with what is wrong")
     func faults() throws {
-        let files = try Files()
+        let files = try CertificateFolder()
         let (ours, other) = (try files.make("client"), try files.make("other"))
         typealias Certificate = SIPServiceConfiguration.ClientCertificate
         try ours.check()
-        let missing = Certificate(chainFile: "\(files.folder)/none", keyFile: ours.keyFile)
+        let missing = Certificate(chainFile: "\(files.path)/none", keyFile: ours.keyFile)
         let mixed = Certificate(chainFile: ours.chainFile, keyFile: other.keyFile)
         let swapped = Certificate(chainFile: ours.chainFile, keyFile: ours.chainFile)
         for (certificate, isOfKey, words) in [

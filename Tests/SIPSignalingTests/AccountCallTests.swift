@@ -153,13 +153,44 @@ struct AccountCallTests {
         #expect(error.code == .inviteEnded)
     }
 
-    @Test("An INVITE without an offer is refused with 488")
-    func noOffer() throws {
-        var run = try AccountRun()
+    /// A call whose INVITE had no offer, and the tagged address that our 200, which has one, gave us.
+    private func acceptWithOffer(_ run: inout AccountRun) throws -> (invite: InviteID, us: String) {
         try run.connect()
         try run.receive(try run.peerRequest("INVITE", 1))
-        #expect(run.statuses == [488])
-        #expect(run.events == [.connected])
+        let invite = try run.received()
+        #expect(invite.data["offer"] == OfferWish.description)
+        let refused = run.ask(.accept(invite.id, AccountRun.accept))
+        #expect(run.answer(refused) != .done)
+        let accepted = run.ask(.accept(invite.id, ["offer": ["type": "offer", "sdp": .string(AccountRun.reply)]]))
+        #expect(run.answer(accepted) == .done)
+        let ok = try run.response(200)
+        #expect(ok.body == Array(AccountRun.reply.utf8))
+        return (invite.id, "<sip:alice@sip.test>;tag=\(try #require(ok.headers.to?.tag))")
+    }
+
+    @Test("CALL-1: An INVITE without an offer is an invite that wants one; the 200 makes it, and the ACK answers")
+    func noOffer() throws {
+        var run = try AccountRun()
+        let (id, us) = try acceptWithOffer(&run)
+        try run.receive(try run.peerRequest("ACK", 1, to: us, body: AccountRun.offer))
+        let signal = try run.signal()
+        #expect(signal.invite == id)
+        #expect(signal.type == "answer")
+        #expect(signal.data["sdp"]?.string == AccountRun.offer)
+        // The session is one like others from now on.
+        let other = AccountRun.offer.replacing("1 1", with: "1 2")
+        try run.receive(try run.peerRequest("INVITE", 2, to: us, body: other))
+        #expect(try run.signal().type == "offer")
+    }
+
+    @Test("A caller that wants an offer and does not answer it has no call")
+    func offerWithoutAnswer() throws {
+        var run = try AccountRun()
+        let (id, us) = try acceptWithOffer(&run)
+        try run.receive(try run.peerRequest("ACK", 1, to: us))
+        #expect(run.outputs.contains(.note(.answerMissing("bob"))))
+        #expect(run.events.contains { if case .callEnded(let end) = $0 { end.invite == id } else { false } })
+        #expect(try run.request(.bye).headers["Reason"] == "SIP;cause=488")
     }
 
     @Test("Who calls is hostile text, and never more than a name")

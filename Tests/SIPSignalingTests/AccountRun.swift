@@ -97,6 +97,16 @@ struct AccountRun {
 
     var events: [SignalingEvent] { outputs.compactMap { if case .event(let event) = $0 { event } else { nil } } }
 
+    /// The last invite that came.
+    func received() throws -> ReceivedInvite {
+        try #require(events.compactMap { if case .inviteReceived(let invite) = $0 { invite } else { nil } }.last)
+    }
+
+    /// The last signal of a peer.
+    func signal() throws -> CallSignal {
+        try #require(events.compactMap { if case .callSignal(let signal) = $0 { signal } else { nil } }.last)
+    }
+
     func answer(_ ticket: UInt64) -> AccountAnswer? {
         outputs.lazy.compactMap { if case .answer(ticket, let answer) = $0 { answer } else { nil } }.first
     }
@@ -170,8 +180,7 @@ struct AccountRun {
     /// A call of Bob's that rings.
     mutating func ring() throws -> InviteID {
         try receive(try peerRequest("INVITE", 1, body: Self.offer))
-        let invite = events.compactMap { if case .inviteReceived(let invite) = $0 { invite } else { nil } }.last
-        return try #require(invite).id
+        return try received().id
     }
 
     /// The last response of that status.

@@ -137,6 +137,22 @@ struct CallTests {
         #expect(run.events(.bob, b).last == .confirmed(CallRun.reply))
     }
 
+    @Test("Ringing tells a caller without an offer nothing reliably, because that would have to be the offer")
+    func ringingWithoutOffer() throws {
+        for (header, told) in [("Supported", 1), ("Require", 0)] {
+            var run = CallRun()
+            var invite = Sample.request(.invite, branch: "z9hG4bK1")
+            invite.headers.append("Contact", "<sip:alice@192.0.2.9>")
+            invite.headers.append(header, "100rel")
+            run.inject(.request(invite), to: .bob)
+            run.command(.bob, b, .ring(answer: nil))
+            #expect(run.count(.bob, "180 INVITE") == told)
+            if told > 0 { #expect(try run.last(.bob, "180 INVITE").headers["RSeq"] == nil) }
+            run.command(.bob, b, .accept(CallRun.offer))
+            #expect(try run.last(.bob, "200 INVITE").body == CallRun.offer)
+        }
+    }
+
     @Test(
         "Of two phones that accept, the second is acknowledged and ended, and 2xx that come again are acknowledged again"
     )

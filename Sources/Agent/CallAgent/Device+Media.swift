@@ -16,6 +16,10 @@ extension Device {
         guard !isDraining else {
             return feed(.media(.failed(MediaFailure(.deviceFull, "the device takes no more calls: it stops"))), to: id)
         }
+        makeOffer(for: id)
+    }
+
+    private func makeOffer(for id: CallID) {
         do {
             try prepareMedia(of: id)
             let isWebRTC = configuration.media.offers == .webRTC
@@ -42,8 +46,10 @@ extension Device {
         answer(offer, for: id)
     }
 
-    /// The answering side takes media from before its accept is sent (contract CALL-1).
+    /// The answering side takes media from before its accept is sent (contract CALL-1), unless the caller leaves the offer to us, and
+    /// only its answer to that says where from.
     private func answer(_ offer: JSONValue, for id: CallID) {
+        if OfferWish.isMade(by: offer), configuration.account.sip != nil { return makeOffer(for: id) }
         do {
             try prepareMedia(of: id)
             guard let (answer, audio) = try calls[id]?.media.makeAnswer(to: offer, with: &media) else { return }
@@ -297,8 +303,11 @@ extension Device {
         }
     }
 
-    /// The peer's answer to an offer that we made in a call that stands.
+    /// The peer's answer to an offer that we made in a call that stands, or when we accepted it.
     private func accept(newAnswer answer: JSONValue, in id: CallID) {
+        if let call = calls[id], !call.machine.isOutgoing, call.media.awaitsFirstAnswer {
+            return applyAnswer(answer, for: id)
+        }
         do {
             try calls[id]?.media.accept(newAnswer: answer, on: engine)
         } catch {

@@ -92,6 +92,9 @@ struct MediaSession {
         return (answer, audio)
     }
 
+    /// Whether nothing is agreed yet, and our offer is out.
+    var awaitsFirstAnswer: Bool { id == nil && preparation?.negotiation.hasOffered == true }
+
     /// Takes the peer's first answer.
     ///
     /// - Returns: What was agreed.

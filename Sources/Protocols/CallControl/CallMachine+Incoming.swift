@@ -37,8 +37,9 @@ extension CallMachine {
     ) {
         var invite = invite
         switch input {
-        case .media(.ready(let answer)):
-            let steps = invite.steps(.accept(data: ["answer": answer]), at: now)
+        case .media(.ready(let description)):
+            let key = description["type"]?.string == "offer" ? "offer" : "answer"
+            let steps = invite.steps(.accept(data: [key: description]), at: now)
             current = .accepting(invite, isFlowing: false)
             finish(steps, at: now, into: &outbox)
         case .media(.failed(let failure)):

@@ -449,14 +449,14 @@ struct AccountCalls: Sendable {
         guard let call = calls[id], case .ringing = call.phase else {
             return outbox.append(.answer(ticket, .failed(Self.over(id, calls[id], activity))))
         }
-        guard let answer = data["answer"]?["sdp"]?.string else {
-            let error = SignalingError(
-                .invalidRequest, activity: activity, cause: "it has no answer to the offer of media")
-            return outbox.append(.answer(ticket, .failed(error)))
+        let wants = call.theirs == nil ? "offer" : "answer"
+        guard let description = data[wants]?["sdp"]?.string else {
+            let cause = call.theirs == nil ? "it has no offer of media, which the caller asks for" : "it has no answer to the offer of media"
+            return outbox.append(.answer(ticket, .failed(SignalingError(.invalidRequest, activity: activity, cause: cause))))
         }
-        calls[id]?.ours = Array(answer.utf8)
+        calls[id]?.ours = Array(description.utf8)
         outbox.append(.answer(ticket, .done))
-        if CallDescription.awaitsCandidates(answer) {
+        if CallDescription.awaitsCandidates(description) {
             ringIfDue(id, now, &outbox)
             calls[id]?.phase = .accepting(AccountCall.Gathering(until: now.advanced(by: Self.gatheringTime)))
         } else {
@@ -468,6 +468,7 @@ struct AccountCalls: Sendable {
         guard let call = calls[id] else { return }
         ringIfDue(id, now, &outbox)
         calls[id]?.phase = .talking(since: now)
+        if call.theirs == nil { calls[id]?.ourOffer = call.ours }
         run(.command(call.sip, .accept(call.ours)), now, &outbox)
     }
 
@@ -698,7 +699,7 @@ struct AccountCalls: Sendable {
             calls[id]?.earlyAnswers += 1
             tell(EarlyAnswer.signal, Self.description("answer", early), of: call, &outbox)
         case .accepted(let answer): accepted(call, answer, now, &outbox)
-        case .confirmed(let answer): confirmed(call, answer, &outbox)
+        case .confirmed(let answer): confirmed(call, answer, now, &outbox)
         case .offered(let offer): offered(call, offer, now, &outbox)
         case .answered(let answer): answered(call, answer, now, &outbox)
         case .offerRefused(let status):
@@ -738,17 +739,13 @@ struct AccountCalls: Sendable {
     ) {
         let who = caller(sip) ?? from
         let peer = SIPNames.user(of: who)
-        guard let offer else {
-            outbox.append(.note(.offerMissing(peer)))
-            return run(.command(sip, .refuse(488)), now, &outbox)
-        }
         let id = newInvite(for: sip)
         var call = AccountCall(
             invite: id, sip: sip, peer: peer, phase: .ringing(ringAt: now.advanced(by: Self.ringDelay)), ours: [])
         call.theirs = offer
         calls[id] = call
         invites[sip] = id
-        var data: [String: JSONValue] = ["offer": Self.description("offer", offer)]
+        var data: [String: JSONValue] = ["offer": offer.map { Self.description("offer", $0) } ?? OfferWish.description]
         data[TrunkCall.key] = names.trunkCall(from: who, agent.target(of: sip), own: own).data
         if let replaced = replacing.flatMap({ invites[$0] }) {
             data[CallTransfer.key] = CallTransfer.Origin(replaces: replaced).data
@@ -777,8 +774,20 @@ struct AccountCalls: Sendable {
             .event(.inviteAccepted(InviteAnswer(invite: id, invitee: call.peer, device: "sip", data: data))))
     }
 
-    /// The answer to an offer that the peer had asked for is, to the application, the peer's offer.
-    private mutating func confirmed(_ call: AccountCall, _ answer: [UInt8]?, _ outbox: inout [AccountOutput]) {
+    /// The answer to the offer that a caller had asked for. In a call that stands it is, to the application, the peer's offer.
+    private mutating func confirmed(
+        _ call: AccountCall, _ answer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        if call.theirs == nil, call.ourOffer != nil {
+            calls[call.invite]?.ourOffer = nil
+            guard let answer else {
+                outbox.append(.note(.answerMissing(call.peer)))
+                ended(call.invite, .failed, now, &outbox)
+                return run(.command(call.sip, .end(cause: 488)), now, &outbox)
+            }
+            calls[call.invite]?.theirs = answer
+            return signal("answer", answer, of: call, &outbox)
+        }
         guard case .askedForOurs = call.peerOffer else { return }
         calls[call.invite]?.peerOffer = .none
         guard let answer, answer != call.theirs else { return }

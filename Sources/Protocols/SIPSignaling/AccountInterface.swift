@@ -99,8 +99,8 @@ public enum AccountNote: Equatable, Sendable {
     case unreachable(retryAfter: Duration, FlowFailure? = nil)
     /// The flow to the server has ended.
     case flowLost(SIPTransport)
-    /// A call was refused because its INVITE has no offer.
-    case offerMissing(UserID)
+    /// A call was ended because its caller asked for an offer, and did not answer it.
+    case answerMissing(UserID)
     /// The device did not answer a peer's new offer in time; the call goes on as it was.
     case offerUnanswered
     /// The peer took a new offer back before the device had answered it.

@@ -126,8 +126,9 @@ final class SIPDriver: SIPEdgeOwner {
                 metadata: ["next": "\(wait.text)", "reason": "\(failure?.text ?? "its name has no address")"])
         case .flowLost(let transport):
             logger.info("The flow to the SIP server has ended", metadata: ["transport": "\(transport.rawValue)"])
-        case .offerMissing(let peer):
-            logger.notice("A call was refused because its INVITE has no offer", metadata: ["peer": "\(peer)"])
+        case .answerMissing(let peer):
+            logger.notice(
+                "A call was ended because its caller did not answer the offer that it had asked for", metadata: ["peer": "\(peer)"])
         case .offerWithdrawn: logger.debug("A peer took a new offer back; the call goes on as it was")
         case .offerUnanswered: logger.notice("A peer's new offer was refused; the call goes on as it was")
         case .offerRefused(let status):

@@ -139,11 +139,10 @@ final class SIPEdge {
             }
     }
 
-    private func connect(_ number: Int, _ target: SIPTarget) {
+    private func connect(_ number: Int, _ target: SIPTarget, _ check: ServerIdentity.Check = .host) {
         guard let address = try? NIOCore.SocketAddress(ipAddress: target.address.host, port: Int(target.address.port))
         else { return later(number, "\(target.address) is no address") }
         let bound = NIOLoopBound(self, eventLoop: loop)
-        let transport = target.transport
         let serverName = server.host
         ClientBootstrap(group: loop)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -152,16 +151,16 @@ final class SIPEdge {
                 value: .init(low: Self.mostUnsentBytes / 2, high: Self.mostUnsentBytes)
             )
             .connectTimeout(.seconds(10))
-            .channelInitializer { [trust] channel in
+            .channelInitializer { [trust = check == .host ? trust : trust.withoutNames()] channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
-                    if transport == .tls {
+                    if target.transport == .tls {
                         let isAddress = PeerAddress(host: serverName, port: 0) != nil
                         try pipeline.addHandler(
                             NIOSSLClientHandler(
                                 context: try trust.context(), serverHostname: isAddress ? nil : serverName))
                     }
-                    try pipeline.addHandler(StreamHandler(bound.value, number, transport))
+                    try pipeline.addHandler(StreamHandler(bound.value, number, target, check))
                 }
             }
             .connect(to: address)
@@ -248,6 +247,10 @@ final class SIPEdge {
         return FlowFailure(failure.cause, isUntrusted: failure.isUntrusted)
     }
 
+    fileprivate static func isForAnotherName(_ error: any Error, _ address: PeerAddress) -> Bool {
+        (try? HTTPEndpoint("https://\(address)")).map { TransportFailure(error, to: $0).kind == .wrongName } ?? false
+    }
+
     // MARK: Sending
 
     func transmit(_ message: SIPMessage, _ flow: SIPFlow) { send(message.bytes, by: flow.id) }
@@ -304,6 +307,17 @@ final class SIPEdge {
     }
 
     fileprivate func streamEnded(_ number: Int, _ reason: FlowFailure) { fail(number, reason) }
+
+    /// The server's certificate is for no such host, but it may name its domain for SIP.
+    fileprivate func reconnectByDomain(_ number: Int, _ target: SIPTarget) {
+        guard case .opening? = ways[number] else { return }
+        ways[number] = .opening(nil)
+        connect(number, target, .domain)
+    }
+
+    fileprivate func isServer(_ identity: ServerIdentity, _ check: ServerIdentity.Check) -> Bool {
+        SIPHost(server.host).map { identity.passes(check, as: $0) } ?? false
+    }
 
     fileprivate func received(_ element: SIPStreamFramer.Element, by number: Int) {
         guard case .stream(let channel, let flow)? = ways[number] else { return }
@@ -480,26 +494,38 @@ private final class StreamHandler: ChannelInboundHandler {
 
     private let edge: SIPEdge
     private let number: Int
-    private let transport: SIPTransport
+    private let target: SIPTarget
+    private let check: ServerIdentity.Check
     private var framer = SIPStreamFramer()
     private var reason = FlowFailure("the server closed the connection")
+    /// Another connection has taken the place of this one.
+    private var isReplaced = false
 
-    init(_ edge: SIPEdge, _ number: Int, _ transport: SIPTransport) {
+    init(_ edge: SIPEdge, _ number: Int, _ target: SIPTarget, _ check: ServerIdentity.Check) {
         self.edge = edge
         self.number = number
-        self.transport = transport
+        self.target = target
+        self.check = check
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        if transport != .tls { edge.streamOpened(number, transport, context.channel) }
+        if target.transport != .tls { edge.streamOpened(number, target.transport, context.channel) }
         context.fireChannelActive()
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case .handshakeCompleted? = event as? TLSUserEvent {
-            edge.streamOpened(number, transport, context.channel)
-        }
+        if case .handshakeCompleted? = event as? TLSUserEvent { handshakeCompleted(context) }
         context.fireUserInboundEventTriggered(event)
+    }
+
+    private func handshakeCompleted(_ context: ChannelHandlerContext) {
+        let certificate = try? context.pipeline.syncOperations.nioSSL_peerCertificate()
+        guard let certificate, edge.isServer(ServerIdentity(certificate), check) else {
+            reason = FlowFailure("the certificate of \(target.address) is for another name", isUntrusted: true)
+            context.close(promise: nil)
+            return
+        }
+        edge.streamOpened(number, target.transport, context.channel)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -514,13 +540,17 @@ private final class StreamHandler: ChannelInboundHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        edge.streamEnded(number, reason)
+        if !isReplaced { edge.streamEnded(number, reason) }
         context.fireChannelInactive()
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        let address = context.channel.remoteAddress.flatMap(PeerAddress.init)
-        reason = address.map { SIPEdge.failure(error, $0) } ?? FlowFailure("\(error)")
-        context.close(promise: nil)
+        defer { context.close(promise: nil) }
+        guard !isReplaced else { return }
+        if check == .host, target.transport == .tls, SIPEdge.isForAnotherName(error, target.address) {
+            isReplaced = true
+            return edge.reconnectByDomain(number, target)
+        }
+        reason = SIPEdge.failure(error, target.address)
     }
 }

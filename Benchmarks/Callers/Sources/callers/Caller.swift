@@ -62,7 +62,7 @@ final class Caller {
     private func invite(offer: String) async throws -> InviteID {
         let options = InviteOptions(
             to: callee, data: ["offer": ["type": "offer", "sdp": .string(offer)]], timeToLive: .seconds(10),
-            isOnlineOnly: true, idempotencyKey: UUID().uuidString)
+            isOnlineOnly: true, idempotencyKey: IdempotencyKey(ours: UUID().uuidString))
         let patience = ContinuousClock.now.advanced(by: .seconds(10))
         while true {
             do {

@@ -101,8 +101,12 @@ extension UserAgent {
     ) {
         var ringing = ringing
         let request = ringing.request
+        let hasOffer = SIPMessage.request(request).sessionDescription != nil
+        let isRequired = request.headers.has(option: "100rel", in: "Require")
+        // The first reliable response would have to make the offer, which comes with the 2xx (RFC 3261 §13.2.1).
+        guard hasOffer || !isRequired else { return }
         // An answer is given once; without an offer there is none to give.
-        let answer = ringing.earlyAnswer == nil && SIPMessage.request(request).sessionDescription != nil ? answer : nil
+        let answer = ringing.earlyAnswer == nil && hasOffer ? answer : nil
         var response = SIPResponse(answer == nil ? 180 : 183, to: request, toTag: ringing.dialog.localTag)
         copyRecordRoute(from: request, to: &response)
         if let answer {
@@ -110,8 +114,7 @@ extension UserAgent {
             response.body = answer
             ringing.earlyAnswer = answer
         }
-        let isRequired = request.headers.has(option: "100rel", in: "Require")
-        guard isRequired || request.headers.has(option: "100rel", in: "Supported"),
+        guard hasOffer, isRequired || request.headers.has(option: "100rel", in: "Supported"),
             configuration.screen.options.contains("100rel")
         else {
             keep(id, .ringing(ringing))

@@ -1,0 +1,67 @@
+import Foundation
+import Logging
+import NIOSSL
+import SIP
+@testable import SIPClient
+import SIPSignaling
+import SignalingClient
+import Testing
+
+@Suite("The identity of a SIP server", .timeLimit(.minutes(1)))
+struct ServerIdentityTests {
+    @Test(
+        "A certificate's SIP URIs are its domains, and then other names do not count (RFC 5922 §7.1)",
+        arguments: [
+            ([], true, false), (["sip:sip.test"], true, true), (["sip:SIP.Test"], true, true), (["sip:other.test"], false, false),
+            (["sip:other.test", "sip:sip.test"], true, true),
+            // Neither a user, nor another scheme, nor what is no URI is a domain.
+            (["sip:bob@sip.test"], true, false), (["sips:sip.test"], true, false), (["https://sip.test"], true, false),
+            (["sip:*.test"], true, false), (["sip:sip.test\0.evil"], true, false), (["sip:"], true, false),
+        ])
+    func domains(_ uris: [String], _ passesAsHost: Bool, _ passesAsDomain: Bool) throws {
+        let identity = ServerIdentity(uris: uris)
+        let server = try #require(SIPHost("sip.test"))
+        #expect(identity.passes(.host, as: server) == passesAsHost)
+        #expect(identity.passes(.domain, as: server) == passesAsDomain)
+    }
+
+    private func service(_ server: ScriptedServer, trusting root: String) throws -> SIPService {
+        let uri = try #require(AnyURI("sip:alice@sip.test"))
+        var account = SIPAccountSettings(address: NameAddress(uri), username: "alice", password: "secret")
+        account.givesUpAtOnce = true
+        var configuration = SIPServiceConfiguration(
+            account: account, server: .init(host: "localhost", port: server.port, transport: .tls))
+        configuration.trustRootFile = root
+        return try SIPService(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    @Test("A server is believed by its domain or by its host's name, and not by another domain, a user's URI or nobody's signature")
+    func connections() async throws {
+        let files = try CertificateFolder()
+        let stranger = try files.make("stranger")
+        for (number, (names, isBelieved)) in [
+            ("URI:sip:localhost", true), ("DNS:localhost", true), ("URI:sip:localhost,DNS:other.test", true),
+            ("URI:sip:other.test", false), ("URI:sip:other.test,DNS:localhost", false),
+            ("URI:sip:bob@localhost", false), ("DNS:other.test", false),
+        ].enumerated() {
+            let own = try files.make("server\(number)", names: names)
+            let tls = TLSConfiguration.makeServerConfiguration(
+                certificateChain: try NIOSSLCertificate.fromPEMFile(own.chainFile).map { .certificate($0) },
+                privateKey: .privateKey(try NIOSSLPrivateKey(file: own.keyFile, format: .pem)))
+            let server = try await ScriptedServer(.tls, tls: NIOSSLContext(configuration: tls))
+            defer { server.close() }
+            let service = try service(server, trusting: own.chainFile)
+            if isBelieved {
+                try await service.connect()
+                #expect(await service.session?.user == "alice@sip.test", "\(names)")
+            } else {
+                let error = await #expect(throws: SignalingError.self, "\(names)") { try await service.connect() }
+                #expect(error?.description.contains("for another name") == true, "\(names): \(String(describing: error))")
+                #expect(server.received.isEmpty)
+            }
+            await service.disconnect()
+            let other = try self.service(server, trusting: stranger.chainFile)
+            await #expect(throws: SignalingError.self, "\(names)") { try await other.connect() }
+        }
+    }
+}
