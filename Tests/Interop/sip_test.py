@@ -14,7 +14,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import wave
 
 from sip_stage import (
     FOLDER, KAMAILIO_ROUTES, PEER, PORT, SERVERS, TRUNK, WS_PORT, WSS_PORT, Baresip, Device, Failed, Kamailio, Program, Sipp, call,
@@ -217,6 +219,38 @@ def early_media(handset, folder):
     expect_sound(recording, "what the device hears before the answer")
 
 
+def answer_later(bob, seconds):
+    wait("it rings at baresip", lambda: bob.says("Incoming call from"))
+    time.sleep(seconds)
+    bob.command("accept")
+
+
+def early_media_of_baresip(handset, folder):
+    """baresip plays before it answers, with SDES, with DTLS alone and with ICE and DTLS: the device hears that, and both hear each other
+    after the answer."""
+    tone, recording = folder / "tone.wav", folder / "alice.wav"
+    make_tone(tone, 500, 8)
+    for protection, more, options in (
+            ("srtp-mand", "", {"media": "offers: sdes"}),
+            ("dtls_srtp", "", {"transport": "udp", "server": f"{PEER}:{PORT}", "account": "allow_plain_text: true"}),
+            ("dtls_srtp", ";medianat=ice", {"media": "offers: webrtc"})):
+        name = protection + more
+        with running(Kamailio(folder)), running(Baresip(folder, protection, "early", more)) as bob:
+            hand = threading.Thread(target=answer_later, args=(bob, 3))
+            hand.start()
+            code, report, words = call(
+                handset, folder, "bob", "--play", tone, "--record", recording, "--duration", "2", **options)
+            hand.join()
+            if code != 0 or report.get("outcome") != "completed":
+                raise Failed(f"{name}: exit {code}: {report or words}")
+            expect_tone(recording, 440, f"{name}: the device hears baresip")
+            with wave.open(str(recording)) as file:
+                heard = file.getnframes() / file.getframerate()
+            if heard < 4:
+                raise Failed(f"{name}: {heard:.1f} s were recorded, so that nothing was heard before the answer")
+            expect_tone(bob.heard(), 500, f"{name}: baresip hears the device")
+
+
 def third_party_calls(handset, folder):
     """SIPp connects two devices, of which one gets an INVITE without an offer (RFC 3725): they hear each other, twice over plain RTP
     and twice over ICE and DTLS."""
@@ -323,7 +357,7 @@ def versions():
 
 
 CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, plain_signaling,
-          websocket_calls, lossy_calls, races, early_media, third_party_calls, media_relay, aiosipua_calls]
+          websocket_calls, lossy_calls, races, early_media, early_media_of_baresip, third_party_calls, media_relay, aiosipua_calls]
 
 
 def prepare():

@@ -229,6 +229,7 @@ extension Device {
         case .connectionFailed(let connection, let failure):
             with(connection) { id in
                 logger.info("A call's connection has failed", metadata: about(id, ["reason": "\(failure)"]))
+                guard calls[id]?.media.noteEarlyFailure() != true else { return }
                 let isEstablished = calls[id]?.machine.isEstablished == true
                 feed(.media(isEstablished ? .lost : .failed(MediaFailure(failure))), to: id)
             }

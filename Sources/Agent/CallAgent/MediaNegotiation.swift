@@ -92,6 +92,9 @@ struct MediaNegotiation {
         return true
     }
 
+    /// Whether what was agreed connects as our offer says: by ICE if that has ICE.
+    func isConnectedAsOffered(_ audio: NegotiatedAudio) -> Bool { (audio.ice != nil) == (exchange.local.ice != nil) }
+
     /// Brings another DTLS association from the next answer on: the peer begins one (RFC 8842 §5.3).
     mutating func renewAssociation(using generator: inout some RandomNumberGenerator) {
         exchange.local.tlsID = Self.randomName(using: &generator)

@@ -30,6 +30,8 @@ struct MediaSession {
     private var stream = Stream.none
     /// Media has flowed both ways before the call was answered.
     private var hasFlowedEarly = false
+    /// The connection that an early answer led to has failed.
+    private var hasFailedEarly = false
 
     /// The media worker's name for the call, once it has run there.
     var id: MediaCallID? {
@@ -120,23 +122,36 @@ struct MediaSession {
     /// Whether media runs though nobody has answered.
     var isEarly: Bool { preparation?.offered != nil }
 
-    /// Takes an answer that comes before the call is answered, and with it the way on which something may be heard; only in calls
-    /// whose descriptions have keys and addresses, so that nothing has to be connected.
+    /// Takes an answer that comes before the call is answered, and with it the way on which something may be heard; only if it is
+    /// connected as our offer says, so that another one's answer may follow.
     ///
     /// - Returns: What was agreed, if media is to be started by it; if media runs already it has moved.
     mutating func acceptEarly(_ answer: JSONValue, on engine: MediaEngine) throws -> NegotiatedAudio? {
-        guard let preparation, connection == nil, runningID != nil || id == nil else { return nil }
+        guard let preparation, runningID != nil || id == nil else { return nil }
         let before = preparation.negotiation
         let offered = preparation.offered ?? before
         guard offered.hasOffered else { return nil }
         var negotiation = offered
         let (audio, _) = try negotiation.accept(answer)
-        guard audio.ice == nil, try negotiation.remote(for: audio) == nil else { return nil }
+        guard try isConnected(audio, by: negotiation) else { return nil }
         self.preparation?.negotiation = negotiation
         self.preparation?.offered = offered
         guard runningID != nil else { return audio }
         try follow(before.agreed, audio, on: engine)
         return nil
+    }
+
+    private func isConnected(_ audio: NegotiatedAudio, by negotiation: MediaNegotiation) throws -> Bool {
+        let isByConnection = try negotiation.remote(for: audio) != nil
+        return isByConnection == (connection != nil) && negotiation.isConnectedAsOffered(audio)
+    }
+
+    /// The connection has failed.
+    ///
+    /// - Returns: Whether nobody is told, because another one may still answer.
+    mutating func noteEarlyFailure() -> Bool {
+        if isEarly { hasFailedEarly = true }
+        return isEarly
     }
 
     /// Media could not be started by an early answer: it starts with the last one.
@@ -167,7 +182,7 @@ struct MediaSession {
             return
         }
         let (audio, _) = try negotiation.accept(answer)
-        guard audio.ice == nil, try negotiation.remote(for: audio) == nil else {
+        guard try isConnected(audio, by: negotiation) else {
             throw DescriptionError("the peer's answer has another way of connecting than its early one")
         }
         preparation?.negotiation = negotiation
@@ -182,7 +197,12 @@ struct MediaSession {
         let changes = NegotiationChanges(from: before, to: audio)
         if changes.contains(.direction) { setDirection(audio.direction, on: engine) }
         try apply(changes, before, audio, isAnother: true, on: engine)
-        guard !changes.isDisjoint(with: [.address, .keys]) else { return }
+        guard hasFailedEarly || !changes.isDisjoint(with: [.address, .keys, .ice]) else { return }
+        if let connection, var remote = try preparation?.negotiation.remote(for: audio) {
+            remote.isAnother = true
+            engine.connect(connection, to: remote)
+        }
+        hasFailedEarly = false
         hasFlowedEarly = false
         if let runningID { engine.beginFlow(runningID) }
     }

@@ -136,6 +136,7 @@ extension ConnectionLoop {
     }
 
     private func take(_ remote: RemoteConnection, _ session: ConnectionSession, at now: Instant) {
+        if remote.isAnother { handle(.ice(.anotherPeer), session, at: now) }
         switch remote.way {
         case .ice(let peer): take(peer, session, at: now)
         case .direct(let address):

@@ -62,6 +62,8 @@ public struct RemoteConnection: Sendable {
     public var way: Way
     /// Our side in the handshake, and the certificates that the peer may have; nil without a handshake.
     public var handshake: (role: DTLSRole, fingerprints: [DTLSFingerprint])?
+    /// Whether it is another peer than before, which has answered the same offer.
+    public var isAnother = false
 
     /// Makes it.
     public init(_ way: Way, handshake: (role: DTLSRole, fingerprints: [DTLSFingerprint])?) {

@@ -140,6 +140,15 @@ extension ICEAgent {
         outbox.append(.gatheringComplete)
     }
 
+    /// Begins anew with the candidates and credentials that there are.
+    mutating func beginWithAnotherPeer() {
+        let hasGathered = list.gatheringHasEnded
+        list = CheckList(local: list.local, pacing: commons.configuration.pacing)
+        list.gatheringHasEnded = hasGathered
+        previous = nil
+        previousEnd = nil
+    }
+
     /// Begins a new generation (RFC 8445 §9).
     mutating func restart(_ credentials: ICECredentials, at now: Instant, into outbox: inout [ICEOutput]) {
         if list.pair(list.selected)?.isValid == true || previous == nil {

@@ -143,7 +143,7 @@ extension ICEAgent {
         case .serverBytes(let bytes, let server): relay(server, .bytes(bytes), at: now, into: &outbox)
         case .serverClosed(let server): relays[server] = nil
         case .start, .localAddresses, .remoteCredentials, .remoteCandidate, .remoteEndOfCandidates, .datagram,
-            .serverOpened, .send, .pathIsQuiet, .restart, .end:
+            .serverOpened, .send, .pathIsQuiet, .restart, .anotherPeer, .end:
             break
         }
     }

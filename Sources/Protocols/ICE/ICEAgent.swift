@@ -126,6 +126,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
         case .send(let data): send(data, at: now, into: &outbox)
         case .pathIsQuiet: list.lookAtSelected(at: now)
         case .restart(let credentials): restart(credentials, at: now, into: &outbox)
+        case .anotherPeer: beginWithAnotherPeer()
         case .end:
             end(at: now, into: &outbox)
             return

@@ -29,6 +29,9 @@ public enum ICEInput: Sendable {
     case pathIsQuiet
     /// Restart ICE with other credentials; the present path stays in use until there is a new one (RFC 8445 §9).
     case restart(ICECredentials)
+    /// Another peer has answered the same offer (a fork, RFC 3261 §13.1); its credentials come next. Ours stay, and nothing of the
+    /// peer before is used any more.
+    case anotherPeer
     /// End; allocations are given up.
     case end
     /// ``ICEAgent/nextDeadline`` has come. Early calls are harmless.
