@@ -139,7 +139,7 @@ struct CallTests {
 
     @Test("Ringing tells a caller without an offer nothing reliably, because that would have to be the offer")
     func ringingWithoutOffer() throws {
-        for (header, told) in [("Supported", 1), ("Require", 0)] {
+        for (header, told) in [("Supported" as SIPHeaderName, 1), ("Require", 0)] {
             var run = CallRun()
             var invite = Sample.request(.invite, branch: "z9hG4bK1")
             invite.headers.append("Contact", "<sip:alice@192.0.2.9>")
