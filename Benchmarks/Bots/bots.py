@@ -26,7 +26,7 @@ MS = 1_000_000
 #: Seconds of each measurement of CPU time, and calls in it.
 COST_SECONDS, COST_CALLS = 10, 10
 CLEARS, BURSTS = 40, 30
-MARK_CALLS, MARKS = 40, 12
+MARKS = 12
 STALL_SECONDS = 60
 #: Samples of silence at 48 kHz between the tones of marks.
 GAP = 14_400
@@ -283,16 +283,16 @@ async def marks(options):
     When a report arrives says how late it is. Behind how much of the caller's sound it comes says with which frame it was made: sound
     and marks of a connection keep their order, so this does not depend on who runs when on this side.
     """
-    say(f"{MARKS} marks in each of {MARK_CALLS} calls on one core")
+    say(f"{MARKS} marks in each of {options.mark_calls} calls on one core")
     bot = Marker()
     server = botserver.Server(bot)
     await server.start()
     device = Device(options, bot_behaviour(server), core=0)
     try:
-        first = await Calls.place(options, MARK_CALLS // 4)
+        first = await Calls.place(options, options.mark_calls // 4)
         await asyncio.sleep(2)
         few_kb = device.rss_kb
-        more = await Calls.place(options, MARK_CALLS - MARK_CALLS // 4)
+        more = await Calls.place(options, options.mark_calls - options.mark_calls // 4)
         ear = await Ear.open(options, first.lines + more.lines)
         await asyncio.sleep(2)
         # Lengths that end anywhere in a frame.
@@ -311,7 +311,7 @@ async def marks(options):
         device.stop()
         server.stop()
     exact, within, missing, differences, frames_late = 0, 0, 0, [], []
-    for call in range(MARK_CALLS):
+    for call in range(options.mark_calls):
         ends = tone_ends(ear.heard.get(call, []), [6 * len(sound) for sound in sounds])
         came = bot.came.get(call, [])
         in_order = [name for name, *_ in came] == list(range(MARKS))
@@ -327,11 +327,11 @@ async def marks(options):
             differences.append(abs(difference))
             exact += abs(difference) < 10
             within += abs(difference) < 20
-    return {"kind": "marks", "calls": MARK_CALLS, "marks": MARK_CALLS * MARKS, "exact": exact, "within_a_frame": within,
+    return {"kind": "marks", "calls": options.mark_calls, "marks": options.mark_calls * MARKS, "exact": exact, "within_a_frame": within,
             "missing": missing, "from_packet": spread(differences), "prompt": is_prompt,
             "with_its_frame": frames_late.count(0), "frames_late": spread(frames_late),
-            "memory": {"calls": [MARK_CALLS // 4, MARK_CALLS], "rss_kb": [few_kb, many_kb],
-                       "per_call_kb": round((many_kb - few_kb) / (MARK_CALLS - MARK_CALLS // 4), 1)}}
+            "memory": {"calls": [options.mark_calls // 4, options.mark_calls], "rss_kb": [few_kb, many_kb],
+                       "per_call_kb": round((many_kb - few_kb) / (options.mark_calls - options.mark_calls // 4), 1)}}
 
 
 def mark_frames(lengths):
@@ -345,14 +345,14 @@ def mark_frames(lengths):
 
 async def program_marks(options):
     """Marks of programs (`source: exec`), whose events name the sample: exact if it is the one behind which the mark was set."""
-    say(f"{MARKS} marks in each of {MARK_CALLS} calls of programs on one core")
+    say(f"{MARKS} marks in each of {options.mark_calls} calls of programs on one core")
     folder = options.directory / "marks"
     folder.mkdir(exist_ok=True)
     program = pathlib.Path(__file__).parent / "markprogram.py"
     command = f"[python3, {program}, {folder}, \"{MARKS}\"]"
     device = Device(options, f"  source: exec\n  command: {command}\n", core=0)
     try:
-        calls = await Calls.place(options, MARK_CALLS)
+        calls = await Calls.place(options, options.mark_calls)
         ear = await Ear.open(options, calls.lines)
         await asyncio.sleep(MARKS * 0.9 + 8)
         await ear.close()
@@ -362,7 +362,7 @@ async def program_marks(options):
     came = [json.loads(path.read_text()) for path in folder.glob("*.json")]
     exact = sum(mark["played"] == mark["written"] for call in came for mark in call)
     in_order = sum([mark["mark"] for mark in call] == list(range(MARKS)) for call in came)
-    return {"kind": "program marks", "calls": MARK_CALLS, "marks": MARK_CALLS * MARKS, "exact": exact, "calls_in_order": in_order}
+    return {"kind": "program marks", "calls": options.mark_calls, "marks": options.mark_calls * MARKS, "exact": exact, "calls_in_order": in_order}
 
 
 def tone_starts(packets):
@@ -432,6 +432,7 @@ async def main():
         parser.add_argument(name, type=pathlib.Path)
     parser.add_argument("callers", nargs="+")
     parser.add_argument("--only", action="append", help="clear, trip, cost, marks or stall")
+    parser.add_argument("--mark-calls", type=int, default=40)
     options = parser.parse_args()
     parts = {
         "clear": [lambda: clear(options)],

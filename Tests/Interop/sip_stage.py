@@ -4,6 +4,7 @@ import array
 import contextlib
 import json
 import math
+import os
 import pathlib
 import re
 import socket
@@ -86,12 +87,12 @@ def make_tone(path, frequency, seconds=5, rate=48_000):
 class Program:
     """A process whose output goes to a file."""
 
-    def __init__(self, name, command, folder):
+    def __init__(self, name, command, folder, environment=None, stdin=subprocess.DEVNULL):
         self.name, self.log = name, pathlib.Path(folder) / f"{name}.log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [str(part) for part in command], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                cwd=folder)
+                [str(part) for part in command], stdout=log, stderr=subprocess.STDOUT, stdin=stdin, cwd=folder,
+                env={**os.environ, **(environment or {})})
 
     def text(self):
         return self.log.read_text(errors="replace")
@@ -212,6 +213,34 @@ class Baresip(Program):
     def heard(self):
         files = sorted(self.folder.glob("dump-*-dec.wav"), key=lambda path: path.stat().st_mtime)
         return files[-1] if files else self.folder / "nothing"
+
+
+class Linphone(Program):
+    """linphonec as user carol, with files for a sound card: it plays 440 Hz, and answers by itself."""
+
+    def __init__(self, folder, encryption="srtp", more=""):
+        self.folder = folder / "linphone-files"
+        (self.folder / ".local/share/linphone").mkdir(parents=True, exist_ok=True)
+        self.heard = self.folder / "heard.wav"
+        make_tone(self.folder / "tone.wav", 440, 60, 8_000)
+        path = self.folder / "linphonerc"
+        path.write_text(
+            f"[sip]\nsip_port=25130\nsip_tcp_port=-1\nsip_tls_port=-1\ndefault_proxy=0\nmedia_encryption={encryption}\n"
+            f"{more}[auth_info_0]\nusername=carol\npasswd=secret\n[proxy_0]\nreg_proxy=<sip:{PEER}:{PORT};transport=udp>\n"
+            f"reg_route=<sip:{PEER}:{PORT};transport=udp>\nreg_identity=sip:carol@sip.test\nreg_expires=60\nreg_sendregister=1\n")
+        super().__init__("linphonec", ["linphonec", "-a", "-c", path], folder, {"HOME": str(self.folder)}, stdin=subprocess.PIPE)
+        for command in ("soundcard use files", f"play {self.folder}/tone.wav", f"record {self.heard}"):
+            self.command(command)
+        wait("linphonec is registered", self.is_registered, 20)
+
+    def is_registered(self):
+        self.command("status register")
+        time.sleep(0.3)
+        return self.says("registered, identity")
+
+    def command(self, text):
+        self.process.stdin.write(text.encode() + b"\n")
+        self.process.stdin.flush()
 
 
 class Sipp(Program):

@@ -19,7 +19,7 @@ import time
 import wave
 
 from sip_stage import (
-    FOLDER, KAMAILIO_ROUTES, PEER, PORT, SERVERS, TRUNK, WS_PORT, WSS_PORT, Baresip, Device, Failed, Kamailio, Program, Sipp, call,
+    FOLDER, KAMAILIO_ROUTES, PEER, PORT, SERVERS, TRUNK, WS_PORT, WSS_PORT, Baresip, Device, Failed, Kamailio, Linphone, Program, Sipp, call,
     expect_sound, expect_tone, main, make_network, make_tone, powers, records, running, wait)
 
 
@@ -325,6 +325,33 @@ def aiosipua_calls(handset, folder):
         expect_tone(device.recording(), 440, "the device hears aiosipua")
 
 
+def linphone_calls(handset, folder):
+    """Linphone calls a device, holds and resumes, and is called by one, twice with SDES and once with DTLS: sound both ways."""
+    recording, tone = folder / "alice.wav", folder / "tone.wav"
+    make_tone(tone, 500, 8)
+    for encryption, times in (("srtp", 2), ("dtls", 1)):
+        with running(Kamailio(folder)), running(Linphone(folder, encryption)) as carol:
+            for number in range(times):
+                with running(Device(
+                        handset, folder, f"desk-{encryption}{number}",
+                        behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
+                    carol.command(f"call sip:{device.name}@sip.test")
+                    wait("the call stands", lambda: device.says('"message":"Media flows both ways"'))
+                    time.sleep(2)
+                    carol.command("pause")
+                    time.sleep(1)
+                    carol.command("resume")
+                    time.sleep(2)
+                    carol.command("terminate")
+                    wait("the record", lambda: "completed" in records(device), 10)
+                    expect_tone(device.recording(), 440, f"{encryption}: the device hears Linphone")
+                expect_tone(carol.heard, 500, f"{encryption}: Linphone hears the device")
+                code, report, words = call(handset, folder, "carol", "--play", tone, "--record", recording, "--duration", "3")
+                if code != 0 or report.get("outcome") != "completed":
+                    raise Failed(f"{encryption}: exit {code}: {report or words}")
+                expect_tone(recording, 440, f"{encryption}: the caller hears Linphone")
+
+
 def lossy_calls(handset, folder):
     """SIPp makes calls over UDP and loses a fifth of what it sends and receives: all of them stand and end."""
     failures = []
@@ -350,14 +377,14 @@ def lossy_try(handset, folder, name):
 
 def versions():
     found = {}
-    for package in ("kamailio", "sip-tester", "baresip", "rtpengine-daemon"):
+    for package in ("kamailio", "sip-tester", "baresip-core", "rtpengine-daemon", "linphone-cli"):
         found[package] = subprocess.run(
             ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False).stdout
     return found
 
 
 CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, plain_signaling,
-          websocket_calls, lossy_calls, races, early_media, early_media_of_baresip, third_party_calls, media_relay, aiosipua_calls]
+          websocket_calls, lossy_calls, races, early_media, early_media_of_baresip, third_party_calls, media_relay, aiosipua_calls, linphone_calls]
 
 
 def prepare():
