@@ -87,12 +87,16 @@ def make_tone(path, frequency, seconds=5, rate=48_000):
 class Program:
     """A process whose output goes to a file."""
 
+    # What has been started, also what was not ready in time and so belongs to nobody.
+    started = []
+
     def __init__(self, name, command, folder, environment=None, stdin=subprocess.DEVNULL):
         self.name, self.log = name, pathlib.Path(folder) / f"{name}.log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [str(part) for part in command], stdout=log, stderr=subprocess.STDOUT, stdin=stdin, cwd=folder,
                 env={**os.environ, **(environment or {})})
+        Program.started.append(self)
 
     def text(self):
         return self.log.read_text(errors="replace")
@@ -361,3 +365,6 @@ def main(checks, prepare=make_network):
         perform(checks, sys.argv[2:])
     except Failed as failure:
         sys.exit(f"failed: {failure}")
+    finally:
+        for program in Program.started:
+            program.stop()

@@ -1,5 +1,6 @@
 import CallControl
 import Foundation
+import HTTPTransport
 import Logging
 import NIOSSL
 import SIP
@@ -69,6 +70,26 @@ struct ClientCertificateTests {
         try Data(contentsOf: URL(fileURLWithPath: next.keyFile)).write(to: URL(fileURLWithPath: ours.keyFile))
         try await late.connect()
         await late.disconnect()
+    }
+
+    @Test("Files that were renewed badly are known until they are mended, and the certificate before is shown")
+    func renewedBadly() throws {
+        let files = try CertificateFolder()
+        let (ours, other) = (try files.make("client"), try files.make("other"))
+        let chain = URL(fileURLWithPath: ours.chainFile)
+        let good = try Data(contentsOf: chain)
+        let trust = try TLSTrust.system.showing(CertificateFiles(chainPath: ours.chainFile, keyPath: ours.keyFile))
+        let context = try trust.context()
+        #expect(trust.fault == nil)
+        try Data(contentsOf: URL(fileURLWithPath: other.chainFile)).write(to: chain)
+        #expect(try trust.context() === context)
+        #expect(trust.fault?.part == .key)
+        try FileManager.default.removeItem(at: chain)
+        #expect(try trust.context() === context)
+        #expect(trust.fault?.part == .chain)
+        try good.write(to: chain)
+        #expect(try trust.context() === context)
+        #expect(trust.fault == nil)
     }
 
     @Test("Files that cannot be used are named, with what is wrong")

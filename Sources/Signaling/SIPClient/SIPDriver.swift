@@ -1,4 +1,5 @@
 internal import CallControl
+internal import HTTPTransport
 internal import Logging
 internal import NIOCore
 internal import SIP
@@ -20,6 +21,7 @@ final class SIPDriver: SIPEdgeOwner {
     private var due: Instant?
     /// The server's address that was tried last.
     private var lastTarget: SIPTarget?
+    private var certificateFault: CertificateFault?
     /// Inputs that came while the machine's outputs were carried out.
     private var inputs: [AccountInput] = []
     private var isBusy = false
@@ -138,9 +140,23 @@ final class SIPDriver: SIPEdgeOwner {
 
     // MARK: The sockets
 
-    func opened(_ flow: SIPFlow) { feed(.opened(flow)) }
+    func opened(_ flow: SIPFlow) {
+        noteCertificate()
+        feed(.opened(flow))
+    }
+
+    /// Files that were renewed badly are told once, and not for each connection.
+    private func noteCertificate() {
+        let fault = edge.certificateFault
+        defer { certificateFault = fault }
+        guard let fault, fault != certificateFault else { return }
+        logger.warning(
+            "The certificate that is shown to the SIP server is an earlier one, because its files cannot be used",
+            metadata: ["error": "\"\(fault.path)\" \(fault.message)"])
+    }
 
     func failed(_ number: Int, _ reason: FlowFailure) {
+        noteCertificate()
         if number > 0 {
             logger.debug("A flow has ended", metadata: ["number": "\(number)", "reason": "\(reason.text)"])
         }

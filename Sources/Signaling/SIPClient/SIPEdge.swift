@@ -75,6 +75,9 @@ final class SIPEdge {
 
     func attach(to owner: any SIPEdgeOwner) { self.owner = owner }
 
+    /// Why the certificate that we show is not the one in its files.
+    var certificateFault: CertificateFault? { trust.fault }
+
     /// What comes from these hosts comes from the server.
     func trust(_ targets: [SIPTarget]) { servers = targets.map(\.address) }
 

@@ -22,6 +22,8 @@ package final class TLSTrust: Sendable {
     private struct Made {
         var context: NIOSSLContext
         var shown: CertificateFiles.Pair?
+        /// Why later files are not shown.
+        var fault: CertificateFault?
     }
 
     /// What the system trusts.
@@ -85,18 +87,27 @@ package final class TLSTrust: Sendable {
     /// of no use any more change nothing.
     package func context() throws -> NIOSSLContext {
         try made.withLock { made in
-            let pair = try? shown?.read()
-            if let made, pair == nil || pair == made.shown { return made.context }
+            var pair: CertificateFiles.Pair?
+            var fault: CertificateFault?
+            do throws(CertificateFault) { pair = try shown?.read() } catch { fault = error }
+            if let known = made, pair == nil || pair == known.shown {
+                made?.fault = fault
+                return known.context
+            }
             do {
                 let context = try Self.makeContext(configuration, showing: pair)
-                made = Made(context: context, shown: pair)
+                made = Made(context: context, shown: pair, fault: fault)
                 return context
             } catch {
-                if let made { return made.context }
-                throw error
+                guard let known = made else { throw error }
+                made?.fault = shown?.mismatch
+                return known.context
             }
         }
     }
+
+    /// Why the files of the certificate to be shown could not be used for the last connection, so that earlier ones were.
+    package var fault: CertificateFault? { made.withLock { $0?.fault } }
 
     private static func makeContext(
         _ configuration: TLSConfiguration, showing pair: CertificateFiles.Pair?
