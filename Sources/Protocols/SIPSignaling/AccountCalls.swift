@@ -451,8 +451,11 @@ struct AccountCalls: Sendable {
         }
         let wants = call.theirs == nil ? "offer" : "answer"
         guard let description = data[wants]?["sdp"]?.string else {
-            let cause = call.theirs == nil ? "it has no offer of media, which the caller asks for" : "it has no answer to the offer of media"
-            return outbox.append(.answer(ticket, .failed(SignalingError(.invalidRequest, activity: activity, cause: cause))))
+            let error = SignalingError(
+                .invalidRequest, activity: activity,
+                cause: call.theirs == nil
+                    ? "it has no offer of media, which the caller asks for" : "it has no answer to the offer of media")
+            return outbox.append(.answer(ticket, .failed(error)))
         }
         calls[id]?.ours = Array(description.utf8)
         outbox.append(.answer(ticket, .done))

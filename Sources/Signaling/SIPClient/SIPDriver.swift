@@ -130,7 +130,8 @@ final class SIPDriver: SIPEdgeOwner {
             logger.info("The flow to the SIP server has ended", metadata: ["transport": "\(transport.rawValue)"])
         case .answerMissing(let peer):
             logger.notice(
-                "A call was ended because its caller did not answer the offer that it had asked for", metadata: ["peer": "\(peer)"])
+                "A call was ended because its caller did not answer the offer that it had asked for",
+                metadata: ["peer": "\(peer)"])
         case .offerWithdrawn: logger.debug("A peer took a new offer back; the call goes on as it was")
         case .offerUnanswered: logger.notice("A peer's new offer was refused; the call goes on as it was")
         case .offerRefused(let status):
