@@ -1,3 +1,4 @@
+import CallControl
 import Foundation
 import Logging
 import NIOSSL
