@@ -189,9 +189,9 @@ def configuration(folder, name, transport="tcp", behaviour="source: echo", answe
 
 
 class Baresip(Program):
-    """baresip as user bob, who answers by himself, unless another mode is named, and plays 440 Hz."""
+    """baresip as user bob, who answers by himself and plays 440 Hz."""
 
-    def __init__(self, folder, protection="srtp-mand", mode="auto", more=""):
+    def __init__(self, folder, protection="srtp-mand"):
         self.folder = folder / "baresip-files"
         self.folder.mkdir(exist_ok=True)
         for file in self.folder.glob("*.wav"):
@@ -202,7 +202,7 @@ class Baresip(Program):
         media = f";mediaenc={protection}" if protection else ""
         (self.folder / "accounts").write_text(
             f"<sip:bob@sip.test;transport=tcp>;auth_pass=secret;outbound=\"sip:{PEER}:{PORT};transport=tcp\";"
-            f"answermode={mode};regint=60;audio_codecs=pcmu,pcma{media}{more}\n")
+            f"answermode=auto;regint=60;audio_codecs=pcmu,pcma{media}\n")
         super().__init__("baresip", ["baresip", "-f", self.folder, "-v"], folder)
         wait("baresip is registered", lambda: self.says(r"200 OK .*\(.*\) \[\d+ binding|registered successfully"), 20)
 

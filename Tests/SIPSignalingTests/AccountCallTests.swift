@@ -188,7 +188,7 @@ struct AccountCallTests {
         var run = try AccountRun()
         let (id, us) = try acceptWithOffer(&run)
         try run.receive(try run.peerRequest("ACK", 1, to: us))
-        #expect(run.outputs.contains(.note(.answerMissing("bob"))))
+        #expect(run.outputs.contains(.note(.answerMissing("bob@sip.test"))))
         #expect(run.events.contains { if case .callEnded(let end) = $0 { end.invite == id } else { false } })
         #expect(try run.request(.bye).headers["Reason"] == "SIP;cause=488")
     }

@@ -137,6 +137,22 @@ struct CallTests {
         #expect(run.events(.bob, b).last == .confirmed(CallRun.reply))
     }
 
+    @Test("A caller that never acknowledges the ringing gets its 200 at once, and its PRACK is still answered")
+    func acceptanceBeforePrack() throws {
+        var run = CallRun()
+        run.losses = [(.alice, "PRACK")]
+        run.place()
+        try run.run(.milliseconds(50))
+        run.command(.bob, b, .ring(answer: nil))
+        try run.run(.milliseconds(50))
+        run.command(.bob, b, .accept(CallRun.reply))
+        try run.run(.seconds(2))
+        #expect(run.count(.bob, "180 INVITE") == 1)
+        #expect(run.count(.bob, "200 INVITE") == 1)
+        #expect(run.count(.bob, "200 PRACK") == 1)
+        #expect(run.events(.bob, b).last == .confirmed(nil))
+    }
+
     @Test("Ringing tells a caller without an offer nothing reliably, because that would have to be the offer")
     func ringingWithoutOffer() throws {
         for (header, told) in [("Supported" as SIPHeaderName, 1), ("Require", 0)] {

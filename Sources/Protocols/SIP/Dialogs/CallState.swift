@@ -133,6 +133,9 @@ struct Call: Sendable {
             let isRefresh: Bool
         }
 
+        /// A reliable response that had no PRACK when the call was accepted, and that one may still come for.
+        var unacknowledgedRing: SIPResponse?
+
         /// Our 2xx that has no ACK.
         struct Unacknowledged: Sendable {
             var response: RepeatedResponse

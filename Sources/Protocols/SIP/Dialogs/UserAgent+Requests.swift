@@ -101,8 +101,11 @@ extension UserAgent {
         case .options: options(request, transaction, toTag: nil, now, &outbox)
         case .refer: receiveRefer(request, transaction, id, talking, now, &outbox)
         case .notify: receiveNotify(request, transaction, id, now, &outbox)
-        // A PRACK that comes late, for a response that was sent again meanwhile.
-        case .prack: respond(transaction, SIPResponse(481, to: request), now, &outbox)
+        case .prack:
+            let isAwaited = request.headers.reliableAck.map {
+                $0.response == talking.unacknowledgedRing?.headers.reliableSequence
+            }
+            respond(transaction, SIPResponse(isAwaited == true ? 200 : 481, to: request), now, &outbox)
         default: respond(transaction, SIPResponse(403, to: request), now, &outbox)
         }
     }

@@ -84,7 +84,7 @@ extension UserAgent {
         _ outbox: inout [UserAgentOutput]
     ) {
         var ringing = ringing
-        guard ringing.unacknowledged == nil else {
+        guard ringing.unacknowledged == nil || step.passes(ringing) else {
             guard ringing.steps.count < 4 else { return }
             ringing.steps.append(step)
             return keep(id, .ringing(ringing))
@@ -109,15 +109,18 @@ extension UserAgent {
         let answer = ringing.earlyAnswer == nil && hasOffer ? answer : nil
         var response = SIPResponse(answer == nil ? 180 : 183, to: request, toTag: ringing.dialog.localTag)
         copyRecordRoute(from: request, to: &response)
-        if let answer {
+        if answer != nil { ringing.earlyAnswer = answer }
+        // The body's type comes last: programs that copy a description take what follows it, too.
+        func describe() {
+            guard let answer else { return }
             response.headers.append("Content-Type", MediaType.sdp.description)
             response.body = answer
-            ringing.earlyAnswer = answer
         }
         guard hasOffer, isRequired || request.headers.has(option: "100rel", in: "Supported"),
             configuration.screen.options.contains("100rel")
         else {
             keep(id, .ringing(ringing))
+            describe()
             return respond(ringing.transaction, response, now, &outbox)
         }
         response.headers.append("Require", "100rel")
@@ -126,6 +129,7 @@ extension UserAgent {
         ringing.isAnsweredReliably = ringing.isAnsweredReliably || answer != nil
         addContact(&response.headers)
         addAbilities(&response.headers)
+        describe()
         // These are repeated without a longest interval (RFC 3262 §3).
         ringing.unacknowledged = RepeatedResponse(
             response, timers: configuration.timers, longest: configuration.timers.timeout, at: now)
@@ -141,14 +145,15 @@ extension UserAgent {
         let description = ringing.earlyAnswer ?? description
         var response = SIPResponse(200, to: request, toTag: ringing.dialog.localTag)
         copyRecordRoute(from: request, to: &response)
-        if !ringing.isAnsweredReliably {
-            response.headers.append("Content-Type", MediaType.sdp.description)
-            response.body = description
-        }
         addContact(&response.headers)
         addAbilities(&response.headers)
         var talking = Call.Talking(dialog: ringing.dialog, isCaller: false, description: description)
         talking.timer = answerTimer(request, &response, now)
+        if !ringing.isAnsweredReliably {
+            response.headers.append("Content-Type", MediaType.sdp.description)
+            response.body = description
+        }
+        talking.unacknowledgedRing = ringing.unacknowledged?.response
         talking.unacknowledged = Call.Talking.Unacknowledged(
             response: RepeatedResponse(
                 response, timers: configuration.timers, longest: configuration.timers.t2, at: now),
@@ -278,6 +283,14 @@ extension UserAgent {
             keep(id, .ringing(ringing))
             respond(transaction, SIPResponse(request.method == .options ? 200 : 403, to: request), now, &outbox)
         }
+    }
+}
+
+extension Call.Ringing.Step {
+    /// Whether it need not wait for a PRACK: nor does a 2xx, unless the answer is on its way (RFC 3262 §3).
+    fileprivate func passes(_ ringing: Call.Ringing) -> Bool {
+        guard case .accept = self else { return false }
+        return ringing.earlyAnswer == nil && ringing.steps.isEmpty
     }
 }
 
