@@ -367,4 +367,6 @@ def main(checks, prepare=make_network):
         sys.exit(f"failed: {failure}")
     finally:
         for program in Program.started:
-            program.stop()
+            if program.process.poll() is None:
+                program.process.kill()
+                program.process.wait()
