@@ -222,7 +222,7 @@ class Baresip(Program):
 class Linphone(Program):
     """linphonec as user carol, with files for a sound card: it plays 440 Hz, and answers by itself."""
 
-    def __init__(self, folder, encryption="srtp", more=""):
+    def __init__(self, folder, encryption="srtp"):
         self.folder = folder / "linphone-files"
         (self.folder / ".local/share/linphone").mkdir(parents=True, exist_ok=True)
         self.heard = self.folder / "heard.wav"
@@ -230,7 +230,7 @@ class Linphone(Program):
         path = self.folder / "linphonerc"
         path.write_text(
             f"[sip]\nsip_port=25130\nsip_tcp_port=-1\nsip_tls_port=-1\ndefault_proxy=0\nmedia_encryption={encryption}\n"
-            f"{more}[auth_info_0]\nusername=carol\npasswd=secret\n[proxy_0]\nreg_proxy=<sip:{PEER}:{PORT};transport=udp>\n"
+            f"[auth_info_0]\nusername=carol\npasswd=secret\n[proxy_0]\nreg_proxy=<sip:{PEER}:{PORT};transport=udp>\n"
             f"reg_route=<sip:{PEER}:{PORT};transport=udp>\nreg_identity=sip:carol@sip.test\nreg_expires=60\nreg_sendregister=1\n")
         super().__init__("linphonec", ["linphonec", "-a", "-c", path], folder, {"HOME": str(self.folder)}, stdin=subprocess.PIPE)
         for command in ("soundcard use files", f"play {self.folder}/tone.wav", f"record {self.heard}"):
@@ -241,6 +241,10 @@ class Linphone(Program):
         self.command("status register")
         time.sleep(0.3)
         return self.says("registered, identity")
+
+    def streams(self):
+        """How often media was established, in calls and after holds."""
+        return self.text().count("Media streams established")
 
     def command(self, text):
         self.process.stdin.write(text.encode() + b"\n")

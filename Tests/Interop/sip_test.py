@@ -302,12 +302,14 @@ def linphone_calls(handset, folder):
                 with running(Device(
                         handset, folder, f"desk-{encryption}{number}",
                         behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
+                    before = carol.streams()
                     carol.command(f"call sip:{device.name}@sip.test")
                     wait("the call stands", lambda: device.says('"message":"Media flows both ways"'))
                     time.sleep(2)
                     carol.command("pause")
-                    time.sleep(1)
+                    wait("it is on hold", lambda: carol.says(f"{device.name}@sip.test is now paused"))
                     carol.command("resume")
+                    wait("it is resumed", lambda: carol.streams() == before + 2)
                     time.sleep(2)
                     carol.command("terminate")
                     wait("the record", lambda: "completed" in records(device), 10)

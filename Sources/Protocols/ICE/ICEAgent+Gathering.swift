@@ -140,7 +140,7 @@ extension ICEAgent {
         outbox.append(.gatheringComplete)
     }
 
-    /// Begins anew with the candidates and credentials that there are.
+    /// Starts again with the local candidates and credentials, which stay.
     mutating func beginWithAnotherPeer() {
         let hasGathered = list.gatheringHasEnded
         list = CheckList(local: list.local, pacing: commons.configuration.pacing)
