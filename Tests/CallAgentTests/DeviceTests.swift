@@ -80,6 +80,28 @@ struct DeviceTests {
         try await site.close(caller, echo)
     }
 
+    @Test("INV-11: A device at its call limit takes the next call as soon as it hears that the last one is over")
+    func nextCall() async throws {
+        let site = try await Site()
+        let echo = try await site.device("echo", named: "desk", answer: answering)
+        let caller = try await site.device("caller", named: "mobile")
+        for _ in 1...20 {
+            let call = await caller.device.call("echo", audio: tone)
+            waiting: while let event = await caller.next() {
+                switch event {
+                case .established(call, _): break waiting
+                // The one before may be told as over while this one is set up.
+                case .ended(let ended, let record, _):
+                    try #require(ended != call && record.reason == .completed, "\(record.reason)")
+                default: continue
+                }
+            }
+            await caller.device.hangUp(call)
+        }
+        #expect(try await caller.ended().record.reason == .completed)
+        try await site.close(caller, echo)
+    }
+
     @Test("CALL-5: A call that is declined ends as declined on both sides, with no media")
     func declined() async throws {
         let site = try await Site()

@@ -2,7 +2,7 @@ internal import CallControl
 internal import Peering
 internal import MediaEngine
 
-/// The calls of a device that have not ended, by their numbers, which are never used again.
+/// The calls of a device whose end has not been told, by their numbers, which are never used again.
 struct CallTable {
     private var calls: [CallID: ActiveCall] = [:]
 
@@ -25,7 +25,10 @@ struct CallTable {
 
     var isEmpty: Bool { calls.isEmpty }
 
-    var count: Int { calls.count }
+    /// Calls that go on, without this one. One that has ended while its sound and its record are put away hinders no other.
+    func ongoingCount(besides id: CallID? = nil) -> Int {
+        calls.count { $0.key != id && $0.value.record == nil }
+    }
 
     var ids: [CallID] { Array(calls.keys) }
 

@@ -81,7 +81,8 @@ extension Device {
     private func ring(_ id: CallID) {
         guard let call = calls[id] else { return }
         let status = AnswerPolicy.Status(
-            caller: call.machine.peer, activeCalls: calls.count - 1, isDraining: isDraining, hasRoom: hasRoom(for: id))
+            caller: call.machine.peer, activeCalls: calls.ongoingCount(besides: id), isDraining: isDraining,
+            hasRoom: hasRoom(for: id))
         if let invite = call.invite.id { publish(.identified(id, invite)) }
         publish(.incoming(id, from: status.caller))
         if call.replaces != nil, !isDraining {

@@ -142,7 +142,7 @@ extension Device {
         case .connected, .reconnecting: break
         case .connecting, .disconnected: return CallObstacle(.notConnected)
         }
-        if case .calls(let limit) = configuration.answer.callLimit, calls.count >= limit {
+        if case .calls(let limit) = configuration.answer.callLimit, calls.ongoingCount() >= limit {
             return CallObstacle(.callLimit(limit))
         }
         return reserveRoom(for: source) ? nil : CallObstacle(.machineFull)

@@ -20,7 +20,7 @@ public final class SharedMedia: Sendable {
     private let events: AsyncStream<MediaEvent>
     /// Where sockets are bound: one address, or the wildcard address, with the first worker's port or 0.
     let bindAddress: SocketAddress
-    /// Streams that each worker has memory for.
+    /// Streams that may go on in each worker.
     private let streamsPerWorker: Int
 
     /// Opens the media sockets of several devices.
@@ -59,7 +59,8 @@ public final class SharedMedia: Sendable {
         engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: address, workerCount: leading.media.workers,
-                callLimitPerWorker: streamsPerWorker,
+                // A call that has ended hinders no new one, and has its place until its worker has put it away.
+                callLimitPerWorker: 2 * streamsPerWorker,
                 realtimePriority: leading.media.realtimePriority,
                 relayTrust: leading.media.relayTrustRoots.map(TLSTrust.file) ?? .system, sound: sound)
         ) { router.route($0) }
@@ -251,7 +252,7 @@ private final class MediaRouter: Sendable {
 }
 
 extension AnswerPolicy.CallLimit {
-    /// Streams that one media worker has memory for, with all these devices on it.
+    /// Streams that may go on in one media worker, with all these devices on it.
     fileprivate static func mostPerWorker(of configurations: [DeviceConfiguration]) -> Int {
         let numbers = configurations.reduce(0) { sum, configuration in
             guard case .calls(let limit) = configuration.answer.callLimit else { return sum }
