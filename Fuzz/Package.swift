@@ -40,6 +40,7 @@ let targets: [(name: String, modules: [Target.Dependency])] = [
     ("sdp", ["SDP"]),
     ("sip", ["SIP"]),
     ("sip-agent", ["SIP", "Timekeeping"]),
+    ("sip-stream", ["SIP"]),
     ("stun", ["NetworkAddress", "STUN"]),
     ("token", ["Bytes", "JSON", "SignalWire"]),
     ("turn", ["ICE", "NetworkAddress", "Timekeeping"]),

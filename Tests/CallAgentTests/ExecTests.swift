@@ -305,4 +305,82 @@ struct ExecTests {
         #expect(!mine.record.reason.isSuccess)
         try await site.close(caller, bot)
     }
+
+    private func answered(_ plan: ProgramPlan, _ site: Site) async throws -> Handheld {
+        try await site.device("echo", named: "bot", answer: answering) { $0.behaviour.source = .exec(plan) }
+    }
+
+    @Test("A call is accepted when its program reads, so that nothing that the caller says is lost on one that starts slowly")
+    func waits() async throws {
+        let note = temporaryFile("heard")
+        defer { try? FileManager.default.removeItem(atPath: note) }
+        let script = """
+            time.sleep(0.8)
+            heard = sum(abs(int.from_bytes(os.read(0, 2), "little", signed=True)) > 1000 for _ in range(16000))
+            open("\(note)", "w").write(str(heard))
+            """
+        let site = try await Site()
+        let bot = try await bot(site, python(script))
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -6)))
+        let record = try await caller.ended().record
+        #expect(record.reason == .completed)
+        #expect((record.answeredAfter ?? .zero) >= .milliseconds(800))
+        // Of the second after the silence at the beginning all but the path's delay is the caller's tone.
+        #expect(try Int(String(contentsOfFile: note, encoding: .utf8)).map { $0 > 12_000 } == true)
+        try await site.close(caller, bot)
+    }
+
+    @Test("A program that neither reads nor says anything in time has its call rejected, and the next call is as the first")
+    func mute() async throws {
+        var plan = ProgramPlan(command: ["sleep", "60"])
+        plan.answerTimeout = .milliseconds(200)
+        let site = try await Site()
+        let bot = try await answered(plan, site)
+        let caller = try await site.device("caller", named: "mobile")
+        for _ in 1...2 {
+            _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+            let (mine, theirs) = (try await caller.ended(), try await bot.ended())
+            #expect(theirs.record.reason == .acceptFailed && theirs.record.cause == .deviceFault)
+            #expect(theirs.record.error.map { "\($0)" }?.contains("within 0.2 s") == true)
+            #expect(!mine.record.reason.isSuccess && mine.record.answeredAfter == nil)
+        }
+        try await site.close(caller, bot)
+    }
+
+    @Test("A program declines a call with its first command")
+    func declines() async throws {
+        let site = try await Site()
+        let bot = try await bot(site, python("ask(command=\"hangup\"); hear(); hear()"))
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        #expect(try await caller.ended().record.reason == .declined)
+        try await site.close(caller, bot)
+    }
+
+    @Test(
+        "In place of a program that fails, callers hear the fallback, also in the next call",
+        arguments: [["/nowhere/bot"], ["sleep", "60"]])
+    func fallback(command: [String]) async throws {
+        let (spoken, kept) = (temporaryFile("sorry.wav"), temporaryFile("kept.wav"))
+        defer { for path in [spoken, kept] { try? FileManager.default.removeItem(atPath: path) } }
+        var writer = try WAVWriter(path: spoken)
+        let tone = (0..<48_000).map { Int16(8_000 * sin(2 * .pi * 500 * Double($0) / 48_000)) }
+        try writer.append(tone.span)
+        try writer.finish()
+        var plan = ProgramPlan(command: command, format: PortFormat(rate: .hz8000, encoding: .muLaw))
+        (plan.fallback, plan.answerTimeout) = (spoken, .milliseconds(200))
+        let site = try await Site()
+        let bot = try await answered(plan, site)
+        let caller = try await site.device("caller", named: "mobile")
+        for _ in 1...2 {
+            _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
+            let record = try await caller.ended().record
+            #expect(record.reason == .completed && record.endedBy == .remote)
+            let seconds = try energy(of: kept) / (8_000.0 * 8_000 / 2) / 48_000
+            #expect((0.9...1.1).contains(seconds), "of 1 s of the fallback \(seconds) s were heard")
+            try FileManager.default.removeItem(atPath: kept)
+        }
+        try await site.close(caller, bot)
+    }
 }

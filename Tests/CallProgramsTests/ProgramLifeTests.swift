@@ -129,10 +129,12 @@ struct ProgramLifeTests {
     @Test("Whatever happens in whatever order, it is done once, and says nothing after that", arguments: 0..<200)
     func anyOrder(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
-        var script = Script()
+        var script = Script(
+            life: ProgramLife(
+                startedAt: .zero, answerTimeout: seed % 2 == 0 ? nil : .seconds(5), hasFallback: seed % 4 < 2))
         let inputs: [ProgramLife.Input] = [
             .exited(.finished), .exited(.failed("x")), .asksToHangUp, .drained, .suspended, .callEnded, .stop,
-            .timerFired,
+                .timerFired, .stood,
         ]
         for _ in 0..<60 {
             if Bool.random(using: &random) { script.pass() }
@@ -144,6 +146,77 @@ struct ProgramLifeTests {
         #expect(script.outputs.filter { $0 == .done }.count == 1 && script.outputs.last == .done)
         #expect(script.life.nextDeadline == nil)
         #expect(script.outputs.filter { if case .hangUp = $0 { true } else { false } }.count <= 1)
+        // A call that waits is answered once, or not at all.
+        let answers = script.outputs.filter { output in
+            switch output {
+            case .accept, .decline, .refuse: true
+            case .start, .fallBack, .silence, .drain, .hangUp, .close, .terminate, .kill, .done: false
+            }
+        }
+        #expect(answers.count <= seed % 2)
+    }
+
+    @Test("A call waits until its program stands, once")
+    func stands() {
+        var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: .seconds(5)))
+        #expect(script.life.isAwaited && script.life.nextDeadline == Instant.zero.advanced(by: .seconds(5)))
+        script.wait(.seconds(2))
+        script.feed(.stood)
+        script.feed(.stood)
+        #expect(script.outputs == [.accept] && script.life.nextDeadline == nil)
+        script.feed(.exited(.finished))
+        #expect(script.outputs == [.accept, .drain])
+    }
+
+    @Test("A program that is started again has what is left of its time to stand")
+    func standsAfterRestart() {
+        var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: .seconds(5)))
+        for _ in 1...4 {
+            script.feed(.exited(.failed("exit code 1")))
+            script.pass()
+        }
+        #expect(script.outputs.last == .start(restart: 4) && script.now == Instant.zero.advanced(by: .milliseconds(3_750)))
+        script.feed(.exited(.failed("exit code 1")))
+        script.pass()
+        #expect(script.now == Instant.zero.advanced(by: .seconds(5)))
+        guard case .refuse(let why) = script.outputs.last else {
+            Issue.record("\(script.outputs)")
+            return
+        }
+        #expect(why == "it neither read what the caller says nor said anything within 5 s")
+        script.feed(.callEnded)
+        #expect(script.outputs.last == .done)
+    }
+
+    @Test(
+        "A program that is done before it stands declines the call",
+        arguments: [ProgramLife.Input.exited(.finished), .asksToHangUp])
+    func declines(how: ProgramLife.Input) {
+        var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: .seconds(5), hasFallback: true))
+        script.feed(how)
+        #expect(script.outputs == [.decline] && script.life.nextDeadline == nil)
+        script.feed(.callEnded)
+        #expect(script.outputs.last == (how == .asksToHangUp ? .close : .done))
+    }
+
+    @Test("With a fallback the call is accepted for that, and ends after it")
+    func fallsBack() {
+        var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: .seconds(5), hasFallback: true))
+        script.pass()
+        let why = "it neither read what the caller says nor said anything within 5 s"
+        #expect(script.outputs == [.accept, .kill, .fallBack(why)])
+        script.feed(.exited(.failed("signal 9 ended it")))
+        script.wait(.seconds(20))
+        script.feed(.drained)
+        script.pass()
+        #expect(script.outputs.last == .hangUp(failure: nil))
+        #expect(script.said.last?.at == .milliseconds(25_250))
+
+        script = Script(life: ProgramLife(startedAt: .zero, hasFallback: true))
+        script.feed(.cannotStart("there is none"))
+        #expect(script.outputs == [.fallBack("there is none")])
+        script.feed(.callEnded)
+        #expect(script.outputs.last == .done)
     }
 
     @Test("Of a flood of lines ten a second get through, and those left out are counted")

@@ -1,6 +1,5 @@
 // BotCalls: voice bots that take part in calls over the wires of telephone services: connections, webhooks, requests.
 
-internal import AudioKit
 public import AudioPort
 public import BotWire
 internal import ConfigReader
@@ -43,17 +42,12 @@ public final class BotCalls: Sendable {
 
     private static func fallback(of plan: BotPlan, _ publish: (BotNews) -> Void) -> [UInt8]? {
         guard let path = plan.fallback else { return nil }
-        do throws(AudioFileError) {
-            let samples = try AudioFileReader.samples(ofFile: path, maximumSamples: BotEnvironment.fallbackSamples)
-            guard !samples.isEmpty else {
-                publish(.warned("there is no fallback: \(path) has no sound", leftOut: 0))
-                return nil
-            }
+        do throws(FallbackSound.Unusable) {
             var bytes: [UInt8] = []
-            PortFormat(rate: .hz48000).append(samples, to: &bytes)
+            PortFormat(rate: .hz48000).append(try FallbackSound(path: path).samples, to: &bytes)
             return bytes
         } catch {
-            publish(.warned("there is no fallback: \(error)", leftOut: 0))
+            publish(.warned("\(error)", leftOut: 0))
             return nil
         }
     }

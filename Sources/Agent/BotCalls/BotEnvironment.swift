@@ -15,8 +15,6 @@ final class BotEnvironment: Sendable {
     let publish: @Sendable (BotNews) -> Void
     let lookup: BotLookup
 
-    /// The most of a fallback that is kept, in samples: a minute.
-    static let fallbackSamples = 60 * 48_000
     private let bounds: HTTPFetch.Bounds
     /// Legs to bots that are offered them by HTTP.
     let legs = LegTable()

@@ -13,8 +13,8 @@ struct ActiveCall {
     var timers = CallTimers()
     /// Sends what the peer is told about the call's media.
     var signals = SignalQueue()
-    /// The caller's offer, while the call waits for its bot.
-    var offerForBot: JSONValue?
+    /// The caller's offer, while the call waits for its program or bot.
+    var offerForProgram: JSONValue?
     /// How turns were taken so far, if a program takes part.
     var turns = TurnFigures()
     /// What the configuration said of it when it began.

@@ -35,7 +35,9 @@ struct CallParticipants {
         // A program's wishes are few, and a hang-up must not be lost; of its words for the log no more than ten a second come here.
         let (programNews, programSink) = AsyncStream.makeStream(of: ProgramNews.self, bufferingPolicy: .unbounded)
         self.programNews = programNews
-        programs = configuration.program == nil ? nil : try CallPrograms { programSink.yield($0) }
+        programs = try configuration.program.map { plan throws(RealtimeError) in
+            try CallPrograms(plan) { programSink.yield($0) }
+        }
         // Each line bounds what it tells; a hang-up must not be lost behind it.
         let (botNews, botSink) = AsyncStream.makeStream(of: BotNews.self, bufferingPolicy: .unbounded)
         self.botNews = botNews
@@ -72,25 +74,31 @@ struct CallParticipants {
     ) throws -> PortLine? {
         if let lines { return lines() }
         if mayBePort, let line = try ports.begin(for: invitation.call) { return line }
-        if let bots {
-            // The bot of a call that came in stands already.
-            if invitation.isOutgoing || invitation.isAttached { beginBot(invitation) }
-            return try bots.attach(call: invitation.call.number)
-        }
-        guard let programs, let plan else { return nil }
-        return try programs.begin(
-            plan, call: invitation.call.number, peer: invitation.peer.text, isOutgoing: invitation.isOutgoing)
+        // Whoever takes part in a call that came in stands already.
+        if invitation.isOutgoing || invitation.isAttached { _ = try summon(invitation, program: plan) }
+        if let bots { return try bots.attach(call: invitation.call.number) }
+        return programs?.attach(call: invitation.call.number)
     }
 
-    /// Connects with the bot for a call; false if there is none.
-    @discardableResult
-    func beginBot(_ invitation: Invitation) -> Bool {
-        guard let bots else { return false }
-        bots.begin(
-            call: invitation.call.number, peer: invitation.peer.text, own: invitation.own?.text ?? "",
-            isOutgoing: invitation.isOutgoing, isAnswered: invitation.isAttached)
+    /// Connects with the bot for a call, or starts its program. If the call came in it waits: their news tell when they stand.
+    ///
+    /// - Returns: Whether there is a bot or program.
+    func summon(_ invitation: Invitation, program plan: ProgramPlan?) throws(ProgramStartError) -> Bool {
+        if let bots {
+            bots.begin(
+                call: invitation.call.number, peer: invitation.peer.text, own: invitation.own?.text ?? "",
+                isOutgoing: invitation.isOutgoing, isAnswered: invitation.isAttached)
+            return true
+        }
+        guard let programs, let plan else { return false }
+        try programs.begin(
+            plan, call: invitation.call.number, peer: invitation.peer.text, isOutgoing: invitation.isOutgoing,
+            isAnswered: invitation.isOutgoing || invitation.isAttached)
         return true
     }
+
+    /// Whether this process takes part in calls by itself, so that nothing is waited for.
+    func isProcess(mayBePort: Bool) -> Bool { lines != nil || mayBePort && ports.areProvided }
 
     // MARK: While they take part
 

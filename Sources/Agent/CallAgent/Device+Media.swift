@@ -30,19 +30,20 @@ extension Device {
         }
     }
 
-    /// Answers at once, or when the call's bot stands.
+    /// Answers at once, or when the call's program or bot stands.
     func prepareAnswer(to offer: JSONValue, for id: CallID) {
-        if beginBot(for: id) {
-            calls[id]?.offerForBot = offer
-        } else {
-            answer(offer, for: id)
+        do {
+            guard try summonProgram(for: id) else { return answer(offer, for: id) }
+            calls[id]?.offerForProgram = offer
+        } catch {
+            feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
 
-    /// The bot of a call that waits for it stands.
-    func answerWithBot(in id: CallID) {
-        guard let offer = calls[id]?.offerForBot else { return }
-        calls[id]?.offerForBot = nil
+    /// The program or bot of a call that waits for it stands.
+    func answerWithProgram(in id: CallID) {
+        guard let offer = calls[id]?.offerForProgram else { return }
+        calls[id]?.offerForProgram = nil
         answer(offer, for: id)
     }
 

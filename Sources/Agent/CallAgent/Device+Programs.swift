@@ -20,16 +20,23 @@ extension Device {
     /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
     func beginProgram(for id: CallID, isAttached: Bool = false) throws -> PortLine? {
         guard let call = calls[id] else { return nil }
-        // A call that a bot has placed, and one whose bot was asked, is that bot's.
-        let mayBePort = !isAttached && !call.isPlacedByBot && !configuration.behaviour.source.isBot
         return try participants.begin(
-            invitation(to: id, call, isAttached: isAttached), program: configuration.program, mayBePort: mayBePort)
+            invitation(to: id, call, isAttached: isAttached), program: configuration.program,
+            mayBePort: !isAttached && mayBePort(call))
     }
 
-    /// Connects with the bot for a call; false if the device has none, or the call has another source.
-    func beginBot(for id: CallID) -> Bool {
-        guard let call = calls[id], call.audio.source == .program else { return false }
-        return participants.beginBot(invitation(to: id, call, isAttached: false))
+    /// Connects with the bot, or starts the program, of a call that came in and waits for it; false if it waits for nobody.
+    func summonProgram(for id: CallID) throws -> Bool {
+        guard let call = calls[id], call.audio.source == .program,
+            configuration.bot != nil || !participants.isProcess(mayBePort: mayBePort(call))
+        else { return false }
+        return try participants.summon(
+            invitation(to: id, call, isAttached: false), program: configuration.program)
+    }
+
+    /// A call that a bot has placed, and one whose bot was asked, is that bot's.
+    private func mayBePort(_ call: ActiveCall) -> Bool {
+        !call.isPlacedByBot && !configuration.behaviour.source.isBot
     }
 
     private func invitation(to id: CallID, _ call: ActiveCall, isAttached: Bool) -> CallParticipants.Invitation {
@@ -109,6 +116,17 @@ extension Device {
     /// Handles what a program says.
     func handle(_ news: ProgramNews) {
         switch news {
+        case .stands(let call): answerWithProgram(in: CallID(number: call))
+        case .declined(let call): feed(.user(.reject(.declined)), to: CallID(number: call))
+        case .refused(let call, let why):
+            logger.notice("A call is not accepted", metadata: about(CallID(number: call), ["reason": "\(why)"]))
+            feed(.media(.failed(MediaFailure(.deviceFault, why))), to: CallID(number: call))
+        case .fellBack(let call, let why):
+            logger.error(
+                "A program has failed, and the fallback is played",
+                metadata: about(CallID(number: call), ["error": "\(why)"]))
+        case .warned(let what):
+            logger.warning("Something is wrong around the program", metadata: ["error": "\(what)"])
         case .said(let call, let text, let leftOut):
             var metadata = about(CallID(number: call), ["text": "\(text)"])
             if leftOut > 0 { metadata["left_out"] = "\(leftOut)" }
@@ -157,7 +175,7 @@ extension Device {
     /// Handles what a bot wants and does.
     func handle(_ news: BotNews) {
         switch news {
-        case .stands(let call): answerWithBot(in: CallID(number: call))
+        case .stands(let call): answerWithProgram(in: CallID(number: call))
         case .refused(let call, let reason, let why):
             logger.notice("A call is not accepted", metadata: about(CallID(number: call), ["reason": "\(why)"]))
             switch reason {

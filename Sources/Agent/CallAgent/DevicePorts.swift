@@ -19,6 +19,8 @@ struct DevicePorts {
         provider = (plan, converse)
     }
 
+    var areProvided: Bool { provider != nil }
+
     /// Opens the port of a call whose media is about to start.
     ///
     /// - Returns: The media worker's side; nil if no ports are provided.

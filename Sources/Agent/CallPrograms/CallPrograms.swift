@@ -15,6 +15,10 @@ public struct ProgramPlan: Sendable, Equatable {
     public var format: PortFormat
     /// Whether the caller's speech interrupts the program here; nil if nobody follows who speaks.
     public var bargeIn: BargeInMode?
+    /// How long a call that comes in waits until the program reads, or says something.
+    public var answerTimeout = Duration.seconds(5)
+    /// A WAV or Ogg Opus file, up to a minute, that callers hear once if the program fails.
+    public var fallback: String?
 
     /// Makes a plan.
     public init(command: [String], format: PortFormat = PortFormat(), bargeIn: BargeInMode? = nil) {
@@ -26,6 +30,16 @@ public struct ProgramPlan: Sendable, Equatable {
 
 /// Events of programs for their device.
 public enum ProgramNews: Sendable, Equatable {
+    /// The program takes part: a call that waits for it can be accepted.
+    case stands(call: UInt64)
+    /// The program does not want the call that waits for it.
+    case declined(call: UInt64)
+    /// The call that waits for the program cannot be accepted, for a reason as text.
+    case refused(call: UInt64, String)
+    /// The program has failed, for a reason as text; the caller hears the fallback, and then the call is to end.
+    case fellBack(call: UInt64, String)
+    /// Something is wrong around programs: for the log.
+    case warned(String)
     /// A line for the log, and how many before it were left out because there were too many.
     case said(call: UInt64, String, leftOut: Int)
     /// The process failed, with the reason as text; it is restarted if `isRestarted`.
@@ -53,6 +67,21 @@ public final class CallPrograms: Sendable {
     private let publish: @Sendable (ProgramNews) -> Void
     private let inbox = Mutex(Inbox())
     private let thread = Mutex<RealtimeThread?>(nil)
+    private let fallback = Mutex(Fallback())
+    /// The lines of programs whose calls' media has not started.
+    private let lines = Mutex<[UInt64: HeldLine]>([:])
+
+    /// The fallback that was read last.
+    private struct Fallback {
+        var path: String?
+        var sound: FallbackSound?
+    }
+
+    private final class HeldLine: Sendable {
+        let line: Mutex<PortLine?>
+
+        init(_ line: consuming PortLine) { self.line = Mutex(line) }
+    }
 
     private struct Inbox {
         var items: [Item] = []
@@ -65,12 +94,14 @@ public final class CallPrograms: Sendable {
         case input(UInt64, ProgramRun.Input)
     }
 
-    /// Prepares for programs; the thread starts with the first.
+    /// Prepares for programs, and reads the fallback; the thread starts with the first. A file that cannot be read is told as
+    /// ``ProgramNews/warned(_:)``.
     ///
     /// - Parameter publish: Is told what programs want and do, on the programs' thread.
-    public init(publish: @escaping @Sendable (ProgramNews) -> Void) throws(RealtimeError) {
+    public init(_ plan: ProgramPlan, publish: @escaping @Sendable (ProgramNews) -> Void) throws(RealtimeError) {
         signal = try PortSignal()
         self.publish = publish
+        _ = fallback(of: plan)
     }
 
     /// Starts a program for a call.
@@ -78,24 +109,48 @@ public final class CallPrograms: Sendable {
     /// - Parameters:
     ///   - call: The unique number of the call, which events and ``end(call:reason:)`` use.
     ///   - peer: Who is at the other end.
-    /// - Returns: The line for the call's media worker.
-    /// - Throws: ``ProgramStartError`` if there is no such program, or the system has no room for one more.
+    ///   - isAnswered: Whether the call does not wait for the program. Otherwise ``ProgramNews/stands(call:)``,
+    ///     ``ProgramNews/declined(call:)`` or ``ProgramNews/refused(call:_:)`` follows.
+    /// - Throws: ``ProgramStartError`` if there is no such program, or the system has no room for one more, and there is no
+    ///   fallback.
     public func begin(
-        _ plan: ProgramPlan, call: UInt64, peer: String, isOutgoing: Bool
-    ) throws(ProgramStartError) -> PortLine {
+        _ plan: ProgramPlan, call: UInt64, peer: String, isOutgoing: Bool, isAnswered: Bool
+    ) throws(ProgramStartError) {
         let pair = AudioPort.pair(rate: plan.format.rate, signal: signal, turns: plan.bargeIn.map(TurnPlan.init))
         let run = try ProgramRun(
-            plan, .init(call: call, peer: peer, isOutgoing: isOutgoing), port: pair.port, at: MonotonicClock.now,
-            publish: publish)
+            plan, .init(call: call, peer: peer, isOutgoing: isOutgoing, isAnswered: isAnswered),
+            fallback: fallback(of: plan), port: pair.port, at: MonotonicClock.now, publish: publish)
         do throws(RealtimeError) {
             try startIfNeeded()
         } catch {
             run.abort()
             throw ProgramStartError(description: "\(error)")
         }
+        let held = HeldLine(pair.line)
+        lines.withLock { $0[call] = held }
         inbox.withLock { $0.items.append(.begun(run)) }
         signal.signal()
-        return pair.line
+    }
+
+    /// The line of a call's program for its media worker, once; nil if the call has none, or the program has left it.
+    public func attach(call: UInt64) -> PortLine? {
+        lines.withLock { $0.removeValue(forKey: call) }?.line.withLock { $0.take() }
+    }
+
+    /// The plan's fallback. A file that was read is read again only after another one, as after a reload.
+    private func fallback(of plan: ProgramPlan) -> FallbackSound? {
+        fallback.withLock { fallback in
+            guard let path = plan.fallback else { return nil }
+            guard fallback.path != path else { return fallback.sound }
+            fallback.path = path
+            do throws(FallbackSound.Unusable) {
+                fallback.sound = try FallbackSound(path: path)
+            } catch {
+                fallback.sound = nil
+                publish(.warned("\(error)"))
+            }
+            return fallback.sound
+        }
     }
 
     /// The caller has pressed a telephone key.
@@ -111,7 +166,10 @@ public final class CallPrograms: Sendable {
 
     /// The call is over, or its program leaves it; the program has a second to end by itself. ``ProgramNews/left(call:)`` follows,
     /// also if the call has none.
-    public func end(call: UInt64, reason: String) { send(.end(reason), to: call) }
+    public func end(call: UInt64, reason: String) {
+        lines.withLock { $0[call] = nil }
+        send(.end(reason), to: call)
+    }
 
     /// Ends all programs, and waits until they have ended: at most 0.5 s.
     public func finish() {

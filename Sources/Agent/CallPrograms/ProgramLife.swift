@@ -8,7 +8,12 @@ enum ProgramExit: Equatable, Sendable {
     case failed(String)
 }
 
-/// The life of one program in one call: when it is restarted, when the call ends because of it, and how it is ended.
+/// The life of one program in one call: when the call is accepted, when the program is restarted, when the call ends because of
+/// it, and how it is ended.
+///
+/// A call that came in is accepted when its program stands: when it has read the first of the caller's sound, or has said
+/// something. If it does not in time, or fails too often, the call is refused, or hears the fallback if there is one. A program
+/// that is done before it stands declines the call.
 ///
 /// A program that ends with exit code 0 ends the call once all its sound is played. One that fails is restarted after a
 /// delay that doubles; the caller hears silence meanwhile. After ``mostRestarts`` the call ends. After a run of one
@@ -17,6 +22,10 @@ struct ProgramLife: ProtocolCore, Sendable {
     enum Input: Equatable, Sendable {
         /// The process is gone.
         case exited(ProgramExit)
+        /// There is no process, and there will be none.
+        case cannotStart(String)
+        /// The program has read, or said something.
+        case stood
         /// The program wants the call to end.
         case asksToHangUp
         /// All was played that was to be, see ``Output/drain``.
@@ -33,6 +42,14 @@ struct ProgramLife: ProtocolCore, Sendable {
     enum Output: Equatable, Sendable {
         /// Start the process; the value counts restarts.
         case start(restart: Int)
+        /// The call can be accepted.
+        case accept
+        /// The call is to be declined, as the program wants it.
+        case decline
+        /// The call cannot be accepted.
+        case refuse(String)
+        /// Play the fallback in place of the program; ``Input/drained`` tells when it is over.
+        case fallBack(String)
         /// Discard what the process that failed has said.
         case silence
         /// Tell when all that the program has written is played; what it writes from now on does not count.
@@ -57,6 +74,8 @@ struct ProgramLife: ProtocolCore, Sendable {
     static let drainLimit = Duration.seconds(15)
     /// The last packets are still on their way, or in the peer's jitter buffer.
     static let lastWord = Duration.milliseconds(250)
+    /// A fallback lasts a minute at most.
+    static let fallbackLimit = Duration.seconds(75)
     /// The time for a program to end by itself, and then after SIGTERM.
     static let grace = (atOnce: Duration.seconds(1), asked: Duration.seconds(2), stopping: Duration.milliseconds(400))
 
@@ -66,6 +85,8 @@ struct ProgramLife: ProtocolCore, Sendable {
         /// Until all that was said is played.
         case draining(isAlive: Bool, until: Instant)
         case lingering(isAlive: Bool, until: Instant)
+        /// The fallback is played.
+        case fallingBack(isAlive: Bool, until: Instant)
         /// The device was asked to end the call.
         case hangingUp(isAlive: Bool)
         /// The call is over and the process is not.
@@ -78,32 +99,62 @@ struct ProgramLife: ProtocolCore, Sendable {
     }
 
     private var state: State
+    private let hasFallback: Bool
+    /// How long the program may take until it stands; nil if the call was accepted without it.
+    private let answerTimeout: Duration?
+    /// Until when it has to stand; nil once the call is accepted, or is not to be.
+    private var standsBy: Instant?
 
     /// A program whose process has just been started.
-    init(startedAt now: Instant) { state = .running(restarts: 0, since: now) }
+    ///
+    /// - Parameter answerTimeout: How long the call waits for it; nil for one that stands.
+    init(startedAt now: Instant, answerTimeout: Duration? = nil, hasFallback: Bool = false) {
+        state = .running(restarts: 0, since: now)
+        self.answerTimeout = answerTimeout
+        self.hasFallback = hasFallback
+        standsBy = answerTimeout.map { now.advanced(by: $0) }
+    }
 
     var nextDeadline: Instant? {
         switch state {
-        case .running, .hangingUp, .over: nil
-        case .waiting(_, let until), .draining(_, let until), .lingering(_, let until): until
+        case .running: standsBy
+        case .waiting(_, let until): standsBy.map { min($0, until) } ?? until
+        case .hangingUp, .over: nil
+        case .draining(_, let until), .lingering(_, let until), .fallingBack(_, let until): until
         case .ending(_, let until): until
         }
     }
 
+    /// Whether the call waits for the program to stand.
+    var isAwaited: Bool { standsBy != nil }
+
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
         case .exited(let exit): noteExit(exit, at: now, into: &outbox)
+        case .cannotStart(let why): fail(why, isAlive: false, at: now, into: &outbox)
+        case .stood:
+            guard case .running = state else { return }
+            accept(into: &outbox)
         case .asksToHangUp:
             guard case .running = state else { return }
             drain(isAlive: true, at: now, into: &outbox)
         case .drained:
-            guard case .draining(let isAlive, _) = state else { return }
-            state = .lingering(isAlive: isAlive, until: now.advanced(by: Self.lastWord))
+            switch state {
+            case .draining(let isAlive, _), .fallingBack(let isAlive, _):
+                state = .lingering(isAlive: isAlive, until: now.advanced(by: Self.lastWord))
+            case .running, .waiting, .lingering, .hangingUp, .ending, .over: break
+            }
         case .suspended:
-            guard case .draining(let isAlive, _) = state else { return }
-            state = .draining(isAlive: isAlive, until: now.advanced(by: Self.drainLimit))
+            switch state {
+            case .draining(let isAlive, _):
+                state = .draining(isAlive: isAlive, until: now.advanced(by: Self.drainLimit))
+            case .fallingBack(let isAlive, _):
+                state = .fallingBack(isAlive: isAlive, until: now.advanced(by: Self.fallbackLimit))
+            case .running, .waiting, .lingering, .hangingUp, .ending, .over: break
+            }
         case .callEnded: end(at: now, into: &outbox)
         case .stop:
+            standsBy = nil
             guard isAlive else { return finish(into: &outbox) }
             if case .ending(.terminated, _) = state { return }
             if case .ending(.killed, _) = state { return }
@@ -118,14 +169,16 @@ struct ProgramLife: ProtocolCore, Sendable {
     var isRunning: Bool {
         switch state {
         case .running: true
-        case .waiting, .draining, .lingering, .hangingUp, .ending, .over: false
+        case .waiting, .draining, .lingering, .fallingBack, .hangingUp, .ending, .over: false
         }
     }
 
     private var isAlive: Bool {
         switch state {
         case .running, .ending: true
-        case .draining(let isAlive, _), .lingering(let isAlive, _), .hangingUp(let isAlive): isAlive
+        case .draining(let isAlive, _), .lingering(let isAlive, _), .fallingBack(let isAlive, _),
+            .hangingUp(let isAlive):
+            isAlive
         case .waiting, .over: false
         }
     }
@@ -135,6 +188,7 @@ struct ProgramLife: ProtocolCore, Sendable {
         case .running(let restarts, let since): noteExit(exit, restarts, since, at: now, into: &outbox)
         case .draining(_, let until): state = .draining(isAlive: false, until: until)
         case .lingering(_, let until): state = .lingering(isAlive: false, until: until)
+        case .fallingBack(_, let until): state = .fallingBack(isAlive: false, until: until)
         case .hangingUp: state = .hangingUp(isAlive: false)
         case .ending: finish(into: &outbox)
         case .waiting, .over: break
@@ -148,17 +202,41 @@ struct ProgramLife: ProtocolCore, Sendable {
         case .finished: drain(isAlive: false, at: now, into: &outbox)
         case .failed(let how):
             let before = since.duration(to: now) >= Self.goodRun ? 0 : restarts
-            guard before < Self.mostRestarts else {
-                outbox.append(.hangUp(failure: how))
-                state = .hangingUp(isAlive: false)
-                return
-            }
+            guard before < Self.mostRestarts else { return fail(how, isAlive: false, at: now, into: &outbox) }
             outbox.append(.silence)
             state = .waiting(restarts: before + 1, until: now.advanced(by: Self.firstDelay * (1 << before)))
         }
     }
 
+    private mutating func accept(into outbox: inout [Output]) {
+        guard isAwaited else { return }
+        standsBy = nil
+        outbox.append(.accept)
+    }
+
+    /// The program will take no part in the call.
+    private mutating func fail(_ why: String, isAlive: Bool, at now: Instant, into outbox: inout [Output]) {
+        if hasFallback {
+            accept(into: &outbox)
+            // It had its time; nothing that it does is of use any more.
+            if isAlive { outbox.append(.kill) }
+            outbox.append(.fallBack(why))
+            state = .fallingBack(isAlive: isAlive, until: now.advanced(by: Self.fallbackLimit))
+        } else {
+            outbox.append(isAwaited ? .refuse(why) : .hangUp(failure: why))
+            standsBy = nil
+            state = .hangingUp(isAlive: isAlive)
+        }
+    }
+
+    /// The program is done: it is heard out. One whose call was not accepted declines it.
     private mutating func drain(isAlive: Bool, at now: Instant, into outbox: inout [Output]) {
+        guard !isAwaited else {
+            standsBy = nil
+            outbox.append(.decline)
+            state = .hangingUp(isAlive: isAlive)
+            return
+        }
         outbox.append(.drain)
         state = .draining(isAlive: isAlive, until: now.advanced(by: Self.drainLimit))
     }
@@ -166,19 +244,29 @@ struct ProgramLife: ProtocolCore, Sendable {
     private mutating func end(at now: Instant, into outbox: inout [Output]) {
         switch state {
         case .over, .ending: return
-        case .running, .waiting, .draining, .lingering, .hangingUp: break
+        case .fallingBack(isAlive: true, _):
+            // It was killed when the fallback began.
+            state = .ending(.killed, until: nil)
+            return
+        case .running, .waiting, .draining, .lingering, .fallingBack, .hangingUp: break
         }
+        standsBy = nil
         guard isAlive else { return finish(into: &outbox) }
         outbox.append(.close)
         state = .ending(.closed, until: now.advanced(by: Self.grace.atOnce))
     }
 
     private mutating func timeOut(at now: Instant, into outbox: inout [Output]) {
+        if let standsBy, let answerTimeout, now >= standsBy {
+            return fail(
+                "it neither read what the caller says nor said anything within \(answerTimeout.text)",
+                isAlive: isAlive, at: now, into: &outbox)
+        }
         switch state {
         case .waiting(let restarts, _):
             state = .running(restarts: restarts, since: now)
             outbox.append(.start(restart: restarts))
-        case .draining(let isAlive, _), .lingering(let isAlive, _):
+        case .draining(let isAlive, _), .lingering(let isAlive, _), .fallingBack(let isAlive, _):
             state = .hangingUp(isAlive: isAlive)
             outbox.append(.hangUp(failure: nil))
         case .ending(.closed, _):

@@ -23,6 +23,8 @@ final class ProgramRun: @unchecked Sendable {
         var call: UInt64
         var peer: String
         var isOutgoing: Bool
+        /// Whether the call stands, and does not wait for the program.
+        var isAnswered: Bool
     }
 
     /// Bytes of events that may wait for a program; one that reads none loses those beyond, and is not held up.
@@ -40,11 +42,14 @@ final class ProgramRun: @unchecked Sendable {
     var readiness: [Bool] = []
     private let details: Call
     private let plan: ProgramPlan
+    private let fallback: FallbackSound?
+    /// How much of the fallback is in the port; nil unless it is played.
+    private var fallbackPlayed: Int?
     private let publish: (ProgramNews) -> Void
     private var port: AudioPort
     private var life: ProgramLife
     private var process: ProgramProcess?
-    private var isAlive = true
+    private var isAlive: Bool
     private var io = Buffers()
     /// What the program says on when it was interrupted.
     private var interrupted = InterruptedSound()
@@ -74,19 +79,31 @@ final class ProgramRun: @unchecked Sendable {
         var hasLostEvents = false
     }
 
-    /// Starts the process.
+    /// Starts the process. If that fails the call has the fallback.
+    ///
+    /// - Throws: What the process's start throws, if there is no fallback.
     init(
-        _ plan: ProgramPlan, _ details: Call, port: consuming AudioPort, at now: Instant,
+        _ plan: ProgramPlan, _ details: Call, fallback: FallbackSound?, port: consuming AudioPort, at now: Instant,
         publish: @escaping (ProgramNews) -> Void
     ) throws(ProgramStartError) {
         call = details.call
         self.details = details
         self.plan = plan
+        self.fallback = fallback
         self.publish = publish
         self.port = port
-        life = ProgramLife(startedAt: now)
+        life = ProgramLife(
+            startedAt: now, answerTimeout: details.isAnswered ? nil : plan.answerTimeout, hasFallback: fallback != nil)
         lastReap = now
-        process = try ProgramProcess(plan.command, inputBytes: Self.inputBytes(plan))
+        isAlive = true
+        do throws(ProgramStartError) {
+            process = try ProgramProcess(plan.command, inputBytes: Self.inputBytes(plan))
+        } catch {
+            guard fallback != nil else { throw error }
+            isAlive = false
+            feed(.cannotStart(error.description), at: now)
+            return
+        }
         sendBegin(restarts: 0)
     }
 
@@ -126,10 +143,12 @@ final class ProgramRun: @unchecked Sendable {
     /// Does what there is to do.
     func tick(at now: Instant) {
         sendAudio()
+        noteStanding(at: now)
         let ready = readiness + [false, false, false]
         if ready[1] { readErrors(at: now) }
         if ready[2] { readCommands(at: now) }
         if ready[0] { readOutput(at: now) }
+        playFallback(at: now)
         updatePort(at: now)
         tellTurns()
         flushEvents()
@@ -149,6 +168,16 @@ final class ProgramRun: @unchecked Sendable {
     private func carryOut(_ output: ProgramLife.Output, at now: Instant) {
         switch output {
         case .start(let restart): start(restart, at: now)
+        case .accept: publish(.stands(call: call))
+        case .decline: publish(.declined(call: call))
+        case .refuse(let why): publish(.refused(call: call, why))
+        case .fallBack(let why):
+            publish(.fellBack(call: call, why))
+            interrupted.end()
+            // What is left of its sound is not heard, and nothing that it writes any more.
+            io.outputLeft = 0
+            port.abandon()
+            fallbackPlayed = 0
         case .silence:
             interrupted.end()
             clearsAsked.append(true)
@@ -188,6 +217,7 @@ final class ProgramRun: @unchecked Sendable {
         lastReap = now
         guard let exit = process?.reap() else { return }
         isAlive = false
+        if life.isAwaited, hasSpoken { feed(.stood, at: now) }
         // Its last log lines.
         readErrors(at: now)
         readCommands(at: now)
@@ -202,7 +232,22 @@ final class ProgramRun: @unchecked Sendable {
         }
     }
 
+    /// Once the program has begun to read, or has said something, its call can be accepted.
+    private func noteStanding(at now: Instant) {
+        if life.isAwaited, io.isReading || hasSpoken { feed(.stood, at: now) }
+    }
+
+    private var hasSpoken: Bool { (process?.unreadBytes ?? 0) > 0 || port.waiting > 0 }
+
     // MARK: Sound
+
+    /// Queues as much of the fallback as there is room for.
+    private func playFallback(at now: Instant) {
+        guard let fallback, let played = fallbackPlayed, played < fallback.samples.count else { return }
+        let count = port.write(fallback.samples.span.extracting(played...), rate: .hz48000, at: now)
+        fallbackPlayed = played + count
+        if played + count == fallback.samples.count { port.end() }
+    }
 
     /// Gives the program the caller's sound. Sound that it does not read in time is dropped.
     ///
@@ -258,7 +303,8 @@ final class ProgramRun: @unchecked Sendable {
 
     private func updatePort(at now: Instant) {
         var events: [PlaybackEvent] = []
-        port.update(at: now, isFinal: io.outputLeft == 0, into: &events)
+        let isFinal = fallbackPlayed.map { $0 == fallback?.samples.count } ?? (io.outputLeft == 0)
+        port.update(at: now, isFinal: isFinal, into: &events)
         if port.isSuspended { feed(.suspended, at: now) }
         for event in events {
             switch event {
@@ -365,7 +411,10 @@ final class ProgramRun: @unchecked Sendable {
             interrupted.end()
             clear(isAsked: true)
         case .press(let keys): if life.isRunning { publish(.press(call: call, keys: keys)) }
-        case .hangUp: feed(.asksToHangUp, at: now)
+        case .hangUp:
+            // What it has said is heard first.
+            noteStanding(at: now)
+            feed(.asksToHangUp, at: now)
         }
     }
 

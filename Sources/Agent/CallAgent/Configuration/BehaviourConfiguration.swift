@@ -98,6 +98,13 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             "barge_in", of: BargeInMode.self,
             "with `source: exec`: `local`: the caller's speech lowers the program, and stops it"
         ).defaulting(to: .off)
+        let answerTimeout = ConfigKey.milliseconds(
+            "answer_timeout_ms", in: 100...60_000,
+            "with `source: exec`: how long a caller waits until the program reads, or says something; then the call is rejected, or hears the fallback"
+        ).defaulting(to: .seconds(5))
+        let fallback = ConfigKey.path(
+            "fallback",
+            "with `source: exec`: WAV or Ogg Opus, up to a minute: what callers hear, once, if the program fails")
         let bot = ConfigKey.section(
             "bot", BotConfiguration.Keys.self,
             "with `source: bot`, which requires it: the bot that takes part in each call ([bots.md](bots.md))")
@@ -152,6 +159,9 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         recordingFormat.channels = section.value(\.recordChannels, &problems)
         let attach = section.value(\.attach, &problems)
         let bargeIn = section.value(\.bargeIn, &problems)
+        let answerTimeout = section.value(\.answerTimeout, &problems)
+        let fallback = section.value(\.fallback, &problems)
+        if let fallback { section.play(fallback, \.fallback, &problems) }
         let bot = section.value(\.bot, &problems).flatMap { BotConfiguration.plan($0, &problems) }
         switch kind {
         case .echo: source = .echo
@@ -175,7 +185,10 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         switch (kind, attach) {
         case (.exec, _), (_, .exec):
             if let command {
-                attachment = .exec(ProgramPlan(command: command, format: format, bargeIn: bargeIn))
+                var plan = ProgramPlan(command: command, format: format, bargeIn: bargeIn)
+                plan.answerTimeout = answerTimeout
+                plan.fallback = fallback
+                attachment = .exec(plan)
             } else if !section.has(\.command) {
                 let key = kind == .exec ? "source" : "attach"
                 problems.append(section.problem(\.command, "is required with \(key): exec"))
@@ -214,6 +227,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             section.rejectIdle(\.rate, reason(.exec), &problems)
             section.rejectIdle(\.encoding, reason(.exec), &problems)
             section.rejectIdle(\.bargeIn, reason(.exec), &problems)
+            section.rejectIdle(\.answerTimeout, reason(.exec), &problems)
+            section.rejectIdle(\.fallback, reason(.exec), &problems)
         }
         if kind != .bot, attach != .bot { section.rejectIdle(\.bot, reason(.bot), &problems) }
         if kind == .exec || kind == .bot || kind == .card {
