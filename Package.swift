@@ -41,10 +41,12 @@ func library(_ name: String, pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/CLibraries/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
+// Tests are compiled without the optimiser also where what they test is optimised (`scripts/test`): that takes a third of the time, and
+// they compute little themselves.
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
     .testTarget(
         name: name, dependencies: dependencies + ["TestSupport"], path: "Tests/\(name)", resources: resources,
-        swiftSettings: relaxed)
+        swiftSettings: relaxed + [.unsafeFlags(["-Onone"], .when(configuration: .release))])
 }
 
 let nio: [Target.Dependency] = [
@@ -245,8 +247,7 @@ let package = Package(
         module(
             "Agent", "BotCalls",
             nio + [
-                "AudioKit", "AudioPort", "BotWire", "ConfigReader", "HTTPTransport", "Realtime", "Timekeeping",
-                "VoiceActivity",
+                "AudioPort", "BotWire", "ConfigReader", "HTTPTransport", "Realtime", "Timekeeping", "VoiceActivity",
             ]),
         module(
             "Agent", "CallAgent",

@@ -134,7 +134,7 @@ struct ProgramLifeTests {
                 startedAt: .zero, answerTimeout: seed % 2 == 0 ? nil : .seconds(5), hasFallback: seed % 4 < 2))
         let inputs: [ProgramLife.Input] = [
             .exited(.finished), .exited(.failed("x")), .asksToHangUp, .drained, .suspended, .callEnded, .stop,
-                .timerFired, .stood,
+            .timerFired, .stood,
         ]
         for _ in 0..<60 {
             if Bool.random(using: &random) { script.pass() }
@@ -175,7 +175,8 @@ struct ProgramLifeTests {
             script.feed(.exited(.failed("exit code 1")))
             script.pass()
         }
-        #expect(script.outputs.last == .start(restart: 4) && script.now == Instant.zero.advanced(by: .milliseconds(3_750)))
+        #expect(
+            script.outputs.last == .start(restart: 4) && script.now == Instant.zero.advanced(by: .milliseconds(3_750)))
         script.feed(.exited(.failed("exit code 1")))
         script.pass()
         #expect(script.now == Instant.zero.advanced(by: .seconds(5)))

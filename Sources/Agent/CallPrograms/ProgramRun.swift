@@ -400,6 +400,8 @@ final class ProgramRun: @unchecked Sendable {
     private func carryOut(_ command: ExecCommand, at now: Instant) {
         // Commands after the request to hang up do not count.
         guard io.outputLeft == nil else { return }
+        // Whoever does more than hang up takes part, and what it has said is heard first.
+        if life.isAwaited, command != .hangUp || hasSpoken { feed(.stood, at: now) }
         switch command {
         case .mark(let name):
             let unread = samples(in: process?.unreadBytes ?? 0)
@@ -411,10 +413,7 @@ final class ProgramRun: @unchecked Sendable {
             interrupted.end()
             clear(isAsked: true)
         case .press(let keys): if life.isRunning { publish(.press(call: call, keys: keys)) }
-        case .hangUp:
-            // What it has said is heard first.
-            noteStanding(at: now)
-            feed(.asksToHangUp, at: now)
+        case .hangUp: feed(.asksToHangUp, at: now)
         }
     }
 
