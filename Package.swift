@@ -81,7 +81,7 @@ let package = Package(
         .library(name: "AudioKit", targets: ["AudioKit"]),
         .library(name: "LoopbackAnalysis", targets: ["LoopbackAnalysis"]),
         .library(name: "Playout", targets: ["OpusCodec", "Playout", "Timekeeping"]),
-        .library(name: "VoiceActivity", targets: ["VoiceActivity"]),
+        .library(name: "VoiceActivity", targets: ["Realtime", "VoiceActivity"]),
         .library(name: "AudioDevices", targets: ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
         .library(name: "TestSupport", targets: ["TestSupport"]),
     ],

@@ -37,6 +37,89 @@ extension FixedBuffer where Element == Float {
         }
     }
 
+    /// The sum of the products of numbers of this buffer with as many of another, from its beginning on.
+    ///
+    /// - Parameters:
+    ///   - first: The first of the numbers.
+    ///   - count: How many they are; a multiple of 4.
+    @_noAllocation @_noLocks
+    public func sumOfProducts(from first: Int, count: Int, with other: borrowing FloatBuffer) -> Float {
+        precondition(
+            first >= 0 && count >= 0 && count % 4 == 0 && first &+ count <= capacity, "the numbers are in the buffer")
+        precondition(count <= other.capacity, "the other buffer has as many")
+        let one = unsafe UnsafeRawPointer(base + first)
+        let two = unsafe UnsafeRawPointer(other.base)
+        // Four sums, so that additions do not wait for each other.
+        var sums = SIMD4<Float>.zero
+        var offset = 0
+        while offset < count &* 4 {
+            sums +=
+                unsafe one.loadUnaligned(fromByteOffset: offset, as: SIMD4<Float>.self)
+                * two.loadUnaligned(fromByteOffset: offset, as: SIMD4<Float>.self)
+            offset &+= 16
+        }
+        return sums.sum()
+    }
+
+    /// One stage of a Fourier transform, of which this buffer has the real parts: joins each value with that `half` places behind it.
+    ///
+    /// - Parameters:
+    ///   - imaginary: The imaginary parts, as many.
+    ///   - half: The values of a group are twice as many; the capacity is a multiple of that.
+    ///   - table: Has `half` cosines from `place` on, and behind them as many sines.
+    @_noAllocation @_noLocks
+    public mutating func join(
+        imaginary: inout FloatBuffer, half: Int, by table: SharedTable, at place: Int
+    ) {
+        precondition(half > 0 && capacity % (2 &* half) == 0, "the buffer consists of whole groups")
+        precondition(imaginary.capacity == capacity, "each value has two parts")
+        precondition(place >= 0 && place &+ 2 &* half <= table.count, "the factors are in the table")
+        let cosines = unsafe table.base + place
+        let sines = unsafe cosines + half
+        var start = 0
+        while start < capacity {
+            let (lowReal, lowImaginary) = unsafe (base + start, imaginary.base + start)
+            let (highReal, highImaginary) = unsafe (lowReal + half, lowImaginary + half)
+            for index in 0..<half {
+                let (cosine, sine) = unsafe (cosines[index], sines[index])
+                let r = unsafe highReal[index] * cosine - highImaginary[index] * sine
+                let i = unsafe highReal[index] * sine + highImaginary[index] * cosine
+                unsafe highReal[index] = lowReal[index] - r
+                unsafe highImaginary[index] = lowImaginary[index] - i
+                unsafe lowReal[index] += r
+                unsafe lowImaginary[index] += i
+            }
+            start &+= half &* 2
+        }
+    }
+
+    /// Writes the samples from `first` to `end`, times a factor, from `start` on. Behind the last that there is they count as zero.
+    @_noAllocation @_noLocks
+    public mutating func set(
+        _ samples: Span<Int16>, from first: Int, to end: Int, times factor: Float, at start: Int
+    ) {
+        precondition(first >= 0 && end >= first, "the range is one")
+        precondition(start >= 0 && start &+ (end &- first) <= capacity, "there is room for the numbers")
+        let target = unsafe base + (start &- first)
+        let there = max(first, min(end, samples.count))
+        for index in first..<there { unsafe target[index] = Float(samples[unchecked: index]) * factor }
+        for index in there..<end { unsafe target[index] = 0 }
+    }
+
+    /// The same of samples of which those behind the first `there` count as zero.
+    @_noAllocation @_noLocks
+    public mutating func set(
+        _ samples: borrowing MutableSpan<Int16>, there: Int, from first: Int, to end: Int, times factor: Float,
+        at start: Int
+    ) {
+        precondition(first >= 0 && end >= first, "the range is one")
+        precondition(start >= 0 && start &+ (end &- first) <= capacity, "there is room for the numbers")
+        let target = unsafe base + (start &- first)
+        let there = max(first, min(end, min(there, samples.count)))
+        for index in first..<there { unsafe target[index] = Float(samples[unchecked: index]) * factor }
+        for index in there..<end { unsafe target[index] = 0 }
+    }
+
     /// Multiplies all numbers by a factor.
     @_noAllocation @_noLocks
     public mutating func scale(by factor: Float) {
@@ -57,6 +140,13 @@ extension FixedBuffer where Element == Float {
             unsafe base[index] += factor * source[index]
             index &+= 1
         }
+    }
+
+    /// Moves `count` numbers from `places` on to the front.
+    @_noAllocation @_noLocks
+    public mutating func shift(by places: Int, keeping count: Int) {
+        precondition(places >= 0 && count >= 0 && places &+ count <= capacity, "the buffer has those numbers")
+        for index in 0..<count { unsafe base[index] = base[places &+ index] }
     }
 
     /// Moves all except the first `places` that far to the front; the last ones must then be rewritten.

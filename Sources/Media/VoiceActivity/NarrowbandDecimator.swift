@@ -1,19 +1,23 @@
 internal import Glibc
+internal import Realtime
 
 /// Brings samples of 8 to 48 kHz to 8 kHz, at −1…1, and removes what is constant. Delays by 0.75 ms.
-struct NarrowbandDecimator: Sendable {
+struct NarrowbandDecimator: ~Copyable, Sendable {
     /// The filter's length at 8 kHz; it is that much longer at other rates.
     private static var span: Int { @_noAllocation @_noLocks get { 12 } }
     /// Room for 48 kHz.
     private static var longest: Int { @_noAllocation @_noLocks get { 72 } }
 
+    /// The most samples that it takes at once.
+    static var block: Int { @_noAllocation @_noLocks get { 480 } }
+
     let ratio: Int
     private let length: Int
-    private var taps = InlineArray<72, Float>(repeating: 0)
-    /// Each sample stands here twice, `length` apart, so that the newest are always in one piece.
-    private var line = InlineArray<144, Float>(repeating: 0)
-    private var position = 0
-    private var phase = 0
+    private var taps = FloatBuffer(capacity: NarrowbandDecimator.longest)
+    /// The latest samples, as many as there are taps, and behind them a block.
+    private var line = FloatBuffer(capacity: NarrowbandDecimator.longest + NarrowbandDecimator.block)
+    /// Samples since the last result.
+    private(set) var phase = 0
     private var lastInput: Float = 0
     private var lastOutput: Float = 0
 
@@ -33,28 +37,38 @@ struct NarrowbandDecimator: Sendable {
         for index in 0..<length { taps[index] /= sum }
     }
 
-    /// Takes a sample. Returns one for each `ratio` samples.
+    /// Takes the samples from `start` to `end`, up to a block of them. Those behind the last that there is are silent.
+    ///
+    /// - Returns: How many it has written: one for each `ratio` samples.
     @_noAllocation @_noLocks
-    mutating func take(_ sample: Int16) -> Float? {
-        let value = Float(sample) * (1 / 32_768)
-        guard ratio > 1 else { return withoutConstant(value) }
-        line[position] = value
-        line[position &+ length] = value
-        position = position &+ 1 == length ? 0 : position &+ 1
-        phase &+= 1
-        guard phase == ratio else { return nil }
-        phase = 0
-        // Four sums, so that additions do not wait for each other.
-        var sums = SIMD4<Float>.zero
-        var index = 0
-        while index < length {
-            let at = position &+ index
-            sums +=
-                SIMD4(line[at], line[at &+ 1], line[at &+ 2], line[at &+ 3])
-                * SIMD4(taps[index], taps[index &+ 1], taps[index &+ 2], taps[index &+ 3])
-            index &+= 4
+    mutating func take(_ samples: Span<Int16>, from start: Int, to end: Int, into output: inout FloatBuffer) -> Int {
+        line.set(samples, from: start, to: end, times: 1 / 32_768, at: length)
+        return decimate(end &- start, into: &output)
+    }
+
+    /// The same of samples of which those behind the first `there` are silent.
+    @_noAllocation @_noLocks
+    mutating func take(
+        _ samples: borrowing MutableSpan<Int16>, there: Int, from start: Int, to end: Int,
+        into output: inout FloatBuffer
+    ) -> Int {
+        line.set(samples, there: there, from: start, to: end, times: 1 / 32_768, at: length)
+        return decimate(end &- start, into: &output)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func decimate(_ count: Int, into output: inout FloatBuffer) -> Int {
+        var made = 0
+        var end = ratio &- phase
+        while end <= count {
+            let value = ratio > 1 ? line.sumOfProducts(from: end, count: length, with: taps) : line[length &+ end &- 1]
+            output[made] = withoutConstant(value)
+            made &+= 1
+            end &+= ratio
         }
-        return withoutConstant(sums.sum())
+        phase = count &- (end &- ratio)
+        line.shift(by: count, keeping: length)
+        return made
     }
 
     /// High-pass of the first order at 60 Hz.

@@ -17,7 +17,7 @@ struct SoundLevels: BitwiseCopyable, Sendable {
 }
 
 /// Measures ``SoundLevels``.
-struct SoundMeter: Sendable {
+struct SoundMeter: ~Copyable, Sendable {
     private var spectrum = BandSpectrum()
     private var floor = BandFloor()
     private var echo = EchoEstimate()

@@ -61,11 +61,7 @@ public struct TurnTaking: ~Copyable, Sendable {
     public mutating func hear(
         _ received: Span<Int16>, sending: borrowing MutableSpan<Int16>, count: Int, played: Int, isProgram: Bool
     ) -> TurnReport {
-        var events = VoiceEvents()
-        for index in 0..<received.count {
-            let sent = index < count ? sending[index] : 0
-            voice.take(received[index], sent: sent, gain: slope.gain, into: &events)
-        }
+        let events = voice.take(received, sending: sending, there: count, gain: slope.gain)
         var decision = BargeInDecision.none
         if interrupts {
             var isPlaying = clock.isSounding(at: voice.position)

@@ -1,3 +1,5 @@
+internal import Realtime
+
 /// Finds speech in what a caller sends, while a bot speaks: onset, confirmation and end. Fixed memory, no clock; real-time
 /// safe after `init`.
 ///
@@ -18,6 +20,9 @@ public struct VoiceActivity: ~Copyable, Sendable {
     private var judge = SpeechJudge()
     private var hiss = Hiss()
     private var tracker = SpeechTracker()
+    /// What they make of a block.
+    private var heardBlock = FloatBuffer(capacity: NarrowbandDecimator.block)
+    private var saidBlock = FloatBuffer(capacity: NarrowbandDecimator.block)
     private var samplesOfHop = 0
     private var hops = 0
     /// Samples received so far.
@@ -48,19 +53,52 @@ public struct VoiceActivity: ~Copyable, Sendable {
         _ received: Span<Int16>, sent: Span<Int16>, gain: Float = 1
     ) -> VoiceEvents {
         var events = VoiceEvents()
-        for index in 0..<received.count {
-            take(received[index], sent: index < sent.count ? sent[index] : 0, gain: gain, into: &events)
+        var start = 0
+        while start < received.count {
+            let end = min(received.count, start &+ NarrowbandDecimator.block)
+            let phase = heard.phase
+            let count = heard.take(received, from: start, to: end, into: &heardBlock)
+            _ = said.take(sent, from: start, to: end, into: &saidBlock)
+            follow(count, phase, gain, &events)
+            position &+= end &- start
+            start = end
         }
         return events
     }
 
-    /// Takes a sample of both.
+    /// The same with the first `there` samples of what is about to be sent.
     @_noAllocation @_noLocks
-    mutating func take(_ received: Int16, sent: Int16, gain: Float, into events: inout VoiceEvents) {
-        position &+= 1
-        let saidSample = said.take(sent)
-        guard let sample = heard.take(received), let saidSample else { return }
-        meter.add(heard: sample, said: saidSample * gain)
+    mutating func take(
+        _ received: Span<Int16>, sending: borrowing MutableSpan<Int16>, there: Int, gain: Float
+    ) -> VoiceEvents {
+        var events = VoiceEvents()
+        var start = 0
+        while start < received.count {
+            let end = min(received.count, start &+ NarrowbandDecimator.block)
+            let phase = heard.phase
+            let count = heard.take(received, from: start, to: end, into: &heardBlock)
+            _ = said.take(sending, there: there, from: start, to: end, into: &saidBlock)
+            follow(count, phase, gain, &events)
+            position &+= end &- start
+            start = end
+        }
+        return events
+    }
+
+    /// Follows what both decimators have made of a block that begins at ``position``, `phase` samples after their last result.
+    @_noAllocation @_noLocks
+    private mutating func follow(_ count: Int, _ phase: Int, _ gain: Float, _ events: inout VoiceEvents) {
+        var now = position &- phase
+        for index in 0..<count {
+            now &+= heard.ratio
+            follow(heardBlock[index], said: saidBlock[index] * gain, at: now, &events)
+        }
+    }
+
+    /// Takes a sample of both at 8 kHz; `now` samples were received with it.
+    @_noAllocation @_noLocks
+    private mutating func follow(_ sample: Float, said: Float, at now: Int, _ events: inout VoiceEvents) {
+        meter.add(heard: sample, said: said)
         samplesOfHop &+= 1
         let isHop = samplesOfHop == Self.hop
         if isHop {
@@ -70,23 +108,23 @@ public struct VoiceActivity: ~Copyable, Sendable {
         if network.take(sample + hiss.next()) { judge.judge(network) }
         guard isHop else { return }
         odds = judge.latest
-        note(tracker.follow(odds), &events)
+        note(tracker.follow(odds), at: now, &events)
     }
 
     @_noAllocation @_noLocks
-    private func note(_ step: SpeechTracker.Step, _ events: inout VoiceEvents) {
+    private func note(_ step: SpeechTracker.Step, at now: Int, _ events: inout VoiceEvents) {
         switch step {
         case .nothing: break
-        case .onset(let hop): events.append(event(.onset, before: hop &- Self.lead))
-        case .confirmed(let start): events.append(event(.confirmed, before: start &- Self.lead))
-        case .retracted(let start): events.append(event(.retracted, before: start &- Self.lead))
-        case .ended(let hop): events.append(event(.ended, before: hop &- Self.lead))
+        case .onset(let hop): events.append(event(.onset, at: now, before: hop &- Self.lead))
+        case .confirmed(let start): events.append(event(.confirmed, at: now, before: start &- Self.lead))
+        case .retracted(let start): events.append(event(.retracted, at: now, before: start &- Self.lead))
+        case .ended(let hop): events.append(event(.ended, at: now, before: hop &- Self.lead))
         }
     }
 
-    /// An event at the first sample of `hop`.
+    /// An event at the first sample of `hop`, which is known now.
     @_noAllocation @_noLocks
-    private func event(_ kind: VoiceEvent.Kind, before hop: Int) -> VoiceEvent {
-        VoiceEvent(kind, at: max(0, hop &* Self.hop &* (rateHz / 8_000)), decidedAt: position)
+    private func event(_ kind: VoiceEvent.Kind, at now: Int, before hop: Int) -> VoiceEvent {
+        VoiceEvent(kind, at: max(0, hop &* Self.hop &* (rateHz / 8_000)), decidedAt: now)
     }
 }

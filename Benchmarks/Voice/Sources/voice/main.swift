@@ -1,4 +1,5 @@
 import Foundation
+import Realtime
 
 @testable import VoiceActivity
 
@@ -21,21 +22,29 @@ func write(_ values: [Float]) {
 
 func features(_ rateHz: Int) {
     let (heard, said) = standardInput()
-    var (first, second) = (NarrowbandDecimator(ratio: rateHz / 8_000), NarrowbandDecimator(ratio: rateHz / 8_000))
-    var (meter, judge) = (SoundMeter(), SpeechJudge())
+    var first = NarrowbandDecimator(ratio: rateHz / 8_000)
+    var second = NarrowbandDecimator(ratio: rateHz / 8_000)
+    var meter = SoundMeter()
+    var judge = SpeechJudge()
     var network = SpeechNetwork()
     var hiss = Hiss()
     var out: [Float] = []
     var count = 0
-    for index in heard.indices {
-        let (x, y) = (first.take(heard[index]), second.take(said[index]))
-        guard let x, let y else { continue }
-        meter.add(heard: x, said: y)
-        count += 1
-        if count % 80 == 0 { judge.note(meter.measure()) }
-        guard network.take(x + hiss.next()) else { continue }
-        judge.judge(network)
-        for number in 0..<SpeechJudge.count { out.append(judge.value(number)) }
+    let block = NarrowbandDecimator.block
+    var x = FloatBuffer(capacity: block)
+    var y = FloatBuffer(capacity: block)
+    for start in stride(from: 0, to: heard.count, by: block) {
+        let end = min(heard.count, start + block)
+        let made = first.take(heard.span, from: start, to: end, into: &x)
+        _ = second.take(said.span, from: start, to: end, into: &y)
+        for index in 0..<made {
+            meter.add(heard: x[index], said: y[index])
+            count += 1
+            if count % 80 == 0 { judge.note(meter.measure()) }
+            guard network.take(x[index] + hiss.next()) else { continue }
+            judge.judge(network)
+            for number in 0..<SpeechJudge.count { out.append(judge.value(number)) }
+        }
     }
     write(out)
 }
