@@ -41,8 +41,8 @@ func library(_ name: String, pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/CLibraries/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
-// Tests are compiled without the optimiser also where what they test is optimised (`scripts/test`): that takes a third of the time, and
-// they compute little themselves.
+// Tests are compiled without the optimiser also where what they test is optimised (`scripts/test`): that takes less than half of the
+// time, and they compute little themselves.
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
     .testTarget(
         name: name, dependencies: dependencies + ["TestSupport"], path: "Tests/\(name)", resources: resources,

@@ -1,3 +1,4 @@
+internal import AudioPort
 internal import Timekeeping
 
 /// How a program's process has ended.
@@ -74,8 +75,8 @@ struct ProgramLife: ProtocolCore, Sendable {
     static let drainLimit = Duration.seconds(15)
     /// The last packets are still on their way, or in the peer's jitter buffer.
     static let lastWord = Duration.milliseconds(250)
-    /// A fallback lasts a minute at most.
-    static let fallbackLimit = Duration.seconds(75)
+    /// The longest fallback, and the time for which a last word may wait.
+    static let fallbackLimit = Duration.seconds(FallbackSound.capacity / 48_000) + drainLimit
     /// The time for a program to end by itself, and then after SIGTERM.
     static let grace = (atOnce: Duration.seconds(1), asked: Duration.seconds(2), stopping: Duration.milliseconds(400))
 
@@ -218,7 +219,7 @@ struct ProgramLife: ProtocolCore, Sendable {
     private mutating func fail(_ why: String, isAlive: Bool, at now: Instant, into outbox: inout [Output]) {
         if hasFallback {
             accept(into: &outbox)
-            // It had its time; nothing that it does is of use any more.
+            // The fallback takes its place for the rest of the call.
             if isAlive { outbox.append(.kill) }
             outbox.append(.fallBack(why))
             state = .fallingBack(isAlive: isAlive, until: now.advanced(by: Self.fallbackLimit))

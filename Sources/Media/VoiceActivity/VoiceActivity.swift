@@ -24,7 +24,6 @@ public struct VoiceActivity: ~Copyable, Sendable {
     private var heardBlock = FloatBuffer(capacity: NarrowbandDecimator.block)
     private var saidBlock = FloatBuffer(capacity: NarrowbandDecimator.block)
     private var samplesOfHop = 0
-    private var hops = 0
     /// Samples received so far.
     public private(set) var position = 0
     /// What the latest 10 ms are taken for.
@@ -56,11 +55,8 @@ public struct VoiceActivity: ~Copyable, Sendable {
         var start = 0
         while start < received.count {
             let end = min(received.count, start &+ NarrowbandDecimator.block)
-            let phase = heard.phase
-            let count = heard.take(received, from: start, to: end, into: &heardBlock)
             _ = said.take(sent, from: start, to: end, into: &saidBlock)
-            follow(count, phase, gain, &events)
-            position &+= end &- start
+            follow(received, from: start, to: end, gain, &events)
             start = end
         }
         return events
@@ -75,24 +71,25 @@ public struct VoiceActivity: ~Copyable, Sendable {
         var start = 0
         while start < received.count {
             let end = min(received.count, start &+ NarrowbandDecimator.block)
-            let phase = heard.phase
-            let count = heard.take(received, from: start, to: end, into: &heardBlock)
             _ = said.take(sending, there: there, from: start, to: end, into: &saidBlock)
-            follow(count, phase, gain, &events)
-            position &+= end &- start
+            follow(received, from: start, to: end, gain, &events)
             start = end
         }
         return events
     }
 
-    /// Follows what both decimators have made of a block that begins at ``position``, `phase` samples after their last result.
+    /// Takes a block of what is received, and follows it with what is sent at that time, which `saidBlock` has.
     @_noAllocation @_noLocks
-    private mutating func follow(_ count: Int, _ phase: Int, _ gain: Float, _ events: inout VoiceEvents) {
-        var now = position &- phase
+    private mutating func follow(
+        _ received: Span<Int16>, from start: Int, to end: Int, _ gain: Float, _ events: inout VoiceEvents
+    ) {
+        var now = position &- heard.phase
+        let count = heard.take(received, from: start, to: end, into: &heardBlock)
         for index in 0..<count {
             now &+= heard.ratio
             follow(heardBlock[index], said: saidBlock[index] * gain, at: now, &events)
         }
+        position &+= end &- start
     }
 
     /// Takes a sample of both at 8 kHz; `now` samples were received with it.
