@@ -1,9 +1,10 @@
 import AudioKit
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct LikenessTests {
-    private let sent = TestSignal.speech(seconds: 3, seed: 5)
+    private let sent = SyntheticVoice.syllables(seconds: 3, seed: 5)
 
     private func compare(sent: [Int16], received: [Int16]) -> LikenessReport? {
         var analysis = LikenessAnalysis()
@@ -57,7 +58,7 @@ import Testing
 
     @Test("Other speech, silence and noise are not alike")
     func unlike() throws {
-        let other = TestSignal.speech(seconds: 3, seed: 6)
+        let other = SyntheticVoice.syllables(seconds: 3, seed: 6)
         let report = try #require(compare(sent: sent, received: other))
         #expect(report.likeness < 0.6)
         let silence = try #require(
@@ -66,6 +67,21 @@ import Testing
         #expect(silence.delayMilliseconds == nil)
         let noise = TestSignal.noise(samples: sent.count, amplitude: 3_000, seed: 2)
         #expect(try #require(compare(sent: sent, received: noise)).likeness < 0.3)
+    }
+
+    @Test("Where the delay grows and shrinks by far in the call, as with a jitter buffer, all of it is still found")
+    func changingDelay() throws {
+        let sent = SyntheticVoice.syllables(seconds: 24, seed: 7)
+        // 20 ms more at each step, up to 500 ms; then less again.
+        var received = [Int16](repeating: 0, count: 2_400)
+        for (step, start) in stride(from: 0, to: sent.count, by: 24_000).enumerated() {
+            let part = sent[start..<start + 24_000]
+            received += step < 25 ? part + part.suffix(960) : part.dropLast(960)
+        }
+        let report = try #require(LikenessAnalysis().compare(sent: sent, received: received))
+        #expect(report.likeness > 0.999)
+        // A window in eight holds a seam.
+        #expect(report.foundWindows * 10 > report.speechWindows * 9, "\(report)")
     }
 
     @Test("Where playout left out or put in a few milliseconds, only the windows at the seams suffer")
@@ -97,7 +113,7 @@ import Testing
 
     @Test("Words that are said again and again are found at the first place that fits")
     func repetition() throws {
-        let word = TestSignal.speech(seconds: 0.8, seed: 8)
+        let word = SyntheticVoice.syllables(seconds: 0.8, seed: 8)
         let report = try #require(compare(sent: word + word + word, received: delayed(word + word + word, by: 960)))
         #expect(report.delayMilliseconds == 20)
     }

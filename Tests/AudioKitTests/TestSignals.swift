@@ -30,29 +30,6 @@ enum TestSignal {
         return made
     }
 
-    /// Something like speech: syllables with pauses between them, each a different set of harmonics and noise.
-    static func speech(seconds: Double, seed: UInt64) -> [Int16] {
-        var random = SeededGenerator(seed: seed)
-        let count = Int(seconds * 48_000)
-        var samples = [Int16](repeating: 0, count: count)
-        var start = 0
-        while start < count {
-            let length = Int.random(in: 7_000...16_000, using: &random)
-            let pitch = Double.random(in: 90...240, using: &random)
-            let glide = Double.random(in: -0.3...0.3, using: &random)
-            let weights = (1...20).map { Double.random(in: 0.1...1, using: &random) / Double($0) }
-            for index in 0..<min(length, count - start) {
-                let place = Double(index) / Double(length)
-                let phase = 2 * Double.pi * pitch * (1 + glide * place / 2) * Double(index) / 48_000
-                var value = Double.random(in: -0.2...0.2, using: &random)
-                for (harmonic, weight) in weights.enumerated() { value += weight * sin(phase * Double(harmonic + 1)) }
-                samples[start + index] = Int16(value * sin(Double.pi * place) * 5_000)
-            }
-            start += length + Int.random(in: 500...6_000, using: &random)
-        }
-        return samples
-    }
-
     static func noise(samples: Int, amplitude: Int, seed: UInt64) -> [Int16] {
         var random = SeededGenerator(seed: seed)
         return (0..<samples).map { _ in Int16(Int.random(in: -amplitude...amplitude, using: &random)) }

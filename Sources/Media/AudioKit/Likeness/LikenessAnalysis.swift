@@ -1,12 +1,13 @@
 /// Compares a recording of the returned sound with the sent sound.
 ///
 /// Both begin at the same moment. First the overall delay is found by cross-correlation at 8 kHz. Then, for each window
-/// of 200 ms with speech, the position of highest correlation around that delay is searched at 8 kHz, and around the
-/// best one sample by sample at 48 kHz. Gain and a constant offset make no difference.
+/// of 200 ms with speech, the position of highest correlation is searched at 8 kHz, and around the best one sample by
+/// sample at 48 kHz: near the overall delay, and near the delay of the neighbouring windows, because a jitter buffer
+/// that grows in the call moves all that follows. Gain and a constant offset make no difference.
 public struct LikenessAnalysis: Sendable {
     /// The longest delay looked for, in milliseconds.
     public var maximumDelayMilliseconds = 3_000
-    /// How far the delay of a window may differ from the overall delay, in milliseconds.
+    /// How far the delay of a window may differ from the overall delay or its neighbour's, in milliseconds.
     public var searchMilliseconds = 120
     /// Only this much of what was sent is used to find the delay of the whole, in milliseconds.
     public var alignmentMilliseconds = 30_000
@@ -35,26 +36,16 @@ public struct LikenessAnalysis: Sendable {
             sent: sent, received: received, sentLow: sentLow, receivedLow: receivedLow,
             radius: AudioFormat.samples(milliseconds: searchMilliseconds) / Self.decimation)
 
-        var matches: [WindowSearch.Match] = []
-        var unheard = 0
-        // The next window may be near the previous one, even if its sounds are too high to be found at 8 kHz.
-        var lastFound = delay
-        for start in windows {
-            if start + delay + Self.windowSamples > received.count {
-                unheard += 1
-            } else {
-                let match = search.bestMatch(windowAt: start, delay: delay, hint: lastFound)
-                if match.likeness >= LikenessReport.foundLikeness { lastFound = match.delay }
-                matches.append(match)
-            }
-        }
+        let heard = windows.filter { $0 + delay + Self.windowSamples <= received.count }
+        let unheard = windows.count - heard.count
+        let matches = search.matches(windowsAt: heard, delay: delay)
         guard !matches.isEmpty else {
             return LikenessReport(
                 delayMilliseconds: nil, likeness: 0, tenthPercentile: 0, speechWindows: 0, foundWindows: 0,
                 unheardWindows: unheard)
         }
         let likenesses = matches.map(\.likeness).sorted()
-        let found = matches.filter { $0.likeness >= LikenessReport.foundLikeness }
+        let found = matches.filter(\.isFound)
         let delays = found.map { Double($0.delay) * 1_000 / Double(AudioFormat.sampleRate) }.sorted()
         return LikenessReport(
             delayMilliseconds: found.count * 4 >= matches.count ? Self.quantile(delays, 0.5) : nil,

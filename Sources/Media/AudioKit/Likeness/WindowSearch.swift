@@ -1,4 +1,4 @@
-/// Finds one window of what was sent in what was received.
+/// Finds windows of what was sent in what was received.
 struct WindowSearch {
     let sent: [Int16]
     let received: [Int16]
@@ -17,6 +17,9 @@ struct WindowSearch {
         let likeness: Double
         /// Delay of its position relative to that in the sent sound, in samples at 48 kHz.
         let delay: Int
+
+        /// Whether this is the window again, and not the most similar of other sounds.
+        var isFound: Bool { likeness >= LikenessReport.foundLikeness }
     }
 
     init(sent: [Int16], received: [Int16], sentLow: [Float], receivedLow: [Float], radius: Int) {
@@ -29,12 +32,42 @@ struct WindowSearch {
         transform = FourierTransform(minimumCount: windowLow + windowLow + 2 * radius)
     }
 
-    /// The best match of the window of `sent` at `start`, around `delay` or right at `hint` (samples at 48 kHz).
-    func bestMatch(windowAt start: Int, delay: Int, hint: Int) -> Match {
-        let coarse = coarsePlace(windowAt: start, delay: delay)
+    /// The best match of each window of `sent`, whose starts ascend, where the delay of the whole is `delay` (samples at
+    /// 48 kHz).
+    ///
+    /// Each is searched for near `delay` and near the last one found before it; what is not found there, near the next
+    /// one found after it.
+    func matches(windowsAt starts: [Int], delay: Int) -> [Match] {
+        var matches: [Match] = []
+        var lastFound = delay
+        for start in starts {
+            let match = bestMatch(windowAt: start, delay: delay, hint: lastFound)
+            if match.isFound { lastFound = match.delay }
+            matches.append(match)
+        }
+        lastFound = delay
+        for index in matches.indices.reversed() {
+            if !matches[index].isFound {
+                let match = bestMatch(windowAt: starts[index], delay: delay, hint: lastFound)
+                if match.likeness > matches[index].likeness { matches[index] = match }
+            }
+            if matches[index].isFound { lastFound = matches[index].delay }
+        }
+        return matches
+    }
+
+    /// The best match of the window of `sent` at `start`, around `delay` or around `hint` (samples at 48 kHz).
+    private func bestMatch(windowAt start: Int, delay: Int, hint: Int) -> Match {
         var best = Match(likeness: 0, delay: delay)
+        // A sound may be too high to be found at 8 kHz, and right where its neighbour was.
         search(around: start + hint, windowAt: start, &best)
-        if abs(coarse - start - hint) > Self.fineRadius / 2 { search(around: coarse, windowAt: start, &best) }
+        var coarse = [coarsePlace(windowAt: start, delay: delay)]
+        if abs(hint - delay) > radius * LikenessAnalysis.decimation / 2 {
+            coarse.append(coarsePlace(windowAt: start, delay: hint))
+        }
+        for place in coarse where abs(place - start - hint) > Self.fineRadius / 2 {
+            search(around: place, windowAt: start, &best)
+        }
         return best
     }
 
