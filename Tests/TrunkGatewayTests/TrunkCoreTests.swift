@@ -132,6 +132,27 @@ private struct TrunkRun {
         #expect(run.feed(.incoming(more, TrunkCall(dialled: "200"))).count == 1)
     }
 
+    @Test(
+        "A call that is over makes room at once, and its end is still told to its other half", arguments: [false, true])
+    func over(otherHalf: Bool) {
+        var run = TrunkRun(limit: 1)
+        let next = TrunkLeg(.exchange, 2)
+        _ = run.feed(.incoming(inside, TrunkCall(dialled: "112")))
+        // While the other half is being placed, there is one.
+        _ = run.feed(.over(inside))
+        #expect(run.core.isFull)
+        _ = run.feed(.placed(outside, for: inside))
+        #expect(run.feed(.incoming(next, TrunkCall(dialled: "112"))) == [.reject(next, .busy)])
+        #expect(run.feed(.over(otherHalf ? outside : inside)).isEmpty && !run.core.isFull)
+        #expect(run.feed(.incoming(next, TrunkCall(dialled: "112"))).count == 1 && run.core.isFull)
+        if otherHalf {
+            #expect(run.feed(.ended(outside, .busy)) == [.reject(inside, .busy)])
+        } else {
+            #expect(run.feed(.ended(inside, .cancelled)) == [.hangUp(outside)])
+        }
+        #expect(run.core.count == 1 && run.core.isFull)
+    }
+
     /// Plays both devices: a leg that the core has seen begin lives until it is told to end, or ends by itself.
     @Test("Whatever happens in whatever order, no call is left without its other half", arguments: 0..<200)
     func random(seed: Int) {
@@ -164,7 +185,7 @@ private struct TrunkRun {
             let isEnding = step >= 300
             let leg = alive.sorted { ($0.side.rawValue, $0.number) < ($1.side.rawValue, $1.number) }
                 .randomElement(using: &generator)
-            switch Int.random(in: 0..<8, using: &generator) {
+            switch Int.random(in: 0..<9, using: &generator) {
             case 0, 1:
                 guard !isEnding else { continue }
                 number += 1
@@ -182,6 +203,7 @@ private struct TrunkRun {
             case 4: if let leg, halves.values.contains(leg) { take(run.feed(.answered(leg))) }
             case 5: if let leg { take(run.feed(.established(leg))) }
             case 6: if let leg { take(run.feed(.digit(leg, "5"))) }
+            case 7: if let leg { take(run.feed(.over(leg))) }
             default:
                 guard let leg else { continue }
                 alive.remove(leg)

@@ -189,6 +189,9 @@ public actor Device {
     /// Whether a call that came in waits for an answer. One that the device has refused itself does not, though it was told of.
     public func isRinging(_ id: CallID) -> Bool { calls[id]?.machine.progress == .ringing }
 
+    /// Whether a call of this device is not over. One whose sound is still put away, of which no event has told, is.
+    public func goesOn(_ id: CallID) -> Bool { calls[id].map { $0.record == nil } ?? false }
+
     /// Calls somebody in the place of a call whose peer asked for it.
     func call(_ users: [UserID], audio: AudioBehaviour, in origin: CallTransfer.Origin) -> CallID {
         call(users, in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, origin)

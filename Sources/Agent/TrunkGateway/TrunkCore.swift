@@ -18,6 +18,8 @@ public struct TrunkCore: Sendable {
         case established(TrunkLeg)
         /// The peer has pressed a key.
         case digit(TrunkLeg, Character)
+        /// The call is over, but its device has not told why yet: it counts no more.
+        case over(TrunkLeg)
         /// The call is over.
         case ended(TrunkLeg, CallEndReason)
     }
@@ -44,6 +46,8 @@ public struct TrunkCore: Sendable {
         /// Nil until it has a name.
         var target: TrunkLeg?
         var isAnswered = false
+        /// Whether one of both is known to be over.
+        var isOver = false
         var established: Set<TrunkLeg> = []
     }
 
@@ -64,6 +68,9 @@ public struct TrunkCore: Sendable {
     /// Calls that have an other half, or wait for it.
     public var count: Int { pairs.count }
 
+    /// Whether one call more is one too many.
+    public var isFull: Bool { pairs.values.count { !$0.isOver } + given.count >= limit }
+
     /// Takes one input.
     public mutating func handle(_ input: Input, into outbox: inout [Output]) {
         switch input {
@@ -78,6 +85,10 @@ public struct TrunkCore: Sendable {
         case .digit(let leg, let digit):
             guard let pair = pair(of: leg), let target = pair.target, pair.established.count == 2 else { return }
             outbox.append(.press(digit, leg == target ? pair.origin : target))
+        case .over(let leg):
+            // The place of one whose other half is being placed is not free: that half will be there for a moment.
+            guard let origin = pair(of: leg)?.origin, pairs[origin]?.target != nil else { return }
+            pairs[origin]?.isOver = true
         case .ended(let leg, let reason): ended(leg, reason, &outbox)
         }
     }
@@ -94,7 +105,7 @@ public struct TrunkCore: Sendable {
         case .network: (target, told) = (routes.user(of: dialled), TrunkCall(caller: call.caller, name: call.name))
         }
         guard let target else { return outbox.append(.reject(leg, .declined)) }
-        guard pairs.count + given.count < limit else { return outbox.append(.reject(leg, .busy)) }
+        guard !isFull else { return outbox.append(.reject(leg, .busy)) }
         pairs[leg] = Pair(origin: leg)
         outbox.append(.place(for: leg, target, told))
     }

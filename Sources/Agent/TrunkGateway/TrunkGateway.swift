@@ -89,6 +89,7 @@ public actor TrunkGateway {
                     "side": "\(side.rawValue)", "call": "\(call)", "from": "\(caller)",
                     "dialled": "\(said?.dialled ?? "nothing")",
                 ])
+            if core.isFull { await noteCallsThatAreOver() }
             // Not one that the device has refused, because it is ending, is full, or does not take that caller.
             if await device(side).isRinging(call) { await feed(.incoming(leg, said)) }
         case .answered(let call): await feed(.answered(TrunkLeg(side, call)))
@@ -113,6 +114,11 @@ public actor TrunkGateway {
             .fileFailed, .card, .loadChanged, .realtimePriorityRefused:
             break
         }
+    }
+
+    /// A call that has ended while its device puts its sound away, or whose end waits in our queue, hinders no other.
+    private func noteCallsThatAreOver() async {
+        for (leg, call) in calls where await !device(leg.side).goesOn(call) { await feed(.over(leg)) }
     }
 
     private func log(_ event: SignalingEvent, _ side: TrunkSide) {
