@@ -95,4 +95,33 @@ struct ProgramSoundTests {
         let played = port.played
         #expect(events == [.cleared(played: played)] && (14_000...17_000).contains(played))
     }
+
+    /// Whether a packet is coded in narrowband, by its configuration (RFC 6716, table 2).
+    private static func isNarrow(_ firstByte: UInt8) -> Bool { [0, 1, 2, 3, 16, 17, 18, 19].contains(firstByte >> 3) }
+
+    @Test(
+        "What a program says at 8 kHz is coded in narrowband, until it says something wider",
+        arguments: PortRate.allCases)
+    func band(rate: PortRate) throws {
+        let pair = AudioPort.pair(rate: rate, signal: try PortSignal())
+        var port = pair.port
+        var left = CallRings()
+        left.line = .some(pair.line)
+        var call = try VirtualCall(leftRings: left) { plan in
+            if plan.peer.localSSRC == 1 { plan.audio = AudioBehaviour(source: .program) }
+        }
+        func say(at said: PortRate, seconds: Int) throws {
+            let frame = Self.tone(said.rawValue / 50, rate: said.rawValue)
+            for _ in 0..<seconds * 50 {
+                _ = port.write(frame.span, rate: said, at: call.now)
+                try call.run(seconds: 0.02)
+            }
+        }
+        try say(at: rate, seconds: 2)
+        #expect(call.firstBytes.count > 90)
+        #expect(call.firstBytes.suffix(90).allSatisfy { Self.isNarrow($0) == (rate == .hz8000) })
+        // The encoder widens within 5 s, or in a pause.
+        try say(at: .hz48000, seconds: 6)
+        #expect(!Self.isNarrow(try #require(call.firstBytes.last)))
+    }
 }

@@ -51,6 +51,9 @@ struct VirtualCall: ~Copyable {
     var isConnected = true
     /// Payload types of the packets that left has sent, lost ones included.
     private(set) var payloadTypes: [UInt8: Int] = [:]
+    /// Of the same packets the first byte of the payload, which says how Opus is coded (RFC 6716 §3.1), if they have no header
+    /// extension.
+    private(set) var firstBytes: [UInt8] = []
     private var generator = SeededGenerator(seed: 7)
     private var scratch = FrameScratch()
     private var batch = DatagramBatch()
@@ -162,7 +165,11 @@ struct VirtualCall: ~Copyable {
         for index in 0..<batch.count {
             let type = Self.type(of: index, in: &batch)
             let isControl = (192...223).contains(type)
-            if isFromLeft, !isControl { payloadTypes[type & 0x7F, default: 0] += 1 }
+            if isFromLeft, !isControl {
+                payloadTypes[type & 0x7F, default: 0] += 1
+                let bytes = Self.bytes(of: index, in: &batch)
+                if bytes[0] & 0x10 == 0, bytes.count > 12 { firstBytes.append(bytes[12]) }
+            }
             if let path {
                 let datagram = Self.bytes(of: index, in: &batch)
                 let arrival = path(

@@ -19,6 +19,7 @@ public struct AudioPort: ~Copyable {
     private var narrower: Resampler?
     private var queue: AudioRing.Producer
     private var widener: SpurtResampler
+    private var widestRate: PortRate
     private var playback: PlaybackTracker
     private var orders: SPSCRing<PlayOrder>.Producer
     /// An order that found its ring full.
@@ -70,7 +71,7 @@ public struct AudioPort: ~Copyable {
                 news: news.consumer),
             line: PortLine(
                 heard: heard.producer, queue: queue.consumer, orders: orders.consumer, reports: reports.producer,
-                news: news.producer, turns: turns, signal: signal))
+                news: news.producer, rate: rate, turns: turns, signal: signal))
     }
 
     private init(
@@ -86,6 +87,7 @@ public struct AudioPort: ~Copyable {
         self.news = news
         narrower = rate == .hz48000 ? nil : Resampler(from: 48_000, to: rate.rawValue, quality: 4)
         widener = SpurtResampler(rate)
+        widestRate = rate
         playback = PlaybackTracker(ratio: rate.ratio)
     }
 
@@ -138,6 +140,10 @@ public struct AudioPort: ~Copyable {
             // The room counts what is held as written.
             flush()
             widener = SpurtResampler(rate)
+            if rate.rawValue > widestRate.rawValue {
+                widestRate = rate
+                order()
+            }
         }
         var done = 0
         while done < count {
@@ -166,8 +172,7 @@ public struct AudioPort: ~Copyable {
     public mutating func clear(unread: Int = 0) {
         widener.reset()
         playback.accept(samplesAt48kHz: unread * rate.ratio)
-        waitingOrder = PlayOrder(target: playback.clear(), interruptions: interruptions)
-        sendOrder()
+        order(clearTo: playback.clear())
     }
 
     /// Discards all samples and all marks without events: another program takes over.
@@ -219,6 +224,13 @@ public struct AudioPort: ~Copyable {
     private mutating func put(_ count: Int) {
         guard count > 0 else { return }
         playback.wrote(Self.give(block, count, to: &queue))
+    }
+
+    private mutating func order(clearTo target: Int = 0) {
+        waitingOrder = PlayOrder(
+            target: max(target, waitingOrder?.target ?? 0), interruptions: interruptions,
+            widestRate: widestRate.rawValue)
+        sendOrder()
     }
 
     private mutating func sendOrder() {

@@ -30,6 +30,8 @@ struct PlayOrder: BitwiseCopyable, Equatable {
     var target: Int
     /// Interruptions that the program's side knows of.
     var interruptions: Int
+    /// Samples a second of the widest sound that was queued so far.
+    var widestRate: Int
 }
 
 /// Events of a program's sound. Positions and lengths are samples at the program's rate.

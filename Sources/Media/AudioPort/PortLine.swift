@@ -16,6 +16,8 @@ public struct PortLine: ~Copyable, Sendable {
     // Keeps the handle's descriptor open. Untouched on the media thread, so no retain there.
     private let signal: PortSignal
     private var report = PlayReport()
+    /// Samples a second of the widest sound that the program has queued: there is nothing above half of that in what it says.
+    package private(set) var widestRate: Int
     private var edge = SoundEdge()
     /// Who speaks, if that is followed.
     private var turns: OutOfLine<TurnTaking>?
@@ -32,8 +34,9 @@ public struct PortLine: ~Copyable, Sendable {
     init(
         heard: consuming AudioRing.Producer, queue: consuming AudioRing.Consumer,
         orders: consuming SPSCRing<PlayOrder>.Consumer, reports: consuming SPSCRing<PlayReport>.Producer,
-        news: consuming SPSCRing<TurnEvent>.Producer, turns: TurnPlan?, signal: PortSignal
+        news: consuming SPSCRing<TurnEvent>.Producer, rate: PortRate, turns: TurnPlan?, signal: PortSignal
     ) {
+        widestRate = rate.rawValue
         self.heard = heard
         self.queue = queue
         self.orders = orders
@@ -89,6 +92,7 @@ public struct PortLine: ~Copyable, Sendable {
         var newest = 0
         while let order = orders.pop() {
             newest = max(newest, order.target)
+            widestRate = max(widestRate, order.widestRate)
             guard isHeld, order.interruptions == report.interruptions else { continue }
             isHeld = false
             turns?.value.clear()

@@ -94,6 +94,14 @@ struct CallAudioEndpoint: ~Copyable {
         record(received, sending)
     }
 
+    /// Samples a second that hold all of what is sent now: those of the program's sound, or 48 kHz.
+    var soundRate: Int {
+        @_noAllocation @_noLocks mutating get {
+            guard hasLine, !announces, let rate = line?.widestRate else { return 48_000 }
+            return rate
+        }
+    }
+
     /// Runs one frame of a call that nobody has answered: it is heard and recorded, and its source waits.
     @_noAllocation @_noLocks
     mutating func listen(received: Span<Int16>, sending: inout MutableSpan<Int16>) {

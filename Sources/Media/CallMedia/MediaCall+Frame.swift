@@ -78,6 +78,7 @@ extension MediaCall {
         var packet = batch.freePacket(by: path)
         let room = peer.mediaHeaderBytes..<(packet.byteCount - PeerSession.maximumProtectionBytes)
         let repeats = redundancy.depth > 0
+        encoder.expect(soundRate: audio.soundRate)
         let encoded =
             repeats
             ? encode(samples, frameSamples, with: &encoder, into: &frame)

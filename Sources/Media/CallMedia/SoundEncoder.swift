@@ -15,6 +15,9 @@ struct SoundEncoder: ~Copyable {
     /// The complexity of Opus, 0…10; nil for other codecs, which have none.
     private(set) var complexity: Int?
     private var complexityLimit = 10
+    /// The widest band of Opus that was agreed on.
+    private var widestBand = EncoderSettings.Bandwidth.fullband
+    private var isNarrow = false
     /// The last encoded payload describes noise (RFC 3389).
     private(set) var isNoise = false
 
@@ -37,6 +40,7 @@ struct SoundEncoder: ~Copyable {
             opusDelaySamples = encoder.lookaheadSamples
             opus = consume encoder
             complexity = Self.clamped(settings.complexity)
+            widestBand = settings.maxBandwidth
         }
     }
 
@@ -89,7 +93,27 @@ struct SoundEncoder: ~Copyable {
         opus?.set(settings)
         complexity = Self.clamped(settings.complexity)
         applyComplexity()
+        widestBand = settings.maxBandwidth
+        applyBand()
     }
+
+    /// The sound has nothing above half of so many samples a second from the next frame on.
+    ///
+    /// Opus spends neither bits nor time on what narrowband cannot hold: at complexity 5 that takes 0.65 of the time of
+    /// fullband. Wideband takes more than fullband, so that a higher rate changes nothing. Opus narrows at once, and widens in
+    /// the next pause, or after 5 s of speech.
+    @_noAllocation @_noLocks
+    mutating func expect(soundRate rate: Int) {
+        guard (rate <= Self.narrowRate) != isNarrow else { return }
+        isNarrow.toggle()
+        applyBand()
+    }
+
+    /// Samples a second of narrowband.
+    private static var narrowRate: Int { @_noAllocation @_noLocks get { 8_000 } }
+
+    @_noAllocation @_noLocks
+    private mutating func applyBand() { opus?.set(maxBandwidth: isNarrow ? .narrowband : widestBand) }
 
     /// Spends at most this effort from the next frame on, 0…10, if the codec has a choice.
     @_noAllocation @_noLocks

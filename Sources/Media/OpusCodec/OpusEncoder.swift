@@ -45,8 +45,8 @@ public struct OpusEncoder: ~Copyable, @unchecked Sendable {
         control(OPUS_SET_VBR_REQUEST, settings.constantBitrate ? 0 : 1)
         control(OPUS_SET_INBAND_FEC_REQUEST, settings.fec ? 1 : 0)
         control(OPUS_SET_DTX_REQUEST, settings.dtx ? 1 : 0)
-        control(OPUS_SET_MAX_BANDWIDTH_REQUEST, settings.maxBandwidth.request)
         control(OPUS_SET_SIGNAL_REQUEST, settings.expectsSpeech ? OPUS_SIGNAL_VOICE : OPUS_AUTO)
+        set(maxBandwidth: settings.maxBandwidth)
         set(bitrateBps: settings.bitrateBps)
         set(complexity: settings.complexity)
         set(expectedLossPercent: settings.expectedLossPercent)
@@ -82,6 +82,12 @@ public struct OpusEncoder: ~Copyable, @unchecked Sendable {
         control(OPUS_SET_COMPLEXITY_REQUEST, Int32(truncatingIfNeeded: min(max(complexity, 0), 10)))
     }
 
+    /// Encodes no wider band from the next frame on.
+    @_noAllocation @_noLocks
+    public mutating func set(maxBandwidth: EncoderSettings.Bandwidth) {
+        control(OPUS_SET_MAX_BANDWIDTH_REQUEST, maxBandwidth.request)
+    }
+
     /// libopus allocates only in `opus_encoder_create`, and takes no lock.
     @_semantics("no_performance_analysis") @inline(__always)
     private func callEncode(_ pcm: Span<Int16>, _ packet: inout MutableSpan<UInt8>) -> Int {
@@ -103,12 +109,14 @@ public struct OpusEncoder: ~Copyable, @unchecked Sendable {
 
 extension EncoderSettings.Bandwidth {
     fileprivate var request: Int32 {
-        switch self {
-        case .narrowband: OPUS_BANDWIDTH_NARROWBAND
-        case .mediumband: OPUS_BANDWIDTH_MEDIUMBAND
-        case .wideband: OPUS_BANDWIDTH_WIDEBAND
-        case .superwideband: OPUS_BANDWIDTH_SUPERWIDEBAND
-        case .fullband: OPUS_BANDWIDTH_FULLBAND
+        @_noAllocation @_noLocks get {
+            switch self {
+            case .narrowband: OPUS_BANDWIDTH_NARROWBAND
+            case .mediumband: OPUS_BANDWIDTH_MEDIUMBAND
+            case .wideband: OPUS_BANDWIDTH_WIDEBAND
+            case .superwideband: OPUS_BANDWIDTH_SUPERWIDEBAND
+            case .fullband: OPUS_BANDWIDTH_FULLBAND
+            }
         }
     }
 }
