@@ -148,6 +148,27 @@ def device_calls_sipp(handset, folder):
                 raise Failed(f"{transport}: a call that only rings: exit {code}: {report or words}")
 
 
+def redirected_calls(handset, folder):
+    """SIPp sends calls elsewhere (302): first to nobody, then to baresip, with sound both ways, twice; a device that follows none."""
+    recording, tone = folder / "alice.wav", folder / "tone.wav"
+    make_tone(tone, 500)
+    with running(Kamailio(folder)), running(Baresip(folder)) as bob:
+        for _ in range(2):
+            phone = Sipp(folder, "moved.xml")
+            code, report, words = call(
+                handset, folder, "trunk", "--play", tone, "--record", recording, "--duration", "4", transport="udp")
+            phone.finish()
+            if code != 0 or report.get("outcome") != "completed":
+                raise Failed(f"exit {code}: {report or words}")
+            expect_tone(recording, 440, "the device hears baresip")
+            expect_tone(bob.heard(), 500, "baresip hears the device")
+        phone = Sipp(folder, "moved.xml")
+        code, report, words = call(handset, folder, "trunk", transport="udp", sip="follow_redirections: false")
+        phone.finish()
+        if code == 0 or report.get("outcome") == "completed":
+            raise Failed(f"a redirection was followed: exit {code}: {report or words}")
+
+
 def websocket_calls(handset, folder):
     """A device at a secure WebSocket is called twice by one at a plain WebSocket, with sound both ways."""
     recording, tone = folder / "alice.wav", folder / "tone.wav"
@@ -352,8 +373,8 @@ def versions():
     return found
 
 
-CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, plain_signaling,
-          websocket_calls, lossy_calls, races, early_media, third_party_calls, media_relay, aiosipua_calls, linphone_calls]
+CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, redirected_calls,
+          plain_signaling, websocket_calls, lossy_calls, races, early_media, third_party_calls, media_relay, aiosipua_calls, linphone_calls]
 
 
 def prepare():

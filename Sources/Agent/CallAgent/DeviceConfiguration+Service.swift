@@ -46,6 +46,7 @@ extension SIPServiceConfiguration {
         account.identityTrust = sip.identityTrust
         account.product = "\(program.name)/\(program.version)"
         account.usesGRUU = sip.usesGRUU
+        account.followsRedirections = sip.followsRedirections
         account.passesOn = sip.passesOn
         self.init(account: account, server: sip.server)
         localPort = UInt16(clamping: sip.port)

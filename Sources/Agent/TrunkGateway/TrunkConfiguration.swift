@@ -103,6 +103,8 @@ public struct TrunkConfiguration: Sendable {
         var configuration = TrunkConfiguration(
             exchange: carrying(exchange, longestCall), network: carrying(network, longestCall))
         configuration.network.account.sip?.passesOn = true
+        // Who may be called was decided before.
+        configuration.network.account.sip?.followsRedirections = false
         configuration.routes = routes
         configuration.callLimit = callLimit
         configuration.longestCall = longestCall

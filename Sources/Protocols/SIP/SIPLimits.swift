@@ -26,6 +26,8 @@ public enum SIPLimits {
     public static let transactions = 40_000
     /// Dialogs that one INVITE may fork into.
     public static let forks = 16
+    /// Redirections that one call follows (RFC 3261 §8.1.3.4 leaves the number to us).
+    public static let redirections = 5
     /// Calls of one user agent.
     public static let calls = 256
 }

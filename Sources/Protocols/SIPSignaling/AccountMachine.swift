@@ -65,6 +65,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         var configuration = UserAgentConfiguration(address: settings.address, contact: self.contact)
         configuration.product = settings.product
         configuration.passesOn = settings.passesOn
+        configuration.followsRedirections = settings.followsRedirections
         let realms = settings.realms.isEmpty ? nil : settings.realms
         trust = DigestTrust(realms: realms)
         // As long as the registrar has named no realm, it is the domain.

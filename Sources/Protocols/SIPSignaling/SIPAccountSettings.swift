@@ -28,6 +28,8 @@ public struct SIPAccountSettings: Sendable {
     public var identityTrust = IdentityTrust()
     /// Whether calls are passed on to somewhere else: those that go round in circles are refused.
     public var passesOn = false
+    /// Whether calls go on to where a redirection (3xx) says that the callee is.
+    public var followsRedirections = true
     /// Whether the first failure to connect is the last, rather than tried again.
     public var givesUpAtOnce = false
     /// `User-Agent` and `Server`; `nil` says nothing.

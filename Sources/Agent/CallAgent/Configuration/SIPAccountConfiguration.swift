@@ -33,6 +33,8 @@ public struct SIPAccountConfiguration: Sendable {
     public var passesOn = false
     /// Whether calls have the address that the server gives this very device as contact.
     public var usesGRUU = false
+    /// Whether calls go on to where a redirection (3xx) says that the callee is.
+    public var followsRedirections = true
     /// How often the connection is kept alive.
     public var keepalive: Duration = .seconds(25)
     /// Whose calls are looked at.
@@ -85,6 +87,10 @@ public struct SIPAccountConfiguration: Sendable {
         let gruu = ConfigKey.bool(
             "gruu", "whether calls have the address that the server gives this very device as contact (RFC 5627)"
         ).defaulting(to: false)
+        let redirections = ConfigKey.bool(
+            "follow_redirections",
+            "whether a call goes on to where a redirection (3xx) says that the callee is, by way of the server"
+        ).defaulting(to: true)
         let registration = ConfigKey.integer(
             "register_s", in: 0...86_400, unit: "s", "how long a registration is to last; 0 does not register"
         ).defaulting(to: 600)
@@ -132,6 +138,7 @@ public struct SIPAccountConfiguration: Sendable {
         identityTrust.hosts = vouching.filter { $0 != "server" }.compactMap { SIPHost($0) }
         realms = Set(section.value(\.realms, &problems))
         usesGRUU = section.value(\.gruu, &problems)
+        followsRedirections = section.value(\.redirections, &problems)
         instanceFile = section.value(\.instance, &problems)
         let path = section.value(\.path, &problems)
         guard let address, let uri = address.uri.sip else { return nil }

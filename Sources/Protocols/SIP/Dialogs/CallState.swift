@@ -80,6 +80,8 @@ struct Call: Sendable {
         let offer: [UInt8]
         let flow: SIPFlow
         let ringLimit: Instant
+        /// Where redirections have led, and may lead yet.
+        var targets: RedirectionTargets
         var forks: [String: Fork] = [:]
         var hasProvisional = false
         /// The owner has ended the call, and with what cause.

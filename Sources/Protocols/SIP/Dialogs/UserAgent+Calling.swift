@@ -24,14 +24,38 @@ extension UserAgent {
             request.headers.append("Min-SE", String(configuration.shortestSessionSeconds))
         }
         for header in headers.all { request.headers.append(header.name, header.value) }
-        invite(id, request, offer, flow, attempts: 0, now, &outbox)
+        let plan = InvitePlan(
+            offer: offer, flow: flow, ringLimit: now.advanced(by: configuration.ringLimit),
+            targets: RedirectionTargets(uri))
+        invite(id, request, plan, attempts: 0, now, &outbox)
+    }
+
+    /// What stays the same of an INVITE that is sent again.
+    private struct InvitePlan {
+        let offer: [UInt8]
+        let flow: SIPFlow
+        let ringLimit: Instant
+        var targets: RedirectionTargets
+
+        init(offer: [UInt8], flow: SIPFlow, ringLimit: Instant, targets: RedirectionTargets) {
+            self.offer = offer
+            self.flow = flow
+            self.ringLimit = ringLimit
+            self.targets = targets
+        }
+
+        init(_ calling: Call.Calling) {
+            self.init(
+                offer: calling.offer, flow: calling.flow, ringLimit: calling.ringLimit, targets: calling.targets)
+        }
     }
 
     /// Sends an INVITE that makes a dialog, for the first time or again with a higher number.
     private mutating func invite(
-        _ id: SIPCall, _ request: SIPRequest, _ offer: [UInt8], _ flow: SIPFlow, attempts: Int, _ now: Instant,
+        _ id: SIPCall, _ request: SIPRequest, _ plan: InvitePlan, attempts: Int, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
     ) {
+        let flow = plan.flow
         let (number, request) = register(request, .invite, id, flow, attempts: attempts)
         if let callID = request.headers.callID, let tag = request.headers.from?.tag {
             calls.bind(callID, localTag: tag, to: id)
@@ -40,8 +64,8 @@ extension UserAgent {
             id,
             .calling(
                 Call.Calling(
-                    request: request, transaction: number, offer: offer, flow: flow,
-                    ringLimit: now.advanced(by: configuration.ringLimit))))
+                    request: request, transaction: number, offer: plan.offer, flow: flow, ringLimit: plan.ringLimit,
+                    targets: plan.targets)))
         start(number, request, flow, now, &outbox)
     }
 
@@ -91,8 +115,11 @@ extension UserAgent {
         requests.remove(number)
         guard calling.end == nil else { return forget(use.call) }
         if let again = amended(use, response) {
-            return invite(
-                use.call, again, calling.offer, calling.flow, attempts: use.attempts + 1, now, &outbox)
+            return invite(use.call, again, InvitePlan(calling), attempts: use.attempts + 1, now, &outbox)
+        }
+        var plan = InvitePlan(calling)
+        if let again = redirected(use, response, &plan.targets) {
+            return invite(use.call, again, plan, attempts: 0, now, &outbox)
         }
         let isUnauthorized = response.status == 401 || response.status == 407
         let contacts = (response.headers.contacts ?? []).map(\.uri)
@@ -116,6 +143,22 @@ extension UserAgent {
             request.headers.set("Min-SE", String(least))
         default: return nil
         }
+        request.headers.set("CSeq", CSeq(sequence.number + 1, .invite).description)
+        return request
+    }
+
+    /// The INVITE to the next address of a redirection. It goes to our server, which judges it as any other.
+    private func redirected(
+        _ use: RequestUse, _ response: SIPResponse, _ targets: inout RedirectionTargets
+    ) -> SIPRequest? {
+        // 6xx: nobody else will do.
+        guard configuration.followsRedirections, use.flow.isToServer, response.status < 600,
+            let sequence = use.request.headers.sequence
+        else { return nil }
+        targets.take(response)
+        guard let uri = targets.next() else { return nil }
+        var request = use.request
+        request.uri = uri
         request.headers.set("CSeq", CSeq(sequence.number + 1, .invite).description)
         return request
     }

@@ -32,6 +32,8 @@ public struct UserAgentConfiguration: Sendable {
     public var ringLimit: Duration = .seconds(180)
     /// Whether calls are passed on to somewhere else, so that those that go round in circles are refused, and none is replaced.
     public var passesOn = false
+    /// Whether our call goes on to where a redirection (3xx) says that the callee is, if it goes by our server.
+    public var followsRedirections = true
     /// `User-Agent` and `Server`; `nil` says nothing.
     public var product: String?
     /// The timers of transactions.
@@ -82,7 +84,8 @@ public enum CallEnd: Equatable, Sendable {
     case local
     /// The peer ended it: BYE, or CANCEL with the cause of its `Reason: SIP`, such as 200 if another device answered.
     case remote(cause: Int?)
-    /// Our INVITE was refused with that status; `Contact` has other addresses for 3xx.
+    /// Our INVITE was refused with that status, the last one if it was redirected; `Contact` has other addresses for a 3xx that
+    /// was not followed.
     case refused(Int, contacts: [AnyURI])
     /// Nobody answered in time.
     case unanswered
