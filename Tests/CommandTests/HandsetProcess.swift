@@ -20,17 +20,19 @@ final class HandsetProcess: Sendable {
         process.executableURL = try executable.map { URL(fileURLWithPath: $0) } ?? Self.executable()
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        let inputPipe = Pipe()
-        process.standardInput = input.isEmpty ? FileHandle.nullDevice : inputPipe
+        let inputPipe = input.isEmpty ? nil : Pipe()
+        process.standardInput = inputPipe ?? FileHandle.nullDevice
         let (outputPipe, logPipe) = (Pipe(), Pipe())
         process.standardOutput = outputPipe
         process.standardError = logPipe
         output = LineLog(outputPipe.fileHandleForReading)
         log = LineLog(logPipe.fileHandleForReading)
         try process.run()
+        guard let inputPipe else { return }
         // A pipe holds this much without a reader.
-        if !input.isEmpty { try inputPipe.fileHandleForWriting.write(contentsOf: Data(input.utf8)) }
+        try inputPipe.fileHandleForWriting.write(contentsOf: Data(input.utf8))
         try inputPipe.fileHandleForWriting.close()
+        try inputPipe.fileHandleForReading.close()
     }
 
     deinit {
@@ -106,6 +108,9 @@ final class LineLog: Sendable {
                     state.withLock { $0.lines.append(line) }
                 }
             }
+            // A thread's block is never freed, and the handle with it. With a thousand descriptors Foundation's `Process` crashes at
+            // its next start, now and then: it reads their list past the end.
+            try? handle.close()
             state.withLock { $0.isOver = true }
         }
     }
