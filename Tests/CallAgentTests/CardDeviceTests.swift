@@ -135,6 +135,7 @@ struct CardDeviceTests {
         try await until { try await !isHeld(shared.first) }
         let newer = await shared.callers[1].device.call("second", audio: tone)
         _ = try await shared.second.established()
+        _ = try await shared.callers[1].established()
         try await until {
             let (waits, alsoWaits) = try await (isHeld(shared.first), isHeld(shared.second))
             return waits && !alsoWaits
@@ -152,6 +153,8 @@ struct CardDeviceTests {
         let shared = try await share(.refuse)
         let call = await shared.callers[0].device.call("first", audio: tone)
         _ = try await shared.first.established()
+        // One that hangs up before takes its call back.
+        _ = try await shared.callers[0].established()
         _ = await shared.callers[1].device.call("second", audio: tone)
         #expect(try await shared.callers[1].ended().record.reason == .busy)
         #expect(try await shared.second.ended().record.reason == .busy)
