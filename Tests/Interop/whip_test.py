@@ -214,7 +214,11 @@ class Scene:
             new = set(pathlib.Path(self.folder.name).glob("*.wav")) - before
             if not new:
                 return 0
-            with contextlib.closing(wave.open(str(new.pop()))) as sound:
+            try:
+                sound = wave.open(str(new.pop()))
+            except FileNotFoundError:
+                return 0  # It is whole, and has got its name in this moment.
+            with contextlib.closing(sound):
                 if seconds:
                     sound.setpos(max(0, sound.getnframes() - seconds * sound.getframerate()))
                 data = sound.readframes(sound.getnframes())
