@@ -54,7 +54,7 @@ let nio: [Target.Dependency] = [
     .product(name: "NIOPosix", package: "swift-nio"),
     .product(name: "NIOHTTP1", package: "swift-nio"),
     .product(name: "NIOWebSocket", package: "swift-nio"),
-    .product(name: "NIOSSL", package: "swift-nio-ssl"),
+    .product(name: "NIOTLS", package: "swift-nio"),
 ]
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
@@ -89,7 +89,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
@@ -129,6 +128,7 @@ let package = Package(
         module("Base", "RegularFiles"),
         module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
         module("Base", "PrivateFiles", ["RegularFiles"]),
+        module("Base", "TLS", ["COpenSSL", "RegularFiles"]),
         module("Base", "ServiceManager", ["Timekeeping"]),
 
         // Floor 2: protocols, pure.
@@ -157,7 +157,7 @@ let package = Package(
         module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP", "Realtime"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Realtime", "Timekeeping"]),
-        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "RegularFiles", "Timekeeping"]),
+        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "TLS", "Timekeeping"]),
         module(
             "Media", "Peering",
             ["Bytes", "Datagrams", "ICE", "NetworkAddress", "RTP", "SecureTransport", "Timekeeping"]),
@@ -175,24 +175,23 @@ let package = Package(
             "Media", "Connectivity",
             [
                 "Datagrams", "ICE", "MulticastDNS", "NetworkAddress", "Peering", "Realtime", "STUN", "SecureTransport",
-                "Timekeeping",
+                "TLS", "Timekeeping",
             ]),
         module(
             "Media", "MediaEngine",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "Bytes", "CallMedia", "CardAudio", "Connectivity", "Datagrams",
                 "ICE", "NetworkAddress", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "RegularFiles", "STUN",
-                "SecureTransport", "Speakerphone", "Timekeeping",
+                "SecureTransport", "Speakerphone", "TLS", "Timekeeping",
             ]),
 
         // Floor 4: signaling.
-        module("Signaling", "HTTPTransport", nio + ["NetworkAddress", "PrivateFiles", "Timekeeping"]),
+        module("Signaling", "HTTPTransport", nio + ["NetworkAddress", "PrivateFiles", "TLS", "Timekeeping"]),
         module(
             "Signaling", "SignalingClient",
             [
                 "Bytes", "CallControl", "CertificateAuthority", "Digests", "Enrollment", "HTTPTransport", "JSON",
-                "PrivateFiles", "SignalWire", "Timekeeping", logging,
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                "PrivateFiles", "SignalWire", "TLS", "Timekeeping", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -202,10 +201,9 @@ let package = Package(
             "Signaling", "SIPClient",
             [
                 "CallControl", "Datagrams", "DomainNames", "HTTPTransport", "JSON", "NameLookup", "NetworkAddress",
-                "SIP", "SIPSignaling", "STUN", "SignalingClient", "Timekeeping", logging,
+                "SIP", "SIPSignaling", "STUN", "SignalingClient", "TLS", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "NIOTLS", package: "swift-nio"),
             ]),
         module("Signaling", "WebPhone", resources: webPage),
@@ -229,12 +227,11 @@ let package = Package(
                 "CertificateAuthority", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeStore",
                 "HTTPTransport", "ICE", "JSON", "NetworkAddress", "PrivateFiles", "Realtime", "RegularFiles",
                 "SDP",
-                "SignalWire", "SignedTokens", "StreamGateway", "Timekeeping", "WebPhone", logging,
+                "SignalWire", "SignedTokens", "StreamGateway", "TLS", "Timekeeping", "WebPhone", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
 
         // Floor 5: agent.
@@ -247,7 +244,8 @@ let package = Package(
         module(
             "Agent", "BotCalls",
             nio + [
-                "AudioPort", "BotWire", "ConfigReader", "HTTPTransport", "Realtime", "Timekeeping", "VoiceActivity",
+                "AudioPort", "BotWire", "ConfigReader", "HTTPTransport", "Realtime", "TLS", "Timekeeping",
+                "VoiceActivity",
             ]),
         module(
             "Agent", "CallAgent",
@@ -257,7 +255,7 @@ let package = Package(
                 "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
-                "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone",
+                "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone", "TLS",
                 "Timekeeping", "VoiceActivity", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -393,7 +391,8 @@ let package = Package(
         .target(
             name: "DTLSSupport", dependencies: ["SecureTransport", "TestSupport", "Timekeeping"],
             path: "Tests/DTLSSupport", swiftSettings: relaxed),
-        tests("SecureTransportTests", ["DTLSSupport", "SecureTransport", "Timekeeping"]),
+        tests("SecureTransportTests", ["DTLSSupport", "SecureTransport", "TLS", "Timekeeping"]),
+        tests("TLSTests", ["CertificateAuthority", "TLS"]),
         tests(
             "PeeringTests",
             [
@@ -408,7 +407,7 @@ let package = Package(
                 "CallMedia", "CardAudio", "Connectivity",
                 "AudioKit", "AudioPort", "MediaEngine", "Datagrams", "NetworkAddress", "OpusCodec", "Peering",
                 "Playout", "RTP", "RelaySupport",
-                "SecureTransport", "ICE", "MulticastDNS", "Realtime", "Timekeeping",
+                "SecureTransport", "ICE", "MulticastDNS", "Realtime", "TLS", "Timekeeping",
             ]),
         tests(
             "CardCallTests",
@@ -443,7 +442,9 @@ let package = Package(
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
             "SignalingClientTests",
-            nio + ["CallControl", "HTTPTransport", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
+            nio + [
+                "CallControl", "HTTPTransport", "JSON", "SignalWire", "SignalingClient", "TLS", "Timekeeping", logging,
+            ]),
         .target(
             name: "SignalSupport", dependencies: ["SignalWire"], path: "Tests/SignalSupport", swiftSettings: relaxed),
         tests("SignedTokensTests", ["Digests", "SignalSupport", "SignalWire", "SignedTokens"]),
@@ -468,9 +469,9 @@ let package = Package(
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "Bytes", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore", "JSON",
-                "SignalSupport", "SignalWire",
-                "SignedTokens", "Timekeeping",
+                "Bytes", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore",
+                "HTTPTransport", "JSON", "SignalSupport", "SignalWire",
+                "SignedTokens", "TLS", "Timekeeping",
                 logging,
             ]),
         tests(
@@ -490,17 +491,17 @@ let package = Package(
         tests(
             "HTTPTransportTests",
             nio + [
-                "HTTPTransport", "NetworkAddress", "Timekeeping", .product(name: "NIOEmbedded", package: "swift-nio"),
+                "HTTPTransport", "NetworkAddress", "TLS", "Timekeeping",
+                .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(
             "SIPClientTests",
             [
                 "CallControl", "HTTPTransport", "JSON", "NetworkAddress", "SIP", "SIPClient", "SIPSignaling",
-                "SignalingClient",
+                "SignalingClient", "TLS",
                 logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
         tests("SignalWireTests", ["JSON", "SignalSupport", "SignalWire"]),
     ]

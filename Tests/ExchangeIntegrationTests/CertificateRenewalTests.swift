@@ -2,8 +2,8 @@ import Enrollment
 import ExchangeCore
 import ExchangeServer
 import Foundation
-import NIOSSL
 import SignalWire
+import TLS
 import Testing
 
 /// Certificates that change while the exchange runs.
@@ -13,9 +13,7 @@ import Testing
     }
 
     private func client(_ port: Int, trusting roots: String) async throws -> RawClient {
-        var configuration = TLSConfiguration.makeClientConfiguration()
-        configuration.trustRoots = .file(roots)
-        return try await RawClient.connect(port: port, tls: NIOSSLContext(configuration: configuration))
+        try await RawClient.connect(port: port, tls: .client(trusting: .file(roots)))
     }
 
     /// Whether a new connection, which trusts only these roots, is answered.

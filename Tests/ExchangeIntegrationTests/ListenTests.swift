@@ -1,9 +1,9 @@
 import ExchangeServer
 import Foundation
 import NIOPosix
-import NIOSSL
 import SignalSupport
 import SignalWire
+import TLS
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct ListenTests {
@@ -31,9 +31,8 @@ import Testing
         configuration.certificate = certificate
         try await ServerFixture.withServer(configuration) { server in
             #expect(server.url == "https://127.0.0.1:\(server.port)")
-            var trusting = TLSConfiguration.makeClientConfiguration()
-            trusting.trustRoots = .file(certificate.chainPath)
-            let client = try await RawClient.connect(port: server.port, tls: NIOSSLContext(configuration: trusting))
+            let trusting = try TLSContext.client(trusting: .file(certificate.chainPath))
+            let client = try await RawClient.connect(port: server.port, tls: trusting)
             let body = try SignalCoding.encode(LoginRequest(mediaToken: Redacted("media-token-of-bob")))
             let response = await client.request(
                 "POST", "/v1.1/login", ["Authorization": ServerFixture.basic],
@@ -43,13 +42,11 @@ import Testing
             #expect(resources.body.contains("wss://localhost/v1/rtc"))
             client.close()
 
-            let socket = try await RPCClient(
-                RawClient.connect(port: server.port, tls: NIOSSLContext(configuration: trusting)))
+            let socket = try await RPCClient(RawClient.connect(port: server.port, tls: trusting))
             _ = try await socket.call(Ping())
             socket.raw.close()
 
-            let careful = try NIOSSLContext(configuration: .makeClientConfiguration())
-            let stranger = try await RawClient.connect(port: server.port, tls: careful)
+            let stranger = try await RawClient.connect(port: server.port, tls: .client(trusting: .system))
             #expect(await stranger.request("GET", "/").status == 0)
             let plain = try await RawClient.connect(port: server.port)
             #expect(await plain.request("GET", "/").status == 0)

@@ -1,6 +1,7 @@
+import HTTPTransport
 import NIOCore
 import NIOPosix
-import NIOSSL
+import TLS
 
 /// A client that sends any bytes, so that tests can also send wrong ones. For one test, one task.
 final class RawClient {
@@ -33,15 +34,14 @@ final class RawClient {
         self.incoming = incoming.makeAsyncIterator()
     }
 
-    static func connect(port: Int, tls: NIOSSLContext? = nil, reads: Bool = true) async throws -> RawClient {
+    static func connect(port: Int, tls: TLSContext? = nil, reads: Bool = true) async throws -> RawClient {
         let (stream, continuation) = AsyncStream.makeStream(of: [UInt8].self)
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelOption(.autoRead, value: reads)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let tls {
-                        let handler = try NIOSSLClientHandler(context: tls, serverHostname: "localhost")
-                        try channel.pipeline.syncOperations.addHandler(handler)
+                        try channel.pipeline.syncOperations.addTLS(to: "localhost", in: tls)
                     }
                     try channel.pipeline.syncOperations.addHandler(Collector(continuation))
                 }

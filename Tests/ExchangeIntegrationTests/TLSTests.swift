@@ -1,7 +1,7 @@
 import ExchangeServer
 import Foundation
-import NIOSSL
 import SignalWire
+import TLS
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct TLSTests {
@@ -65,9 +65,8 @@ import Testing
         let certificate = try TestCertificate.make(in: folder)
         configuration.certificate = certificate
         try await ServerFixture.withServer(configuration) { server in
-            var trusting = TLSConfiguration.makeClientConfiguration()
-            trusting.trustRoots = .file(certificate.chainPath)
-            let client = try await RawClient.connect(port: server.port, tls: NIOSSLContext(configuration: trusting))
+            let client = try await RawClient.connect(
+                port: server.port, tls: .client(trusting: .file(certificate.chainPath)))
             for path in ["/", "/v1/connection"] {
                 #expect(await client.request("GET", path).headers["strict-transport-security"] == "max-age=31536000")
             }

@@ -2,7 +2,7 @@ import Foundation
 import HTTPTransport
 import NIOCore
 import NIOHTTP1
-import NIOSSL
+import TLS
 import TestSupport
 import Testing
 
@@ -187,12 +187,12 @@ import Testing
         try await RawServer.with(answer: nil) { port in
             let closed = try await failure { try await EchoClient.open("wss://127.0.0.1:\(port)/") }
             #expect(closed.kind == .handshake && closed.advice.contains("use http and ws"))
-            #expect(!closed.cause.contains("NIOSSL"))
+            #expect(!closed.cause.contains("OpenSSL"))
         }
     }
 
     /// A certificate for `localhost` that signed itself: its file, and a server's context with it.
-    private func selfSigned() throws -> (certificate: String, context: NIOSSLContext) {
+    private func selfSigned() throws -> (certificate: String, context: TLSContext) {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let (key, certificate) = (folder.path + "/key.pem", folder.path + "/certificate.pem")

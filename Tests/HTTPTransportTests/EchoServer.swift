@@ -2,8 +2,8 @@ import HTTPTransport
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import NIOSSL
 import Synchronization
+import TLS
 
 /// A server of this module on loopback: it answers GET with the path, and opens WebSockets at `/echo` that send back what
 /// they are sent, but for a few words that are orders.
@@ -20,7 +20,7 @@ final class EchoServer: Sendable {
         self.service = service
     }
 
-    static func start(tls: NIOSSLContext? = nil) async throws -> EchoServer {
+    static func start(tls: TLSContext? = nil) async throws -> EchoServer {
         let loop = group.next()
         let (service, listener) = try await loop.submit {
             let service = EchoService()
@@ -49,7 +49,7 @@ final class EchoServer: Sendable {
 }
 
 /// Runs `work` with a server, and ends the server.
-func withEchoServer(tls: NIOSSLContext? = nil, _ work: (EchoServer) async throws -> Void) async throws {
+func withEchoServer(tls: TLSContext? = nil, _ work: (EchoServer) async throws -> Void) async throws {
     let server = try await EchoServer.start(tls: tls)
     do { try await work(server) } catch {
         await server.stop()

@@ -6,6 +6,7 @@ import Peering
 import Playout
 import SecureTransport
 import Synchronization
+import TLS
 import TestSupport
 import Testing
 
@@ -19,7 +20,7 @@ final class EnginePair: Sendable {
     /// - Parameters:
     ///   - relayTrust: Who vouches for TURN servers.
     ///   - deviceHost: The device's only address.
-    init(relayTrust: TLSTrust = .system, deviceHost: String = "127.0.0.1") throws {
+    init(relayTrust: TrustRoots = .system, deviceHost: String = "127.0.0.1") throws {
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
         let configuration = MediaEngineConfiguration(
             bindAddress: loopback, realtimePriority: nil, relayTrust: relayTrust)

@@ -6,6 +6,7 @@ import NetworkAddress
 import Peering
 import RelaySupport
 import SecureTransport
+import TLS
 import Testing
 
 /// Calls through a real TURN server. On a machine without one they are skipped; `scripts/test` installs it.

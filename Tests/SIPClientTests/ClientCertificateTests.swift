@@ -2,11 +2,11 @@ import CallControl
 import Foundation
 import HTTPTransport
 import Logging
-import NIOSSL
 import SIP
 import SIPClient
 import SIPSignaling
 import SignalingClient
+import TLS
 import Testing
 
 @Suite("A certificate that is shown to a SIP server", .timeLimit(.minutes(1)))
@@ -15,12 +15,9 @@ struct ClientCertificateTests {
     private func server(
         _ own: SIPServiceConfiguration.ClientCertificate, asking client: SIPServiceConfiguration.ClientCertificate
     ) async throws -> ScriptedServer {
-        var configuration = TLSConfiguration.makeServerConfiguration(
-            certificateChain: try NIOSSLCertificate.fromPEMFile(own.chainFile).map { .certificate($0) },
-            privateKey: .privateKey(try NIOSSLPrivateKey(file: own.keyFile, format: .pem)))
-        configuration.trustRoots = .file(client.chainFile)
-        configuration.certificateVerification = .noHostnameVerification
-        return try await ScriptedServer(.tls, tls: NIOSSLContext(configuration: configuration))
+        let identity = try CertificateFiles(chainPath: own.chainFile, keyPath: own.keyFile).read()
+        let shown = try CertificateFiles(chainPath: client.chainFile, keyPath: client.keyFile).read()
+        return try await ScriptedServer(.tls, tls: .server(identity, demanding: [shown.own]))
     }
 
     private func service(

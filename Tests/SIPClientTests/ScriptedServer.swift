@@ -1,8 +1,9 @@
+import HTTPTransport
 import NIOCore
 import NIOPosix
-import NIOSSL
 import SIP
 import Synchronization
+import TLS
 
 /// A SIP server at a port of this machine that answers by a script, and sends what a test gives it to whoever spoke last.
 final class ScriptedServer: Sendable {
@@ -22,7 +23,7 @@ final class ScriptedServer: Sendable {
 
     /// - Parameter tls: What connections are protected by; nil leaves them in the clear.
     init(
-        _ transport: SIPTransport, host: String = "127.0.0.1", tls: NIOSSLContext? = nil,
+        _ transport: SIPTransport, host: String = "127.0.0.1", tls: TLSContext? = nil,
         script: @escaping Script = registrar
     ) async throws {
         self.script = script
@@ -39,7 +40,7 @@ final class ScriptedServer: Sendable {
             opened = try await ServerBootstrap(group: group)
                 .childChannelInitializer { [self] channel in
                     channel.eventLoop.makeCompletedFuture {
-                        if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
+                        if let tls { try channel.pipeline.syncOperations.addTLS(tls) }
                         try channel.pipeline.syncOperations.addHandler(Stream(self))
                     }
                 }.bind(host: host, port: 0).get()

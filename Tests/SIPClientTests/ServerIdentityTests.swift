@@ -1,11 +1,12 @@
 import CallControl
 import Foundation
+import HTTPTransport
 import Logging
-import NIOSSL
 import SIP
 @testable import SIPClient
 import SIPSignaling
 import SignalingClient
+import TLS
 import Testing
 
 @Suite("The identity of a SIP server", .timeLimit(.minutes(1)))
@@ -20,11 +21,9 @@ struct ServerIdentityTests {
             (["sip:bob@sip.test"], true, false), (["sips:sip.test"], true, false), (["https://sip.test"], true, false),
             (["sip:*.test"], true, false), (["sip:sip.test\0.evil"], true, false), (["sip:"], true, false),
         ])
-    func domains(_ uris: [String], _ passesAsHost: Bool, _ passesAsDomain: Bool) throws {
-        let identity = ServerIdentity(uris: uris)
-        let server = try #require(SIPHost("sip.test"))
-        #expect(identity.passes(.host, as: server) == passesAsHost)
-        #expect(identity.passes(.domain, as: server) == passesAsDomain)
+    func domains(_ uris: [String], _ passesForHost: Bool, _ passesForDomain: Bool) throws {
+        #expect(ServerIdentity(uris: uris, isForHost: true, server: "sip.test").isServer == passesForHost)
+        #expect(ServerIdentity(uris: uris, isForHost: false, server: "sip.test").isServer == passesForDomain)
     }
 
     private func service(_ server: ScriptedServer, trusting root: String) throws -> SIPService {
@@ -47,12 +46,12 @@ struct ServerIdentityTests {
             ("URI:sip:localhost", true), ("DNS:localhost", true), ("URI:sip:localhost,DNS:other.test", true),
             ("URI:sip:other.test", false), ("URI:sip:other.test,DNS:localhost", false),
             ("URI:sip:bob@localhost", false), ("DNS:other.test", false),
+            // The address that the name leads to is not the name.
+            ("IP:127.0.0.1", false), ("IP:127.0.0.1,IP:::1", false),
         ].enumerated() {
             let own = try files.make("server\(number)", names: names)
-            let tls = TLSConfiguration.makeServerConfiguration(
-                certificateChain: try NIOSSLCertificate.fromPEMFile(own.chainFile).map { .certificate($0) },
-                privateKey: .privateKey(try NIOSSLPrivateKey(file: own.keyFile, format: .pem)))
-            let server = try await ScriptedServer(.tls, tls: NIOSSLContext(configuration: tls))
+            let identity = try CertificateFiles(chainPath: own.chainFile, keyPath: own.keyFile).read()
+            let server = try await ScriptedServer(.tls, tls: .server(identity))
             defer { server.close() }
             let service = try service(server, trusting: own.chainFile)
             if isBelieved {

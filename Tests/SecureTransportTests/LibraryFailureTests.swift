@@ -1,3 +1,4 @@
+import TLS
 import Testing
 
 @testable import SecureTransport
@@ -16,7 +17,7 @@ struct LibraryFailureTests {
             (0, false),
         ])
     func kinds(reason: Int32, isAboutCertificate: Bool) {
-        let failure = LibraryFailure(reason: reason, message: "")
+        let failure = OpenSSLFailure(reason: reason, message: "")
         #expect(failure.isAboutKindOfCertificate == isAboutCertificate)
     }
 }

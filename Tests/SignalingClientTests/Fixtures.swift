@@ -4,7 +4,7 @@ import HTTPTransport
 import Logging
 import NIOCore
 import NIOPosix
-import NIOSSL
+import TLS
 import Testing
 
 @testable import SignalingClient
@@ -40,7 +40,7 @@ enum Fixtures {
     static var quiet: Logger { Logger(label: "test") { _ in SwiftLogNoOpLogHandler() } }
 
     /// A certificate for `localhost` that signed itself: where it lies, and a server's context with it.
-    static func selfSigned() throws -> (certificate: String, context: NIOSSLContext) {
+    static func selfSigned() throws -> (certificate: String, context: TLSContext) {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let (key, certificate) = (folder.path + "/key.pem", folder.path + "/certificate.pem")
@@ -54,11 +54,7 @@ enum Fixtures {
         try process.run()
         process.waitUntilExit()
         try #require(process.terminationStatus == 0)
-        let chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
-        let privateKey = try NIOSSLPrivateKey(file: key, format: .pem)
-        let context = try NIOSSLContext(
-            configuration: .makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(privateKey)))
-        return (certificate, context)
+        return (certificate, try TLSContext.server(CertificateFiles(chainPath: certificate, keyPath: key).read()))
     }
 }
 

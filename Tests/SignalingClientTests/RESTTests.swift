@@ -2,7 +2,6 @@ import CallControl
 import JSON
 import Foundation
 import NIOHTTP1
-import NIOSSL
 import SignalWire
 import Testing
 

@@ -1,11 +1,11 @@
 import Foundation
 import JSON
 import NIOCore
-import NIOSSL
 import SignalWire
 import Synchronization
 
 @testable import SignalingClient
+import TLS
 
 /// The least that a client takes for an exchange: logs everybody in, starts sessions, and says what a test tells it to.
 final class ScriptedExchange: Sendable {
@@ -31,7 +31,7 @@ final class ScriptedExchange: Sendable {
     var port: Int { server.withLock { $0?.port ?? 0 } }
     var requests: [RecordedRequest] { server.withLock { $0?.requests ?? [] } }
 
-    func start(on group: any EventLoopGroup, port: Int = 0, tls: NIOSSLContext? = nil) async throws {
+    func start(on group: any EventLoopGroup, port: Int = 0, tls: TLSContext? = nil) async throws {
         let scheme = tls == nil ? "ws" : "wss"
         let started = try await ScriptedServer.start(
             on: group, port: port, tls: tls, conversation: { [self] in converse($0, $1) },

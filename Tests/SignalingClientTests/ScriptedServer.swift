@@ -1,10 +1,11 @@
 import Foundation
+import HTTPTransport
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import NIOSSL
 import NIOWebSocket
 import Synchronization
+import TLS
 
 /// A request as it reached the server.
 struct RecordedRequest: Sendable {
@@ -54,7 +55,7 @@ final class ScriptedServer: Sendable {
     }
 
     static func start(
-        on group: any EventLoopGroup, port: Int = 0, tls: NIOSSLContext? = nil, conversation: Conversation? = nil,
+        on group: any EventLoopGroup, port: Int = 0, tls: TLSContext? = nil, conversation: Conversation? = nil,
         answer: @escaping @Sendable (RecordedRequest) -> ScriptedAnswer
     ) async throws -> ScriptedServer {
         let shared = Shared(answer: answer, conversation: conversation)
@@ -63,7 +64,7 @@ final class ScriptedServer: Sendable {
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     shared.sockets.withLock { $0.append(channel) }
-                    if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
+                    if let tls { try channel.pipeline.syncOperations.addTLS(tls) }
                     try configure(channel, shared)
                 }
             }

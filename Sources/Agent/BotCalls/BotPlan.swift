@@ -2,7 +2,7 @@ public import AudioPort
 public import BotWire
 public import ConfigReader
 internal import HTTPTransport
-internal import NIOSSL
+internal import TLS
 public import VoiceActivity
 
 /// The bot that takes part in a device's calls: where it is, what it speaks, and what it may do.
@@ -82,7 +82,7 @@ public struct BotPlan: Sendable, Equatable {
         /// Reads the files.
         public func check() throws(Fault) { _ = try load() }
 
-        func load() throws(Fault) -> NIOSSLContext? {
+        func load() throws(Fault) -> TLSContext? {
             do throws(CertificateFault) {
                 return try ServerTLS.load(CertificateFiles(chainPath: chainPath, keyPath: keyPath))
             } catch {

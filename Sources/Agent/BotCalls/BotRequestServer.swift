@@ -3,8 +3,8 @@ internal import ConfigReader
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
-internal import NIOSSL
 internal import Realtime
+internal import TLS
 internal import Timekeeping
 
 /// Answers the requests with which bots end, redirect or place calls, in the words of the services. On the event loop.
@@ -30,7 +30,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
     }
 
     static func listener(
-        _ environment: BotEnvironment, _ requests: BotPlan.Requests, _ registry: BotRegistry, _ tls: NIOSSLContext?
+        _ environment: BotEnvironment, _ requests: BotPlan.Requests, _ registry: BotRegistry, _ tls: TLSContext?
     ) -> HTTPListener {
         HTTPListener(
             BotRequestServer(environment, requests, registry), tls: tls, budget: InboundBudget(limit: 4 << 20),

@@ -4,8 +4,8 @@ internal import MediaEngine
 internal import NetworkAddress
 internal import Peering
 public import Realtime
-internal import SecureTransport
 internal import Synchronization
+internal import TLS
 
 /// What the devices of one process share: media workers and their sockets, the sound card, room for calls, and the numbers of calls.
 ///
@@ -62,7 +62,7 @@ public final class SharedMedia: Sendable {
                 // A call that has ended hinders no new one, and has its place until its worker has put it away.
                 callLimitPerWorker: 2 * streamsPerWorker,
                 realtimePriority: leading.media.realtimePriority,
-                relayTrust: leading.media.relayTrustRoots.map(TLSTrust.file) ?? .system, sound: sound)
+                relayTrust: leading.media.relayTrustRoots.map(TrustRoots.file) ?? .system, sound: sound)
         ) { router.route($0) }
         card = Mutex(CardControl(leading, sound: sound, engine: engine))
     }

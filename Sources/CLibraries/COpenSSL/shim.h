@@ -1,4 +1,4 @@
-// OpenSSL for Swift: random bytes, scrypt and message digests of libcrypto, certificates, and DTLS of libssl.
+// OpenSSL for Swift: random bytes, scrypt and message digests of libcrypto, certificates, and TLS and DTLS of libssl.
 #pragma once
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
@@ -17,6 +17,29 @@
 // The options are macros with a cast, which Swift cannot import.
 static inline uint64_t handset_dtls_options(void) {
     return SSL_OP_NO_QUERY_MTU | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION;
+}
+
+// As above.
+static inline uint64_t handset_tls_options(void) { return SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION; }
+
+// Stacks are macros and inline functions of a type of their own, which Swift cannot import. All take NULL for an empty one.
+static inline int handset_count_certificates(const struct stack_st_X509 *certificates) {
+    return certificates == NULL ? 0 : sk_X509_num(certificates);
+}
+static inline X509 *handset_certificate(const struct stack_st_X509 *certificates, int index) {
+    return sk_X509_value(certificates, index);
+}
+static inline int handset_count_names(const struct stack_st_GENERAL_NAME *names) {
+    return names == NULL ? 0 : sk_GENERAL_NAME_num(names);
+}
+static inline void handset_free_names(struct stack_st_GENERAL_NAME *names) { GENERAL_NAMES_free(names); }
+// The bytes of a name's text or address, and its kind (GEN_DNS and so on); NULL for a name of another form.
+static inline const unsigned char *handset_name(
+    const struct stack_st_GENERAL_NAME *names, int index, int *kind, int *count) {
+    const ASN1_STRING *text = (const ASN1_STRING *)GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, index), kind);
+    if (*kind != GEN_DNS && *kind != GEN_URI && *kind != GEN_IPADD) return NULL;
+    *count = ASN1_STRING_length(text);
+    return ASN1_STRING_get0_data(text);
 }
 
 // The name of the parameter is a macro that Swift cannot import. Returns 1 if the library has that digest.

@@ -5,6 +5,7 @@ internal import Peering
 internal import Realtime
 internal import STUN
 internal import SecureTransport
+internal import TLS
 internal import Timekeeping
 
 /// The connection thread's state: all sessions, and whose a datagram is.

@@ -6,8 +6,8 @@ package import NetworkAddress
 package import Peering
 package import Realtime
 internal import STUN
-package import SecureTransport
 internal import Synchronization
+package import TLS
 package import Timekeeping
 
 /// Runs all calls' connections (ICE, TURN, DTLS) on one ordinary thread, beside the media workers.
@@ -62,7 +62,7 @@ package final class ConnectionThread: Sendable {
     ///
     /// - Parameter trust: Certificate authorities for TURN servers over TLS.
     package func start(
-        _ workers: [any ConnectionTransport], trust: TLSTrust, tell: @escaping @Sendable (Event) -> Void
+        _ workers: [any ConnectionTransport], trust: TrustRoots, tell: @escaping @Sendable (Event) -> Void
     ) throws(RealtimeError) {
         let loop = LoopBox(ConnectionLoop(workers: workers, streams: try RelayStreams(trust: trust), tell: tell))
         let started = try RealtimeThread(name: "connections", stackBytes: 1 << 20) { [self] in

@@ -1,7 +1,7 @@
 internal import Datagrams
 internal import NetworkAddress
 internal import STUN
-internal import SecureTransport
+internal import TLS
 internal import Timekeeping
 
 /// The connection to one TURN server over TCP or TLS, for one call. Used only by the connection thread.
@@ -36,7 +36,7 @@ final class RelayStream {
     private let givingUpAt: Instant
     private var state = State.connecting
     private var stream: StreamSocket
-    private var tls: TLSClient?
+    private var tls: TLSSession?
     /// There is a `tls`.
     private let isSecure: Bool
     private let bridge: UDPSocket
@@ -58,7 +58,7 @@ final class RelayStream {
 
     /// Begins to connect.
     init(
-        to address: SocketAddress, tls: consuming TLSClient?, stream: consuming StreamSocket,
+        to address: SocketAddress, tls: consuming TLSSession?, stream: consuming StreamSocket,
         bridge: consuming UDPSocket, slot: Int, at now: Instant
     ) {
         self.address = address
@@ -70,7 +70,7 @@ final class RelayStream {
         givingUpAt = now.advanced(by: Self.patience)
     }
 
-    private static func isThere(_ tls: borrowing TLSClient?) -> Bool {
+    private static func isThere(_ tls: borrowing TLSSession?) -> Bool {
         switch tls {
         case .some: true
         case .none: false
@@ -178,7 +178,7 @@ extension RelayStream {
         _ bytes: ArraySlice<UInt8>, into plain: inout [UInt8], _ events: inout [Event]
     ) throws(TLSError) -> Bool {
         guard isSecure else { return false }
-        try tls?.receive(bytes, into: &plain)
+        unsafe try tls?.receive(bytes.span.bytes, into: &plain)
         tls?.takeOutgoing(into: &outgoing)
         if case .shakingHands = state, tls?.isOpen == true {
             state = .open
@@ -213,7 +213,7 @@ extension RelayStream {
             return nil
         }
         do throws(TLSError) {
-            try tls?.send(bytes)
+            unsafe try tls?.send(bytes.span.bytes)
             tls?.takeOutgoing(into: &outgoing)
             return nil
         } catch {

@@ -3,7 +3,7 @@ internal import ICE
 internal import NetworkAddress
 internal import Peering
 internal import Realtime
-internal import SecureTransport
+internal import TLS
 internal import Timekeeping
 
 /// All calls' TURN connections over TCP and TLS, and the wait for them. For the connection thread alone.
@@ -22,7 +22,9 @@ final class RelayStreams {
     }
 
     private let members: DescriptorSet
-    private let trust: TLSTrust
+    private let trust: TrustRoots
+    /// Made for the first server over TLS, because the authorities take memory.
+    private var context: TLSContext?
     private var entries: [UInt64: Entry] = [:]
     /// Even, and above 0; with the lowest bit set it means the connection's end of the pair.
     private var lastToken: UInt64 = 0
@@ -30,7 +32,7 @@ final class RelayStreams {
     private var buffer = [UInt8](repeating: 0, count: 16_384)
 
     /// - Parameter trust: Certificate authorities for servers over TLS.
-    init(trust: TLSTrust) throws(RealtimeError) {
+    init(trust: TrustRoots) throws(RealtimeError) {
         self.trust = trust
         members = try DescriptorSet()
     }
@@ -52,7 +54,7 @@ final class RelayStreams {
         _ owner: Owner, at address: SocketAddress, hostName: String?, of worker: any ConnectionTransport,
         at now: Instant
     ) throws -> RelayStream {
-        let tls: TLSClient? = if let hostName { try TLSClient(to: hostName, trusting: trust) } else { nil }
+        let tls: TLSSession? = if let hostName { try TLSSession(to: hostName, in: try sharedContext()) } else { nil }
         let socket = try StreamSocket(connectingTo: address)
         var end: UDPSocket?
         let slot = try worker.openPair(holdingBack: RelayStream.bridgeBytes, otherEnd: &end)
@@ -69,6 +71,13 @@ final class RelayStreams {
         }
         entries[lastToken] = Entry(owner: owner, stream: stream)
         return stream
+    }
+
+    private func sharedContext() throws(TLSError) -> TLSContext {
+        if let context { return context }
+        let made = try TLSContext.client(trusting: trust)
+        context = made
+        return made
     }
 
     /// Sends a message.

@@ -6,7 +6,7 @@ public import ICE
 public import NetworkAddress
 public import Peering
 public import Realtime
-public import SecureTransport
+public import TLS
 public import Timekeeping
 
 /// What a media engine reports about its calls.
@@ -105,14 +105,14 @@ public struct MediaEngineConfiguration: Sendable {
     /// SCHED_FIFO priority of the media threads, 1…99; nil does not ask for it.
     public var realtimePriority: Int32?
     /// Certificate authorities for TURN servers over TLS.
-    public var relayTrust: TLSTrust
+    public var relayTrust: TrustRoots
     /// The sound card that calls may use; nil for none.
     public var sound: CallSound?
 
     /// Makes a configuration.
     public init(
         bindAddress: SocketAddress, workerCount: Int = 1, callLimitPerWorker: Int = 256, realtimePriority: Int32? = 20,
-        relayTrust: TLSTrust = .system, sound: CallSound? = nil
+        relayTrust: TrustRoots = .system, sound: CallSound? = nil
     ) {
         self.bindAddress = bindAddress
         self.workerCount = max(1, workerCount)

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import TLS
 
 /// A certificate, a fingerprint or a handshake cannot be used.
 ///
@@ -42,24 +43,11 @@ public struct DTLSError: Error, Equatable, Sendable, CustomStringConvertible {
 extension DTLSError {
     /// OpenSSL refused to do `action`; takes its reasons from the thread's error queue.
     static func library(_ action: String) -> DTLSError {
-        DTLSError(.library, "\(action) failed: OpenSSL says \(LibraryFailure.takeFirst().message).")
+        DTLSError(.library, "\(action) failed: OpenSSL says \(OpenSSLFailure.takeFirst().message).")
     }
 }
 
-/// OpenSSL's error queue after a failed call.
-struct LibraryFailure {
-    let reason: Int32
-    let message: String
-
-    /// Takes the first entry of the thread's error queue, which is the cause, and forgets the others.
-    static func takeFirst() -> LibraryFailure {
-        let code = ERR_get_error()
-        ERR_clear_error()
-        guard code != 0 else { return LibraryFailure(reason: 0, message: "nothing") }
-        let text = unsafe ERR_reason_error_string(code).map { unsafe String(cString: $0) }
-        return LibraryFailure(reason: ERR_GET_REASON(code), message: text ?? "error \(code)")
-    }
-
+extension OpenSSLFailure {
     /// Whether it is about the kind of a certificate: the local one, if an alert of the peer's says so.
     var isAboutKindOfCertificate: Bool {
         let reasons = [
@@ -68,7 +56,4 @@ struct LibraryFailure {
         ]
         return reasons.contains(reason)
     }
-
-    /// An alert of the peer's, which OpenSSL counts from 1000.
-    var isAlertOfPeer: Bool { (SSL_AD_REASON_OFFSET..<SSL_AD_REASON_OFFSET + 256).contains(reason) }
 }

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import TLS
 internal import Timekeeping
 
 /// OpenSSL's half of one association: everything that touches its `SSL`.
@@ -185,7 +186,7 @@ extension DTLSSession {
 
     /// The reason for the last call's failure.
     private func failure() -> DTLSError {
-        let failure = LibraryFailure.takeFirst()
+        let failure = OpenSSLFailure.takeFirst()
         if pipe.hasRefusedCertificate { return .fingerprintMismatch }
         if failure.isAlertOfPeer {
             return DTLSError(

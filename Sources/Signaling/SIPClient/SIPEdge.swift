@@ -2,12 +2,12 @@ internal import Datagrams
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOPosix
-internal import NIOSSL
 internal import NIOTLS
 internal import NetworkAddress
 internal import SIP
 internal import SIPSignaling
 internal import STUN
+internal import TLS
 internal import Timekeeping
 
 /// An address as this program has it; NIO has one of its own.
@@ -142,7 +142,7 @@ final class SIPEdge {
             }
     }
 
-    private func connect(_ number: Int, _ target: SIPTarget, _ check: ServerIdentity.Check = .host) {
+    private func connect(_ number: Int, _ target: SIPTarget) {
         guard let address = try? NIOCore.SocketAddress(ipAddress: target.address.host, port: Int(target.address.port))
         else { return later(number, "\(target.address) is no address") }
         let bound = NIOLoopBound(self, eventLoop: loop)
@@ -154,16 +154,16 @@ final class SIPEdge {
                 value: .init(low: Self.mostUnsentBytes / 2, high: Self.mostUnsentBytes)
             )
             .connectTimeout(.seconds(10))
-            .channelInitializer { [trust = check == .host ? trust : trust.withoutNames()] channel in
+            .channelInitializer { [trust] channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
                     if target.transport == .tls {
-                        let isAddress = PeerAddress(host: serverName, port: 0) != nil
-                        try pipeline.addHandler(
-                            NIOSSLClientHandler(
-                                context: try trust.context(), serverHostname: isAddress ? nil : serverName))
+                        let check = TLSSession.Check.judged { chain in
+                            chain.first.map { ServerIdentity($0, of: serverName).isServer } ?? false
+                        }
+                        try pipeline.addTLS(to: serverName, trusting: trust, check: check)
                     }
-                    try pipeline.addHandler(StreamHandler(bound.value, number, target, check))
+                    try pipeline.addHandler(StreamHandler(bound.value, number, target))
                 }
             }
             .connect(to: address)
@@ -250,10 +250,6 @@ final class SIPEdge {
         return FlowFailure(failure.cause, isUntrusted: failure.isUntrusted)
     }
 
-    fileprivate static func isForAnotherName(_ error: any Error, _ address: PeerAddress) -> Bool {
-        (try? HTTPEndpoint("https://\(address)")).map { TransportFailure(error, to: $0).kind == .wrongName } ?? false
-    }
-
     // MARK: Sending
 
     func transmit(_ message: SIPMessage, _ flow: SIPFlow) { send(message.bytes, by: flow.id) }
@@ -310,17 +306,6 @@ final class SIPEdge {
     }
 
     fileprivate func streamEnded(_ number: Int, _ reason: FlowFailure) { fail(number, reason) }
-
-    /// The server's certificate is for no such host, but it may name its domain for SIP.
-    fileprivate func reconnectByDomain(_ number: Int, _ target: SIPTarget) {
-        guard case .opening? = ways[number] else { return }
-        ways[number] = .opening(nil)
-        connect(number, target, .domain)
-    }
-
-    fileprivate func isServer(_ identity: ServerIdentity, _ check: ServerIdentity.Check) -> Bool {
-        SIPHost(server.host).map { identity.passes(check, as: $0) } ?? false
-    }
 
     fileprivate func received(_ element: SIPStreamFramer.Element, by number: Int) {
         guard case .stream(let channel, let flow)? = ways[number] else { return }
@@ -498,17 +483,13 @@ private final class StreamHandler: ChannelInboundHandler {
     private let edge: SIPEdge
     private let number: Int
     private let target: SIPTarget
-    private let check: ServerIdentity.Check
     private var framer = SIPStreamFramer()
     private var reason = FlowFailure("the server closed the connection")
-    /// Another connection has taken the place of this one.
-    private var isReplaced = false
 
-    init(_ edge: SIPEdge, _ number: Int, _ target: SIPTarget, _ check: ServerIdentity.Check) {
+    init(_ edge: SIPEdge, _ number: Int, _ target: SIPTarget) {
         self.edge = edge
         self.number = number
         self.target = target
-        self.check = check
     }
 
     func channelActive(context: ChannelHandlerContext) {
@@ -517,18 +498,10 @@ private final class StreamHandler: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case .handshakeCompleted? = event as? TLSUserEvent { handshakeCompleted(context) }
-        context.fireUserInboundEventTriggered(event)
-    }
-
-    private func handshakeCompleted(_ context: ChannelHandlerContext) {
-        let certificate = try? context.pipeline.syncOperations.nioSSL_peerCertificate()
-        guard let certificate, edge.isServer(ServerIdentity(certificate), check) else {
-            reason = FlowFailure("the certificate of \(target.address) is for another name", isUntrusted: true)
-            context.close(promise: nil)
-            return
+        if case .handshakeCompleted? = event as? TLSUserEvent {
+            edge.streamOpened(number, target.transport, context.channel)
         }
-        edge.streamOpened(number, target.transport, context.channel)
+        context.fireUserInboundEventTriggered(event)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -543,17 +516,12 @@ private final class StreamHandler: ChannelInboundHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        if !isReplaced { edge.streamEnded(number, reason) }
+        edge.streamEnded(number, reason)
         context.fireChannelInactive()
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        defer { context.close(promise: nil) }
-        guard !isReplaced else { return }
-        if check == .host, target.transport == .tls, SIPEdge.isForAnotherName(error, target.address) {
-            isReplaced = true
-            return edge.reconnectByDomain(number, target)
-        }
         reason = SIPEdge.failure(error, target.address)
+        context.close(promise: nil)
     }
 }

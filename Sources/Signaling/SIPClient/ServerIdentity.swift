@@ -1,37 +1,33 @@
-internal import NIOSSL
 internal import SIP
+internal import TLS
 
-/// Which domains a server's certificate names for SIP alone (RFC 5922 §7.1). Whether it is trusted, and is for a host's name as for
-/// HTTPS, others find out.
+/// Whether a trusted certificate is a SIP server's (RFC 5922 §7.2). If it names domains of SIP, the server must be one of them;
+/// otherwise it must be for the server's host as for HTTPS.
 struct ServerIdentity {
-    /// In which way a certificate must be for the server that was asked for.
-    enum Check {
-        /// As for HTTPS; if it names domains of SIP, the server must be one of them, too.
-        case host
-        /// By a domain of SIP alone.
-        case domain
+    /// Whether the certificate is that server's.
+    let isServer: Bool
+
+    /// - Parameter server: The configured name, or address written out.
+    init(_ certificate: TLSCertificate, of server: String) {
+        let uris = certificate.names.compactMap { name in
+            if case .uri(let text) = name { text } else { nil }
+        }
+        self.init(uris: uris, isForHost: certificate.isFor(server), server: server)
     }
 
-    /// The hosts of its URIs with the scheme `sip` and without a user.
-    private let domains: [SIPHost]
-
-    init(_ certificate: NIOSSLCertificate) {
-        self.init(
-            uris: certificate._subjectAlternativeNames().compactMap { name in
-                name.nameType == .uri ? String(decoding: Array(name.contents), as: UTF8.self) : nil
-            })
-    }
-
-    /// - Parameter uris: All that the certificate has as alternative names of its subject.
-    init(uris: [String]) {
-        domains = uris.compactMap { text in
+    /// - Parameters:
+    ///   - uris: All that the certificate has as alternative names of its subject.
+    ///   - isForHost: Whether its other names have the server's host.
+    init(uris: [String], isForHost: Bool, server: String) {
+        guard let server = SIPHost(server) else {
+            isServer = false
+            return
+        }
+        // The hosts of URIs with the scheme `sip` and without a user.
+        let domains = uris.compactMap { text -> SIPHost? in
             guard let uri = AnyURI(text)?.sip, !uri.isSecure, uri.user == nil else { return nil }
             return uri.host
         }
-    }
-
-    /// Whether that check lets the server pass.
-    func passes(_ check: Check, as server: SIPHost) -> Bool {
-        check == .host && domains.isEmpty || domains.contains { $0.isSame(as: server) }
+        isServer = domains.isEmpty ? isForHost : domains.contains { $0.isSame(as: server) }
     }
 }

@@ -8,8 +8,8 @@ internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
-internal import NIOSSL
 internal import SignalWire
+internal import TLS
 
 /// Lets a device join an exchange by a code (contract AUTH-13).
 ///
@@ -89,17 +89,16 @@ public struct DeviceEnrollment: Sendable {
         _ endpoint: HTTPEndpoint, _ activity: String
     ) async throws(SignalingError) -> (trust: TLSTrust, roots: [UInt8]?) {
         guard let fingerprint = code.fingerprint else { return (.system, nil) }
-        let chain: [NIOSSLCertificate]
+        let chain: [TLSCertificate]
         do {
             chain = try await PresentedChain.fetch(from: endpoint)
         } catch {
             throw ServiceFailure.transport(error, to: endpoint, doing: activity).error
         }
         let authority = chain.first { certificate in
-            guard let bytes = try? certificate.toDERBytes() else { return false }
-            return AuthorityFingerprint(digest: Digest.sha256(bytes)) == fingerprint
+            AuthorityFingerprint(digest: Digest.sha256(certificate.der)) == fingerprint
         }
-        guard let authority, let pem = try? Self.pem(of: authority) else {
+        guard let authority, let pem = authority.pem else {
             throw SignalingError(
                 .certificateNotTrusted, activity: activity,
                 cause:
@@ -117,28 +116,22 @@ public struct DeviceEnrollment: Sendable {
 
     /// Whether the certificate is valid by this machine's clock.
     private static func checkTime(
-        of chain: [NIOSSLCertificate], _ endpoint: HTTPEndpoint, _ activity: String
+        of chain: [TLSCertificate], _ endpoint: HTTPEndpoint, _ activity: String
     ) throws(SignalingError) {
         guard let own = chain.first else { return }
         let now = Int(Date().timeIntervalSince1970)
-        guard now < Int(own.notValidBefore) || now > Int(own.notValidAfter) else { return }
+        guard now < own.notBefore || now > own.notAfter else { return }
         func day(_ seconds: Int) -> String {
             String(Date(timeIntervalSince1970: Double(seconds)).ISO8601Format().prefix(10))
         }
         throw SignalingError(
             .certificateNotTrusted, activity: activity,
-            cause: "the certificate of \(endpoint.authority) is valid from \(day(Int(own.notValidBefore))) to "
-                + "\(day(Int(own.notValidAfter))), and this machine's clock says \(day(now))",
-            advice: now < Int(own.notValidBefore)
+            cause: "the certificate of \(endpoint.authority) is valid from \(day(own.notBefore)) to "
+                + "\(day(own.notAfter)), and this machine's clock says \(day(now))",
+            advice: now < own.notBefore
                 ? "Set this machine's clock: `timedatectl set-ntp true`, or `date -s`."
                 : "If this machine's clock is right, the exchange needs a new certificate; or else set the clock: `timedatectl "
                     + "set-ntp true`.")
-    }
-
-    private static func pem(of certificate: NIOSSLCertificate) throws -> [UInt8] {
-        let text = Array(Base64.text(try certificate.toDERBytes()))
-        let lines = stride(from: 0, to: text.count, by: 64).map { String(text[$0..<min($0 + 64, text.count)]) }
-        return Array("-----BEGIN CERTIFICATE-----\n\(lines.joined(separator: "\n"))\n-----END CERTIFICATE-----\n".utf8)
     }
 }
 

@@ -1,7 +1,7 @@
 internal import CallControl
 internal import ConfigReader
-internal import SecureTransport
 internal import SignalingClient
+internal import TLS
 
 extension ConfigKey {
     /// A name.
@@ -45,7 +45,7 @@ extension KeyedSection {
         guard let path = value(key, &problems) else { return nil }
         guard fileChecks == .all else { return path }
         do throws(TLSError) {
-            try TLSTrust.file(path).check()
+            try TrustRoots.file(path).check()
             return path
         } catch {
             problems.append(problem(key, "\(error)"))

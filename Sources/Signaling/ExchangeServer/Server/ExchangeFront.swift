@@ -3,8 +3,8 @@ import HTTPTransport
 import Logging
 import NIOCore
 import NIOPosix
-import NIOSSL
 import SignalWire
+import TLS
 
 /// The exchange, as its listener sees it. Lives on the hub's event loop.
 final class ExchangeFront: HTTPService {
@@ -64,7 +64,7 @@ final class ExchangeFront: HTTPService {
     }
 
     /// What listens for this exchange.
-    func listener(_ tls: NIOSSLContext?) -> HTTPListener {
+    func listener(_ tls: TLSContext?) -> HTTPListener {
         HTTPListener(
             self, tls: tls, budget: admission.strangers,
             bounds: StrangerBounds(bodyBytes: SignalLimits.loginBytes, messageBytes: SignalLimits.sessionStartBytes),

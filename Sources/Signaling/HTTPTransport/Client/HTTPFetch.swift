@@ -1,7 +1,6 @@
 package import NIOCore
 package import NIOHTTP1
 internal import NIOPosix
-internal import NIOSSL
 
 /// One request to a server and its answer, on a connection of its own.
 ///
@@ -72,9 +71,7 @@ package enum HTTPFetch {
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
                     if endpoint.isSecure {
-                        let name = endpoint.isAddress ? nil : endpoint.host
-                        try pipeline.addHandler(
-                            NIOSSLClientHandler(context: try trust.context(), serverHostname: name))
+                        try pipeline.addTLS(to: endpoint.host, trusting: trust, protocols: ["http/1.1"])
                     }
                     try pipeline.addHTTPClientHandlers()
                     try pipeline.addHandler(FetchHandler(request, limit: bounds.bodyBytes, promise: promise))

@@ -2,7 +2,7 @@ internal import Glibc
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
-internal import NIOSSL
+internal import TLS
 
 /// Bytes could not be got to a server or back.
 ///
@@ -58,7 +58,7 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
         case let error as NIOConnectionError:
             let isNobody = error.connectionErrors.allSatisfy { ($0.error as? IOError).map(Self.isNobodyThere) ?? false }
             self.init(isNobody ? .nobodyThere : .unreachable, Self.cause(of: error, at: place))
-        case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError: self = Self.tls(error, at: place)
+        case let error as TLSError: self = Self.tls(error, at: endpoint)
         case is HTTPParserError: self.init(.notHTTP, "what \(place) sends is not HTTP")
         case ChannelError.connectTimeout: self.init(.unreachable, "\(place) does not answer")
         case ChannelError.inputClosed, ChannelError.inappropriateOperationForState, ChannelError.alreadyClosed,
@@ -107,29 +107,29 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
         }
     }
 
-    /// TLS failures, told apart by BoringSSL's own words, which are all that NIOSSL passes on.
-    private static func tls(_ error: any Error, at place: String) -> TransportFailure {
-        let words = "\(error)"
-        if words.contains("CERTIFICATE_VERIFY_FAILED") || words.contains("unableToValidateCertificate") {
-            return TransportFailure(
+    private static func tls(_ error: TLSError, at endpoint: HTTPEndpoint) -> TransportFailure {
+        let place = endpoint.authority
+        return switch error.code {
+        case .untrusted:
+            TransportFailure(
                 .untrusted, "the certificate of \(place) is signed by nobody this machine trusts, or has expired",
                 "If it is your own, name the file of the certificate that signed it as trust root.")
-        }
-        if words.contains("failedToValidateHostname") || words.contains("HOSTNAME") {
-            return TransportFailure(
+        case .wrongName:
+            TransportFailure(
                 .wrongName, "the certificate of \(place) is for another name",
                 "Use the name that the certificate is for.")
-        }
-        if words.contains("WRONG_VERSION_NUMBER") || words.contains("HTTP_REQUEST") {
-            return TransportFailure(
-                .plainText, "\(place) does not speak TLS", "Check the port. On this machine http and ws may be used.")
-        }
-        if words.contains("EOF during handshake") {
-            return TransportFailure(
+        case .plainText:
+            TransportFailure(
+                .plainText, "\(place) does not speak TLS",
+                "Check the port. On this machine http and ws may be used.")
+        case .closedInHandshake:
+            TransportFailure(
                 .handshake, "\(place) closed the connection during the TLS handshake",
                 "If it does not speak TLS, use http and ws.")
+        case .truncated: .closed(by: endpoint)
+        case .refusedByPeer, .broken, .unusable:
+            TransportFailure(.handshake, "the TLS handshake with \(place) failed: \(error)", "")
         }
-        return TransportFailure(.handshake, "the TLS handshake with \(place) failed: \(words)", "")
     }
 
     private static func isNobodyThere(_ error: IOError) -> Bool {

@@ -4,8 +4,8 @@
 package import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
-package import NIOSSL
 internal import NIOWebSocket
+package import TLS
 
 /// Accepts the connections of a server, and sets up what stands in each one's pipeline: first for HTTP, then perhaps for a
 /// WebSocket.
@@ -13,7 +13,7 @@ internal import NIOWebSocket
 /// Lives on one event loop, as do all of its connections.
 package final class HTTPListener {
     private let service: any HTTPService
-    private var tls: NIOSSLContext?
+    private var tls: TLSContext?
     private let budget: InboundBudget
     private let bounds: StrangerBounds
     private let messageBytes: Int
@@ -24,7 +24,7 @@ package final class HTTPListener {
     ///   - messageBytes: The most that a frame on a WebSocket may have, as a message in
     ///     ``WebSocket/Settings``.
     package init(
-        _ service: any HTTPService, tls: NIOSSLContext?, budget: InboundBudget, bounds: StrangerBounds,
+        _ service: any HTTPService, tls: TLSContext?, budget: InboundBudget, bounds: StrangerBounds,
         messageBytes: Int
     ) {
         self.service = service
@@ -35,7 +35,7 @@ package final class HTTPListener {
     }
 
     /// Has connections from now on get another certificate. Those that are open keep theirs.
-    package func replace(tls: NIOSSLContext) { self.tls = tls }
+    package func replace(tls: TLSContext) { self.tls = tls }
 
     /// What one read takes at most, and so what each connection's buffer may keep: most messages are shorter than 2 KiB.
     private static let receiveBuffer = AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2_048, maximum: 8_192)
@@ -71,7 +71,7 @@ package final class HTTPListener {
         try pipeline.addHandler(OutboundMeter(service.outbound))
         let timer = RequestTimer()
         try pipeline.addHandler(timer)
-        if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
+        if let tls { try pipeline.addTLS(tls) }
         let meter = InboundMeter(budget, bounds, timer: timer)
         try pipeline.addHandler(meter)
 

@@ -1,7 +1,6 @@
 package import NIOCore
 package import NIOHTTP1
 internal import NIOPosix
-internal import NIOSSL
 internal import NIOWebSocket
 
 extension WebSocket {
@@ -91,9 +90,7 @@ extension WebSocket {
                     let pipeline = channel.pipeline.syncOperations
                     let endpoint = destination.endpoint
                     if endpoint.isSecure {
-                        let name = endpoint.isAddress ? nil : endpoint.host
-                        let context = try destination.trust.context()
-                        try pipeline.addHandler(NIOSSLClientHandler(context: context, serverHostname: name))
+                        try pipeline.addTLS(to: endpoint.host, trusting: destination.trust)
                     }
                     let upgrade = Self.upgrade(socket, destination)
                     let result = try pipeline.configureUpgradableHTTPClientPipeline(

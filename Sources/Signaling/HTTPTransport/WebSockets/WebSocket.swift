@@ -1,6 +1,6 @@
 package import NIOCore
-internal import NIOSSL
 package import NIOWebSocket
+internal import TLS
 internal import Timekeeping
 
 /// One end of a WebSocket (RFC 6455): frames to messages and back, pings, and the closing handshake.
@@ -238,7 +238,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         case .some: fail(Self.notAFrame)
         case nil:
             // A peer that closes without TLS's goodbye has closed, which is all that matters here.
-            if case .uncleanShutdown? = error as? NIOSSLError {} else { finish(.failed(error)) }
+            if case .truncated? = (error as? TLSError)?.code {} else { finish(.failed(error)) }
             context.close(promise: nil)
         }
     }

@@ -1,10 +1,14 @@
 package import Glibc
-package import NIOSSL
+internal import PrivateFiles
+package import TLS
 
 /// The files of a certificate that one end of a connection shows, both in PEM form.
 package struct CertificateFiles: Hashable, Sendable {
     package let chainPath: String
     package let keyPath: String
+
+    /// A system's whole list of authorities is some 200 KiB.
+    static let maximumBytes = 16 << 20
 
     /// - Parameters:
     ///   - chainPath: The chain, the own certificate first.
@@ -14,32 +18,34 @@ package struct CertificateFiles: Hashable, Sendable {
         self.keyPath = keyPath
     }
 
-    /// What the files hold.
-    package struct Pair: Hashable, Sendable {
-        /// The own certificate first.
-        package let chain: [NIOSSLCertificate]
-        package let own: NIOSSLCertificate
-        package let key: NIOSSLPrivateKey
-    }
-
-    /// Reads both files; whether they belong together is not looked at.
+    /// Reads both files.
     ///
     /// - Parameter now: Seconds since 1970.
-    /// - Throws: ``CertificateFault`` if one cannot be read, or the certificate has expired.
-    package func read(now: time_t = time(nil)) throws(CertificateFault) -> Pair {
-        guard let chain = try? NIOSSLCertificate.fromPEMFile(chainPath), let own = chain.first else {
+    /// - Throws: ``CertificateFault`` if one cannot be read, the certificate has expired, or the key is another one's.
+    package func read(now: time_t = time(nil)) throws(CertificateFault) -> TLSIdentity {
+        guard let chain = Self.certificates(in: chainPath), let own = chain.first else {
             throw fault(.chain, "holds no certificate in PEM form, the own one first, that can be read")
         }
-        guard own.notValidAfter > now else {
+        guard own.notAfter > now else {
             throw fault(
                 .chain,
-                "expired \(Self.days(now - own.notValidAfter)) ago, so that the other side refuses it; get a new certificate, or "
+                "expired \(Self.days(now - own.notAfter)) ago, so that the other side refuses it; get a new certificate, or "
                     + "set this machine's clock right")
         }
-        guard let key = try? NIOSSLPrivateKey(file: keyPath, format: .pem) else {
+        guard let key = Self.contents(of: keyPath).flatMap(TLSPrivateKey.init(pem:)) else {
             throw fault(.key, "holds no private key in PEM form, without a passphrase, that can be read")
         }
-        return Pair(chain: chain, own: own, key: key)
+        guard let identity = TLSIdentity(chain: chain, key: key) else { throw mismatch }
+        return identity
+    }
+
+    /// The certificates of a file; `nil` if it holds none that can be read.
+    static func certificates(in path: String) -> [TLSCertificate]? {
+        contents(of: path).flatMap(TLSCertificate.list(pem:))
+    }
+
+    private static func contents(of path: String) -> [UInt8]? {
+        (try? PrivateFile.read(path, maximumBytes: maximumBytes)) ?? nil
     }
 
     /// The two do not belong together.
