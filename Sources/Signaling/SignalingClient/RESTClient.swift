@@ -1,4 +1,3 @@
-internal import AsyncHTTPClient
 internal import CallControl
 internal import FoundationEssentials
 internal import HTTPTransport
@@ -36,19 +35,18 @@ struct RESTClient: Sendable {
     func withClient<Result: Sendable>(
         _ body: (HTTPClient) async throws(ServiceFailure) -> Result
     ) async throws(ServiceFailure) -> Result {
-        var settings = HTTPClient.Configuration(
-            tlsConfiguration: trust.configuration, redirectConfiguration: .disallow,
-            timeout: .init(connect: .seconds(5), read: timeout))
-        settings.httpVersion = .http1Only
-        settings.connectionPool.retryConnectionEstablishment = false  // The machines retry, with their own waits.
-        let client = HTTPClient(eventLoopGroup: loop, configuration: settings)
+        let client = HTTPClient(
+            trust: trust,
+            within: .init(bodyBytes: SignalLimits.messageBytes, time: timeout, connecting: .seconds(5)),
+            // At most one for each of the three services.
+            keeping: .init(connections: 3), on: loop)
         let result: Swift.Result<Result, ServiceFailure>
         do throws(ServiceFailure) {
             result = .success(try await body(client))
         } catch {
             result = .failure(error)
         }
-        try? await client.shutdown()
+        await client.shutDown()
         return try result.get()
     }
 }
@@ -70,35 +68,32 @@ extension RESTClient {
         _ question: Question, of client: HTTPClient, for type: Answer.Type
     ) async throws(ServiceFailure) -> Answer {
         let endpoint = try checked(question)
-        let base = question.base.hasSuffix("/") ? String(question.base.dropLast()) : question.base
-        var request = HTTPClientRequest(url: base + question.path)
-        request.method = question.method
+        let base = endpoint.path.hasSuffix("/") ? String(endpoint.path.dropLast()) : endpoint.path
+        var request = HTTPFetch.Request(
+            question.method, endpoint, target: base + question.path, body: question.body ?? [])
         request.headers.add(name: "User-Agent", value: configuration.application.userAgent)
         request.headers.add(name: "Authorization", value: question.authorization)
         request.headers.add(name: "Accept", value: "application/json")
-        if let body = question.body {
+        if question.body != nil {
             request.headers.add(name: "Content-Type", value: "application/json; charset=utf-8")
-            request.body = .bytes(body)
         }
-        let response: HTTPClientResponse
-        let bytes: [UInt8]
+        let answer: HTTPFetch.Answer
         do {
-            response = try await client.execute(request, timeout: timeout)
-            bytes = Array(buffer: try await response.body.collect(upTo: SignalLimits.messageBytes))
-        } catch let error as NIOTooManyBytesError {
-            throw notAnExchange(question, "its answer is longer than \(error.maxBytes ?? 0) bytes", nil)
+            answer = try await client.send(request)
+        } catch HTTPFetch.Failure.tooLong(let limit) {
+            throw notAnExchange(question, "its answer is longer than \(limit) bytes", nil)
         } catch {
             throw .transport(error, to: endpoint, doing: question.activity)
         }
-        let traceID = response.headers.first(name: "Trace-Id")
-        guard (200..<300).contains(Int(response.status.code)) else {
-            let wait = response.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: .now) }
+        let traceID = answer.headers.first(name: "Trace-Id")
+        guard (200..<300).contains(answer.status) else {
+            let wait = answer.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: .now) }
             throw .rest(
-                status: Int(response.status.code), body: try? SignalCoding.decode(RESTFailure.self, from: bytes),
+                status: answer.status, body: try? SignalCoding.decode(RESTFailure.self, from: answer.body),
                 retryAfter: wait, traceID: traceID, doing: question.activity)
         }
         do throws(SignalCodingError) {
-            return try SignalCoding.decode(type, from: bytes)
+            return try SignalCoding.decode(type, from: answer.body)
         } catch {
             throw notAnExchange(question, "its answer is not what an exchange says: \(error)", traceID)
         }

@@ -1,20 +1,10 @@
-internal import AsyncHTTPClient
 internal import CallControl
 internal import HTTPTransport
 
 extension ServiceFailure {
     /// What it means that bytes could not be got to `endpoint` or back.
     static func transport(_ error: any Error, to endpoint: HTTPEndpoint, doing activity: String) -> ServiceFailure {
-        switch error {
-        case let failure as ServiceFailure: failure
-        case let error as HTTPClientError
-        where error == .connectTimeout || error == .deadlineExceeded || error == .readTimeout
-            || error == .tlsHandshakeTimeout || error == .getConnectionFromPoolTimeout:
-            explained(.silent(endpoint), doing: activity)
-        case let error as HTTPClientError where error == .remoteConnectionClosed || error == .uncleanShutdown:
-            explained(.closed(by: endpoint), doing: activity)
-        default: explained(TransportFailure(error, to: endpoint), doing: activity)
-        }
+        (error as? ServiceFailure) ?? explained(TransportFailure(error, to: endpoint), doing: activity)
     }
 
     private static func explained(_ failure: TransportFailure, doing activity: String) -> ServiceFailure {

@@ -1,11 +1,9 @@
-import AsyncHTTPClient
 import ExchangeCore
 import FoundationEssentials
+import HTTPTransport
 import JSON
 import NIOCore
 import NIOHTTP1
-import NIOPosix
-import NIOSSL
 import SignalWire
 import Timekeeping
 
@@ -16,15 +14,17 @@ final class PushSender: Sendable {
 
     /// Of an answer so much is read.
     private static let answerBytes = 4_096
+    /// Connections without a request, to all webhooks together.
+    private static let idleConnections = 64
 
     init(_ configuration: PushConfiguration, on loop: any EventLoop) {
         self.configuration = configuration
         let time = TimeAmount(configuration.requestTime)
-        var settings = HTTPClient.Configuration(
-            redirectConfiguration: .disallow, timeout: .init(connect: min(time, .seconds(5)), read: time))
-        settings.connectionPool.retryConnectionEstablishment = false  // The queue retries, with its own waits.
-        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.parallelRequests
-        client = HTTPClient(eventLoopGroup: loop, configuration: settings)
+        let kept = configuration.parallelRequests * configuration.webhooks.count
+        client = HTTPClient(
+            trust: .system,
+            within: .init(bodyBytes: Self.answerBytes, time: time, connecting: .seconds(5), acceptsPart: true),
+            keeping: .init(connections: min(kept, Self.idleConnections)), on: loop)
     }
 
     /// Makes one attempt.
@@ -34,51 +34,47 @@ final class PushSender: Sendable {
         guard let webhook = configuration.webhook(for: push.target.kind) else {
             return .refused("no webhook for this kind of token")
         }
+        var destination: HTTPEndpoint?
         do {
             let form = try PushRequest(push, to: webhook, at: now, .now)
-            var request = HTTPClientRequest(url: form.url)
-            request.method = .POST
+            let endpoint = try HTTPEndpoint(form.url)
+            destination = endpoint
+            // A webhook handles an id once, so a kept connection that has just ended costs no attempt.
+            var request = HTTPFetch.Request(
+                .POST, endpoint, target: endpoint.target, body: form.body, isRepeatable: true)
             for header in form.headers { request.headers.add(name: header.name, value: header.value) }
             request.headers.add(name: "user-agent", value: "handset")
-            request.body = .bytes(form.body)
-            let response = try await client.execute(request, timeout: TimeAmount(configuration.requestTime))
-            let wait = response.headers.first(name: "retry-after").flatMap { RetryAfter.parse($0, now: .now) }
-            let body = await body(of: response)
+            let answer = try await client.send(request)
+            let wait = answer.headers.first(name: "retry-after").flatMap { RetryAfter.parse($0, now: .now) }
             return PushAnswer(
-                Int(response.status.code), wait: wait, body: body, shape: webhook.shape,
+                answer.status, wait: wait, body: Self.body(of: answer), shape: webhook.shape,
                 token: push.target.token.secret)
         } catch {
-            return .failed(Self.words(for: error), wait: nil, isAboutAll: false)
+            return .failed(Self.words(for: error, at: destination), wait: nil, isAboutAll: false)
         }
     }
 
     /// The answer's body, if it is JSON, short, and there in time.
-    private func body(of response: HTTPClientResponse) async -> JSONValue? {
-        guard !(200..<300).contains(Int(response.status.code)) else { return nil }
-        let bytes = await withTaskGroup(of: ByteBuffer?.self) { group in
-            group.addTask { try? await response.body.collect(upTo: Self.answerBytes) }
-            group.addTask { [time = configuration.requestTime] in
-                try? await Task.sleep(for: time)
-                return nil
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
-        }
-        guard let bytes else { return nil }
-        return try? JSONDecoder().decode(JSONValue.self, from: Data(bytes.readableBytesView))
+    private static func body(of answer: HTTPFetch.Answer) -> JSONValue? {
+        guard answer.isWhole, !(200..<300).contains(answer.status) else { return nil }
+        return try? JSONDecoder().decode(JSONValue.self, from: Data(answer.body))
     }
 
     /// What went wrong in few words; never the address, in which there may be a key or a token.
-    private static func words(for error: any Error) -> String {
-        switch error {
-        case let error as HTTPClientError: error.shortDescription
-        case let error as IOError: "cannot connect (error \(error.errnoCode))"
-        case is NIOConnectionError: "cannot connect"
-        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: "TLS failed"
-        default: "failed (\(type(of: error)))"
+    private static func words(for error: any Error, at destination: HTTPEndpoint?) -> String {
+        if error is HTTPEndpoint.Malformed { return "the webhook's address is malformed" }
+        guard let destination, !(error is CancellationError) else { return "failed (\(type(of: error)))" }
+        if error as? HTTPFetch.Failure == .tooLate { return "no answer in time" }
+        return switch TransportFailure(error, to: destination).kind {
+        case .nobodyThere, .unreachable: "cannot connect"
+        case .closed: "the webhook closed the connection"
+        case .untrusted, .wrongName: "TLS failed: the webhook's certificate is not trusted"
+        case .plainText, .handshake: "TLS failed"
+        case .notHTTP: "the answer is not HTTP"
+        case .notUpgraded, .fault: "failed (\(type(of: error)))"
         }
     }
 
     /// Gives up what is under way.
-    func stop() async { try? await client.shutdown() }
+    func stop() async { await client.shutDown() }
 }

@@ -67,9 +67,20 @@ package struct HTTPEndpoint: Hashable, Sendable {
     }
 
     /// The path as a request line has it, without a fragment.
-    var target: String {
+    package var target: String {
         let target = path.prefix { $0 != "#" }
         return target.hasPrefix("/") ? String(target) : "/\(target)"
+    }
+
+    /// A request line ends at a space or line break, so that one in a target is written as `%20` and the like.
+    static func escaped(_ target: String) -> String {
+        guard target.utf8.contains(where: { !(0x21...0x7e).contains($0) }) else { return target }
+        let digits = Array("0123456789ABCDEF".utf8)
+        let bytes = target.utf8.flatMap { byte in
+            (0x21...0x7e).contains(byte)
+                ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private static func malformed(_ text: String, _ cause: String) -> Malformed { Malformed(text: text, cause: cause) }

@@ -2,9 +2,9 @@ package import NIOCore
 package import NIOHTTP1
 internal import NIOPosix
 
-/// One request to a server and its answer, on a connection of its own.
+/// One request to a server and its answer, on a connection of its own. ``HTTPClient`` keeps connections.
 ///
-/// Redirects are not followed: whoever asks may have been told where it may ask, and the answer must not widen that.
+/// Redirects are not followed: the caller may be restricted in where it may send requests, and the answer must not widen that.
 package enum HTTPFetch {
     /// What is sent, and where.
     package struct Request: Sendable {
@@ -15,16 +15,20 @@ package enum HTTPFetch {
         /// In addition to `Host`, `Content-Length` and `Connection`.
         package var headers: HTTPHeaders
         package var body: [UInt8]
+        /// Whether the server may receive it twice, so that it can be sent again if a kept connection fails. Otherwise that
+        /// depends on the method (RFC 9110 §9.2.2).
+        package var isRepeatable: Bool
 
         package init(
             _ method: HTTPMethod, _ endpoint: HTTPEndpoint, target: String, headers: HTTPHeaders = [:],
-            body: [UInt8] = []
+            body: [UInt8] = [], isRepeatable: Bool = false
         ) {
             self.method = method
             self.endpoint = endpoint
             self.target = target
             self.headers = headers
             self.body = body
+            self.isRepeatable = isRepeatable || [.GET, .HEAD, .PUT, .DELETE, .OPTIONS, .TRACE].contains(method)
         }
     }
 
@@ -33,6 +37,8 @@ package enum HTTPFetch {
         package let status: Int
         package let headers: HTTPHeaders
         package let body: [UInt8]
+        /// Whether the body is complete; always, unless ``Bounds`` accept a part.
+        package let isWhole: Bool
     }
 
     /// Why an answer does not count. ``TransportFailure`` explains it.
@@ -49,13 +55,26 @@ package enum HTTPFetch {
     package struct Bounds: Sendable {
         let bodyBytes: Int
         let time: TimeAmount
+        let connecting: TimeAmount
+        let silence: TimeAmount
+        let acceptsPart: Bool
 
         /// - Parameters:
         ///   - bodyBytes: The most that the answer's body may have.
         ///   - time: From now to the answer's end.
-        package init(bodyBytes: Int, time: TimeAmount) {
+        ///   - connecting: For looking up the name and TCP; nil is `time`.
+        ///   - silence: From the request, or any part of the answer, to the next part. The TLS handshake counts as silence.
+        ///     Nil is `time`.
+        ///   - acceptsPart: Whether an answer counts whose body is too long, too late or cut off.
+        package init(
+            bodyBytes: Int, time: TimeAmount, connecting: TimeAmount? = nil, silence: TimeAmount? = nil,
+            acceptsPart: Bool = false
+        ) {
             self.bodyBytes = bodyBytes
             self.time = time
+            self.connecting = min(connecting ?? time, time)
+            self.silence = min(silence ?? time, time)
+            self.acceptsPart = acceptsPart
         }
     }
 
@@ -64,9 +83,37 @@ package enum HTTPFetch {
         _ request: Request, to address: SocketAddress, trust: TLSTrust, within bounds: Bounds, on loop: any EventLoop
     ) -> EventLoopFuture<Answer> {
         let promise = loop.makePromise(of: Answer.self)
-        let endpoint = request.endpoint
-        let connecting = ClientBootstrap(group: loop)
-            .connectTimeout(bounds.time)
+        let connecting = bootstrap(to: request.endpoint, trust, bounds, on: loop).connect(to: address)
+        let fetched = connecting.flatMapThrowing { channel in
+            let handler = try channel.pipeline.syncOperations.handler(type: FetchHandler.self)
+            handler.begin(FetchHandler.Job(request, bounds, isLast: true)) { report in
+                switch report {
+                case .answered(let answer, _): promise.succeed(answer)
+                case .failed(let error, _): promise.fail(error)
+                }
+            }
+        }
+        fetched.cascadeFailure(to: promise)
+        let deadline = loop.scheduleTask(in: bounds.time) {
+            connecting.whenSuccess { channel in
+                (try? channel.pipeline.syncOperations.handler(type: FetchHandler.self))?.giveUp(Failure.tooLate)
+            }
+            promise.fail(Failure.tooLate)
+        }
+        promise.futureResult.whenComplete { _ in
+            deadline.cancel()
+            connecting.whenSuccess { $0.close(promise: nil) }
+        }
+        return promise.futureResult
+    }
+
+    /// Prepares connections that have a ``FetchHandler``.
+    static func bootstrap(
+        to endpoint: HTTPEndpoint, _ trust: TLSTrust, _ bounds: Bounds, on loop: any EventLoop
+    ) -> ClientBootstrap {
+        ClientBootstrap(group: loop)
+            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .connectTimeout(bounds.connecting)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
@@ -74,75 +121,8 @@ package enum HTTPFetch {
                         try pipeline.addTLS(to: endpoint.host, trusting: trust, protocols: ["http/1.1"])
                     }
                     try pipeline.addHTTPClientHandlers()
-                    try pipeline.addHandler(FetchHandler(request, limit: bounds.bodyBytes, promise: promise))
+                    try pipeline.addHandler(FetchHandler())
                 }
             }
-            .connect(to: address)
-        let deadline = loop.scheduleTask(in: bounds.time) { promise.fail(Failure.tooLate) }
-        connecting.cascadeFailure(to: promise)
-        promise.futureResult.whenComplete { _ in
-            deadline.cancel()
-            connecting.whenSuccess { $0.close(promise: nil) }
-        }
-        return promise.futureResult
-    }
-}
-
-/// Sends the request once the connection is established, and puts the answer together.
-private final class FetchHandler: ChannelInboundHandler {
-    typealias InboundIn = HTTPClientResponsePart
-    typealias OutboundOut = HTTPClientRequestPart
-
-    private let request: HTTPFetch.Request
-    private let limit: Int
-    private let promise: EventLoopPromise<HTTPFetch.Answer>
-    private var head: HTTPResponseHead?
-    private var body: [UInt8] = []
-
-    init(_ request: HTTPFetch.Request, limit: Int, promise: EventLoopPromise<HTTPFetch.Answer>) {
-        self.request = request
-        self.limit = limit
-        self.promise = promise
-    }
-
-    func channelActive(context: ChannelHandlerContext) {
-        var head = HTTPRequestHead(version: .http1_1, method: request.method, uri: request.target)
-        head.headers.add(name: "Host", value: request.endpoint.authority)
-        head.headers.add(contentsOf: request.headers)
-        head.headers.replaceOrAdd(name: "Content-Length", value: "\(request.body.count)")
-        head.headers.replaceOrAdd(name: "Connection", value: "close")
-        context.write(wrapOutboundOut(.head(head)), promise: nil)
-        if !request.body.isEmpty {
-            let bytes = context.channel.allocator.buffer(bytes: request.body)
-            context.write(wrapOutboundOut(.body(.byteBuffer(bytes))), promise: nil)
-        }
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
-        context.fireChannelActive()
-    }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch unwrapInboundIn(data) {
-        case .head(let head): self.head = head
-        case .body(let part):
-            guard body.count + part.readableBytes <= limit else {
-                promise.fail(HTTPFetch.Failure.tooLong(limit: limit))
-                return context.close(promise: nil)
-            }
-            body += part.readableBytesView
-        case .end:
-            guard let head else { return }
-            promise.succeed(
-                HTTPFetch.Answer(status: Int(head.status.code), headers: head.headers, body: body))
-        }
-    }
-
-    func channelInactive(context: ChannelHandlerContext) {
-        promise.fail(HTTPFetch.Failure.closed)
-        context.fireChannelInactive()
-    }
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        promise.fail(error)
-        context.close(promise: nil)
     }
 }
