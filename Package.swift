@@ -488,7 +488,7 @@ let package = Package(
         tests(
             "HTTPTransportTests",
             nio + [
-                "HTTPTransport", "NetworkAddress", "TLS", "Timekeeping",
+                "CertificateAuthority", "HTTPTransport", "NetworkAddress", "TLS", "Timekeeping",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(

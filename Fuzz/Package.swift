@@ -86,6 +86,7 @@ let package = Package(
         module("Base", "Identifiers"),
         module("Base", "XML", ["CExpat"]),
         module("Base", "RegularFiles"),
+        module("Base", "TLS", ["COpenSSL", "RegularFiles"]),
         module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
         module("Base", "NetworkAddress", ["CRealtime"]),
         module("Base", "DomainNames", ["NetworkAddress"]),
@@ -105,7 +106,7 @@ let package = Package(
         module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Realtime", "Timekeeping"]),
-        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "RegularFiles", "Timekeeping"]),
+        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "TLS", "Timekeeping"]),
         .target(name: "FuzzInput", swiftSettings: strict),
         .target(name: "FuzzWire", dependencies: ["BotWire", "FuzzInput", "Timekeeping"], swiftSettings: strict),
     ]

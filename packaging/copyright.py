@@ -54,9 +54,6 @@ TEXTS = [
     ("llhttp, in swift-nio: MIT", whole("swift-nio/Sources/CNIOLLHTTP/LICENSE")),
     ("SHA-1 of FreeBSD, in swift-nio: BSD-3-Clause", comment("swift-nio/Sources/CNIOSHA1/c_nio_sha1.c", "Redistribution")),
     ("cpp_magic.h of uSHET, in swift-nio: MIT", "Copyright (c) 2014 Thomas Nixon, Jonathan Heathcote\n\n" + mit()),
-    ("BoringSSL, in swift-nio-ssl: Apache-2.0", "Copyright 1995-2026 The OpenSSL Project Authors, Google Inc., The BoringSSL "
-     "Authors and others, as its files\nsay. Parts by Eric Young: Copyright 1995-1998 Eric Young (eay@cryptsoft.com). Its files "
-     "are licensed under the\nApache License, Version 2.0."),
     ("Weights of Silero VAD: MIT", "Copyright (c) 2020-present Silero Team\n\n" + mit()),
     ("ICU, in Foundation: Unicode-3.0", (ROOT / "packaging/licences/Unicode-3.0.txt").read_text().strip()),
 ]

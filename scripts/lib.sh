@@ -57,14 +57,14 @@ ensure_swift() {
         die "Swift 6.3 or later is needed, and this is ${version:-of an unknown version}"
 }
 
-# Settings that shorten a first build; RELEASING.md says what each costs. -O1 comes after SwiftPM's -O2, so it wins. Debugging
-# information is left out with SwiftPM's own option, because SwiftPM adds another -g after `-Xcc -g0`.
-release_settings=(--static-swift-stdlib -Xcc -O1 -debug-info-format none)
+# Settings of a release; RELEASING.md says what each costs. Debugging information is left out with SwiftPM's own option, because SwiftPM
+# adds another -g after `-Xcc -g0`.
+release_settings=(--static-swift-stdlib -debug-info-format none)
 
 # The tests' build: optimised, because tests in virtual time compute ten times as long otherwise, and in a folder of its own, so that
 # neither it nor the release is built again for the other.
 tests_folder=$root/.build-tests
-tests_settings=(-c release --scratch-path "$tests_folder" -Xswiftc -enable-testing -Xcc -O1 -debug-info-format none
+tests_settings=(-c release --scratch-path "$tests_folder" -Xswiftc -enable-testing -debug-info-format none
     --explicit-target-dependency-import-check error)
 
 # Builds the release if anything changed since it was built, and prints the path of the command. Arguments are passed to

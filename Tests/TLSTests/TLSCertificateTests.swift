@@ -3,9 +3,10 @@ import Testing
 
 @Suite("Certificates and keys as values")
 struct TLSCertificateTests {
-    @Test("A certificate has its names, addresses, times and serial number, and comes back from both of its forms")
+    @Test("A certificate has its names, addresses, times and serial number, and is read from DER and PEM")
     func values() throws {
-        let identity = try TestAuthority().identity(for: ["exchange.test", "192.0.2.1", "2001:db8::1"], to: 2_000_000_000)
+        let names = ["exchange.test", "192.0.2.1", "2001:db8::1"]
+        let identity = try TestAuthority().identity(for: names, to: 2_000_000_000)
         let own = identity.own
         #expect(
             own.names == [
@@ -18,7 +19,7 @@ struct TLSCertificateTests {
         #expect(TLSCertificate.list(pem: try #require(own.pem)) == [own])
     }
 
-    @Test("A text of certificates has them in order, among other things, and one that is broken makes all of it unusable")
+    @Test("A PEM text has its certificates in order, and a broken one makes all of it unusable")
     func lists() throws {
         let identity = try TestAuthority().identity()
         let (own, root) = (try #require(identity.own.pem), try #require(identity.issuers.first?.pem))

@@ -83,7 +83,7 @@ struct TLSSessionTests {
         #expect(!pair.client.isOpen)
     }
 
-    @Test("A certificate of another authority, of the past or of the future is not trusted, and the server gets an alert")
+    @Test("A certificate of another authority, of the past or of the future is not trusted; the server gets an alert")
     func untrusted() throws {
         let stranger = try TestAuthority()
         let server = try TLSContext.server(try authority.identity())
@@ -146,7 +146,7 @@ struct TLSSessionTests {
         #expect(!pair.client.isOpen)
     }
 
-    @Test("A server that demands a certificate refuses a client without one, of another authority, or with one for servers")
+    @Test("A server that demands a certificate refuses none at all, a stranger's, and one for servers")
     func clientCertificates() throws {
         let stranger = try TestAuthority()
         let server = try TLSContext.server(authority.identity(), demanding: [authority.root])
@@ -173,7 +173,7 @@ struct TLSSessionTests {
         #expect(pair.client.negotiatedProtocol == agreed && pair.server.negotiatedProtocol == agreed)
     }
 
-    @Test("A byte that was changed under way ends the connection, and nothing of the record is passed on", arguments: 0..<20)
+    @Test("A changed byte ends the connection, and nothing of its record is passed on", arguments: 0..<20)
     func changed(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let pair = try pair()

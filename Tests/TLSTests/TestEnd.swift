@@ -20,9 +20,9 @@ final class TestEnd {
         return bytes
     }
 
-    func receive(_ bytes: [UInt8]) throws(TLSError) { try session.receive(bytes.span.bytes, into: &plain) }
+    func receive(_ bytes: [UInt8]) throws(TLSError) { try session.receive(bytes.span, into: &plain) }
     func receiveEnd() throws(TLSError) { try session.receiveEnd() }
-    func send(_ bytes: [UInt8]) throws(TLSError) { try session.send(bytes.span.bytes) }
+    func send(_ bytes: [UInt8]) throws(TLSError) { try session.send(bytes.span) }
     func close() { session.close() }
 }
 

@@ -73,7 +73,9 @@ public struct TLSCertificate: Hashable, Sendable {
         return certificate.isFor(host)
     }
 
+    /// Whether both have the same encoding.
     public static func == (one: TLSCertificate, other: TLSCertificate) -> Bool { one.der == other.der }
+    /// Feeds the encoding to the hasher.
     public func hash(into hasher: inout Hasher) { hasher.combine(der) }
 }
 

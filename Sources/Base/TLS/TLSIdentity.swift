@@ -13,7 +13,9 @@ public struct TLSPrivateKey: Hashable, Sendable, CustomStringConvertible, Custom
         self.pem = pem
     }
 
+    /// Says nothing of the key itself.
     public var description: String { "a private key" }
+    /// Shows nothing of the key itself.
     public var customMirror: Mirror { Mirror(self, children: []) }
 
     /// - Returns: An `EVP_PKEY` of the caller's.

@@ -89,7 +89,7 @@ public struct TLSSession: ~Copyable, @unchecked Sendable {
     /// Takes bytes that came from the peer, and appends what they say to `plain`, also if it throws.
     ///
     /// - Throws: ``TLSError``, after which the connection is of no more use; ``takeOutgoing(into:)`` may have an alert.
-    public mutating func receive(_ bytes: borrowing RawSpan, into plain: inout [UInt8]) throws(TLSError) {
+    public mutating func receive(_ bytes: borrowing Span<UInt8>, into plain: inout [UInt8]) throws(TLSError) {
         ERR_clear_error()
         var outcome = Outcome.waiting
         let wasOpen = isOpen
@@ -122,7 +122,7 @@ public struct TLSSession: ~Copyable, @unchecked Sendable {
     }
 
     /// Sends bytes to the peer; the connection is open.
-    public mutating func send(_ plain: borrowing RawSpan) throws(TLSError) {
+    public mutating func send(_ plain: borrowing Span<UInt8>) throws(TLSError) {
         guard isOpen, !plain.isEmpty else { return }
         ERR_clear_error()
         var written = 0
@@ -214,14 +214,13 @@ public struct TLSSession: ~Copyable, @unchecked Sendable {
             if [X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH].contains(Int32(verdict)) {
                 return TLSError(.wrongName, "the certificate of \(peer) is for another name: \(reason). Use its name.")
             }
-            return TLSError(
-                .untrusted,
-                "the certificate of \(peer) is not trusted: \(reason). Is its authority trusted here, and the clock right?")
+            let advice = "Is its authority trusted here, and this machine's clock right?"
+            return TLSError(.untrusted, "the certificate of \(peer) is not trusted: \(reason). \(advice)")
         }
         let failure = OpenSSLFailure.takeFirst()
         if failure.isPlainText { return TLSError(.plainText, "\(peer) does not speak TLS") }
-        return TLSError(
-            failure.isAlertOfPeer ? .refusedByPeer : .broken, "TLS with \(peer) failed: OpenSSL says \(failure.message).")
+        let code = failure.isAlertOfPeer ? TLSError.Code.refusedByPeer : .broken
+        return TLSError(code, "TLS with \(peer) failed: OpenSSL says \(failure.message).")
     }
 
     /// Names the server in the handshake and for the check of its certificate.

@@ -178,7 +178,7 @@ extension RelayStream {
         _ bytes: ArraySlice<UInt8>, into plain: inout [UInt8], _ events: inout [Event]
     ) throws(TLSError) -> Bool {
         guard isSecure else { return false }
-        unsafe try tls?.receive(bytes.span.bytes, into: &plain)
+        try tls?.receive(bytes.span, into: &plain)
         tls?.takeOutgoing(into: &outgoing)
         if case .shakingHands = state, tls?.isOpen == true {
             state = .open
@@ -213,7 +213,7 @@ extension RelayStream {
             return nil
         }
         do throws(TLSError) {
-            unsafe try tls?.send(bytes.span.bytes)
+            try tls?.send(bytes.span)
             tls?.takeOutgoing(into: &outgoing)
             return nil
         } catch {

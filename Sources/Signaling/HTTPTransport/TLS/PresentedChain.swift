@@ -47,7 +47,7 @@ package enum PresentedChain {
             var nothing: [UInt8] = []
             let bytes = unwrapInboundIn(data)
             do throws(TLSError) {
-                try session.receive(bytes.readableBytesSpan, into: &nothing)
+                try session.receive(bytes.readableBytesUInt8Span, into: &nothing)
             } catch {
                 let chain = session.presentedCertificates
                 if chain.isEmpty { promise.fail(error) } else { promise.succeed(chain) }

@@ -61,7 +61,7 @@ final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler, NIOSchedu
         var failure: TLSError?
         let bytes = unwrapInboundIn(data)
         do throws(TLSError) {
-            try session.receive(bytes.readableBytesSpan, into: &plain)
+            try session.receive(bytes.readableBytesUInt8Span, into: &plain)
         } catch {
             failure = error
         }
@@ -179,7 +179,7 @@ final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler, NIOSchedu
         waiting = []
         var failure: TLSError?
         do throws(TLSError) {
-            for entry in entries { try session.send(entry.bytes.readableBytesSpan) }
+            for entry in entries { try session.send(entry.bytes.readableBytesUInt8Span) }
         } catch {
             failure = error
         }
