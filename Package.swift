@@ -501,5 +501,23 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         tests("SignalWireTests", ["JSON", "SignalSupport", "SignalWire"]),
+
+        // The readers of the fuzz targets, for their seeds. Fuzz/Package.swift builds them with the sanitizers.
+        .target(name: "FuzzInput", path: "Fuzz/Sources/FuzzInput", swiftSettings: strict),
+        .target(
+            name: "FuzzWire", dependencies: ["BotWire", "FuzzInput", "Timekeeping"], path: "Fuzz/Sources/FuzzWire",
+            swiftSettings: strict),
+        .testTarget(
+            name: "FuzzSeedsTests",
+            dependencies: [
+                "AudioKit", "AudioPort", "BotWire", "Bytes", "ConfigReader", "ControlWire", "DomainNames", "Enrollment",
+                "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "MulticastDNS", "NetworkAddress", "Playout",
+                "RTP", "SDP", "SIP", "STUN", "SecureTransport", "SignalWire", "Timekeeping", "XML",
+            ],
+            path: "Tests/FuzzSeedsTests",
+            swiftSettings: [
+                .enableExperimentalFeature("Lifetimes"), .enableUpcomingFeature("InternalImportsByDefault"),
+                .unsafeFlags(["-Onone"], .when(configuration: .release)),
+            ]),
     ]
 )

@@ -6,7 +6,8 @@ import PackageDescription
 // A package of its own, so that the main build stays small; `Modules` is a link to the main package's sources, so that
 // only the few modules under test are built, with the sanitizers, and none of the main package's dependencies.
 //
-// To add a target: a line in `targets`, a file in `Targets/NAME`, and a few good inputs in `Seeds/NAME`. A reader in a module
+// To add a target: a line in `targets`, a file in `Targets/NAME`, a few good inputs in `Seeds/NAME`, and a line in
+// Tests/FuzzSeedsTests, which reads each seed once in the tests' build. A reader in a module
 // that needs the main package's dependencies is a link to its file in `Targets/NAME`, if it needs none of them itself.
 
 let targets: [(name: String, modules: [Target.Dependency])] = [
@@ -115,6 +116,8 @@ let package = Package(
                 name: "fuzz-\(target.name)", dependencies: target.modules + ["FuzzInput"],
                 path: "Targets/\(target.name)",
                 // libFuzzer brings `main`; without this a lone file would be taken for a script with its own.
-                swiftSettings: [.unsafeFlags(["-parse-as-library"]), .enableExperimentalFeature("Lifetimes")])
+                swiftSettings: [
+                    .unsafeFlags(["-parse-as-library"]), .enableExperimentalFeature("Lifetimes"), .define("LIBFUZZER"),
+                ])
         }
 )

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # Functions that the scripts share. Sourced, not run; expects `set -euo pipefail`. Sets: root.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -33,19 +33,28 @@ as_root() {
 # Swift's build starts its compilers with the ordinary one.
 when_idle() { chrt --idle --pid 0 "$BASHPID" || say "no idle scheduling here; going on at the ordinary priority"; }
 
-is_installed() { [[ $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) == "install ok installed" ]]; }
+# Prints those of the named Debian packages that are not installed.
+missing_packages() {
+    comm -13 <({ dpkg-query -W -f '${Status} ${Package}\n' "$@" 2>/dev/null || true; } | sed -n 's/^install ok installed //p' | sort -u) \
+        <(printf '%s\n' "$@" | sort -u)
+}
 
-# Installs those of the named Debian packages that are missing.
+# Installs those of the named Debian packages that are missing. Scripts that run side by side install one after another.
 ensure_packages() {
-    local package missing=()
+    local missing=() status=0
     command -v dpkg-query >/dev/null || { say "no dpkg here; expecting to find installed: $*" && return; }
-    for package in "$@"; do
-        is_installed "$package" || missing+=("$package")
-    done
-    ((${#missing[@]} > 0)) || return 0
-    say "installing ${missing[*]}"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >&2
+    [[ -n $(missing_packages "$@") ]] || return 0
+    exec 9<"$root"
+    flock 9
+    mapfile -t missing < <(missing_packages "$@")
+    if ((${#missing[@]} > 0)); then
+        say "installing ${missing[*]}"
+        # What a package starts must not inherit the lock.
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2 9<&- || status=$?
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >&2 9<&- || status=$?
+    fi
+    exec 9<&-
+    return "$status"
 }
 
 # Exits with advice unless there is a Swift that can build the package.
@@ -67,6 +76,24 @@ tests_folder=$root/.build-tests
 tests_settings=(-c release --scratch-path "$tests_folder" -Xswiftc -enable-testing -debug-info-format none
     --explicit-target-dependency-import-check error)
 
+# Without a Package.resolved, which is not committed, SwiftPM would take the newest versions of today. Takes those of the list.
+pin_versions() { [[ -e $root/Package.resolved ]] || "$root/scripts/versions" --pin; }
+
+# SwiftPM needs seconds to find that nothing changed. The stamp has the compiler, the settings, the program and the versions of packages of a
+# build; it is as old as the build's beginning.
+release_stamp=$root/.build/release-stamp
+release_text() {
+    printf '%s\n' "$root" "$(readlink -f "$(command -v swift)")" "${release_settings[@]}" "$@"
+    stat --format='%Y %s' "$root/.build/release/handset"
+    cksum <"$root/Package.resolved"
+}
+is_release_current() {
+    [[ -x $root/.build/release/handset && -r $release_stamp && $(<"$release_stamp") == "$(release_text "$@" 2>/dev/null)" ]] || return
+    local newer
+    newer=$(find "$root/Package.swift" "$root/Sources" -newer "$release_stamp" -print -quit 2>&1)
+    [[ -z $newer ]]
+}
+
 # Builds the release if anything changed since it was built, and prints the path of the command. Arguments are passed to
 # `swift build`, and override the settings above. With HANDSET_BUILT, a build of the command, that one is taken instead.
 build_release() {
@@ -75,19 +102,31 @@ build_release() {
         printf '%s\n' "$HANDSET_BUILT"
         return
     fi
-    say "building the release (a first build takes some minutes)"
-    swift build -c release --package-path "$root" --product handset "${release_settings[@]}" "$@" >&2
-    printf '%s/handset\n' "$(swift build -c release --package-path "$root" --show-bin-path)"
+    if ! is_release_current "$@"; then
+        say "building the release (a first build takes some minutes)"
+        pin_versions
+        rm -f "$release_stamp"
+        mkdir -p "$root/.build"
+        touch "$release_stamp.new"  # What changes during the build is newer.
+        swift build -c release --package-path "$root" --product handset "${release_settings[@]}" "$@" >&2 || return
+        release_text "$@" >"$release_stamp"
+        touch --reference="$release_stamp.new" "$release_stamp"
+    fi
+    printf '%s\n' "$(readlink -f "$root/.build/release")/handset"
 }
 
 # Makes a Python environment with the named modules in a folder of the working copy, and prints its path.
 python_with() {
     local folder=$root/.build-python
-    [[ -x $folder/bin/python ]] || python3 -m venv "$folder" >&2
+    mkdir -p "$folder"
+    exec 9<"$folder"
+    flock 9  # Scripts that run side by side share the folder.
+    [[ -x $folder/bin/pip ]] || python3 -m venv "$folder" >&2
     "$folder/bin/pip" install --quiet --disable-pip-version-check "$@" >&2 || {
         "$folder/bin/python" -c "import $(printf '%s, ' "$@" | sed 's/, $//')" 2>/dev/null ||
             die "pip could not install $*"
         say "pip could not be asked; going on with the $* that is there"
     }
+    exec 9<&-
     printf '%s/bin/python\n' "$folder"
 }

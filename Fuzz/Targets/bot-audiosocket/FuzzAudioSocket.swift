@@ -3,7 +3,9 @@ import FuzzInput
 import FuzzWire
 
 /// Called by libFuzzer with each input.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzAudioSocket(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     fuzz(start, count) { fuzz(AudioSocketWire(), $0) }
 }

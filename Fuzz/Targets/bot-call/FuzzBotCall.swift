@@ -4,7 +4,9 @@ internal import Timekeeping
 
 /// Called by libFuzzer with each input: a byte that chooses the wire, and then what happens in a bot's call: answers of a
 /// webhook, requests, messages of the bot, and what the call's port does, each on a line of its own.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzBotCall(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, run) }
 
 private func run(_ bytes: [UInt8]) {

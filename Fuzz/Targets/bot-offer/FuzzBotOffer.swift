@@ -3,7 +3,9 @@ import FuzzInput
 import Timekeeping
 
 /// Called by libFuzzer with each input: the status, the location and the body of the answer to an offer, on lines of their own.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzBotOffer(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private let server = WebAddress("https://bot.example/v1/realtime/calls?model=m", WebAddress.Scheme.requests)

@@ -2,7 +2,9 @@ import BotWire
 import FuzzInput
 
 /// Called by libFuzzer with each input: a method, a path, credentials and a form, on lines of their own.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzBotRequest(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private func read(_ bytes: [UInt8]) {

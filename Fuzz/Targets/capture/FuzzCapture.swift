@@ -1,7 +1,9 @@
 import FuzzInput
 
 /// Called by libFuzzer with each input: what a capture says between the packets, which `handset replay` reads from a file.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzCapture(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private func read(_ bytes: [UInt8]) {

@@ -3,7 +3,9 @@ import SecureTransport
 import Timekeeping
 
 /// Called by libFuzzer with each input.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzDTLS(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 /// The first byte says which side is under test and whether it has a real peer; the others what reaches it.

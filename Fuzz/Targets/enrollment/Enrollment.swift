@@ -2,7 +2,9 @@ import Enrollment
 import FuzzInput
 
 /// Called by libFuzzer with each input: an enrolment code, which people copy from somewhere, and the file of a device's key.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzEnrollment(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private func read(_ bytes: [UInt8]) {

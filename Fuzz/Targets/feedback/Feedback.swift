@@ -3,7 +3,9 @@ import RTP
 import Timekeeping
 
 /// Called by libFuzzer with each input.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzFeedback(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 /// Arrivals as the input has them, four bytes each: a step of the number, a step of time, and whether to tell now.

@@ -4,7 +4,9 @@ import SDP
 
 /// Called by libFuzzer with each input: pieces of descriptions that hold nothing but ICE (RFC 8840), which clients of WHIP and
 /// WHEP send.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzFragment(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private func read(_ bytes: [UInt8]) {

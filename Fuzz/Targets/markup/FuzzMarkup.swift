@@ -2,7 +2,9 @@ import BotWire
 import FuzzInput
 
 /// Called by libFuzzer with each input: the answer of a webhook, in both dialects.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzMarkup(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private let base = WebAddress("http://bot.example/a/b?c", WebAddress.Scheme.requests)

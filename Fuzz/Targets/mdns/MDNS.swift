@@ -4,7 +4,9 @@ import NetworkAddress
 import Timekeeping
 
 /// Called by libFuzzer with each input.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzMDNS(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 /// The input is an answer; what it tells must be told again by a resolver that is asked for the same names.

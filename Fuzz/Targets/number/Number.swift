@@ -2,7 +2,9 @@ import FuzzInput
 import Identifiers
 
 /// Called by libFuzzer with each input.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzNumber(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 /// The first byte says how many characters are left out; then come lines: what is put there, a number, and patterns.

@@ -3,7 +3,9 @@ import FuzzInput
 import Glibc
 
 /// Called by libFuzzer with each input: a file to be played, as somebody may leave it where a device looks.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzOggOpus(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 /// In memory; this process alone writes to it.

@@ -3,7 +3,9 @@ import RTP
 import Timekeeping
 
 /// Called by libFuzzer with each input.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzRTCP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private func read(_ bytes: [UInt8]) {

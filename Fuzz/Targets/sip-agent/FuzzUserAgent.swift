@@ -3,7 +3,9 @@ import SIP
 import Timekeeping
 
 /// Called by libFuzzer with each input: a message that goes to a user agent.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzUserAgent(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     fuzz(start, count) { bytes in
         if let message = try? SIPMessage(parsing: bytes) { serve(message) }

@@ -2,7 +2,9 @@ import FuzzInput
 import SIP
 
 /// Called by libFuzzer with each input: what a connection carries, message after message.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzSIPStream(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, frame) }
 
 /// Cuts of any size give the same messages.

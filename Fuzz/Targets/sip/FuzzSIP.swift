@@ -2,7 +2,9 @@ import FuzzInput
 import SIP
 
 /// Called by libFuzzer with each input: a message, as a datagram.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzSIP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private func read(_ bytes: [UInt8]) {

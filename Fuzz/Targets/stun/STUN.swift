@@ -3,7 +3,9 @@ import NetworkAddress
 import STUN
 
 /// Called by libFuzzer with each input.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzSTUN(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private func read(_ bytes: [UInt8]) {

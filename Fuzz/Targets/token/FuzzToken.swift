@@ -1,7 +1,9 @@
 import FuzzInput
 
 /// Called by libFuzzer with each input: a signed token, which strangers show before anything is known of them.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzToken(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private func read(_ bytes: [UInt8]) {

@@ -4,7 +4,9 @@ import NetworkAddress
 import Timekeeping
 
 /// Called by libFuzzer with each input.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzTURN(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 /// Transaction IDs of all ones, so that answers among the inputs meet their requests.

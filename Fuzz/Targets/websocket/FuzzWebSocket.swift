@@ -2,7 +2,9 @@ import FuzzInput
 
 /// Called by libFuzzer with each input: the frames of a WebSocket, put together to messages. Of each frame the first byte is as
 /// on the wire (RFC 6455 §5.2), the second the mask bit and a length that counts hundreds of bytes above 99.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzWebSocket(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 /// Bytes that a message may have.

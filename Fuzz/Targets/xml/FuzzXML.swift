@@ -2,7 +2,9 @@ import FuzzInput
 import XML
 
 /// Called by libFuzzer with each input.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzXML(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private let limits = XMLLimits(bytes: 8_192, depth: 6, elements: 64, attributes: 8)

@@ -2,7 +2,9 @@ import ConfigReader
 import FuzzInput
 
 /// Called by libFuzzer with each input: a configuration's text, whatever somebody has put into the file.
+#if LIBFUZZER
 @_cdecl("LLVMFuzzerTestOneInput")
+#endif
 public func fuzzYAML(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
 private struct MediaKeys: ConfigKeys {
