@@ -147,7 +147,7 @@ let package = Package(
         module("Protocols", "BotWire", ["Bytes", "Digests", "JSON", "Timekeeping", "XML"]),
 
         // Floor 3: media.
-        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
+        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "Realtime", "RegularFiles"]),
         module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
         module("Media", "VoiceActivity", ["Bytes", "Realtime"]),
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),

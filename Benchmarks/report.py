@@ -273,6 +273,8 @@ def collect(directory):
     notes = {section: load(directory, section) for section in ("cost", "memory", "setup")}
     if notes["cost"]:
         result["cost"] = cost(notes["cost"], problems)
+    if rows := load(directory, "codecs"):
+        result["codecs"] = rows
     if notes["memory"]:
         result["memory"] = memory(notes["memory"])
     if notes["setup"]:
@@ -329,6 +331,11 @@ def print_table(result):
             print(f"  {row['calls']:5}  {row['tight_us']:8.1f} µs  {row['paced_us']:8.1f} µs  {ours}")
             if row["others_cpu"] > UNQUIET_CPUS:
                 print(f"         (the machine was not quiet: others used up to {row['others_cpu']} CPUs)")
+    if rows := result.get("codecs"):
+        print("Codecs: CPU time for 20 ms, back to back")
+        for row in rows:
+            level = "" if row["complexity"] is None else f", complexity {row['complexity']}"
+            print(f"  {row['codec'] + level:20}  {row['encode_us']:8.1f} µs encoded  {row['decode_us']:8.1f} µs decoded")
     if memory_ := result.get("memory"):
         points = "".join(f"{point['rss_kb'] / 1024:.1f} MB with {point['calls']}, " for point in memory_["points"])
         print(f"Memory of handset run: {memory_['idle_kb'] / 1024:.1f} MB idle, {points}"

@@ -102,7 +102,7 @@ let package = Package(
         module("Protocols", "MulticastDNS", ["NetworkAddress", "Timekeeping"]),
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
         module("Protocols", "Enrollment", ["Bytes"]),
-        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
+        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "Realtime", "RegularFiles"]),
         module("Media", "VoiceActivity", ["Bytes", "Realtime"]),
         module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
         module("Media", "OpusCodec", ["COpus"]),

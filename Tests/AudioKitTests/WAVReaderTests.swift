@@ -10,7 +10,7 @@ import Testing
     func sampleFormats(isExtensible: Bool) throws {
         let forms: [(UInt16, UInt16, WAVHeader.SampleFormat)] = [
             (1, 8, .unsigned8), (1, 16, .signed16), (1, 24, .signed24), (1, 32, .signed32), (3, 32, .float32),
-            (1, 20, .signed24),
+            (1, 20, .signed24), (7, 8, .muLaw), (6, 8, .aLaw),
         ]
         for (tag, bits, format) in forms {
             let builder = WAVBuilder(tag: tag, channels: 2, rate: 44_100, bits: bits, isExtensible: isExtensible)
@@ -58,7 +58,8 @@ import Testing
         }
         #expect(reason(Array("ID3 and more".utf8)) == "not a WAV: it begins with \"ID3 \" instead of \"RIFF\"")
         #expect(reason(Array("RIFF----AVI ".utf8)).contains("of the kind \"AVI \""))
-        #expect(reason(WAVBuilder(tag: 7, bits: 8).file([])).contains("µ-law"))
+        #expect(reason(WAVBuilder(tag: 7, bits: 16).file([])).contains("16 bits of format 7"))
+        #expect(reason(WAVBuilder(tag: 17, bits: 4, isExtensible: true).file([])).contains("4 bits of format 17"))
         #expect(reason(WAVBuilder(tag: 3, bits: 64).file([])).contains("64 bits of format 3"))
         #expect(reason(WAVBuilder(channels: 0).file([])).contains("0 channels"))
         #expect(reason(WAVBuilder(rate: 0).file([])).contains("0 Hz"))
@@ -66,9 +67,9 @@ import Testing
         #expect(reason(samplesFirst).contains("samples come before their format"))
     }
 
-    @Test("A head cut off anywhere says that more bytes are needed, and how many")
-    func truncation() throws {
-        var builder = WAVBuilder(isExtensible: true)
+    @Test("A head cut off anywhere says that more bytes are needed, and how many", arguments: [1, 6, 7] as [UInt16])
+    func truncation(tag: UInt16) throws {
+        var builder = WAVBuilder(tag: tag, bits: tag == 1 ? 16 : 8, isExtensible: true)
         builder.before = [("LIST", [1, 2, 3], true)]
         let file = builder.file([5, 6])
         let head = try parse(file).dataOffset
@@ -119,6 +120,39 @@ import Testing
         }
         let eight = try read(folder.write(WAVBuilder(bits: 8).file([128, 129, 127, 255, 0]), as: "eight.wav"))
         #expect(eight == [0, 256, -256, 32_512, -32_768])
+    }
+
+    @Test(
+        "Files of µ-law and A-law, extensible ones too, play what G.711 says of each byte",
+        arguments: [G711.muLaw, .aLaw],
+        [false, true])
+    func telephoneFiles(law: G711, isExtensible: Bool) throws {
+        let bytes = (0...255).map(UInt8.init)
+        var builder = WAVBuilder(tag: law == .muLaw ? 7 : 6, bits: 8, isExtensible: isExtensible)
+        builder.before = [("fact", le(UInt32(256)), true)]
+        #expect(try read(folder.write(builder.file(bytes), as: "law.wav")) == bytes.map(law.sample))
+        builder.channels = 2
+        let pairs = bytes.flatMap { [$0, $0] }
+        #expect(try read(folder.write(builder.file(pairs + [9]), as: "two.wav")) == bytes.map(law.sample))
+    }
+
+    @Test(
+        "A prompt of a telephone, 8 000 samples a second, is heard with its length and level",
+        arguments: [G711.muLaw, .aLaw])
+    func prompt(law: G711) throws {
+        let tone = (0..<4_000).map { Int16(8_000 * sin(2 * Double.pi * 500 * Double($0) / 8_000)) }
+        var bytes = [UInt8](repeating: 0, count: tone.count)
+        var room = bytes.mutableSpan
+        _ = law.encode(tone.span, into: &room)
+        let file = WAVBuilder(tag: law == .muLaw ? 7 : 6, rate: 8_000, bits: 8).file(bytes)
+        let samples = try read(folder.write(file, as: "prompt.wav"))
+        #expect(samples.count == 24_000)
+        #expect(abs(rms(samples[4_800..<19_200]) / (8_000 / 2.0.squareRoot()) - 1) < 0.02)
+        for length in stride(from: 0, to: file.count, by: 97) {
+            // A file cut off anywhere plays what is there, or is refused.
+            let cut = try? read(folder.write(Array(file.prefix(length)), as: "cut.wav"))
+            #expect((cut?.count ?? 0) <= 24_000)
+        }
     }
 
     @Test("Float samples out of range or not numbers are limited, not trapped on")
@@ -205,9 +239,9 @@ import Testing
         #expect(message(mp3)?.1.contains("not a WAV: it begins with 0x49443303") == true)
         let empty = try folder.write([], as: "none.wav")
         #expect(message(empty)?.1.contains("not a WAV: it ends before its samples begin") == true)
-        let law = try folder.write(WAVBuilder(tag: 6, bits: 8).file([1]), as: "law.wav")
-        #expect(message(law)?.0 == .unsupported)
-        #expect(message(law)?.1.contains("A-law") == true)
+        let other = try folder.write(WAVBuilder(tag: 2, bits: 4).file([1]), as: "adpcm.wav")
+        #expect(message(other)?.0 == .unsupported)
+        #expect(message(other)?.1.contains("4 bits of format 2") == true)
         #expect(message(folder.path("absent.wav"))?.0 == .notFound)
         #expect(message(folder.url.path)?.0 == .unreadable)
         #expect(message(folder.url.path)?.1.contains("it is a folder") == true)

@@ -49,6 +49,49 @@ struct VoiceWireTests {
     }
 
     @Test(
+        "Sound is played in whatever form of base64 it is: without padding, in lines, in the alphabet for URLs",
+        arguments: WireBench.texts)
+    func forms(name: String) {
+        let sound = (0..<160).map { UInt8(truncatingIfNeeded: $0 &* 83 &+ 1) }
+        let format: WireFormat = name == "exotel" ? .linear(8_000) : .mulaw
+        let text = Data(sound).base64EncodedString()
+        let bare = String(text.prefix { $0 != "=" })
+        let url = bare.replacing("+", with: "-").replacing("/", with: "_")
+        let (start, rest) = (text.prefix(76), text.dropFirst(76))
+        for form in [
+            text, bare, url, url + "==", "\(start)\\n\(rest)", "\(start)\\r\\n\(rest)\\r\\n",
+            "\(url.prefix(76))\\n\(url.dropFirst(76))",
+        ] {
+            var bench = WireBench(name)
+            let media = bench.media(form)
+            #expect(bench.say(media) == [.play(sound, format)], "\(form)")
+        }
+    }
+
+    @Test(
+        "A mark behind sound none of which could be played is a fault, and is not reported as played",
+        arguments: WireBench.texts)
+    func unplayedMark(name: String) {
+        var bench = WireBench(name)
+        let (good, bad, clear) = (bench.media("AAECAw=="), bench.media("?"), bench.clear)
+        func mark(_ name: String) -> String { bench.mark(name) }
+        #expect(bench.say(bad).faults == [.wrongSound] && bench.say(mark("a")).faults == [.wrongSound])
+        #expect(bench.feed(.markPlayed("a")).isEmpty)
+        #expect(bench.say(mark("b")).orders == [.setMark("b")], "it has nothing behind the mark before")
+        #expect(bench.feed(.markPlayed("b")).count == 1)
+        _ = bench.say(bad) + bench.say(good)
+        #expect(bench.say(mark("c")).orders == [.setMark("c")], "some of the sound is played")
+        _ = bench.say(good) + bench.say(bad)
+        #expect(bench.say(mark("d")).orders == [.setMark("d")])
+        _ = bench.say(bad) + bench.say(clear)
+        #expect(bench.say(mark("e")).orders == [.setMark("e")])
+        _ = bench.say("{") + bench.feed(.message(.binary([1, 2])))
+        #expect(bench.say(mark("f")).faults == [.wrongSound], "what cannot be read may be sound")
+        _ = bench.say(#"{"event":"secret"}"#)
+        #expect(bench.say(mark("g")).orders == [.setMark("g")])
+    }
+
+    @Test(
         "A mark is told once for each time that it was set, and not at all if it was never set",
         arguments: WireBench.texts)
     func marks(name: String) {
@@ -85,7 +128,7 @@ struct VoiceWireTests {
         for text in [#"{"event":"secret"}"#, #"{"event":"start","start":{}}"#, #"{"event":"clear\u0000"}"#] {
             cases.append((text, .unknownEvent))
         }
-        for payload in ["secret", "AAE", "AA==", "AAEC\\n", "-_-_", ""] {
+        for payload in ["secret!", "A", "AA=A", "AA==", "AAECA", "AAE===", "\\n", ""] {
             cases.append((bench.media(payload), .wrongSound))
         }
         cases.append((swapped(media, "\"AAAA\"", "7"), .wrongMember))

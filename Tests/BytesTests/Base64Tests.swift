@@ -50,4 +50,42 @@ import Bytes
             #expect(Data(bytes).base64EncodedString().utf8.elementsEqual(text))
         }
     }
+
+    @Test("Base64 is also read in the URL alphabet, without padding, in lines and with spaces")
+    func lenient() {
+        let forms = [
+            "-__-": [0xFB, 0xFF, 0xFE], "-/_+": [0xFB, 0xFF, 0xFE], "Zg": [0x66], "Zm8": [0x66, 0x6F],
+            "Zm9v\r\nYmFy\r\n": Array("foobar".utf8), "Zm9v\nYg==\n": Array("foob".utf8), " Z m\t8 = ": [0x66, 0x6F],
+            "Zm9v\nYg": Array("foob".utf8), "Zg=": [0x66], "Zg=\n=": [0x66], "": [], "\n": [], "==": [], "Zh==": [0x66],
+        ]
+        for (text, bytes) in forms { #expect(Base64.lenientBytes(of: text.utf8) == bytes, "\(text)") }
+    }
+
+    @Test(
+        "What is in no form of Base64 is not read leniently, either",
+        arguments: [
+            "Z", "Z===", "Zm9vY", "Zg===", "====", "Zm=v", "Zg==Zg==", "Zm9v.", "\u{e9}m9v", "Zm8=\u{0}", "Zm9v,YmFy",
+        ])
+    func noForm(text: String) {
+        #expect(Base64.lenientBytes(of: text.utf8) == nil)
+    }
+
+    @Test("Bytes come back from each form, whatever its lines, and cut anywhere nothing traps")
+    func formsRoundTrip() {
+        for count in 0..<200 {
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 151 &+ count &* 7) }
+            let text = Base64.text(bytes)
+            var lines = ""
+            for (index, character) in text.enumerated() {
+                if index > 0, index % 76 == 0 { lines += "\n" }
+                lines.append(character)
+            }
+            let bare = text.filter { $0 != "=" }
+            for form in [text, lines, bare, Base64URL.text(bytes), lines.filter { $0 != "=" }] {
+                #expect(Base64.lenientBytes(of: form.utf8) == bytes)
+                let cut = Base64.lenientBytes(of: form.utf8.prefix(form.utf8.count / 2))
+                #expect(cut.map(bytes.starts(with:)) ?? true)
+            }
+        }
+    }
 }

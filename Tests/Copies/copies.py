@@ -16,6 +16,8 @@ ALLOWED = {
     # OpusDecoder.copyState ends in the copy, which so counts for who called it.
     "PlayoutBuffer.play(_:)": "the decoder's state, to go back to when a packet comes after all",
     "PlayoutBuffer.hold(_:_:)": "the decoder's state, to go back to when a packet comes after all",
+    "FormatDecoders.prepare": "the same, where the compiler puts it into its caller",
+    "DecodedSound.hold": "the same",
     "EchoDelayFinder.add": "600 ms of the sound that was played, once in 600 ms",
     "SpeakerphoneProcessor.process": "the sound of a frame that is played",
     "WorkerLoop.receiveAll": "a datagram that is handed to the connections' thread whole",

@@ -73,7 +73,27 @@ import Testing
         Case("beyond the maximum delay, with more behind: throw away the oldest", .discard) {
             $0.next = .ready
             $0.readySamples = 4_800
+            $0.nextSamples = 960
             $0.overflowSamples = 200
+        },
+        Case("beyond the maximum delay, a long packet alone: play it", .play) {
+            $0.next = .ready
+            $0.readySamples = 2_880
+            $0.nextSamples = 2_880
+            $0.overflowSamples = 200
+        },
+        Case("beyond the maximum delay, with less behind than a pull takes: play it", .play) {
+            $0.next = .ready
+            $0.readySamples = 1_440
+            $0.nextSamples = 960
+            $0.overflowSamples = 200
+        },
+        Case("beyond the maximum delay, but the path may have become longer: play it", .play) {
+            $0.next = .ready
+            $0.readySamples = 4_800
+            $0.nextSamples = 960
+            $0.overflowSamples = 200
+            $0.mayHaveStepped = true
         },
     ]
 
@@ -130,6 +150,13 @@ import Testing
             $0.readySamples = 480
             $0.excessSamples = 960
             $0.isSilent = true
+        },
+        Case("far too much delay, but the path may have become longer: leave it whole", .handOut) {
+            $0.waitingSamples = 960
+            $0.readySamples = 5_760
+            $0.excessSamples = 5_000
+            $0.samplesSinceStretch = 960
+            $0.mayHaveStepped = true
         },
         Case("nothing behind the frame: leave it whole", .handOut) {
             $0.waitingSamples = 960

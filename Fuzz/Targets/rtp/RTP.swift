@@ -52,7 +52,8 @@ private func readPayload(_ header: RTPHeader, _ packet: RawSpan) {
     }
     if let event = TelephoneEventPayload(header.payload, of: packet) {
         var receiver = TelephoneEventReceiver()
-        let outcome = receiver.receive(event, timestamp: header.timestamp, at: .zero)
+        let outcome = receiver.receive(
+            event, number: Int64(header.sequenceNumber), timestamp: header.timestamp, ssrc: header.ssrc, at: .zero)
         require(outcome.began == event.event, "the first packet begins a key")
         require((receiver.nextDeadline == nil) == event.isEnd, "a key is over with its end")
     }

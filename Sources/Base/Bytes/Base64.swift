@@ -61,4 +61,38 @@ public enum Base64 {
         bytes.append(second << 4 | third >> 2)
         return third & 0x03 == 0 ? bytes : nil
     }
+
+    /// The bytes that `text` stands for, as encoders of other languages write it: in the alphabet of §4 or that of §5 (`-` and `_`),
+    /// with or without padding, in lines (RFC 2045 §6.8) or with spaces; `nil` for other characters, and for a last one that
+    /// is alone.
+    ///
+    /// - Complexity: O(characters).
+    public static func lenientBytes(of text: some Sequence<UInt8>) -> [UInt8]? {
+        let characters = Array(text)
+        // Most encoders write the one form, which is read without looking at each character.
+        if let bytes = bytes(of: characters) { return bytes }
+        let values = values
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(characters.count / 4 * 3)
+        var (bits, count, paddings) = (UInt32(0), 0, 0)
+        for character in characters {
+            let value: UInt8
+            switch character {
+            case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: "\n"): continue
+            case padding:
+                paddings += 1
+                continue
+            case UInt8(ascii: "-"): value = 62
+            case UInt8(ascii: "_"): value = 63
+            default: value = values[Int(character)]
+            }
+            guard value < 64, paddings == 0 else { return nil }
+            bits = bits << 6 | UInt32(value)
+            count += 6
+            guard count >= 8 else { continue }
+            count -= 8
+            bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+        }
+        return count < 6 && paddings <= 2 ? bytes : nil
+    }
 }

@@ -1,14 +1,23 @@
 internal import Glibc
+internal import Realtime
 
 /// The low-pass filter between 8 000 and 48 000 samples a second: flat to 3.4 kHz, 60 dB down from 4.3 kHz, and 2 ms long.
-struct NarrowbandFilter: Sendable {
+///
+/// It computes a block of outputs at a time, tap by tap: no output depends on another, so the loop over them becomes vectors, and
+/// each output remains the sum of its products in the order of the taps.
+struct NarrowbandFilter: ~Copyable, Sendable {
     /// Samples at 48 kHz for each at 8 kHz.
     static var ratio: Int { @_noAllocation @_noLocks get { 6 } }
     /// Coefficients, 32 for each of the six phases.
     static var length: Int { @_noAllocation @_noLocks get { 192 } }
+    /// Samples at 8 kHz that one at 48 kHz depends on.
+    static var span: Int { @_noAllocation @_noLocks get { 32 } }
+    /// Outputs of one computation: 10 ms of samples at 8 kHz.
+    static var block: Int { @_noAllocation @_noLocks get { 80 } }
 
     /// Their sum is 1.
-    private var taps = InlineArray<192, Float>(repeating: 0)
+    private var taps = FloatBuffer(capacity: NarrowbandFilter.length)
+    private var outputs = FloatBuffer(capacity: NarrowbandFilter.block)
 
     init() {
         // Windowed as Kaiser has it, for 60 dB.
@@ -35,77 +44,43 @@ struct NarrowbandFilter: Sendable {
         return sum
     }
 
-    subscript(index: Int) -> Float { @_noAllocation @_noLocks get { taps[index] } }
-
+    /// Begins with outputs of zero.
     @_noAllocation @_noLocks
-    static func sample(_ value: Float) -> Int16 { Int16(max(-32_768, min(32_767, value + (value < 0 ? -0.5 : 0.5)))) }
-}
-
-/// The state of a filter between samples at 8 kHz: the 32 newest.
-struct NarrowbandMemory: Sendable {
-    private var recent = InlineArray<32, Float>(repeating: 0)
-    private var newest = 0
-
-    @_noAllocation @_noLocks
-    init() {}
-
-    @_noAllocation @_noLocks
-    mutating func push(_ sample: Float) {
-        newest = (newest + 1) & 31
-        recent[newest] = sample
+    mutating func begin() {
+        for index in 0..<Self.block { outputs[index] = 0 }
     }
 
-    /// One of the six samples at 48 kHz for the newest sample.
+    /// Adds the products of a tap with the numbers from `first` on, one to each output.
     @_noAllocation @_noLocks
-    func output(phase: Int, _ filter: borrowing NarrowbandFilter) -> Int16 {
-        var sum: Float = 0
-        for age in 0..<32 { sum += filter[phase + age * NarrowbandFilter.ratio] * recent[(newest - age) & 31] }
-        return NarrowbandFilter.sample(sum * 6)
+    mutating func add(_ numbers: borrowing FloatBuffer, from first: Int, tap: Int) {
+        outputs.add(numbers, from: first, times: taps[tap])
+    }
+
+    /// An output, rounded.
+    @_noAllocation @_noLocks
+    func output(_ index: Int, times factor: Float) -> Int16 {
+        let value = outputs[index] * factor
+        return Int16(max(-32_768, min(32_767, value + (value < 0 ? -0.5 : 0.5))))
     }
 }
 
-/// Encodes sound at 48 kHz as G.711, which has 8 000 samples a second. It has a separate allocation, because most calls
-/// have none.
-@safe
-public struct G711Encoder: ~Copyable, @unchecked Sendable {
-    // Not shared: the struct is non-copyable, so its memory may move with it between threads.
-    private let memory: UnsafeMutablePointer<Memory>
+/// Encodes sound at 48 kHz as G.711, which has 8 000 samples a second. Its memory is allocated separately, because most calls have
+/// no such encoder.
+public struct G711Encoder: ~Copyable, Sendable {
+    private let law: G711
+    private var filter = NarrowbandFilter()
+    /// The samples of each of the six phases: the newest 31 of former blocks, and then those of a block.
+    private var phases = FloatBuffer(capacity: NarrowbandFilter.ratio * G711Encoder.phaseLength)
+
+    private static var former: Int { @_noAllocation @_noLocks get { NarrowbandFilter.span - 1 } }
+    private static var phaseLength: Int { @_noAllocation @_noLocks get { former + NarrowbandFilter.block } }
 
     /// Delay of the encoded sound in samples at 48 kHz. G.711 itself does not look ahead; this is half the length of
     /// the filter before it, up to the end of the six samples of a byte.
     public static var delaySamples: Int { @_noAllocation @_noLocks get { 90 } }
 
-    private struct Memory {
-        let law: G711
-        let filter = NarrowbandFilter()
-        var recent = InlineArray<256, Float>(repeating: 0)
-        var newest = 0
-
-        @_noAllocation @_noLocks
-        mutating func push(_ sample: Int16) {
-            newest = (newest + 1) & 255
-            recent[newest] = Float(sample)
-        }
-
-        /// What the newest six samples are coded as.
-        @_noAllocation @_noLocks
-        func byte() -> UInt8 {
-            var sum: Float = 0
-            for age in 0..<NarrowbandFilter.length { sum += filter[age] * recent[(newest - age) & 255] }
-            return law.byte(NarrowbandFilter.sample(sum))
-        }
-    }
-
     /// Makes an encoder.
-    public init(_ law: G711) {
-        unsafe memory = .allocate(capacity: 1)
-        unsafe memory.initialize(to: Memory(law: law))
-    }
-
-    deinit {
-        unsafe memory.deinitialize(count: 1)
-        unsafe memory.deallocate()
-    }
+    public init(_ law: G711) { self.law = law }
 
     /// Encodes six samples into each byte, as many as both hold. Real-time safe.
     ///
@@ -113,12 +88,36 @@ public struct G711Encoder: ~Copyable, @unchecked Sendable {
     @_noAllocation @_noLocks
     public mutating func encode(_ samples: Span<Int16>, into bytes: inout MutableSpan<UInt8>) -> Int {
         let count = min(samples.count / NarrowbandFilter.ratio, bytes.count)
-        for index in 0..<count {
-            for phase in 0..<NarrowbandFilter.ratio {
-                unsafe memory.pointee.push(samples[index * NarrowbandFilter.ratio + phase])
-            }
-            bytes[index] = unsafe memory.pointee.byte()
+        var start = 0
+        while start < count {
+            let length = min(NarrowbandFilter.block, count - start)
+            encode(samples, from: start, length, into: &bytes)
+            start += length
         }
         return count
+    }
+
+    /// Encodes the samples of at most a block of bytes.
+    @_noAllocation @_noLocks
+    private mutating func encode(
+        _ samples: Span<Int16>, from start: Int, _ length: Int, into bytes: inout MutableSpan<UInt8>
+    ) {
+        for phase in 0..<NarrowbandFilter.ratio {
+            let first = phase * Self.phaseLength + Self.former
+            for index in 0..<length {
+                phases[first + index] = Float(samples[(start + index) * NarrowbandFilter.ratio + phase])
+            }
+        }
+        filter.begin()
+        for age in 0..<NarrowbandFilter.length {
+            let phase = NarrowbandFilter.ratio - 1 - age % NarrowbandFilter.ratio
+            let first = phase * Self.phaseLength + Self.former - age / NarrowbandFilter.ratio
+            filter.add(phases, from: first, tap: age)
+        }
+        for index in 0..<length { bytes[start + index] = law.byte(filter.output(index, times: 1)) }
+        for phase in 0..<NarrowbandFilter.ratio {
+            let first = phase * Self.phaseLength
+            for index in first..<(first + Self.former) { phases[index] = phases[index + length] }
+        }
     }
 }

@@ -146,6 +146,10 @@ extension WAVHeader.SampleFormat {
             return Float(Int32(bitPattern: bytes.littleUInt32(at: offset) ?? 0)) / 65_536
         case .float32:
             return Float(bitPattern: bytes.littleUInt32(at: offset) ?? 0) * 32_768
+        case .muLaw:
+            return Float(G711.muLawSample(bytes.uint8(at: offset) ?? G711.muLaw.silence))
+        case .aLaw:
+            return Float(G711.aLawSample(bytes.uint8(at: offset) ?? G711.aLaw.silence))
         }
     }
 }

@@ -17,11 +17,15 @@ public struct WAVHeader: Equatable, Sendable {
         case signed32
         /// IEEE 754 single precision, full scale at ±1.
         case float32
+        /// µ-law, 8 bits (ITU-T G.711).
+        case muLaw
+        /// A-law, 8 bits (ITU-T G.711).
+        case aLaw
 
         /// Bytes that one sample takes.
         public var byteCount: Int {
             switch self {
-            case .unsigned8: 1
+            case .unsigned8, .muLaw, .aLaw: 1
             case .signed16: 2
             case .signed24: 3
             case .signed32, .float32: 4
@@ -165,11 +169,12 @@ extension WAVHeader {
             case (1, 17...24): return .signed24
             case (1, 25...32): return .signed32
             case (3, 32): return .float32
-            case (6, _): throw .unsupported("its samples are A-law")
-            case (7, _): throw .unsupported("its samples are µ-law")
+            case (6, 8): return .aLaw
+            case (7, 8): return .muLaw
             default:
                 throw .unsupported(
-                    "its samples have \(bits) bits of format \(tag); PCM of 8, 16, 24 or 32 bits and 32-bit float work")
+                    "its samples have \(bits) bits of format \(tag); PCM of 8, 16, 24 or 32 bits, 32-bit float, and µ-law and "
+                        + "A-law of 8 bits work")
             }
         }
     }

@@ -62,11 +62,14 @@ package struct DigitExchange {
         return packet
     }
 
-    /// Takes an event of the peer.
+    /// Takes an event of the peer, in a packet with an extended sequence number.
     @_noAllocation @_noLocks
-    mutating func receive(_ payload: TelephoneEventPayload, timestamp: UInt32, clockRate: Int, at arrival: Instant) {
+    mutating func receive(
+        _ payload: TelephoneEventPayload, number: Int64, timestamp: UInt32, ssrc: UInt32, clockRate: Int,
+        at arrival: Instant
+    ) {
         receivedClockRate = clockRate
-        let outcome = receiver.receive(payload, timestamp: timestamp, at: arrival)
+        let outcome = receiver.receive(payload, number: number, timestamp: timestamp, ssrc: ssrc, at: arrival)
         if let lost = outcome.lost { note(lost) }
         if let finished = outcome.finished { note(finished) }
     }

@@ -28,7 +28,9 @@ extension MediaCall {
         playout.passOver(number: packet.number, ssrc: header.ssrc)
         capture?.notePassOver(header, at: packet.arrival)
         guard receives, let payload = eventPayload(datagram, header) else { return }
-        digits.receive(payload, timestamp: header.timestamp, clockRate: clockRate, at: packet.arrival)
+        digits.receive(
+            payload, number: packet.number, timestamp: header.timestamp, ssrc: header.ssrc, clockRate: clockRate,
+            at: packet.arrival)
     }
 
     /// Sends the telephone event that replaces this frame, if there is one.

@@ -36,6 +36,9 @@ struct ArrivalHistory: ~Copyable {
     private var minima = InlineArray<16, Int64>(repeating: .max)
     private var bucket = 0
     private var bucketEnd: Int64 = .min
+    private var steps = StepDetector()
+    /// Until then the path may go back to what it was before its last step.
+    private var settledAt: Int64 = .min
 
     init(memoryMilliseconds: Int) { memoryNanoseconds = Float(max(memoryMilliseconds, 100)) * 1e6 }
 
@@ -46,6 +49,9 @@ struct ArrivalHistory: ~Copyable {
     ///   - isOvertaken: A packet sent later came before it.
     @_noAllocation @_noLocks
     mutating func record(transit: Int64, at arrival: Int64, duration: Int64, isOvertaken: Bool) {
+        if !isOvertaken, let least = steps.record(transit: transit, at: arrival, above: baseline) {
+            beginPath(at: least, arrival)
+        }
         updateBaseline(transit, arrival)
         let bin = Self.bin(transit &- baseline)
         highest = max(highest, bin)
@@ -116,6 +122,28 @@ struct ArrivalHistory: ~Copyable {
     mutating func forgetBaseline() {
         count = 0
         for index in 0..<16 { minima[index] = .max }
+        steps = StepDetector()
+        settledAt = .min
+    }
+
+    /// Whether the newest packet may be the first of a path that has become longer for good, which is not certain yet.
+    var mayHaveStepped: Bool {
+        @_noAllocation @_noLocks get { steps.isOpen }
+    }
+
+    /// Takes `least` for the baseline of a path that has become longer in one step. What was learnt of its jitter stays, and
+    /// packets that were so late that they showed the step are where they are on the new path.
+    @_noAllocation @_noLocks
+    private mutating func beginPath(at least: Int64, _ arrival: Int64) {
+        for index in 0..<16 { minima[index] = .max }
+        minima[bucket] = least
+        settledAt = arrival &+ Self.bucketNanoseconds &* 16
+        let bins = Int(min((least &- baseline) / Self.binNanoseconds, Int64(Self.binCount)))
+        baseline = least
+        for index in Self.bin(StepDetector.leastStep)...max(highest, Self.bin(StepDetector.leastStep)) {
+            let target = max(index &- bins, 0)
+            if target != index { moveBin(index, to: target) }
+        }
     }
 
     @_noAllocation @_noLocks
@@ -132,6 +160,8 @@ struct ArrivalHistory: ~Copyable {
         for index in 0..<16 { least = min(least, minima[index]) }
         let change = least &- baseline
         baseline = least
+        // A path that goes back to what it was has shown nothing new.
+        if change < 0, arrival < settledAt { return }
         if abs(change) > Self.stepNanoseconds || count < 50 {
             shift(by: -Int(change / Self.binNanoseconds))
         }

@@ -67,6 +67,11 @@ struct DelayEstimator: ~Copyable {
         @_noAllocation @_noLocks get { target.transit }
     }
 
+    /// Whether the path may have become longer, so that there is no telling yet what is too much delay.
+    var mayHaveStepped: Bool {
+        @_noAllocation @_noLocks get { history.mayHaveStepped }
+    }
+
     /// The longest transit that is allowed.
     var longestTransit: Int64 {
         @_noAllocation @_noLocks get { history.baseline &+ target.maximum }

@@ -72,7 +72,7 @@ struct PacketQueue: ~Copyable {
     func readySamples(from sequence: Int64) -> Int {
         var total = 0
         var next = sequence
-        while let entry = store.entry(next), total < OpusPacket.maximumSamples {
+        while let entry = store.entry(next), total < 2 &* OpusPacket.maximumSamples {
             total &+= Int(entry.samples)
             next &+= 1
         }

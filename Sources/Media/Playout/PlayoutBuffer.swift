@@ -363,6 +363,7 @@ public struct PlayoutBuffer: ~Copyable {
         status.frameSamples = wanted
         status.isDiscontinuous = position.isDiscontinuous
         status.excessSamples = StreamClock.samples(nanoseconds: transit &- delay.targetTransit)
+        status.mayHaveStepped = delay.mayHaveStepped
         status.overflowSamples = max(StreamClock.samples(nanoseconds: transit &- delay.longestTransit), 0)
         sound.describe(&status)
         if let entry = queue.first(from: position.nextSequence) { position.describe(entry, in: queue, &status) }

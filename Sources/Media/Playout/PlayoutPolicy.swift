@@ -20,11 +20,15 @@ public struct PlayoutStatus: Equatable, Sendable {
     public var next = Next.missing
     /// Sound in the packets that wait, from the next one up to the first gap.
     public var readySamples = 0
+    /// Of that, the next packet's.
+    public var nextSamples = 0
     /// Delay above the target: positive is too much. Before a packet that follows silence it says how it would be
     /// if that packet were played now.
     public var excessSamples = 0
     /// Delay above the maximum that is allowed.
     public var overflowSamples = 0
+    /// The path may have become longer just now: no delay is too much until that is known.
+    public var mayHaveStepped = false
     /// Concealment played while waiting for packets that may still come, and not yet made good.
     public var heldSamples = 0
     /// The sender stopped sending because it is silent (DTX).
@@ -97,7 +101,9 @@ public enum PlayoutPolicy {
         if status.waitingSamples >= status.frameSamples { return stretchOrHandOut(status) }
         switch status.next {
         case .ready:
-            if status.overflowSamples > 0, status.readySamples > status.frameSamples { return .discard }
+            // A packet that waits alone has only just come, however long it is: only behind others can delay be made good.
+            let left = status.readySamples &- status.nextSamples
+            if status.overflowSamples > 0, left >= status.frameSamples, !status.mayHaveStepped { return .discard }
             let skipped = min(status.heldSamples, status.excessSamples)
             if skipped >= shortestStretch, status.heldSamples <= longestSkip { return .skip(samples: skipped) }
             return .play
@@ -135,7 +141,7 @@ public enum PlayoutPolicy {
     private static func stretchOrHandOut(_ status: PlayoutStatus) -> PlayoutDecision {
         guard !status.hasStretched else { return .handOut }
         let excess = status.excessSamples
-        if excess >= shortestStretch, status.samplesSinceStretch >= pause(status) {
+        if excess >= shortestStretch, !status.mayHaveStepped, status.samplesSinceStretch >= pause(status) {
             // A good cut needs more sound to choose from: decode ahead if there is any.
             let ample = min(excess, longestStretch) &+ overlap
             if status.waitingSamples < ample, status.readySamples > 0 { return .play }

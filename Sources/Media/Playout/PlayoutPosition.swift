@@ -48,6 +48,7 @@ struct PlayoutPosition {
         guard gap > 0 else {
             status.next = .ready
             status.readySamples = queue.readySamples(from: entry.sequence)
+            status.nextSamples = Int(entry.samples)
             return
         }
         // After a pause of the sender's the numbers that are missing right before tell how much of the gap is lost sound.

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// What a received frame has brought.
 public struct TurnReport: Sendable {
     /// What the caller's sound began or ended.
@@ -21,6 +23,7 @@ public struct TurnReport: Sendable {
 /// sound and the program's, carries out what it reports, and calls ``send(_:)`` with what is sent then. After `stopped` it
 /// tells the program, and calls ``clear()`` when the program's queue is cleared.
 public struct TurnTaking: ~Copyable, Sendable {
+    private let inPlace = InPlace()
     private var voice: VoiceActivity
     private var slope: GainSlope
     private let interrupts: Bool

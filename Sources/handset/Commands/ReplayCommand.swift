@@ -88,7 +88,7 @@ struct ReplayCommand: ParsableCommand {
             \(playout.packetsReceived) packets (\(result.otherPackets) others in the recording)
             played          \((Double(result.samples.count) / 48_000).rounded(toPlaces: 2)) s
             lost            \(playout.packetsLost), late \(playout.packetsLate), duplicate \(playout.packetsDuplicate), \
-            reordered \(playout.packetsReordered)
+            reordered \(playout.packetsReordered), discarded \(playout.packetsDiscarded)
             concealed       \(playout.samplesConcealed / 48) ms, recovered by FEC \(playout.samplesRecovered / 48) ms
             stretched       \(playout.samplesAccelerated / 48) ms taken out, \(playout.samplesDecelerated / 48) ms put in
             jitter buffer   mean \(Double(playout.meanBufferDelayNanoseconds / 100_000) / 10) ms, \
@@ -124,6 +124,7 @@ struct ReplayCommand: ParsableCommand {
         object.add("packets_received", Double(playout.packetsReceived))
         object.add("packets_lost", Double(playout.packetsLost))
         object.add("packets_late", Double(playout.packetsLate))
+        object.add("packets_discarded", Double(playout.packetsDiscarded))
         object.add("packets_duplicate", Double(playout.packetsDuplicate))
         object.add("packets_reordered", Double(playout.packetsReordered))
         object.add("other_packets", Double(result.otherPackets))

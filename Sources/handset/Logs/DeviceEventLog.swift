@@ -96,6 +96,7 @@ enum DeviceEventLog {
             metadata["received"] = "\(report.peer.packetsReceived)"
             metadata["lost"] = "\(report.playout.packetsLost)"
             metadata["late"] = "\(report.playout.packetsLate)"
+            metadata["discarded"] = "\(report.playout.packetsDiscarded)"
             metadata["frames_skipped"] = "\(report.call.framesSkipped)"
             metadata["dropped"] = "\(report.peer.dropped.total)"
             if report.recordOverrunSamples > 0 {

@@ -111,7 +111,7 @@ struct CallReport {
             add(
                 "packets",
                 "\(media.peer.packetsSent) sent, \(media.peer.packetsReceived) received, "
-                    + "\(playout.packetsLost) lost, \(playout.packetsLate) late")
+                    + "\(playout.packetsLost) lost, \(playout.packetsLate) late, \(playout.packetsDiscarded) discarded")
             add(
                 "concealed",
                 "\(Self.milliseconds(playout.samplesConcealed)) ms, "
@@ -169,6 +169,7 @@ struct CallReport {
             object.add("packets_received", Double(media.peer.packetsReceived))
             object.add("packets_lost", Double(playout.packetsLost))
             object.add("packets_late", Double(playout.packetsLate))
+            object.add("packets_discarded", Double(playout.packetsDiscarded))
             object.add("packets_dropped", Double(media.peer.dropped.total))
             object.add("frames_skipped", Double(media.call.framesSkipped))
             object.add("concealed_ms", Self.milliseconds(playout.samplesConcealed))

@@ -6,6 +6,8 @@ internal import Timekeeping
 protocol StreamDialect: Sendable {
     /// The format of the caller's sound.
     var callerFormat: WireFormat { get }
+    /// The name of the bot's messages with sound.
+    var soundEvent: String { get }
     /// The messages that open the stream, in order. The last has the number 1; those before it have none.
     func opening(_ call: WireCall) -> [[String: JSONValue]]
     /// What the caller says.
@@ -27,6 +29,7 @@ protocol StreamDialect: Sendable {
 }
 
 extension StreamDialect {
+    var soundEvent: String { "media" }
     func cleared(_ call: WireCall, number: Int) -> [String: JSONValue]? { nil }
     func fault(_ fault: WireFault, _ call: WireCall) -> [String: JSONValue]? { nil }
 }
@@ -52,6 +55,15 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         var number = 1
         /// Marks that were set and not reported.
         var marks = 0
+        /// What became of the sound since the last mark, or since the queue was cleared.
+        var sound = SoundSinceMark.none
+    }
+
+    /// A mark stands behind the sound before it, so that it is not reported if nothing of that could be played.
+    private enum SoundSinceMark: Sendable {
+        case none
+        case refused
+        case played
     }
 
     private enum State: Sendable {
@@ -136,27 +148,47 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         _ message: WireMessage, in stream: inout Stream, at now: Instant, into outbox: inout [WireOutput]
     ) -> Bool {
         faults.countMessage()
+        // What cannot be read at all may be sound.
+        var mayBeSound = true
         do throws(WireFault) {
             guard case .text(let text) = message else {
                 throw WireFault(.malformed, "a message must be text, with sound in base64; this one is binary")
             }
-            switch try dialect.order(try StreamMessage(text), stream.call) {
-            case .play(let bytes, let format):
-                faults.countSound(bytes.count)
-                outbox.append(.play(bytes, format))
-            case .mark(let name):
-                guard stream.marks < WireLimits.marks else {
-                    throw WireFault(.tooManyMarks, "\(WireLimits.marks) marks wait already")
-                }
-                stream.marks += 1
-                outbox.append(.setMark(name))
-            case .clear: outbox.append(.clear)
-            case .press(let keys): outbox.append(.press(keys))
-            }
+            let read = try StreamMessage(text)
+            mayBeSound = try read.textIfAny("event") == dialect.soundEvent
+            try follow(try dialect.order(read, stream.call), in: &stream, into: &outbox)
             return true
         } catch {
+            if mayBeSound, error.kind != .otherStream, case .none = stream.sound { stream.sound = .refused }
             if let report = dialect.fault(error, stream.call) { send(report, into: &outbox) }
             return fault(error, at: now, into: &outbox)
+        }
+    }
+
+    private mutating func follow(
+        _ order: BotOrder, in stream: inout Stream, into outbox: inout [WireOutput]
+    ) throws(WireFault) {
+        switch order {
+        case .play(let bytes, let format):
+            faults.countSound(bytes.count)
+            stream.sound = .played
+            outbox.append(.play(bytes, format))
+        case .mark(let name):
+            guard stream.marks < WireLimits.marks else {
+                throw WireFault(.tooManyMarks, "\(WireLimits.marks) marks wait already")
+            }
+            if case .refused = stream.sound {
+                stream.sound = .none
+                throw WireFault(
+                    .wrongSound, "the mark is not reported, because nothing of the sound before it could be played")
+            }
+            stream.sound = .none
+            stream.marks += 1
+            outbox.append(.setMark(name))
+        case .clear:
+            stream.sound = .none
+            outbox.append(.clear)
+        case .press(let keys): outbox.append(.press(keys))
         }
     }
 

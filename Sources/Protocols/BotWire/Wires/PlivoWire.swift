@@ -60,6 +60,7 @@ private struct PlivoDialect: StreamDialect {
     let caller: PlivoWire.ContentType
 
     var callerFormat: WireFormat { caller.format }
+    var soundEvent: String { "playAudio" }
 
     func opening(_ call: WireCall) -> [[String: JSONValue]] {
         [

@@ -68,10 +68,10 @@ struct StreamMessage {
         return mark
     }
 
-    /// The sound of a member in base64.
+    /// The sound of a member in base64, as encoders of any language write it.
     func sound(_ name: String, as format: WireFormat) throws(WireFault) -> BotOrder {
-        guard let bytes = Base64.bytes(of: try text(name).utf8) else {
-            throw WireFault(.wrongSound, "\"\(name)\" must be base64 with its padding (RFC 4648)")
+        guard let bytes = Base64.lenientBytes(of: try text(name).utf8) else {
+            throw WireFault(.wrongSound, "\"\(name)\" must be base64 (RFC 4648)")
         }
         try format.check(bytes)
         return .play(bytes, format)

@@ -10,7 +10,7 @@ public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
         case unknownEvent
         /// A member is missing, or is not what it must be.
         case wrongMember
-        /// Sound is not in base64, or is half a sample too long or too short, or none.
+        /// Sound is not in base64, or is half a sample too long or too short, or none; or a mark stands behind such sound alone.
         case wrongSound
         /// Sound is in a format that the wire does not have.
         case wrongFormat

@@ -1,0 +1,66 @@
+/// Tells from when packets come that a path has become longer at once, or that the sender was silent without counting its
+/// timestamps on. Then packets stay late by as much as the first, while those behind a stall come in a burst and catch up.
+struct StepDetector {
+    /// Packets in order that are late by a step at least.
+    private struct Run {
+        /// When the first of them came, or the newest that caught up; its transit; and the least since.
+        var since: Int64
+        var transit: Int64
+        var least: Int64
+        var packets = 1
+        var hasCaughtUp = false
+    }
+
+    /// The newest packet's transit.
+    private var last: Int64?
+    private var run: Run?
+
+    /// Less may be jitter: 200 ms.
+    static var leastStep: Int64 { @_noAllocation @_noLocks get { 200_000_000 } }
+    /// Packets that are less late by more than this are catching up: 10 ms.
+    private static var tolerance: Int64 { @_noAllocation @_noLocks get { 10_000_000 } }
+    /// For so long none may catch up: 100 ms.
+    private static var proof: Int64 { @_noAllocation @_noLocks get { 100_000_000 } }
+
+    /// And so many packets must have come, since a path that stalls again and again shows less.
+    private static var leastPackets: Int { @_noAllocation @_noLocks get { 3 } }
+
+    @_noAllocation @_noLocks
+    init() {}
+
+    /// Whether a step may have come: packets are late, and none has caught up yet.
+    var isOpen: Bool {
+        @_noAllocation @_noLocks get {
+            guard let run else { return false }
+            return !run.hasCaughtUp
+        }
+    }
+
+    /// Records a packet that no later one has overtaken.
+    ///
+    /// - Returns: The least transit of the path as it is now, once it is certain that it has become longer.
+    @_noAllocation @_noLocks
+    mutating func record(transit: Int64, at arrival: Int64, above baseline: Int64) -> Int64? {
+        let before = last ?? transit
+        last = transit
+        guard transit &- baseline > Self.leastStep else {
+            run = nil
+            return nil
+        }
+        guard var late = run else {
+            if transit &- before > Self.leastStep { run = Run(since: arrival, transit: transit, least: transit) }
+            return nil
+        }
+        if transit < late.transit &- Self.tolerance {
+            late = Run(since: arrival, transit: transit, least: transit, hasCaughtUp: true)
+        }
+        late.least = min(late.least, transit)
+        late.packets &+= 1
+        guard arrival &- late.since >= Self.proof, late.packets >= Self.leastPackets else {
+            run = late
+            return nil
+        }
+        run = nil
+        return late.least
+    }
+}
