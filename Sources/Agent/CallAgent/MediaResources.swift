@@ -96,7 +96,9 @@ struct MediaResources {
         ice.policy = configuration.media.usesRelaysOnly ? .relayOnly : .all
         ice.servers = iceServers
         var handshake = DTLSConfiguration()
-        handshake.suites = configuration.media.suites
+        // Telephones that have only the short tag have no DTLS.
+        let strong = configuration.media.suites.filter { $0 != .aesCM128HMACSHA1Short }
+        handshake.suites = strong.isEmpty ? configuration.media.suites : strong
         return ConnectionPlan(
             ice: ice, credentials: credentials, interfaces: configuration.media.interfaces,
             hasOwnSocket: isControlling, handshake: .init(try currentIdentity(), handshake))

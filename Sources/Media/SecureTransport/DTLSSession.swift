@@ -236,6 +236,7 @@ extension SRTPSuite {
         switch self {
         case .aeadAES128GCM: "SRTP_AEAD_AES_128_GCM"
         case .aesCM128HMACSHA1: "SRTP_AES128_CM_SHA1_80"
+        case .aesCM128HMACSHA1Short: "SRTP_AES128_CM_SHA1_32"
         }
     }
 
@@ -244,6 +245,7 @@ extension SRTPSuite {
         switch self {
         case .aeadAES128GCM: 7
         case .aesCM128HMACSHA1: 1
+        case .aesCM128HMACSHA1Short: 2
         }
     }
 }
