@@ -21,6 +21,8 @@ struct ActiveCall {
     var rules = CallRules()
     /// What has happened to the call's sound while it runs.
     var sound = RunningSound()
+    /// The peer's keys, each of which counts once.
+    var keys = ReceivedKeys()
     var transfer = TransferState.none
     /// What the peer has asked for before the service confirmed to us that the call is answered.
     var waitingTransfer: CallTransfer.Wish?
