@@ -64,12 +64,7 @@ final class OpenSSLProcess {
 
     /// The arguments that have it offer `suite` and print the keys.
     static func offering(_ suite: SRTPSuite) -> [String] {
-        let profile =
-            switch suite {
-            case .aeadAES128GCM: "SRTP_AEAD_AES_128_GCM"
-            case .aesCM128HMACSHA1: "SRTP_AES128_CM_SHA1_80"
-            case .aesCM128HMACSHA1Short: "SRTP_AES128_CM_SHA1_32"
-            }
+        let profile = suite == .aeadAES128GCM ? "SRTP_AEAD_AES_128_GCM" : "SRTP_AES128_CM_SHA1_80"
         let size = 2 * (suite.keyBytes + suite.saltBytes)
         return ["-use_srtp", profile, "-keymatexport", "EXTRACTOR-dtls_srtp", "-keymatexportlen", "\(size)"]
     }
