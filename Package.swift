@@ -478,7 +478,7 @@ let package = Package(
                 "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Connectivity", "ExchangeCore",
                 "ExchangeServer", "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "NetworkAddress",
                 "OpusCodec", "Peering",
-                "Playout", "SDP",
+                "Playout", "SDP", "SIP",
                 "SecureTransport", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
                 "TrunkGateway", logging,
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -52,9 +52,23 @@ struct CallTableTests {
     func card() {
         var calls = CallTable()
         let (talking, other) = (calls.add(call("a", .card), number: 1), calls.add(call("b", .card), number: 2))
-        #expect(calls.isCardTaken(besides: other))
+        #expect(calls.isCardTaken(besides: [other, nil]))
         _ = calls[talking]?.end(record)
-        #expect(!calls.isCardTaken(besides: other) && calls.isCardTaken(besides: talking))
+        #expect(!calls.isCardTaken(besides: [other]) && calls.isCardTaken(besides: [talking]))
+    }
+
+    @Test("A call has the card in place of the one that it replaces, and of the one whose peer asked for it")
+    func replacedCard() {
+        var calls = CallTable()
+        let talking = calls.add(call("a", .card), number: 1)
+        var replacing = call("b", .card)
+        #expect(replacing.predecessor == nil)
+        replacing.replaces = talking
+        let new = calls.add(replacing, number: 2)
+        #expect(calls[new]?.predecessor == talking && !calls.isCardTaken(besides: [new, talking]))
+        var placed = call("c", .card)
+        placed.transfer = .inPlaceOf(new)
+        #expect(placed.predecessor == new)
     }
 
     @Test("CALL-7: The end of a call is told when its record is on disk, or at once if no journal has it")
@@ -134,6 +148,8 @@ struct CallTableTests {
         claims.releaseCard(of: first)
         let later = claims.claimCard(for: second)
         #expect(!early && later)
+        let moved = [claims.claimCard(for: first, inPlaceOf: second), claims.claimCard(for: second)]
+        #expect(moved == [true, false])
     }
 }
 

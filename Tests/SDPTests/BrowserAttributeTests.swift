@@ -142,6 +142,27 @@ struct BrowserAttributeTests {
         #expect(throws: Never.self) { _ = try side.makeAnswer(to: description) }
     }
 
+    @Test(
+        "ICE with a second port for RTCP is answered without ICE, to the address of the offer, unless the call has ICE")
+    func twoComponents() throws {
+        func telephone(_ description: inout SessionDescription) {
+            replace("rtcp-mux", [])(&description)
+            description.media[0].connection = ConnectionAddress(address: "192.0.2.77")
+            description.media[0].port = 4_000
+            replace("rtcp", ["4001"])(&description)
+        }
+        let media = Sides.media { ($0.address, $0.port) = ("192.0.2.1", 5_000) }
+        let (answer, audio) = try answer(media: media, telephone)
+        #expect(audio.ice == nil && audio.remote == MediaEndpoint(address: "192.0.2.77", port: 4_000))
+        #expect(audio.control == .separate(MediaEndpoint(address: "192.0.2.77", port: 4_001)))
+        #expect(!answer.media[0].attributes.contains { $0.name.hasPrefix("ice-") || $0.name == "rtcp-mux" })
+        var side = OfferAnswer(media)
+        var offer = try Self.offer.get()
+        _ = try side.makeAnswer(to: offer)
+        telephone(&offer)
+        #expect(Sides.error { try side.receive(offer: offer) }?.code == .multiplexingNeeded)
+    }
+
     @Test("Half of ICE, or credentials too short or with a colon, are refused; no ICE at all asks for an address")
     func malformedICE() {
         #expect(code(replace("ice-pwd", [])) == .malformedICE)

@@ -7,6 +7,10 @@ struct OfferAnswerTests {
     private static let counterMode = key(.aesCM128HMACSHA1, 2)
     private static let theirs = key(.aeadAES128GCM, 3)
 
+    private static func line(_ tag: Int, _ key: SDESKey) -> SDPAttribute {
+        SDPAttribute("crypto", "\(tag) \(key.suite.rawValue) inline:\(Base64.encode(key.material))")
+    }
+
     private static func key(_ suite: SDESSuite, _ byte: UInt8) -> SDESKey {
         guard let key = SDESKey(suite: suite, material: [UInt8](repeating: byte, count: suite.keyMaterialSize)) else {
             preconditionFailure("the test's own key has the wrong size")
@@ -344,15 +348,48 @@ struct OfferAnswerTests {
         #expect(code { $0.attributes.removeAll { $0.name == "crypto" } } == .noAcceptableCrypto)
         #expect(
             code { section in
-                let key = section.cryptoAttributes[0].key
                 section.attributes.removeAll { $0.name == "crypto" }
-                section.attributes.append(
-                    SDPAttribute("crypto", "2 AEAD_AES_128_GCM inline:\(Base64.encode(key.material))"))
+                // A suite that was not offered.
+                let key = Self.key(.aesCM128HMACSHA1Short, 9)
+                section.attributes.append(Self.line(1, key))
             } == .noAcceptableCrypto)
         var twice = good
         twice.media.append(good.media[0])
         #expect(error { _ = try side.accept(answer: twice) }?.code == .answerDoesNotFit)
         #expect(try side.accept(answer: good).remoteSSRC == 1_234)
+    }
+
+    @Test("An answer's suite says which of our keys is taken if its tag does not; a line with both right comes first")
+    func otherTags() throws {
+        let theirs = Self.key(.aesCM128HMACSHA1, 5)
+        let gcm = Self.key(.aeadAES128GCM, 6)
+        for (lines, send, receive) in [
+            ([(1, theirs)], Self.counterMode, theirs), ([(9, theirs)], Self.counterMode, theirs),
+            ([(2, gcm)], Self.gcm, gcm), ([(1, theirs), (1, gcm)], Self.gcm, gcm),
+            ([(7, theirs), (8, gcm)], Self.counterMode, theirs),
+        ] as [([(Int, SDESKey)], SDESKey, SDESKey)] {
+            var side = OfferAnswer(Self.media())
+            _ = try side.makeOffer()
+            var answer = try SessionDescription(parsing: Examples.firefoxLike)
+            answer.media[0].attributes.removeAll { $0.name == "crypto" }
+            answer.media[0].attributes += lines.map(Self.line)
+            #expect(try side.accept(answer: answer).keying == .sdes(send: send, receive: receive))
+        }
+    }
+
+    @Test("A suite with a short tag is taken from an offer that has no other, and after the others from one that has")
+    func shortTag() throws {
+        let short = Self.key(.aesCM128HMACSHA1Short, 7)
+        let line = "a=crypto:4 AES_CM_128_HMAC_SHA1_32 inline:NzB4d1BINUAvLEw6UzF3WSJ+PSdFcGdUJShpX1Zj\n"
+        let media = Self.media(keying: [.sdes([Self.gcm, Self.counterMode, short])])
+        let (description, audio) = try answer(offer(profile: "RTP/SAVP", line), with: media)
+        #expect(description.media[0].cryptoAttributes == [CryptoAttribute(tag: 4, key: short)])
+        guard case .sdes(short, _) = audio.keying else { return #expect(Bool(false)) }
+        let long = "a=crypto:5 AES_CM_128_HMAC_SHA1_80 inline:d0RmdmcmVCspeEc3QGZiNWpVLFJhQX1cfHAwJSoj\n"
+        let (both, _) = try answer(offer(profile: "RTP/SAVP", line + long), with: media)
+        #expect(both.media[0].cryptoAttributes == [CryptoAttribute(tag: 5, key: Self.counterMode)])
+        #expect(
+            error { _ = try answer(offer(profile: "RTP/SAVP", line), with: Self.media()) }?.code == .noAcceptableCrypto)
     }
 
     @Test("An offer without any way of protecting media is not made")

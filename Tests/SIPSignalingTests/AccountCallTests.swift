@@ -480,19 +480,125 @@ struct AccountCallTests {
         #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
     }
 
-    @Test("A peer that asks for an offer gets ours, and what it answers is an offer to the device")
+    @Test("A peer that asks for an offer gets one that the device makes for it, and its answer goes to the device")
     func askedForOffer() throws {
         var run = try AccountRun()
         let (invite, to) = try talking(&run)
         try run.receive(try run.peerRequest("INVITE", 2, to: to))
+        let wish = try run.signal()
+        #expect(wish.type == "offer" && OfferWish.isMade(by: wish.data))
+        let all = AccountRun.reply.replacing("RTP/AVP 0", with: "RTP/AVP 111 0")
+        run.ask(.send(CallSignal(invite: invite, type: "offer", data: ["type": "offer", "sdp": .string(all)])))
+        // It is newer than what holds, and the account has other words for that.
+        #expect(try run.response(200).body == Array(all.replacing("o=- 2 1 ", with: "o=- 2 2 ").utf8))
+        let answer = AccountRun.offer + "a=recvonly\r\n"
+        try run.receive(try run.peerRequest("ACK", 2, to: to, body: answer, branch: "ack2"))
+        let signal = try run.signal()
+        #expect(signal.type == "answer" && signal.data["sdp"]?.string == answer)
+        // What was agreed is what a refresh repeats.
+        let events = run.events.count
+        try run.receive(try run.peerRequest("INVITE", 3, to: to, body: answer))
+        #expect(run.events.count == events)
+        #expect(String(decoding: try run.response(200).body, as: UTF8.self).contains("RTP/AVP 111 0"))
+    }
+
+    @Test(
+        "A peer that asks for an offer gets the description that holds if the device makes none, and what it answers is an offer",
+        arguments: [true, false])
+    func askedForOfferInVain(isRefused: Bool) throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        try run.receive(try run.peerRequest("INVITE", 2, to: to))
+        if isRefused {
+            run.ask(.send(CallSignal(invite: invite, type: OfferRefusal.signal, data: [:])))
+        } else {
+            run.run(.seconds(4))
+        }
         #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
         let answer = AccountRun.offer + "a=recvonly\r\n"
         try run.receive(try run.peerRequest("ACK", 2, to: to, body: answer, branch: "ack2"))
-        guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
+        let signal = try run.signal()
         #expect(signal.type == "offer" && signal.data["sdp"]?.string == answer)
         let statuses = run.statuses
         run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0"])))
         #expect(run.statuses == statuses)
+    }
+
+    @Test("A peer that asks for an offer and answers nothing has refused it")
+    func askedForOfferWithoutAnswer() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        try run.receive(try run.peerRequest("INVITE", 2, to: to))
+        run.ask(.send(CallSignal(invite: invite, type: "offer", data: ["type": "offer", "sdp": "v=0 all"])))
+        try run.receive(try run.peerRequest("ACK", 2, to: to, branch: "ack2"))
+        #expect(try run.signal().type == OfferRefusal.signal)
+    }
+
+    @Test("An offer that the device refuses gets 488 at once, and its answer to the next one goes to that")
+    func refusedByDevice() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        let refusal = CallSignal(invite: invite, type: OfferRefusal.signal, data: [:])
+        for sequence in 2...3 {
+            try run.receive(try run.peerRequest("INVITE", sequence, to: to, body: "m=image \(sequence)"))
+            run.ask(.send(refusal))
+            #expect(run.statuses.last == 488)
+            try run.receive(try run.peerRequest("ACK", sequence, to: to, branch: "INVITE\(sequence)"))
+        }
+        try run.receive(try run.peerRequest("INVITE", 4, to: to, body: AccountRun.offer + "a=sendonly\r\n"))
+        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0 held"])))
+        #expect(try run.response(200).body == Array("v=0 held".utf8))
+    }
+
+    @Test("A refusal that comes too late is of the offer before, not of the one that waits")
+    func lateRefusal() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        try run.receive(try run.peerRequest("INVITE", 2, to: to, body: "m=image"))
+        run.run(.seconds(4))
+        #expect(run.statuses.last == 488)
+        try run.receive(try run.peerRequest("INVITE", 3, to: to, body: AccountRun.offer + "a=sendonly\r\n"))
+        run.ask(.send(CallSignal(invite: invite, type: OfferRefusal.signal, data: [:])))
+        #expect(run.statuses.last != 488 || run.statuses.count { $0 == 488 } == 1)
+        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0 held"])))
+        #expect(try run.response(200).body == Array("v=0 held".utf8))
+    }
+
+    @Test("The device learns that the peer has refused its offer, and may make the next one")
+    func refusedByPeer() throws {
+        var run = try AccountRun()
+        let (invite, _) = try talking(&run)
+        for number in 1...2 {
+            let offer: JSONValue = ["type": "offer", "sdp": .string("v=0 offer \(number)")]
+            run.ask(.send(CallSignal(invite: invite, type: "offer", data: offer)))
+            #expect(try run.request(.invite).body == Array("v=0 offer \(number)".utf8))
+            try run.respond(488, to: try run.request(.invite))
+            #expect(try run.signal().type == OfferRefusal.signal)
+        }
+        #expect(run.outputs.filter { $0 == .note(.offerRefused(488)) }.count == 2)
+    }
+
+    @Test("A key of the peer's by INFO is told as a signal, and the device's goes by INFO, if the peer takes that")
+    func keys() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        guard case .request(var info) = try run.peerRequest("INFO", 2, to: to, body: "8") else { return }
+        info.headers.set("Content-Type", "application/dtmf")
+        try run.receive(.request(info))
+        #expect(run.statuses.last == 200)
+        let signal = try run.signal()
+        #expect(signal.type == CallKey.signal && CallKey(data: signal.data) == CallKey("8", held: .milliseconds(160)))
+        let key = CallSignal(invite: invite, type: CallKey.signal, data: CallKey("#", held: .milliseconds(180)).data)
+        let sent = run.ask(.send(key))
+        #expect(run.answer(sent) == .done)
+        #expect(try run.request(.info).body == Array("Signal=#\r\nDuration=180\r\n".utf8))
+        try run.respond(405, to: try run.request(.info))
+        #expect(run.outputs.last == .note(.keyRefused(405)))
+        // A peer that says what it takes, and INFO is not among it.
+        try run.receive(try run.peerRequest("UPDATE", 3, to: to, "Allow: INVITE, ACK, BYE"))
+        let refused = run.ask(.send(key))
+        guard case .failed(let error)? = run.answer(refused) else { return #expect(Bool(false)) }
+        #expect(error.code == .invalidRequest && run.requests(.info).count == 1)
     }
 
     @Test("An offer that was refused is no part of the session: the same one again goes to the device")

@@ -262,6 +262,86 @@ struct CallTests {
         #expect(run.count(.alice, "INFO") == 1)
     }
 
+    @Test("A digit waits for the answer to the one before, and one that is refused is told and holds up none")
+    func digitsInOrder() throws {
+        var run = CallRun(bob: { $0.screen.bodies = [.sdp] })
+        try run.connect()
+        for digit in "12!" { run.command(.alice, a, .digit(digit, milliseconds: 100)) }
+        #expect(run.count(.alice, "INFO") == 1)
+        try run.run(.milliseconds(200))
+        #expect(run.count(.alice, "INFO") == 3)
+        guard case .request(let last) = try run.last(.alice, "INFO") else { throw TestFailure("a request") }
+        #expect(last.body == bytes("Signal=16\r\nDuration=100\r\n"))
+        #expect(run.events(.alice, a).suffix(3) == Array(repeating: .digitRefused(415), count: 3))
+        run.command(.alice, a, .digit("4", milliseconds: 100))
+        #expect(run.count(.alice, "INFO") == 4)
+    }
+
+    @Test(
+        "A digit is read from either type of INFO, by its character or its number",
+        arguments: [
+            ("application/dtmf-relay", "Signal=7\r\nDuration=250\r\n", "7", 250),
+            ("application/dtmf-relay", "Signal = *\nDuration=1\n", "*", 40), ("application/dtmf", "8", "8", 160),
+            ("application/dtmf", " d \r\n", "D", 160), ("application/dtmf", "11", "#", 160),
+            ("application/dtmf", "Signal=5", "5", 160), ("application/dtmf-relay", "Signal=16\r\n", "!", 160),
+            ("multipart/mixed;boundary=x", "--x\r\nContent-Type: application/dtmf\r\n\r\n3\r\n--x--\r\n", "3", 160),
+            ("application/dtmf", "17", nil, 0), ("application/dtmf", "", nil, 0), ("application/dtmf", "hello", nil, 0),
+        ] as [(String, String, Character?, Int)])
+    func digitForms(_ type: String, _ body: String, _ digit: Character?, _ milliseconds: Int) throws {
+        var run = CallRun()
+        try run.connect()
+        guard case .request(var request) = try run.last(.alice, "ACK") else { throw TestFailure("a request") }
+        request.method = .info
+        request.headers.set("CSeq", "2000000000 INFO")
+        request.headers.set("Via", "SIP/2.0/UDP 192.0.2.1;branch=z9hG4bKinfo")
+        request.headers.append("Content-Type", type)
+        request.body = bytes(body)
+        run.inject(.request(request), to: .bob)
+        #expect(run.count(.bob, "200 INFO") == 1)
+        guard let digit else {
+            guard case .info? = run.events(.bob, b).last else { throw TestFailure("no digit") }
+            return
+        }
+        #expect(run.events(.bob, b).last == .digit(digit, milliseconds: milliseconds))
+    }
+
+    @Test(
+        "Beside a description other parts are passed over, unless they must be understood",
+        arguments: [
+            ("", false), ("Content-Disposition: render\r\n", false),
+            ("Content-Disposition: by-reference;handling=required\r\n", true),
+        ])
+    func otherParts(_ disposition: String, _ isRefused: Bool) throws {
+        func part(_ type: String, _ headers: String, _ body: String) -> String {
+            "--x\r\nContent-Type: \(type)\r\n\(headers)\r\n\(body)\r\n"
+        }
+        let location = part("application/pidf+xml", disposition, "<presence/>")
+        let early = part("application/sdp", "Content-Disposition: early-session\r\n", "early")
+        let inner = "--y\r\nContent-Type: application/sdp\r\n\r\noffer\r\n--y--\r\n"
+        for description in [
+            part("application/sdp", "", "offer"), part("multipart/alternative;boundary=y", "", inner),
+            early + part("application/sdp", "Content-Disposition: session\r\n", "offer"),
+        ] {
+            var run = CallRun()
+            var invite = Sample.request(.invite, branch: "z9hG4bK1")
+            invite.headers.append("Contact", "<sip:alice@192.0.2.9>")
+            invite.headers.append("Content-Type", "multipart/mixed;boundary=x")
+            invite.body = bytes(location + description + "--x--\r\n")
+            run.inject(.request(invite), to: .bob)
+            #expect(run.count(.bob, "415 INVITE") == (isRefused ? 1 : 0))
+            guard !isRefused else { continue }
+            guard case .incoming(_, CallRun.offer?, nil)? = run.events(.bob, b).first else {
+                throw TestFailure("the description")
+            }
+        }
+        var run = CallRun()
+        var alone = Sample.request(.invite, branch: "z9hG4bK2")
+        alone.headers.append("Content-Type", "application/pidf+xml")
+        alone.body = bytes("<presence/>")
+        run.inject(.request(alone), to: .bob)
+        #expect(run.count(.bob, "415 INVITE") == 1)
+    }
+
     @Test("OPTIONS is answered with what is served; strangers' requests for dialogs that there are not get 481")
     func strangers() throws {
         var run = CallRun()

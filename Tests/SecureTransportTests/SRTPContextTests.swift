@@ -70,6 +70,15 @@ struct SRTPContextTests {
         #expect(try unprotect(wire, &receiver) == packet(sequence: 1))
     }
 
+    @Test(
+        "RFC 4568 §6.2: Each suite's tag has its length, also where sound's is short",
+        arguments: [(SRTPSuite.aeadAES128GCM, 16), (.aesCM128HMACSHA1, 10), (.aesCM128HMACSHA1Short, 4)])
+    func tagLength(suite: SRTPSuite, bytes: Int) throws {
+        var sender = try SRTPContext(key(suite), .outbound)
+        let plain = packet(sequence: 1)
+        #expect(try protect(plain, &sender).count == plain.count + bytes)
+    }
+
     @Test("A packet with no room for its tag is not protected")
     func noRoom() throws {
         var sender = try SRTPContext(key(.aeadAES128GCM), .outbound)

@@ -21,7 +21,11 @@ struct ActiveCall {
     var rules = CallRules()
     /// What has happened to the call's sound while it runs.
     var sound = RunningSound()
+    /// The peer's keys, each of which counts once.
+    var keys = ReceivedKeys()
     var transfer = TransferState.none
+    /// What the peer has asked for before the service confirmed to us that the call is answered.
+    var waitingTransfer: CallTransfer.Wish?
     /// For the record: who asked for this call, and who has taken the place of one of its sides.
     var transferredBy: UserID?
     var transferredTo: UserID?
@@ -29,6 +33,11 @@ struct ActiveCall {
     var isPlacedByBot = false
     /// Our call that this one replaces when it is answered.
     var replaces: CallID?
+    /// Our call that ends when this one is answered, because either side has transferred it.
+    var predecessor: CallID? {
+        if case .inPlaceOf(let old) = transfer { return old }
+        return replaces
+    }
     /// Why this device hangs up, once it does.
     private(set) var hangUpCause: CallRecord.HangUpCause?
     private var ending = Ending.running(journalKey: nil)

@@ -23,6 +23,11 @@ struct CallTable {
     /// Whether a call has come that is to take this one's place.
     func isReplaced(_ id: CallID) -> Bool { calls.values.contains { $0.replaces == id } }
 
+    /// The call that takes this one's place and was accepted.
+    func successor(of id: CallID) -> ActiveCall? {
+        calls.values.first { $0.replaces == id && ($0.machine.isAnswered || $0.machine.progress == .connecting) }
+    }
+
     var isEmpty: Bool { calls.isEmpty }
 
     /// Calls that go on, without this one. One that has ended while its sound and its record are put away hinders no other.
@@ -59,9 +64,9 @@ struct CallTable {
         }
     }
 
-    /// Whether another call uses the sound card.
-    func isCardTaken(besides id: CallID) -> Bool {
-        calls.contains { $0.key != id && $0.value.usesCard && $0.value.record == nil }
+    /// Whether another call than these uses the sound card.
+    func isCardTaken(besides ids: [CallID?]) -> Bool {
+        calls.contains { !ids.contains($0.key) && $0.value.usesCard && $0.value.record == nil }
     }
 
     /// The media of a call that uses the sound card and runs; nil if there is none.

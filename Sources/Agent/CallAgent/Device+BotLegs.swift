@@ -45,7 +45,7 @@ extension Device {
         case .refused: bots?.tell(leg: number, .failed("the media workers have as many calls as they may have"))
         case .digit(_, let key, _):
             // What the caller's side does not take is lost, as a key is that somebody presses there.
-            if let call = calls[leg.call]?.media.id { engine.press(String(key), on: call) }
+            try? press(String(key), on: leg.call)
         case .relayFailed(_, let server, let reason):
             logger.info(
                 "A TURN server is of no use to a bot's leg",

@@ -47,11 +47,12 @@ extension Device {
             note(.talking, of: id)
             publish(.answered(id))
             noteTransfer(of: id, .accepted)
-            if let replaced = calls[id]?.replaces {
-                calls[replaced]?.transferredTo = calls[id]?.machine.peer
-                hangUp(replaced)
+            if let call = calls[id], let replaced = call.replaces {
+                calls[replaced]?.transferredTo = call.machine.peer
+                handOver(replaced)
             }
             if calls[id]?.media.takeEarlyFlow() == true { feed(.media(.flowing), to: id) }
+            carryOutWaitingTransfer(of: id)
         case .established(let setUpTime):
             publish(.established(id, setUpTime: setUpTime))
             beginDuration(of: id)
@@ -59,11 +60,12 @@ extension Device {
             if record.endedBy == .local { record.hangUpCause = calls[id]?.hangUpCause }
             noteTransfer(of: id, .failed)
             record.transferredBy = calls[id]?.transferredBy
-            record.transferredTo = calls[id]?.transferredTo
+            // The service may end a call that is replaced before it confirms the accept of the one that replaces it.
+            record.transferredTo = calls[id]?.transferredTo ?? calls.successor(of: id)?.machine.peer
             let key = calls[id]?.end(record)
             logFailure(of: id, record)
             noteEnd(of: id, record)
-            shared.releaseCard(of: id)
+            releaseCard(of: id)
             endProgram(of: id, record)
             keep(record, of: id, journalKey: key)
             finishIfOver(id)

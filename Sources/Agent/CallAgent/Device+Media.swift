@@ -6,9 +6,11 @@ internal import Logging
 internal import CallMedia
 internal import Peering
 internal import MediaEngine
+internal import Realtime
 internal import RegularFiles
 internal import SDP
 internal import SignalingClient
+internal import Timekeeping
 
 // A call's media: preparation, start and events.
 extension Device {
@@ -157,13 +159,20 @@ extension Device {
     }
 
     /// Presses telephone keys in a call whose media runs, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the
-    /// flash of the hook, as far as the peer takes them. More than 32 at once are too many.
+    /// flash of the hook, as far as the peer takes them. More than 32 at once are too many. To a peer at a SIP server that takes no
+    /// telephone events they go by INFO.
     ///
     /// - Throws: ``DigitError`` if they cannot be sent; then none is.
     public func press(_ digits: String, on id: CallID) throws(DigitError) {
         guard digits.count <= 32 else { throw DigitError("\(digits.count) keys are too many at once: send 32 at most") }
         guard let call = calls[id], let media = call.media.id else {
             throw DigitError("keys can be sent while a call's media runs: wait until it is established")
+        }
+        if call.media.sentEvents == nil, configuration.account.sip != nil {
+            for key in try DigitError.keys(in: digits) {
+                signal(CallKey.signal, CallKey(key, held: .milliseconds(180)).data, of: id)
+            }
+            return
         }
         try DigitError.check(digits, against: call.media.sentEvents)
         guard engine.press(digits, on: media) else {
@@ -191,10 +200,7 @@ extension Device {
             with(media) { publish(.playingEnded($0, path: path, end)) }
         case .recordingEnded(let media, let end): with(media) { recordingEnded(in: $0, end) }
         case .digit(let media, let digit, let time):
-            with(media) { id in
-                publish(.digit(id, digit, heldFor: time))
-                sendDigit(digit, heldFor: time, toProgramOf: id)
-            }
+            with(media) { heard(digit, by: .media, heldFor: time, in: $0) }
         case .sendingStopped(let media, let reason): with(media) { publish(.sendingStopped($0, reason)) }
         case .sendingResumed(let media): with(media) { publish(.sendingResumed($0)) }
         case .fileFailed(let media, let error):
@@ -252,6 +258,13 @@ extension Device {
         }
     }
 
+    /// The peer has pressed a key.
+    private func heard(_ key: Character, by carrier: ReceivedKeys.Carrier, heldFor time: Duration, in id: CallID) {
+        guard calls[id]?.keys.isNew(key, by: carrier, heldFor: time, at: MonotonicClock.now) == true else { return }
+        publish(.digit(id, key, heldFor: time))
+        sendDigit(key, heldFor: time, toProgramOf: id)
+    }
+
     private func with(_ media: MediaCallID, _ act: (CallID) -> Void) {
         if let id = calls.id(of: media) { act(id) }
     }
@@ -272,8 +285,10 @@ extension Device {
     /// Takes what the peer signals about a call's media; false if it is something else.
     func take(_ signal: CallSignal) -> Bool {
         guard
-            ["candidate", "offer", "answer", EarlyAnswer.signal, CallTransfer.signal, CallTransfer.progressSignal]
-                .contains(signal.type),
+            [
+                "candidate", "offer", "answer", EarlyAnswer.signal, OfferRefusal.signal, CallTransfer.signal,
+                CallTransfer.progressSignal,
+            ].contains(signal.type) || signal.type == CallKey.signal && isSIP,
             let id = calls.id(of: signal.invite),
             let call = calls[id]
         else { return false }
@@ -281,7 +296,14 @@ extension Device {
         guard call.machine.isWith(signal.from) else { return true }
         switch signal.type {
         case "candidate": calls[id]?.media.received(candidate: signal.data, on: engine)
+        case "offer" where OfferWish.isMade(by: signal.data) && isSIP: offerAgain(in: id)
         case "offer": answer(newOffer: signal.data, in: id)
+        case OfferRefusal.signal: calls[id]?.media.offerRefused()
+        case CallKey.signal:
+            // Before the answer nothing of the device takes part in the call.
+            guard call.machine.isAnswered || call.machine.progress == .connecting, let key = CallKey(data: signal.data)
+            else { break }
+            heard(key.key, by: .signaling, heldFor: key.held, in: id)
         case EarlyAnswer.signal: hearEarly(signal.data, in: id)
         case CallTransfer.signal, CallTransfer.progressSignal: take(transfer: signal, in: id)
         default: accept(newAnswer: signal.data, in: id)
@@ -289,11 +311,15 @@ extension Device {
         return true
     }
 
-    /// The peer renegotiates: hold, resume, another microphone, an ICE restart.
+    /// Whether calls go by a SIP server, which sees to it that offers do not cross.
+    private var isSIP: Bool { configuration.account.sip != nil }
+
+    /// The peer renegotiates: hold, resume, another microphone, an ICE restart. It is told if that cannot be.
     private func answer(newOffer offer: JSONValue, in id: CallID) {
         do {
-            let isInviter = calls[id]?.machine.isOutgoing == true
+            let isInviter = calls[id]?.machine.isOutgoing == true && !isSIP
             guard let new = try calls[id]?.media.answer(newOffer: offer, isInviter: isInviter, with: &media) else {
+                if isSIP { signal(OfferRefusal.signal, [:], of: id) }
                 return
             }
             signal("answer", new.answer, of: id)
@@ -302,6 +328,18 @@ extension Device {
             logger.warning(
                 "The peer's new offer cannot be taken; the call goes on as it was",
                 metadata: about(id, ["error": "\(error)"]))
+            signal(OfferRefusal.signal, [:], of: id)
+        }
+    }
+
+    /// The peer wants an offer: it may take whatever this device can do from then on.
+    private func offerAgain(in id: CallID) {
+        do throws(NegotiationError) {
+            guard let offer = try calls[id]?.media.offerAgain() else { return signal(OfferRefusal.signal, [:], of: id) }
+            signal("offer", offer, of: id)
+        } catch {
+            logger.warning("No new offer can be made", metadata: about(id, ["error": "\(error)"]))
+            signal(OfferRefusal.signal, [:], of: id)
         }
     }
 
@@ -313,6 +351,7 @@ extension Device {
         do {
             try calls[id]?.media.accept(newAnswer: answer, on: engine)
         } catch {
+            calls[id]?.media.offerRefused()
             logger.warning(
                 "The peer's answer cannot be taken; the call goes on as it was",
                 metadata: about(id, ["error": "\(error)"]))
@@ -327,7 +366,10 @@ extension Device {
             do throws(SignalingError) {
                 try await service.send(CallSignal(invite: invite, type: type, data: data, peer: peer))
             } catch {
-                logger.debug("A signal did not reach the peer", metadata: ["type": "\(type)", "error": "\(error)"])
+                // Nobody else reports that a key was lost.
+                logger.log(
+                    level: type == CallKey.signal ? .notice : .debug, "A signal did not reach the peer",
+                    metadata: ["type": "\(type)", "error": "\(error)"])
             }
         }
     }

@@ -45,13 +45,11 @@ extension Device {
         guard isNew(invite.id) else { return }
         guard invite.data["offer"] != nil, asksUser(invite) else { return takeInvite(invite) }
         let audio = configuration.behaviour.audio(for: invite.id)
-        let id = newCall(
-            ActiveCall(
-                machine: CallMachine(receiving: invite, timings: callTimings), audio: audio,
-                invite: .received(invite.id)))
-        calls[id]?.replaces = replacedCall(by: invite)
-        calls[id]?.transferredBy = CallTransfer.Origin(inviteData: invite.data)?.by
-        feed(.begin, to: id)
+        var call = ActiveCall(
+            machine: CallMachine(receiving: invite, timings: callTimings), audio: audio, invite: .received(invite.id))
+        call.replaces = replacedCall(by: invite)
+        call.transferredBy = CallTransfer.Origin(inviteData: invite.data)?.by
+        feed(.begin, to: newCall(call))
     }
 
     private func feed(_ event: CallMachine.ServiceEvent, about invite: InviteID) {

@@ -36,10 +36,21 @@ extension Device {
     /// Waits until the tone for a failed outgoing call is over.
     public func finishTones() async { await shared.withCard { $0.failureToneEnd }?.value }
 
-    /// Whether another call has the card, of calls that refuse each other.
+    /// Whether another call has the card, of calls that refuse each other. A call whose place this one takes gives the card up to it.
     func isCardTaken(besides id: CallID) -> Bool {
         guard configuration.audio.severalCalls == .refuse else { return false }
-        return calls.isCardTaken(besides: id) || !shared.claimCard(for: id)
+        let former = calls[id]?.predecessor
+        return calls.isCardTaken(besides: [id, former]) || !shared.claimCard(for: id, inPlaceOf: former)
+    }
+
+    /// A call is over. The one whose place it was to take has the card again.
+    func releaseCard(of id: CallID) {
+        if configuration.audio.severalCalls == .refuse, let former = calls[id]?.predecessor,
+            let call = calls[former], call.usesCard, call.record == nil
+        {
+            _ = shared.claimCard(for: former, inPlaceOf: id)
+        }
+        shared.releaseCard(of: id)
     }
 
     /// A call has reached another phase: updates the loudspeaker's tone.

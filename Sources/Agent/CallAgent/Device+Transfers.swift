@@ -14,16 +14,17 @@ extension Device {
     /// - Throws: ``SignalingError`` if one of the calls does not stand, or has a transfer under way.
     public func transfer(_ id: CallID, to target: UserID, replacing other: CallID? = nil) throws(SignalingError) {
         let activity = "transfer \(id)"
-        guard let call = calls[id], call.machine.isEstablished, other != id else {
-            throw SignalingError(.inviteEnded, activity: activity, cause: "media does not flow in it")
+        guard let call = calls[id], call.machine.isAnswered, other != id else {
+            throw SignalingError(.inviteEnded, activity: activity, cause: "it is not answered, or has ended")
         }
         guard !call.transfer.isUnderWay else {
             throw SignalingError(.alreadyHandled, activity: activity, cause: "a transfer of it is under way")
         }
         var wish = CallTransfer.Wish(target: target)
         if let other {
-            guard let consulted = calls[other], consulted.machine.isEstablished, let invite = consulted.invite.id else {
-                throw SignalingError(.inviteEnded, activity: activity, cause: "media does not flow in \(other)")
+            guard let consulted = calls[other], consulted.machine.isAnswered, let invite = consulted.invite.id else {
+                throw SignalingError(
+                    .inviteEnded, activity: activity, cause: "\(other) is not answered, or has ended")
             }
             wish.replaces = invite
         }
@@ -34,7 +35,7 @@ extension Device {
     /// The peer of a call says something of a transfer.
     func take(transfer signal: CallSignal, in id: CallID) {
         if signal.type == CallTransfer.signal {
-            if let wish = CallTransfer.Wish(data: signal.data) { carryOut(wish, in: id) }
+            if let wish = CallTransfer.Wish(data: signal.data) { consider(wish, in: id) }
         } else if let progress = CallTransfer.Progress(data: signal.data), case .asked(let target) = calls[id]?.transfer
         {
             publish(.transferProgress(id, to: target, progress))
@@ -42,16 +43,34 @@ extension Device {
             calls[id]?.transfer = .none
             guard progress == .accepted else { return }
             calls[id]?.transferredTo = target
-            hangUp(id)
+            handOver(id)
         }
     }
 
-    /// The peer wants us to call somebody.
+    /// The peer wants us to call somebody. It may know of our accept before the service has confirmed it to us; then its request
+    /// waits for that. The last one counts.
+    private func consider(_ wish: CallTransfer.Wish, in id: CallID) {
+        guard let call = calls[id] else { return }
+        if call.machine.progress == .connecting, !call.machine.isAnswered {
+            calls[id]?.waitingTransfer = wish
+        } else {
+            carryOut(wish, in: id)
+        }
+    }
+
+    /// A call was answered: does what its peer has asked for meanwhile.
+    func carryOutWaitingTransfer(of id: CallID) {
+        guard let wish = calls[id]?.waitingTransfer else { return }
+        calls[id]?.waitingTransfer = nil
+        carryOut(wish, in: id)
+    }
+
     private func carryOut(_ wish: CallTransfer.Wish, in id: CallID) {
         guard let call = calls[id], let invite = call.invite.id else { return }
+        // The last question reserves room, so that the call must begin at once. Until the target answers there are two calls.
         let isAdmitted =
-            call.machine.isEstablished && !call.transfer.isUnderWay && !isDraining
-            && answerPolicy.transfers.admits(wish) && reserveRoom(for: call.audio.source)
+            call.machine.isAnswered && !call.transfer.isUnderWay && answerPolicy.transfers.admits(wish)
+            && obstacle(toCallPlaying: call.audio.source) == nil
         publish(.transferRequested(id, to: wish.target, isAccepted: isAdmitted))
         logger.info(
             "A peer asks for a transfer",
@@ -61,11 +80,12 @@ extension Device {
         let origin = CallTransfer.Origin(invite: invite, replaces: wish.replaces)
         var audio = configuration.behaviour.audio(named: "transfer-\(newKey())")
         audio.source = call.audio.source
-        let new = self.call([wish.target], audio: audio, in: origin)
-        guard calls[new] != nil else { return }
+        let new = makeCall(to: wish.target, audio: audio, in: origin)
         calls[id]?.transfer = .placing(new, wish.target)
         calls[new]?.transfer = .inPlaceOf(id)
         calls[new]?.transferredBy = call.machine.peer
+        // It may fail at once, which the peer is told.
+        feed(.begin, to: new)
     }
 
     /// A call that takes the place of another one was answered, or did not come about.
@@ -78,13 +98,19 @@ extension Device {
         calls[old]?.transfer = .none
         guard progress == .accepted else { return }
         calls[old]?.transferredTo = target
-        hangUp(old)
+        handOver(old)
+    }
+
+    /// Ends a call whose place another one has taken; it is complete even if media has not flowed yet.
+    func handOver(_ id: CallID) {
+        calls[id]?.noteHangUp(.request)
+        feed(.user(.handOver), to: id)
     }
 
     /// Our call that an invite replaces, so that it is answered without asking anybody. One invite at most replaces a call.
     func replacedCall(by invite: ReceivedInvite) -> CallID? {
         guard let replaces = CallTransfer.Origin(inviteData: invite.data)?.replaces, let id = calls.id(of: replaces),
-            calls[id]?.machine.isEstablished == true, !calls.isReplaced(id)
+            calls[id]?.machine.isAnswered == true, !calls.isReplaced(id)
         else { return nil }
         return id
     }

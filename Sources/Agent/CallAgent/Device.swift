@@ -192,12 +192,22 @@ public actor Device {
     /// Whether a call of this device is not over. One whose sound is still put away, of which no event has told, is.
     public func goesOn(_ id: CallID) -> Bool { calls[id].map { $0.record == nil } ?? false }
 
-    /// Calls somebody in the place of a call whose peer asked for it.
-    func call(_ users: [UserID], audio: AudioBehaviour, in origin: CallTransfer.Origin) -> CallID {
-        call(users, in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, origin)
+    /// Makes a call in the place of one whose peer asked for it; it begins with `feed(.begin, to:)`.
+    func makeCall(to user: UserID, audio: AudioBehaviour, in origin: CallTransfer.Origin) -> CallID {
+        makeCall([user], in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, origin)
     }
 
     private func call(
+        _ users: [UserID], in group: GroupID?, audio: AudioBehaviour, timeToLive: Duration??, onlineOnly: Bool?,
+        _ origin: CallTransfer.Origin?, data: [String: JSONValue] = [:]
+    ) -> CallID {
+        let id = makeCall(
+            users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, origin, data: data)
+        feed(.begin, to: id)
+        return id
+    }
+
+    private func makeCall(
         _ users: [UserID], in group: GroupID?, audio: AudioBehaviour, timeToLive: Duration??, onlineOnly: Bool?,
         _ origin: CallTransfer.Origin?, data: [String: JSONValue] = [:]
     ) -> CallID {
@@ -211,9 +221,7 @@ public actor Device {
         if let origin { data[CallTransfer.key] = origin.data }
         if !data.isEmpty { options.data = .object(data) }
         let machine = CallMachine(dialling: options, timings: callTimings)
-        let id = newCall(ActiveCall(machine: machine, audio: audio, invite: .sending(idempotencyKey: key)))
-        feed(.begin, to: id)
-        return id
+        return newCall(ActiveCall(machine: machine, audio: audio, invite: .sending(idempotencyKey: key)))
     }
 
     /// Calls somebody, and does in the call what the configuration says of calls.

@@ -10,15 +10,22 @@ public struct DigitError: Error, Sendable, CustomStringConvertible {
 }
 
 extension DigitError {
+    /// The keys that these are, in the form that events and signals have.
+    static func keys(in digits: String) throws(DigitError) -> [Character] {
+        let keys = digits.compactMap { TelephoneEvent($0)?.key }
+        guard keys.count == digits.count else {
+            throw DigitError("\"\(digits)\" is not made of 0-9, *, #, A-D and ! (flash)")
+        }
+        return keys
+    }
+
     /// Checks that all of these are keys, and that the peer accepts them.
     ///
     /// - Parameter events: How keys go to the peer; nil if it takes none.
     static func check(_ digits: String, against events: NegotiatedTelephoneEvents?) throws(DigitError) {
         guard let events else { throw DigitError("the peer takes no telephone events (RFC 4733)") }
+        _ = try keys(in: digits)
         let pressed = digits.map { ($0, TelephoneEvent($0)) }
-        guard pressed.allSatisfy({ $0.1 != nil }) else {
-            throw DigitError("\"\(digits)\" is not made of 0-9, *, #, A-D and ! (flash)")
-        }
         guard let refused = pressed.first(where: { $0.1.map { !events.takes($0.code) } ?? false }) else { return }
         let taken = (0...TelephoneEvent.flash.code).filter(events.takes).map { TelephoneEvent(code: $0).description }
         let list = taken.isEmpty ? "it takes none of ours" : "it takes \(taken.joined())"

@@ -45,8 +45,10 @@ struct MediaClaims {
     // MARK: The sound card
 
     /// Gives the card to a call, for a device whose calls refuse each other; false if another call has it.
-    mutating func claimCard(for call: CallID) -> Bool {
-        if let callOnCard, callOnCard != call { return false }
+    ///
+    /// - Parameter former: The call whose place it takes, which gives the card up.
+    mutating func claimCard(for call: CallID, inPlaceOf former: CallID? = nil) -> Bool {
+        if let callOnCard, callOnCard != call, callOnCard != former { return false }
         callOnCard = call
         return true
     }

@@ -111,6 +111,16 @@ struct MediaNegotiation {
         Self.value("offer", try exchange.makeOffer())
     }
 
+    /// Our offer in a call that stands: all that we can do, connected and carried as the call is.
+    mutating func offerAgain() throws(NegotiationError) -> JSONValue {
+        if let agreed, agreed.ice == nil {
+            exchange.local.ice = nil
+            // A peer that has agreed on no feedback may not know the profiles that have it.
+            if agreed.feedback.isEmpty { exchange.local.feedback = [] }
+        }
+        return try offer()
+    }
+
     /// Takes the peer's offer, to be answered next.
     ///
     /// - Returns: In what it differs from what was agreed before.
@@ -152,6 +162,9 @@ struct MediaNegotiation {
         hasYielded = true
     }
 
+    /// Takes back our offer, which the peer has refused.
+    mutating func withdraw() { exchange.rollback() }
+
     /// Whether, now that the peer's offer has been answered, our own is to be made again: true once, and not if the
     /// peer's offer has restarted ICE too, because then nothing is left to do.
     mutating func takeOwedRestart(after changes: NegotiationChanges) -> Bool {
@@ -171,8 +184,11 @@ struct MediaNegotiation {
     /// How telephone events go to the peer; nil if it takes none.
     var sentEvents: NegotiatedTelephoneEvents? { exchange.agreed.flatMap { Self.events(for: $0).first } }
 
-    /// Whether an offer has ICE, so that the answer must have it too.
-    static func usesICE(_ offer: JSONValue) -> Bool { offer["sdp"]?.string?.contains("a=ice-ufrag:") ?? false }
+    /// Whether an offer has ICE with one port for RTP and RTCP, so that the answer must have it too.
+    static func usesICE(_ offer: JSONValue) -> Bool {
+        guard let text = offer["sdp"]?.string else { return false }
+        return text.contains("a=ice-ufrag:") && text.contains("a=rtcp-mux")
+    }
 
     private static func value(_ type: String, _ description: SessionDescription) -> JSONValue {
         ["type": .string(type), "sdp": .string(description.serialized())]

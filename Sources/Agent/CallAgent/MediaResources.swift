@@ -96,7 +96,9 @@ struct MediaResources {
         ice.policy = configuration.media.usesRelaysOnly ? .relayOnly : .all
         ice.servers = iceServers
         var handshake = DTLSConfiguration()
-        handshake.suites = configuration.media.suites
+        // The short tag is for keys in descriptions; a configuration that has it alone means no more than that.
+        let strong = configuration.media.suites.filter { $0 != .aesCM128HMACSHA1Short }
+        if !strong.isEmpty { handshake.suites = strong }
         return ConnectionPlan(
             ice: ice, credentials: credentials, interfaces: configuration.media.interfaces,
             hasOwnSocket: isControlling, handshake: .init(try currentIdentity(), handshake))

@@ -364,13 +364,30 @@ struct MediaSession {
         return offer
     }
 
+    /// Makes an offer that the peer has asked for, with everything that we can do; one that is still out is part of it.
+    ///
+    /// - Returns: Nil if no media runs.
+    mutating func offerAgain() throws(NegotiationError) -> JSONValue? {
+        guard var negotiation = preparation?.negotiation, id != nil else { return nil }
+        let offer = try negotiation.offerAgain()
+        preparation?.negotiation = negotiation
+        return offer
+    }
+
+    /// The peer does not take our offer: what was agreed before stays.
+    mutating func offerRefused() {
+        guard id != nil, preparation?.negotiation.hasOffered == true else { return }
+        preparation?.negotiation.withdraw()
+    }
+
     /// Takes the peer's answer to an offer that we made while media runs.
     mutating func accept(newAnswer answer: JSONValue, on engine: MediaEngine) throws {
-        guard var negotiation = preparation?.negotiation, negotiation.hasOffered, let connection else { return }
+        guard var negotiation = preparation?.negotiation, negotiation.hasOffered, id != nil else { return }
         let before = negotiation.agreed
         let (audio, changes) = try negotiation.accept(answer)
         preparation?.negotiation = negotiation
-        try renew(connection, changes, audio, on: engine)
+        if let connection { try renew(connection, changes, audio, on: engine) }
+        if changes.contains(.direction) { setDirection(audio.direction, on: engine) }
         try apply(changes, before, audio, on: engine)
     }
 

@@ -196,7 +196,9 @@ public final class SharedMedia: Sendable {
     /// Changes what the card's loudspeaker sounds, or tells how loud it is.
     func withCard<Result: Sendable>(_ act: (inout CardControl) -> Result) -> Result { card.withLock { act(&$0) } }
 
-    func claimCard(for call: CallID) -> Bool { claims.withLock { $0.claimCard(for: call) } }
+    func claimCard(for call: CallID, inPlaceOf former: CallID?) -> Bool {
+        claims.withLock { $0.claimCard(for: call, inPlaceOf: former) }
+    }
 
     func releaseCard(of call: CallID) { claims.withLock { $0.releaseCard(of: call) } }
 

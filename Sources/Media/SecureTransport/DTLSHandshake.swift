@@ -49,7 +49,7 @@ public enum DTLSOutput: Equatable, Sendable {
 
 /// How a handshake is made.
 public struct DTLSConfiguration: Equatable, Sendable {
-    /// The permitted SRTP suites, in order of preference. Not empty.
+    /// The permitted SRTP suites, in order of preference; one with a long tag at least, because the short one is not offered.
     public var suites: [SRTPSuite] = [.aeadAES128GCM, .aesCM128HMACSHA1]
     /// The largest datagram, as bytes of UDP payload: 256 or more. Larger flights are cut into several.
     public var maximumDatagramBytes = 1200

@@ -28,7 +28,7 @@ struct DTLSSession: ~Copyable, @unchecked Sendable {
             firstRetransmissionMicroseconds: UInt32(clamping: microseconds))
         ERR_clear_error()
         guard let ssl = unsafe SSL_new(identity.context) else { throw .library("making a DTLS association") }
-        let profiles = configuration.suites.map(\.profileName).joined(separator: ":")
+        let profiles = configuration.suites.compactMap(\.profileName).joined(separator: ":")
         // Returns 0 for success, unlike its neighbours.
         guard unsafe SSL_set_tlsext_use_srtp(ssl, profiles) == 0, let bio = unsafe pipe.makeBIO() else {
             unsafe SSL_free(ssl)
@@ -232,19 +232,21 @@ extension DTLSSession {
 }
 
 extension SRTPSuite {
-    /// The profile's name in OpenSSL.
-    fileprivate var profileName: String {
+    /// The profile's name in OpenSSL; nil of the short tag, which is for telephones that have no DTLS.
+    fileprivate var profileName: String? {
         switch self {
         case .aeadAES128GCM: "SRTP_AEAD_AES_128_GCM"
         case .aesCM128HMACSHA1: "SRTP_AES128_CM_SHA1_80"
+        case .aesCM128HMACSHA1Short: nil
         }
     }
 
     /// The profile's number (RFC 5764 §4.1.2, RFC 7714 §14.2).
-    fileprivate var profileNumber: UInt {
+    fileprivate var profileNumber: UInt? {
         switch self {
         case .aeadAES128GCM: 7
         case .aesCM128HMACSHA1: 1
+        case .aesCM128HMACSHA1Short: nil
         }
     }
 }

@@ -13,7 +13,7 @@ extension CallMachine {
             outbox.append(.prepareAnswer(offer: received.data["offer"] ?? .null))
         case .user(.reject(let reason)):
             reject(invite, reason, at: now, into: &outbox)
-        case .user(.hangUp):
+        case .user(.hangUp), .user(.handOver):
             reject(invite, .declined, at: now, into: &outbox)
         case .service(let word):
             guard let told = IncomingInviteMachine.Input(word) else { return }
@@ -47,7 +47,7 @@ extension CallMachine {
             reject(invite, .failed, at: now, into: &outbox)
         case .user(.reject(let reason)):
             reject(invite, reason, at: now, into: &outbox)
-        case .user(.hangUp):
+        case .user(.hangUp), .user(.handOver):
             reject(invite, .declined, at: now, into: &outbox)
         case .service(let word):
             guard let told = IncomingInviteMachine.Input(word) else { return }
@@ -80,7 +80,7 @@ extension CallMachine {
             hangUp(invite.invite, .acceptFailed, by: .neither, failure, at: now, into: &outbox)
         case .media(.lost):
             hangUp(invite.invite, .acceptFailed, by: .neither, at: now, into: &outbox)
-        case .user(.hangUp), .user(.reject):
+        case .user(.hangUp), .user(.handOver), .user(.reject):
             hangUp(invite.invite, .cancelled, by: .local, at: now, into: &outbox)
         case .service(.hungUp(let news)):
             note(told: news.cause)
@@ -131,7 +131,7 @@ extension CallMachine {
             finish(steps, at: now, into: &outbox)
         case .user(.answer):
             finish(invite.steps(.accept(data: .null), at: now), at: now, into: &outbox)  // Refused: too late.
-        case .begin, .user(.reject), .user(.hangUp), .media:
+        case .begin, .user(.reject), .user(.hangUp), .user(.handOver), .media:
             break  // Rejected already.
         }
     }

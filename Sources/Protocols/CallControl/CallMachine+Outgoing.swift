@@ -19,7 +19,7 @@ extension CallMachine {
         case .timerFired where now >= deadline:
             note(.late("it was not ready within \(timings.prepareTimeout.text)"))
             end(.dialFailed, by: .neither, error: draft.error, at: now, into: &outbox)
-        case .user(.hangUp):
+        case .user(.hangUp), .user(.handOver):
             end(.cancelled, by: .local, at: now, into: &outbox)
         case .begin, .user(.answer), .user(.reject), .media(.flowing), .media(.lost), .service, .timerFired:
             break  // Out of turn, or woken early.
@@ -31,7 +31,7 @@ extension CallMachine {
         into outbox: inout [Output]
     ) {
         switch input {
-        case .user(.hangUp):
+        case .user(.hangUp), .user(.handOver):
             withdraw(invite, reason: .cancelled, at: now, into: &outbox)
         case .media(.failed(let failure)):
             note(failure)

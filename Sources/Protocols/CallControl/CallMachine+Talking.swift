@@ -19,6 +19,8 @@ extension CallMachine {
             hangUp(invite, setUpFailure, by: .neither, failure, at: now, into: &outbox)
         case .user(.hangUp):
             hangUp(invite, .cancelled, by: .local, at: now, into: &outbox)
+        case .user(.handOver):
+            hangUp(invite, .completed, by: .local, at: now, into: &outbox)
         case .service(.hungUp(let news)):
             finish(news, answeredAt, at: now, into: &outbox)
         case .begin, .user(.answer), .user(.reject), .media(.ready), .service, .timerFired:
@@ -32,7 +34,7 @@ extension CallMachine {
     ) {
         let duration = since.duration(to: now)
         switch input {
-        case .user(.hangUp):
+        case .user(.hangUp), .user(.handOver):
             hangUp(invite, .completed, by: .local, duration: duration, at: now, into: &outbox)
         case .media(.lost):
             hangUp(invite, .connectionLost, by: .neither, duration: duration, at: now, into: &outbox)

@@ -22,6 +22,8 @@ public struct CallMachine: ProtocolCore, Sendable {
         case answer
         case reject(RejectReason)
         case hangUp
+        /// Another call has taken this one's place (contract CALL-8).
+        case handOver
     }
 
     /// Events of the media side.
@@ -172,6 +174,15 @@ public struct CallMachine: ProtocolCore, Sendable {
     public var isEstablished: Bool {
         guard case .established = current else { return false }
         return true
+    }
+
+    /// Whether both sides know that the call was answered, and it has not ended; media may not flow yet.
+    public var isAnswered: Bool {
+        switch current {
+        case .settingUp, .established: true
+        case .new, .preparingOffer, .inviting, .withdrawing, .ringing, .preparingAnswer, .accepting, .rejecting, .ended:
+            false
+        }
     }
 
     /// The call's progress.

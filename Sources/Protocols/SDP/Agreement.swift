@@ -31,6 +31,8 @@ struct Agreement {
     var keying: NegotiatedKeying
     /// Whether we nominate, if ICE is used.
     var isControlling: Bool
+    /// Whether an offer of ICE may be answered without it.
+    var mayLeaveICE = false
 
     private var section: MediaSection { view.section }
 
@@ -78,12 +80,23 @@ struct Agreement {
     private func ice() throws(NegotiationError) -> NegotiatedICE? {
         guard local.ice != nil, let remote = try ICEAgreement.remote(view) else { return nil }
         guard view.offersRTCPMux else {
+            // The common stacks of SIP telephones offer ICE with two components. Without ICE in the answer they send to its address
+            // (RFC 8839 §4.2.5), and ours to the offer's.
+            if mayLeaveICE, hasAddress { return nil }
             throw NegotiationError(
                 .multiplexingNeeded,
                 "The peer wants RTCP on a port of its own, and with ICE there is one for both here. Let the peer "
                     + "offer \"rtcp-mux\".")
         }
         return NegotiatedICE(remote: remote, isControlling: isControlling || remote.isLite)
+    }
+
+    /// Whether the description says where to send without ICE.
+    private var hasAddress: Bool {
+        guard let connection = section.connection ?? view.description.connection,
+            let literal = IPLiteral(connection.address)
+        else { return false }
+        return !literal.isUnspecified && section.port > 0
     }
 
     private static func endpoint(

@@ -45,7 +45,7 @@ extension OfferAnswer {
         let (keying, localKeying) = try chooseKeying(view)
         let agreement = Agreement(
             view: view, local: local, formats: formats, keying: keying,
-            isControlling: settled?.audio.ice?.isControlling ?? false)
+            isControlling: settled?.audio.ice?.isControlling ?? false, mayLeaveICE: settled?.audio.ice == nil)
         return Accepted(
             index: index, audio: try agreement.audio(), numbering: formats.numbering, localKeying: localKeying)
     }

@@ -23,16 +23,18 @@ enum SDESAgreement {
     }
 
     /// For the peer's answer to our offer, whose lines had the tags 1, 2, 3… in the order of our keys.
+    ///
+    /// Some peers number their own lines instead of repeating the tag. Each suite is offered once, so it says as well which of our
+    /// keys they have taken; a line whose tag and suite agree comes first.
     static func accept(_ section: MediaSection, ours: [SDESKey]) throws(NegotiationError) -> NegotiatedKeying {
-        for theirs in section.cryptoAttributes {
-            guard theirs.tag >= 1, theirs.tag <= ours.count, ours[theirs.tag - 1].suite == theirs.key.suite else {
-                continue
-            }
-            let key = ours[theirs.tag - 1]
-            try requireDistinct(key, theirs.key)
-            return .sdes(send: key, receive: theirs.key)
+        let lines = section.cryptoAttributes.compactMap { theirs in
+            ours.firstIndex { $0.suite == theirs.key.suite }.map { (isTagged: theirs.tag == $0 + 1, $0, theirs.key) }
         }
-        throw failure(section, ours)
+        guard let (_, index, theirs) = lines.first(where: \.isTagged) ?? lines.first else {
+            throw failure(section, ours)
+        }
+        try requireDistinct(ours[index], theirs)
+        return .sdes(send: ours[index], receive: theirs)
     }
 
     /// A key that protects both directions reveals the sum of both plaintexts (RFC 3711 §9.1).
@@ -53,7 +55,7 @@ enum SDESAgreement {
         let reason: String
         do throws(CryptoAttribute.ParseError) {
             _ = try CryptoAttribute(parsing: first)
-            reason = "does not fit ours by tag and suite"
+            reason = "has none of our suites"
         } catch {
             reason = error.reason
         }

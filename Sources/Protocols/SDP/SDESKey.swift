@@ -4,12 +4,14 @@ public enum SDESSuite: String, Equatable, Hashable, Sendable, CaseIterable {
     case aeadAES128GCM = "AEAD_AES_128_GCM"
     /// AES in counter mode with a key of 128 bits and a salt of 112, HMAC-SHA1 cut to 80.
     case aesCM128HMACSHA1 = "AES_CM_128_HMAC_SHA1_80"
+    /// The same with HMAC-SHA1 cut to 32 bits for sound and 80 for RTCP, which is all that some telephones have.
+    case aesCM128HMACSHA1Short = "AES_CM_128_HMAC_SHA1_32"
 
     /// Bytes of key and salt together.
     public var keyMaterialSize: Int {
         switch self {
         case .aeadAES128GCM: 16 + 12
-        case .aesCM128HMACSHA1: 16 + 14
+        case .aesCM128HMACSHA1, .aesCM128HMACSHA1Short: 16 + 14
         }
     }
 }

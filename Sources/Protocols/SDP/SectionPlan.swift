@@ -47,7 +47,8 @@ struct SectionPlan {
         let keyLines: [SDPAttribute]
         switch keying {
         case .dtls(let fingerprints, _):
-            profile = "UDP/TLS/RTP/SAVPF"
+            // Without ICE the peer is no browser, and may know the profile of RFC 5764 §8 alone.
+            profile = ice == nil && local.feedback.isEmpty ? "UDP/TLS/RTP/SAVP" : "UDP/TLS/RTP/SAVPF"
             // RFC 8842 §5.2; peers that know nothing of names pass over it.
             keyLines =
                 DTLSAgreement.lines(fingerprints, setup: "actpass")

@@ -30,7 +30,9 @@ struct AccountCall: Sendable {
         /// The peer took it back, or it was refused because the application said nothing. What the application still says until
         /// then goes to nobody, and it learns again what holds.
         case dropped(until: Instant, lateAnswers: Int)
-        /// The peer asked us for an offer, and its answer is still to come.
+        /// The peer asked us for an offer, which the application makes until then.
+        case wantsOurs(until: Instant)
+        /// The peer has the offer that it asked us for, and its answer is still to come.
         case askedForOurs
         /// The peer's answer to our offer went to the application as an offer; what it answers is not sent.
         case settled
@@ -113,7 +115,10 @@ struct AccountCall: Sendable {
             case .talking: nil
             }
         var all = [own].compactMap { $0 }
-        if case .waits(let until, _, _) = peerOffer { all.append(until) }
+        switch peerOffer {
+        case .waits(let until, _, _), .wantsOurs(let until): all.append(until)
+        case .none, .dropped, .askedForOurs, .settled: break
+        }
         if let transferUntil { all.append(transferUntil) }
         if let retryAt = untold?.retryAt { all.append(retryAt) }
         switch phase {
@@ -157,6 +162,41 @@ enum CallDescription {
             return fields.joined(separator: " ")
         }
         return isChanged ? Array(lines.joined(separator: "\r\n").utf8) : nil
+    }
+
+    /// An offer of the application's as the next description after one that holds, which has another address, candidates or a
+    /// higher version if the account has changed it.
+    static func continuing(_ bytes: [UInt8], after ours: [UInt8]) -> [UInt8] {
+        func lines(_ bytes: [UInt8]) -> [String] {
+            String(decoding: bytes, as: UTF8.self).split(separator: "\r\n", omittingEmptySubsequences: false).map(
+                String.init)
+        }
+        let (before, offered) = (lines(ours), lines(bytes))
+        let fragment = offered.first { $0.hasPrefix("a=ice-ufrag:") }
+        let address = fragment == nil ? before.first { $0.hasPrefix("c=") } : nil
+        let version = before.first { $0.hasPrefix("o=") }.flatMap(version) ?? 0
+        var next = offered.map { line -> String in
+            if let address, line.hasPrefix("c=") { return address }
+            guard line.hasPrefix("o="), let own = Self.version(line), own <= version, version < .max else {
+                return line
+            }
+            var fields = line.split(separator: " ").map(String.init)
+            fields[2] = String(version + 1)
+            return fields.joined(separator: " ")
+        }
+        if let fragment, before.contains(fragment), !offered.contains("a=end-of-candidates") {
+            let known = before.filter {
+                ($0.hasPrefix("a=candidate:") || $0 == "a=end-of-candidates") && !offered.contains($0)
+            }
+            next.insert(contentsOf: known, at: next.last == "" ? next.endIndex - 1 : next.endIndex)
+        }
+        return Array(next.joined(separator: "\r\n").utf8)
+    }
+
+    /// The version in a line that names the session.
+    private static func version(_ origin: String) -> UInt64? {
+        let fields = origin.split(separator: " ")
+        return fields.count == 6 ? UInt64(fields[2]) : nil
     }
 
     /// Whether a later description without ICE has media, or how it goes, elsewhere than an earlier one. A higher version says

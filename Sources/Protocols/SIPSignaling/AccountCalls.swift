@@ -325,6 +325,7 @@ struct AccountCalls: Sendable {
             outbox.append(.note(.offerUnanswered))
             run(.command(due.sip, .refuseOffer), now, &outbox)
         }
+        if case .wantsOurs(let until) = due.peerOffer, until <= now { offerAgain(due, now, &outbox) }
         if let until = due.transferUntil, until <= now {
             calls[id]?.transferUntil = nil
             tell(.failed, of: due, &outbox)
@@ -532,9 +533,15 @@ struct AccountCalls: Sendable {
             guard progress == .refused || progress == .failed, call.hasReferral else { break }
             calls[signal.invite]?.hasReferral = false
             run(.command(call.sip, .refuseTransfer), now, &outbox)
+        case (CallKey.signal, _) where call.isTalking:
+            guard let failure = press(signal.data, in: call, now, &outbox) else { break }
+            return outbox.append(.answer(ticket, .failed(failure)))
+        case (OfferRefusal.signal, _): refuseOffer(in: call, now, &outbox)
         case ("answer", let bytes?): answer(bytes, in: call, now, &outbox)
         case ("offer", let bytes?) where call.isTalking:
-            if call.ourOffer != nil {
+            if case .wantsOurs = call.peerOffer {
+                offerWanted(bytes, in: call, now, &outbox)
+            } else if call.ourOffer != nil {
                 outbox.append(.note(.offerRefused(491)))
             } else {
                 calls[signal.invite]?.ourOffer = bytes
@@ -546,6 +553,23 @@ struct AccountCalls: Sendable {
             return outbox.append(.answer(ticket, .failed(error)))
         }
         outbox.append(.answer(ticket, .done))
+    }
+
+    /// Sends a key by INFO.
+    private mutating func press(
+        _ data: JSONValue, in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) -> SignalingError? {
+        let activity = "send a key to the peer"
+        guard let key = CallKey(data: data) else {
+            return SignalingError(.invalidRequest, activity: activity, cause: "it is no key")
+        }
+        guard agent.mayTake(.info, in: call.sip) else {
+            return SignalingError(
+                .invalidRequest, activity: activity,
+                cause: "the peer takes neither telephone events (RFC 4733) nor INFO")
+        }
+        command(call.sip, .digit(key.key, milliseconds: Int(key.held.milliseconds)), now, &outbox)
+        return nil
     }
 
     /// Asks a call's peer to call somebody else.
@@ -625,8 +649,42 @@ struct AccountCalls: Sendable {
             calls[call.invite]?.peerOffer = .settled
             if let theirs = call.theirs { signal("offer", DescriptionRole.asOffer(theirs), of: call, &outbox) }
         case .settled: calls[call.invite]?.peerOffer = .none
+        case .none, .wantsOurs, .askedForOurs: break
+        }
+    }
+
+    /// The application cannot take the peer's offer, or make the one that the peer wants.
+    private mutating func refuseOffer(in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        switch call.peerOffer {
+        case .waits(let until, let offer, let late) where late > 0:
+            calls[call.invite]?.peerOffer = .waits(until: until, offer, lateAnswers: late - 1)
+        case .waits:
+            calls[call.invite]?.peerOffer = .none
+            outbox.append(.note(.offerUnanswered))
+            command(call.sip, .refuseOffer, now, &outbox)
+        // An offer before this one may have been taken: what holds is told in any case.
+        case .dropped: answer([], in: call, now, &outbox)
+        case .wantsOurs: offerAgain(call, now, &outbox)
+        case .settled: calls[call.invite]?.peerOffer = .none
         case .none, .askedForOurs: break
         }
+    }
+
+    /// The application's offer, which the peer has asked for: it has all that we can do, and not only what is in use (RFC 3261 §14.2).
+    private mutating func offerWanted(
+        _ bytes: [UInt8], in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        if call.ourOffer != nil { command(call.sip, .withdrawOffer, now, &outbox) }
+        let offer = CallDescription.continuing(bytes, after: call.ours)
+        calls[call.invite]?.ourOffer = offer
+        calls[call.invite]?.peerOffer = .askedForOurs
+        command(call.sip, .answer(offer), now, &outbox)
+    }
+
+    /// Without an offer of the application the peer gets the description that holds.
+    private mutating func offerAgain(_ call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        calls[call.invite]?.peerOffer = .askedForOurs
+        run(.command(call.sip, .answer(DescriptionRole.asOffer(call.ours))), now, &outbox)
     }
 
     /// Ends every call.
@@ -707,15 +765,19 @@ struct AccountCalls: Sendable {
         case .answered(let answer): answered(call, answer, now, &outbox)
         case .offerRefused(let status):
             // While the application's offer waits, what went before it was refused; 491 is for one that cannot wait, too.
-            if status == 491 || !agent.hasWaitingOffer(sip) { calls[id]?.ourOffer = nil }
+            if call.ourOffer != nil, status == 491 || !agent.hasWaitingOffer(sip) {
+                calls[id]?.ourOffer = nil
+                tell(OfferRefusal.signal, [:], of: call, &outbox)
+            }
             if status != 491 || call.ourOffer == nil { tellAddressAgain(id, now) }
             outbox.append(.note(.offerRefused(status)))
         case .offerWithdrawn:
+            if case .wantsOurs = call.peerOffer { calls[id]?.peerOffer = .none }
             calls[id]?.dropOffer(at: now)
             outbox.append(.note(.offerWithdrawn))
         case .digit(let digit, let milliseconds):
-            let data: JSONValue = ["digit": .string(String(digit)), "duration": .integer(Int64(milliseconds))]
-            outbox.append(.event(.callSignal(CallSignal(invite: id, type: "digit", data: data, from: call.peer))))
+            tell(CallKey.signal, CallKey(digit, held: .milliseconds(milliseconds)).data, of: call, &outbox)
+        case .digitRefused(let status): outbox.append(.note(.keyRefused(status)))
         case .transferRequested(let uri, _): asked(call, uri, &outbox)
         case .transferProgress(let status, let isFinal):
             let progress: CallTransfer.Progress =
@@ -793,11 +855,24 @@ struct AccountCalls: Sendable {
         }
         guard case .askedForOurs = call.peerOffer else { return }
         calls[call.invite]?.peerOffer = .none
+        if let offer = call.ourOffer { return confirmed(call, offer, answer, now, &outbox) }
         guard let answer, answer != call.theirs else { return }
         calls[call.invite]?.theirs = answer
         calls[call.invite]?.ours = DescriptionRole.asOffer(call.ours)
         calls[call.invite]?.peerOffer = .settled
         signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
+    }
+
+    /// The same of an offer that the application has made for it.
+    private mutating func confirmed(
+        _ call: AccountCall, _ offer: [UInt8], _ answer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        calls[call.invite]?.ourOffer = nil
+        guard let answer else { return tell(OfferRefusal.signal, [:], of: call, &outbox) }
+        calls[call.invite]?.ours = offer
+        calls[call.invite]?.theirs = answer
+        noteTold(call.invite, now)
+        signal("answer", answer, of: call, &outbox)
     }
 
     /// The peer has answered an offer, and knows our address unless that offer was made before the change.
@@ -840,8 +915,8 @@ struct AccountCalls: Sendable {
         _ call: AccountCall, _ offer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         guard let offer else {
-            calls[call.invite]?.peerOffer = .askedForOurs
-            return run(.command(call.sip, .answer(DescriptionRole.asOffer(call.ours))), now, &outbox)
+            calls[call.invite]?.peerOffer = .wantsOurs(until: now.advanced(by: Self.answerTime))
+            return tell("offer", OfferWish.description, of: call, &outbox)
         }
         // The same description again refreshes the session, and changes nothing (RFC 4028 §7.4).
         guard offer != call.theirs else {

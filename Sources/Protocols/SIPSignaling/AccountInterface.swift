@@ -107,4 +107,6 @@ public enum AccountNote: Equatable, Sendable {
     case offerWithdrawn
     /// The peer refused our new offer with that status.
     case offerRefused(Int)
+    /// The peer did not take a key by INFO.
+    case keyRefused(Int)
 }

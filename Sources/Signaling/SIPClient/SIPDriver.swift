@@ -136,6 +136,8 @@ final class SIPDriver: SIPEdgeOwner {
         case .offerUnanswered: logger.notice("A peer's new offer was refused; the call goes on as it was")
         case .offerRefused(let status):
             logger.notice("The peer refused a new offer; the call goes on as it was", metadata: ["status": "\(status)"])
+        case .keyRefused(let status):
+            logger.notice("The peer did not take a key by INFO", metadata: ["status": "\(status)"])
         }
     }
 

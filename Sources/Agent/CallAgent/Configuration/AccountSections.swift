@@ -68,7 +68,7 @@ enum AccountMedia {
         let allowPlainRTP = ConfigKey.bool("allow_plain_rtp", "say yes to media that is not encrypted")
             .unset("that of the process")
         let srtpSuites = ConfigKey.choices(
-            "srtp_suites", of: SRTPSuite.self, "suites to offer, the preferred one first"
+            "srtp_suites", of: SRTPSuite.self, "suites to offer and to accept, the preferred one first"
         ).unset("those of the process")
     }
 

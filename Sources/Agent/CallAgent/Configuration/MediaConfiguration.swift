@@ -102,7 +102,7 @@ public struct MediaConfiguration: Sendable {
         let allowPlainRTP = ConfigKey.bool("allow_plain_rtp", "say yes to media that is not encrypted")
             .defaulting(to: usual.allowsPlainMedia)
         let srtpSuites = ConfigKey.choices(
-            "srtp_suites", of: SRTPSuite.self, "suites to offer, the preferred one first"
+            "srtp_suites", of: SRTPSuite.self, "suites to offer and to accept, the preferred one first"
         ).defaulting(to: usual.suites)
         let opus = ConfigKey.section("opus", EncoderSettings.Keys.self, "how our Opus is encoded")
         let jitter = ConfigKey.section("jitter", PlayoutConfiguration.Keys.self, "how the peer's audio is played out")

@@ -138,6 +138,32 @@ struct Call: Sendable {
         /// A reliable response that had no PRACK when the call was accepted, and that one may still come for.
         var unacknowledgedRing: SIPResponse?
 
+        /// Digits go one after the other, because a later INFO that overtook an earlier one would have that one refused (RFC 3261
+        /// §12.2.2). As many wait as the media side takes at once; further ones are dropped.
+        struct Digits: Sendable {
+            private static let mostWaiting = 32
+            private var waiting: [InfoDigit] = []
+            private var isSending = false
+
+            /// Takes a digit.
+            ///
+            /// - Returns: Whether it goes out now.
+            mutating func press(_ digit: InfoDigit) -> Bool {
+                guard isSending else {
+                    isSending = true
+                    return true
+                }
+                if waiting.count < Self.mostWaiting { waiting.append(digit) }
+                return false
+            }
+
+            /// The one that was sent has its answer: the next one.
+            mutating func next() -> InfoDigit? {
+                isSending = !waiting.isEmpty
+                return waiting.isEmpty ? nil : waiting.removeFirst()
+            }
+        }
+
         /// Our 2xx that has no ACK.
         struct Unacknowledged: Sendable {
             var response: RepeatedResponse
@@ -158,6 +184,8 @@ struct Call: Sendable {
         var timer: SessionTimer?
         /// The owner ended the call, and the BYE waits for the ACK (RFC 3261 §15).
         var endsWithCause: Int??
+        /// Our digits, which go by INFO.
+        var digits = Digits()
         /// A REFER that the owner has not decided on.
         var referral: (request: SIPRequest, transaction: TransactionID)?
 

@@ -61,6 +61,9 @@ struct Dialog: Sendable {
 
     func allows(_ method: SIPMethod) -> Bool { allowed.contains(method.rawValue) }
 
+    /// Whether the peer allows a method, or has not said what it allows.
+    func mayAllow(_ method: SIPMethod) -> Bool { allowed.isEmpty || allows(method) }
+
     /// Makes a request within the dialog (§12.2.1.1), with the next `CSeq`. The table adds the `Via`.
     mutating func request(_ method: SIPMethod) -> SIPRequest {
         localSequence += 1

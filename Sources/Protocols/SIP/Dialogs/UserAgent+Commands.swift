@@ -62,12 +62,12 @@ extension UserAgent {
         case .answer(let description): answer(id, talking, description, now, &outbox)
         case .refuseOffer: answer(id, talking, nil, now, &outbox)
         case .digit(let digit, let milliseconds):
-            guard "0123456789*#ABCD".contains(digit) else { return }
-            var request = talking.dialog.request(.info)
-            request.headers.append("Content-Type", MediaType.dtmfRelay.description)
-            request.body = InfoDigit.body(digit, milliseconds: milliseconds)
-            keep(id, .talking(talking))
-            send(request, .info, id, talking.dialog.flow, now, &outbox)
+            guard let digit = InfoDigit(digit, milliseconds: milliseconds) else { return }
+            if talking.digits.press(digit) {
+                send(digit, id, talking, now, &outbox)
+            } else {
+                keep(id, .talking(talking))
+            }
         case .transfer(let uri, let other): transfer(id, talking, uri, other, now, &outbox)
         case .acceptTransfer(let number, let offer, let flow):
             acceptTransfer(id, talking, number, offer, flow ?? talking.dialog.flow, now, &outbox)
@@ -78,6 +78,26 @@ extension UserAgent {
             respond(referral.transaction, SIPResponse(603, to: referral.request), now, &outbox)
         case .place, .ring, .accept, .refuse: break
         }
+    }
+
+    /// Sends the next digit that waits, now that the one before was answered.
+    mutating func sendNextDigit(_ id: SIPCall, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
+        guard case .talking(var talking)? = calls[id]?.stage else { return }
+        guard let digit = talking.digits.next(), talking.endsWithCause == nil else {
+            return keep(id, .talking(talking))
+        }
+        send(digit, id, talking, now, &outbox)
+    }
+
+    private mutating func send(
+        _ digit: InfoDigit, _ id: SIPCall, _ talking: Call.Talking, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        var talking = talking
+        var request = talking.dialog.request(.info)
+        request.headers.append("Content-Type", MediaType.dtmfRelay.description)
+        request.body = digit.body
+        keep(id, .talking(talking))
+        send(request, .info, id, talking.dialog.flow, now, &outbox)
     }
 
     /// Offers by re-INVITE, or refreshes the session. While something else is under way, or the call's flow is gone, the owner's

@@ -216,11 +216,10 @@ extension UserAgent {
         _ outbox: inout [UserAgentOutput]
     ) {
         respond(transaction, SIPResponse(200, to: request), now, &outbox)
-        let type = request.headers.contentType
-        if type?.name == MediaType.dtmfRelay.name, let digit = InfoDigit(request.body) {
+        if let digit = InfoDigit(request) {
             tell(id, .digit(digit.digit, milliseconds: digit.milliseconds), now, &outbox)
         } else {
-            tell(id, .info(type, request.body), now, &outbox)
+            tell(id, .info(request.headers.contentType, request.body), now, &outbox)
         }
     }
 
@@ -272,29 +271,6 @@ extension UserAgent {
         request.body = Array("SIP/2.0 \(status) \(StatusText.text(status))\r\n".utf8)
         keep(id, .talking(talking))
         send(request, .notify, id, talking.dialog.flow, now, &outbox)
-    }
-}
-
-/// `application/dtmf-relay`: a digit in an INFO, as Cisco's gateways and most telephones send it.
-struct InfoDigit {
-    let digit: Character
-    let milliseconds: Int
-
-    init?(_ body: [UInt8]) {
-        var fields: [String: String] = [:]
-        for line in body.prefix(1_024).split(whereSeparator: { $0 == 10 || $0 == 13 }) {
-            guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else { continue }
-            fields[TextScanner.trimmed(line[..<equals]).lowercased()] = TextScanner.trimmed(line[(equals + 1)...])
-        }
-        guard let signal = fields["signal"]?.uppercased(), signal.count == 1, let digit = signal.first,
-            "0123456789*#ABCD".contains(digit)
-        else { return nil }
-        self.digit = digit
-        milliseconds = min(max(fields["duration"].flatMap { Int($0) } ?? 160, 40), 5_000)
-    }
-
-    static func body(_ digit: Character, milliseconds: Int) -> [UInt8] {
-        Array("Signal=\(digit)\r\nDuration=\(milliseconds)\r\n".utf8)
     }
 }
 

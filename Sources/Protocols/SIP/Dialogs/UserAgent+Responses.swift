@@ -97,7 +97,10 @@ extension UserAgent {
             switch use.kind {
             case .reinvite, .update: finishOffer(id, talking, number, status, response, now, &outbox)
             case .refer where status >= 300: tell(id, .transferRefused(status), now, &outbox)
-            case .refer, .info, .notify: break
+            case .info:
+                if status >= 300 { tell(id, .digitRefused(status), now, &outbox) }
+                sendNextDigit(id, now, &outbox)
+            case .refer, .notify: break
             case .invite, .bye, .prack, .cancel: return
             }
             // The peer does not know the dialog, or is gone (RFC 3261 §12.2.1.2). A digit or a notification that gets no

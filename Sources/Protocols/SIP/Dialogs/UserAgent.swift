@@ -78,6 +78,12 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// By which flows calls go.
     public var flows: [SIPFlow] { calls.flows }
 
+    /// Whether the peer of a call takes a method; one that has not said which it takes may take any.
+    public func mayTake(_ method: SIPMethod, in call: SIPCall) -> Bool {
+        guard case .talking(let talking)? = calls[call]?.stage else { return false }
+        return talking.dialog.mayAllow(method)
+    }
+
     /// By which flow a call goes; `nil` if there is no such call.
     public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
 
@@ -253,7 +259,7 @@ public struct UserAgent: ProtocolCore, Sendable {
             transfers[id] = nil
             let status = if case .refused(let status, _) = end { status } else { 503 }
             notify(origin, status, isFinal: true, now, &outbox)
-        case .incoming, .confirmed, .offered, .offerWithdrawn, .answered, .offerRefused, .digit, .info,
+        case .incoming, .confirmed, .offered, .offerWithdrawn, .answered, .offerRefused, .digit, .digitRefused, .info,
             .transferRequested,
             .transferProgress, .transferRefused:
             break

@@ -67,7 +67,7 @@ public enum CallCommand: Sendable {
     case answer([UInt8])
     /// Refuse the peer's offer with 488; the session stays as it was.
     case refuseOffer
-    /// Send a digit by INFO.
+    /// Send a digit (`0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash) by INFO, after those before it.
     case digit(Character, milliseconds: Int)
     /// Ask the peer to call somebody else, who may be at the other end of another of our calls (attended transfer).
     case transfer(to: AnyURI, replacing: SIPCall?)
@@ -119,6 +119,8 @@ public enum CallEvent: Equatable, Sendable {
     case offerRefused(Int)
     /// A digit came by INFO.
     case digit(Character, milliseconds: Int)
+    /// The peer refused a digit of ours with that status, or did not answer it (408).
+    case digitRefused(Int)
     /// Another INFO came, and was answered with 200.
     case info(MediaType?, [UInt8])
     /// The peer asks us to call somebody, in place of a dialog that it has.

@@ -11,6 +11,8 @@ public struct MediaType: Hashable, Sendable, CustomStringConvertible {
     public static let sipfrag = MediaType(name: "message/sipfrag")
     /// Digits in INFO, as many telephones send them.
     public static let dtmfRelay = MediaType(name: "application/dtmf-relay")
+    /// A digit in INFO without its duration.
+    public static let dtmf = MediaType(name: "application/dtmf")
 
     private init(name: String) { self.name = name }
 
@@ -39,23 +41,33 @@ public struct BodyPart: Equatable, Sendable {
     public var type: MediaType { headers.contentType ?? MediaType("text/plain") ?? .sdp }
 
     /// Whether a receiver that does not know the type may ignore it (`handling=optional`).
-    public var isOptional: Bool {
-        headers["Content-Disposition"].flatMap(TokenWithParameters.init)?.parameters["handling"]?
-            .isSame(as: "optional") ?? false
+    public var isOptional: Bool { disposition?.parameters["handling"]?.isSame(as: "optional") ?? false }
+
+    /// Whether a receiver that does not know the type must refuse the message (`handling=required`).
+    public var isRequired: Bool { disposition?.parameters["handling"]?.isSame(as: "required") ?? false }
+
+    private var disposition: TokenWithParameters? { headers["Content-Disposition"].flatMap(TokenWithParameters.init) }
+
+    /// Whether it describes the session, and not early media beside it (RFC 3959).
+    var describesSession: Bool {
+        type.name == MediaType.sdp.name && !(disposition?.token.isSame(as: "early-session") ?? false)
     }
 }
 
 extension SIPMessage {
     /// The parts of the body: none if it is empty, one if it is no multipart, and `nil` if it is a malformed one or has more
-    /// than ``SIPLimits/parts``.
+    /// than ``SIPLimits/parts``. Those of a multipart within a multipart stand in its place.
     public var parts: [BodyPart]? { BodyParts.parts(headers, body) }
 
-    /// The first part that is a session description.
-    public var sessionDescription: [UInt8]? { parts?.first { $0.type.name == MediaType.sdp.name }?.bytes }
+    /// The first part that describes the session.
+    public var sessionDescription: [UInt8]? { parts?.first(where: \.describesSession)?.bytes }
 }
 
 enum BodyParts {
-    static func parts(_ headers: SIPHeaders, _ body: [UInt8]) -> [BodyPart]? {
+    /// How deep multiparts may be within each other.
+    private static let mostNested = 4
+
+    static func parts(_ headers: SIPHeaders, _ body: [UInt8], depth: Int = 1) -> [BodyPart]? {
         guard !body.isEmpty else { return [] }
         guard let type = headers.contentType else { return nil }
         guard type.name.hasPrefix("multipart/") else {
@@ -67,7 +79,17 @@ enum BodyParts {
         guard let boundary = type.parameters["boundary"], !boundary.isEmpty, boundary.utf8.count <= 70 else {
             return nil
         }
-        return split(body, at: Array("--\(boundary)".utf8))
+        guard depth <= mostNested, let parts = split(body, at: Array("--\(boundary)".utf8)) else { return nil }
+        var flat: [BodyPart] = []
+        for part in parts {
+            if part.type.name.hasPrefix("multipart/") {
+                guard let inner = Self.parts(part.headers, part.bytes, depth: depth + 1) else { return nil }
+                flat += inner
+            } else {
+                flat.append(part)
+            }
+        }
+        return flat.count <= SIPLimits.parts ? flat : nil
     }
 
     private static func split(_ body: [UInt8], at delimiter: [UInt8]) -> [BodyPart]? {

@@ -17,7 +17,7 @@ public struct RequestScreen: Equatable, Sendable {
     /// What ``UserAgent`` serves.
     public static let userAgent = RequestScreen(
         methods: [.invite, .ack, .bye, .cancel, .options, .prack, .update, .info, .refer, .notify],
-        options: ["100rel", "timer", "replaces"], bodies: [.sdp, .dtmfRelay, .sipfrag])
+        options: ["100rel", "timer", "replaces"], bodies: [.sdp, .dtmfRelay, .dtmf, .sipfrag])
 
     /// The refusal of a request, without our tag; `nil` if it may be served.
     public func refusal(of request: SIPRequest) -> SIPResponse? {
@@ -68,7 +68,12 @@ public struct RequestScreen: Equatable, Sendable {
             return response
         }
         guard let parts = SIPMessage.request(request).parts else { return SIPResponse(400, to: request) }
-        if parts.contains(where: { !accepted.contains($0.type.name) && !$0.isOptional }) {
+        // A part beside one that is understood, such as a location (RFC 6442 §3.2), says so if it must be understood, too: few
+        // senders write the `handling=optional` that RFC 3261 §20.11 would have them write otherwise.
+        let isUnderstood = parts.contains { accepted.contains($0.type.name) }
+        if parts.contains(where: {
+            !accepted.contains($0.type.name) && (isUnderstood ? $0.isRequired : !$0.isOptional)
+        }) {
             var response = SIPResponse(415, to: request)
             response.headers.append("Accept", accept)
             return response

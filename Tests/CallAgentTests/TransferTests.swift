@@ -1,0 +1,90 @@
+import CallAgent
+import CallControl
+import CallMedia
+import MediaEngine
+import SIP
+import TestSupport
+import Testing
+
+@Suite("Transfers that concern a device, on real sockets", .timeLimit(.minutes(2)))
+struct TransferTests {
+    private static let plain = "media: { offers: plain, allow_plain_rtp: true }"
+    private let tone = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12))
+
+    private func answering(_ calls: Int) -> AnswerPolicy {
+        AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(calls))
+    }
+
+    private func progress(_ device: Handheld) async throws -> CallTransfer.Progress {
+        while let event = await device.next() {
+            if case .transferProgress(_, _, let progress) = event, progress.isFinal { return progress }
+        }
+        throw StreamEnded()
+    }
+
+    @Test(
+        "CALL-8: At the exchange the target of an attended transfer takes the new call in place of the one that it has")
+    func attendedAtExchange() async throws {
+        let site = try await Site(users: ["alice", "bob", "carol"])
+        let alice = try await site.device("alice", named: "a")
+        let bob = try await site.device("bob", named: "b", answer: answering(2))
+        let carol = try await site.device("carol", named: "c", answer: answering(1))
+        let first = await alice.device.call("bob", audio: tone)
+        _ = try await alice.established()
+        let second = await alice.device.call("carol", audio: tone)
+        _ = try await alice.established()
+        let replaced = try await carol.incoming()
+        try await alice.device.transfer(first, to: "carol", replacing: second)
+        #expect(try await progress(alice) == .accepted)
+        let new = try await carol.incoming()
+        #expect(new != replaced)
+        let record = try await carol.ended().record
+        #expect(record.peer == "alice" && record.reason == .completed)
+        #expect(record.transferredTo == "bob")
+        #expect(await carol.device.goesOn(new))
+        try await site.close(alice, bob, carol)
+    }
+
+    @Test("RFC 3891: An INVITE with Replaces is answered, and the call that it names ends with BYE")
+    func replaces() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(Self.plain, "answer: { mode: auto, max_calls: 1 }")
+        let old = try await telephone.call("old")
+        let tag = try #require(old.to.split(separator: "tag=").last)
+        let new = try await telephone.call("new", "Replaces: old;to-tag=\(tag);from-tag=peer-old")
+        #expect(!new.body.isEmpty)
+        #expect(try await telephone.request(.bye).headers.callID == "old")
+        let record = try await device.ended().record
+        #expect(record.transferredTo == "bob@sip.test")
+        await device.device.shutDown()
+    }
+
+    @Test("CALL-8: A REFER right after the answer is carried out, before media flows")
+    func earlyRefer() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(Self.plain, "answer: { mode: auto, max_calls: 2 }")
+        var call = try await telephone.call("one")
+        let answer = try await telephone.request("REFER", in: &call, "Refer-To: <sip:carol@sip.test>")
+        #expect(answer.status == 202)
+        let invite = try await telephone.request(.invite)
+        #expect(invite.uri.description == "sip:carol@sip.test")
+        telephone.answer(486, invite)
+        await device.device.shutDown()
+    }
+
+    @Test(
+        "A transfer's call counts: at the limit of calls a REFER gets 603, as does one that comes while the device drains"
+    )
+    func limit() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(Self.plain, "answer: { mode: auto, max_calls: 1 }")
+        var call = try await telephone.call("one")
+        let answer = try await telephone.request("REFER", in: &call, "Refer-To: <sip:carol@sip.test>")
+        #expect(answer.status == 603)
+        #expect(telephone.requests(.invite).isEmpty)
+        await device.device.shutDown()
+    }
+}
