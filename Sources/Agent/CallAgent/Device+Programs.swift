@@ -91,6 +91,12 @@ extension Device {
             bots?.refuse(placement.number, .callee, "nobody can have the callee's name")
             return
         }
+        guard mayBeCalledForBot(callee) else {
+            let why = "account.callees does not have the callee"
+            logger.warning("A bot's call is refused", metadata: ["error": "\(why)"])
+            bots?.refuse(placement.number, .unlisted, why)
+            return
+        }
         if let obstacle = obstacle(toCallPlaying: .program) {
             bots?.refuse(placement.number, .unavailable, "\(obstacle)")
             return

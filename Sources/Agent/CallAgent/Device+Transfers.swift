@@ -51,7 +51,7 @@ extension Device {
         guard let call = calls[id], let invite = call.invite.id else { return }
         let isAdmitted =
             call.machine.isEstablished && !call.transfer.isUnderWay && !isDraining
-            && answerPolicy.transfers.admits(wish) && reserveRoom(for: call.audio.source)
+            && admits(wish) && reserveRoom(for: call.audio.source)
         publish(.transferRequested(id, to: wish.target, isAccepted: isAdmitted))
         logger.info(
             "A peer asks for a transfer",
