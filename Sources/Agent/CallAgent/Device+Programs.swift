@@ -101,7 +101,7 @@ extension Device {
             bots?.refuse(placement.number, .unavailable, "\(obstacle)")
             return
         }
-        var audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
+        var audio = configuration.behaviour.audio(named: recordingName(to: callee))
         // Also where the bot is only attached to other calls.
         audio.source = .program
         let id = call([callee], audio: audio, timeToLive: .seconds(placement.timeoutSeconds))

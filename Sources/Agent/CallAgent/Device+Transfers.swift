@@ -59,7 +59,7 @@ extension Device {
         guard isAdmitted else { return signal(CallTransfer.progressSignal, CallTransfer.Progress.refused.data, of: id) }
         signal(CallTransfer.progressSignal, CallTransfer.Progress.trying.data, of: id)
         let origin = CallTransfer.Origin(invite: invite, replaces: wish.replaces)
-        var audio = configuration.behaviour.audio(named: "transfer-\(newKey())")
+        var audio = configuration.behaviour.audio(named: recordingName(to: wish.target))
         audio.source = call.audio.source
         let new = self.call([wish.target], audio: audio, in: origin)
         guard calls[new] != nil else { return }

@@ -218,12 +218,12 @@ public actor Device {
 
     /// Calls somebody, and does in the call what the configuration says of calls.
     public func call(_ user: UserID) -> CallID {
-        call([user], audio: configuration.behaviour.audio(named: "outgoing-\(newKey())"))
+        call([user], audio: configuration.behaviour.audio(named: recordingName(to: user)))
     }
 
     /// The same, if the device takes calls, is connected, and has room: no other call can take that room meanwhile.
     public func placeCall(to user: UserID) throws(CallObstacle) -> CallID {
-        let audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
+        let audio = configuration.behaviour.audio(named: recordingName(to: user))
         if let obstacle = obstacle(toCallPlaying: audio.source) { throw obstacle }
         return call([user], audio: audio)
     }

@@ -35,7 +35,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
     public var hangsUpAfterFile = false
     /// The longest that a call may last once media flows; nil for no limit.
     public var maximumDuration: Duration?
-    /// A folder in which each call is recorded in a file named after its invite. It is made if it is missing.
+    /// A folder in which each call is recorded, in a file that is named after the time and the peer, and replaces none. It is made if it
+    /// is missing.
     public var recordingFolder: String?
     /// How long recordings are kept, and how many.
     public var recordingLimits = RecordingLimits()
