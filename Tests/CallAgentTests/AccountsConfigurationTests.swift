@@ -1,4 +1,5 @@
 import CallControl
+import CallPrograms
 import ConfigReader
 import Foundation
 import MediaEngine
@@ -134,6 +135,20 @@ struct AccountsConfigurationTests {
         }
         let both = try account(listed + former).1
         #expect(both.filter { !$0.isWarning }.map(\.key) == ["account.callees"], "\(both)")
+    }
+
+    @Test("Programs inherit no variable of any account's secret")
+    func withheld() throws {
+        let exec = "    behaviour:\n      source: exec\n      command: [cat]\n      environment: [KEY]\n"
+        let (configuration, problems) = try read(
+            "accounts:\n" + entry("a", exec) + entry("b", account: "user: b\n      password_env: PASSWORD"))
+        #expect(problems.isEmpty, "\(problems)")
+        guard case .exec(let plan)? = configuration.accounts.first?.configuration.behaviour.source else {
+            return #expect(Bool(false))
+        }
+        #expect(plan.withheldVariables == ["PASSWORD"] && plan.environment == ["KEY"])
+        let wrong = "behaviour:\n  source: exec\n  command: [cat]\n  environment: [\"KEY=secret\"]\n"
+        #expect(try read("account:\n  anonymous: a\n" + wrong).1.map(\.key) == ["behaviour.environment"])
     }
 
     @Test("As many accounts are taken as are allowed, and no more; and none is too few")

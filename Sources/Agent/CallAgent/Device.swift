@@ -1,5 +1,6 @@
 internal import BotCalls
 public import CallControl
+internal import CallPrograms
 internal import JSON
 public import Logging
 public import CallMedia
@@ -392,7 +393,9 @@ public actor Device {
         var timings = CallTimings()
         timings.invite = inviteTimings
         timings.invite.answerLimit = configuration.answer.ringLimit
+        // What a program or bot was promised ends before the machine's own limit, so that the fallback is still played.
         if let bot = configuration.bot { timings.prepareTimeout += bot.answerTimeout }
+        if let program = configuration.program { timings.prepareTimeout += program.answerTimeout }
         return timings
     }
 

@@ -97,6 +97,7 @@ public struct DeviceConfiguration: Sendable {
     init(_ root: ConfigSection, server: String? = nil, _ problems: inout [ConfigProblem]) {
         self.init(account: AccountConfiguration(server: AccountConfiguration.defaultServer))
         let before = problems.count
+        let variables = root.secretVariables
         let root = KeyedSection(root, Keys.self, &problems)
         if !root.has(\.accounts) {
             var missing: [ConfigProblem] = []
@@ -105,6 +106,7 @@ public struct DeviceConfiguration: Sendable {
             problems.insert(contentsOf: missing, at: before)
         }
         readAccount(root, server: server, &problems)
+        behaviour.withhold(variables)
         readProcess(root, &problems)
         if root.has(\.audio), behaviour.source != .card, !problems.contains(where: { $0.key == "behaviour.source" }) {
             // No fault: `handset call --device` uses it.
