@@ -140,7 +140,7 @@ let package = Package(
         module("Protocols", "Enrollment", ["Bytes"]),
         module("Protocols", "CallControl", ["Identifiers", "JSON", "Timekeeping"]),
         module("Protocols", "ControlWire", ["JSON"]),
-        module("Protocols", "SIP", ["Digests", "NetworkAddress", "Timekeeping"]),
+        module("Protocols", "SIP", ["Digests", "Identifiers", "NetworkAddress", "Timekeeping"]),
         module(
             "Protocols", "SIPSignaling",
             ["CallControl", "DomainNames", "JSON", "NetworkAddress", "SIP", "Timekeeping"]),
@@ -376,7 +376,7 @@ let package = Package(
         tests("NetworkAddressTests", ["NetworkAddress"]),
         tests("RTPTests", ["Bytes", "RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
-        tests("SIPTests", ["SIP", "Timekeeping"], resources: [.copy("Vectors")]),
+        tests("SIPTests", ["Identifiers", "SIP", "Timekeeping"], resources: [.copy("Vectors")]),
         tests(
             "SIPSignalingTests",
             ["CallControl", "DomainNames", "JSON", "NetworkAddress", "SIP", "SIPSignaling", "Timekeeping"]),

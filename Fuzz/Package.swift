@@ -96,7 +96,7 @@ let package = Package(
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
         module("Protocols", "SDP"),
-        module("Protocols", "SIP", ["Digests", "NetworkAddress", "Timekeeping"]),
+        module("Protocols", "SIP", ["Digests", "Identifiers", "NetworkAddress", "Timekeeping"]),
         module("Protocols", "STUN", ["Bytes", "Digests", "NetworkAddress"]),
         module("Protocols", "ICE", ["NetworkAddress", "STUN", "Timekeeping"]),
         module("Protocols", "MulticastDNS", ["NetworkAddress", "Timekeeping"]),

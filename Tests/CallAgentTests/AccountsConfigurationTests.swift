@@ -1,3 +1,5 @@
+import CallControl
+import CallPrograms
 import ConfigReader
 import Foundation
 import MediaEngine
@@ -62,6 +64,91 @@ struct AccountsConfigurationTests {
         #expect(try offers("") == [.webRTC, .sdes, .plain])
         #expect(try offers("media:\n  offers: webrtc\n") == [.webRTC, .webRTC, .plain])
         #expect(try offers("media:\n  offers: sdes\n") == [.sdes, .sdes, .plain])
+    }
+
+    private static let sip =
+        "account:\n  kind: sip\n  password_env: P\n  sip:\n    address: sip:a@example.org\n    transport: tls\n"
+
+    @Test(
+        "At a SIP server transfers are refused unless the file says otherwise; at an exchange its users may be called")
+    func transfers() throws {
+        func transfers(_ text: String) throws -> (AnswerPolicy.Transfers?, [ConfigProblem]) {
+            let (configuration, problems) = try read(text)
+            return (configuration.accounts.first?.configuration.answer.transfers, problems)
+        }
+        for more in ["", "answer:\n  mode: ring\n"] {
+            let (sip, problems) = try transfers(Self.sip + more)
+            #expect(sip == .refuse && problems.isEmpty, "\(problems)")
+            #expect(try transfers("account:\n  anonymous: a\n" + more).0 == .service)
+        }
+        let service = "answer:\n  transfers: service\n"
+        let (idle, problems) = try transfers(Self.sip + service)
+        #expect(idle == .service && problems.map(\.key) == ["answer.transfers"] && problems.allSatisfy(\.isWarning))
+        let listed = Self.sip.replacing("  password_env", with: "  callees: [bob]\n  password_env") + service
+        #expect(try transfers(listed) == (.service, []))
+    }
+
+    @Test("Names in allow and deny have the form that callers of a SIP server have", arguments: ["allow", "deny"])
+    func callers(key: String) throws {
+        let names = "[bob@SIP.test, \"sip:carol@Sip.Test.\", \"tel:+49-30\", dave]"
+        let answer = try read(Self.sip + "answer:\n  \(key): \(names)\n").0.accounts.first?.configuration.answer
+        let expected: Set<UserID> = ["bob@sip.test", "carol@sip.test", "+4930", "dave"]
+        #expect(answer?.callers == (key == "allow" ? .only(expected) : .everybodyBut(expected)))
+    }
+
+    @Test("The list of callees is the account's, in one form, and a bot's former list is taken over with a warning")
+    func callees() throws {
+        let bot = """
+            behaviour:
+              source: bot
+              bot:
+                url: ws://127.0.0.1:7860/ws
+                requests:
+                  listen: 127.0.0.1:0
+                  password_env: P
+                  calls:
+                    key: SK1
+                    password_env: Q
+            """
+        func account(_ text: String) throws -> (AccountConfiguration, [ConfigProblem]) {
+            var problems: [ConfigProblem] = []
+            let section = try ConfigDocument.read(text: text, environment: { $0 })
+            let configuration = AccountsConfiguration(section, &problems)
+            return (try #require(configuration.accounts.first?.configuration.account), problems)
+        }
+        let listed = Self.sip.replacing("  password_env", with: "  callees: [bob, +4930*]\n  password_env")
+        let (sip, none) = try account(listed + bot)
+        #expect(none.isEmpty, "\(none)")
+        #expect(sip.lists("bob") && sip.lists("bob@EXAMPLE.org") && sip.lists("sip:bob@example.org"))
+        #expect(sip.lists("tel:+4930123") && sip.lists("+4930123") && !sip.lists("+4930123;x=y"))
+        #expect(
+            !sip.lists("bob@example.net") && !sip.lists("sip:bob@example.org;maddr=192.0.2.1") && !sip.lists("11880"))
+        #expect(try !account(Self.sip + bot).0.lists("bob"))
+        #expect(
+            try account(Self.sip.replacing("  password_env", with: "  callees: [a*b]\n  password_env")).1.count == 1)
+
+        let former = bot + "\n        callees: [bob]\n"
+        for start in [Self.sip, "account:\n  anonymous: a\n"] {
+            let (taken, warnings) = try account(start + former)
+            #expect(taken.lists("bob") && !taken.lists("carol"))
+            #expect(warnings.map(\.key) == ["behaviour.bot.requests.calls.callees"] && warnings.allSatisfy(\.isWarning))
+        }
+        let both = try account(listed + former).1
+        #expect(both.filter { !$0.isWarning }.map(\.key) == ["account.callees"], "\(both)")
+    }
+
+    @Test("Programs inherit no variable of any account's secret")
+    func withheld() throws {
+        let exec = "    behaviour:\n      source: exec\n      command: [cat]\n      environment: [KEY]\n"
+        let (configuration, problems) = try read(
+            "accounts:\n" + entry("a", exec) + entry("b", account: "user: b\n      password_env: PASSWORD"))
+        #expect(problems.isEmpty, "\(problems)")
+        guard case .exec(let plan)? = configuration.accounts.first?.configuration.behaviour.source else {
+            return #expect(Bool(false))
+        }
+        #expect(plan.withheldVariables == ["PASSWORD"] && plan.environment == ["KEY"])
+        let wrong = "behaviour:\n  source: exec\n  command: [cat]\n  environment: [\"KEY=secret\"]\n"
+        #expect(try read("account:\n  anonymous: a\n" + wrong).1.map(\.key) == ["behaviour.environment"])
     }
 
     @Test("As many accounts are taken as are allowed, and no more; and none is too few")

@@ -30,7 +30,10 @@ struct BotTests {
     }
 
     private func device(_ site: Site, _ plan: BotPlan) async throws -> Handheld {
-        try await site.device("echo", named: "bot", answer: answering) { $0.behaviour.source = .bot(plan) }
+        try await site.device("echo", named: "bot", answer: answering) {
+            $0.behaviour.source = .bot(plan)
+            $0.account.callees = CalleeList([CalleePattern("caller")].compactMap { $0 })
+        }
     }
 
     private func temporaryFile(_ name: String) -> String {
@@ -448,7 +451,6 @@ struct BotTests {
     {
         try plan("ws://127.0.0.1:\(bot.port)/ws") {
             var calls = BotPlan.PlacedCalls(key: "SK1", password: Secret("place"))
-            calls.callees = ["caller"]
             change(&calls)
             $0.requests = BotPlan.Requests(
                 listen: ConfigEndpoint(host: "127.0.0.1", port: 0), password: Secret("open"))
@@ -506,6 +508,7 @@ struct BotTests {
         let plan = try placingPlan(bot)
         let device = try await site.device("echo", named: "bot", answer: answering) {
             $0.behaviour.source = .silence
+            $0.account.callees = CalleeList([CalleePattern("caller")].compactMap { $0 })
             $0.behaviour.attachment = .bot(plan)
         }
         let callee = try await site.device("caller", named: "mobile", answer: answering) {
@@ -645,7 +648,6 @@ struct BotTests {
         let device = try await device(
             site,
             try placingPlan(bot) {
-                $0.callees = ["caller", "nobody*", "\u{7F}*"]
                 $0.perMinute = 6
             })
         let server = "http://127.0.0.1:\(try #require(await device.device.botRequestPort))"

@@ -1,6 +1,5 @@
 import AudioKit
 import AudioPort
-import CallAgent
 import CallControl
 import CallPrograms
 import Foundation
@@ -9,6 +8,8 @@ import CallMedia
 import MediaEngine
 import TestSupport
 import Testing
+
+@testable import CallAgent
 
 @Suite("Programs that take part in calls", .timeLimit(.minutes(2)))
 struct ExecTests {
@@ -352,6 +353,32 @@ struct ExecTests {
         try await site.close(caller, bot)
     }
 
+    @Test("A program that fails at its start without a fallback has no call answered")
+    func failsAtItsStart() async throws {
+        var plan = ProgramPlan(command: ["false"])
+        plan.answerTimeout = .milliseconds(600)
+        let site = try await Site()
+        let bot = try await answered(plan, site)
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        let (mine, theirs) = (try await caller.ended(), try await bot.ended())
+        #expect(theirs.record.reason == .acceptFailed && mine.record.answeredAfter == nil)
+        try await site.close(caller, bot)
+    }
+
+    @Test("The machine's own limit is later than what the program was promised, however long that is")
+    func promised() async throws {
+        let site = try await Site()
+        for seconds in [1, 5, 60] {
+            var plan = ProgramPlan(command: ["sleep", "60"])
+            plan.answerTimeout = .seconds(seconds)
+            let bot = try await answered(plan, site)
+            #expect(await bot.device.callTimings.prepareTimeout > plan.answerTimeout + .seconds(1))
+            await bot.device.shutDown()
+        }
+        try await site.close()
+    }
+
     @Test("A program declines a call with its first command")
     func declines() async throws {
         let site = try await Site()
@@ -364,8 +391,11 @@ struct ExecTests {
 
     @Test(
         "In place of a program that fails, callers hear the fallback, also in the next call",
-        arguments: [["/nowhere/bot"], ["sleep", "60"]])
-    func fallback(command: [String]) async throws {
+        arguments: [
+            (["/nowhere/bot"], Duration.seconds(30)), (["sleep", "60"], .milliseconds(200)), (["false"], .seconds(30)),
+            (["sh", "-c", "head -c 160 > /dev/null; exit 3"], .seconds(30)),
+        ])
+    func fallback(command: [String], timeout: Duration) async throws {
         let (spoken, kept) = (temporaryFile("sorry.wav"), temporaryFile("kept.wav"))
         defer { for path in [spoken, kept] { try? FileManager.default.removeItem(atPath: path) } }
         var writer = try WAVWriter(path: spoken)
@@ -373,7 +403,7 @@ struct ExecTests {
         try writer.append(tone.span)
         try writer.finish()
         var plan = ProgramPlan(command: command, format: PortFormat(rate: .hz8000, encoding: .muLaw))
-        (plan.fallback, plan.answerTimeout) = (spoken, .milliseconds(200))
+        (plan.fallback, plan.answerTimeout) = (spoken, timeout)
         let site = try await Site()
         let bot = try await answered(plan, site)
         let caller = try await site.device("caller", named: "mobile")

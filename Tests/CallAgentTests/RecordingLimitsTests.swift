@@ -57,7 +57,7 @@ struct RecordingLimitsTests {
         let unset = Date().timeIntervalSince1970 / 3_600 - 24
         for (name, hours) in [
             ("old.wav", 25.0), ("new.wav", 23), ("old.txt", 25), ("old.part.wav", 25), ("old.cut.wav", 25),
-            ("old.opus", 25), ("unset.wav", unset),
+            ("old.opus", 25), ("old.part.bob.wav", 25), ("unset.wav", unset),
         ] {
             let path = "\(folder)/\(name)"
             #expect(FileManager.default.createFile(atPath: path, contents: Data("x".utf8)))

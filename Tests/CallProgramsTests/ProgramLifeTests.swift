@@ -220,6 +220,63 @@ struct ProgramLifeTests {
         #expect(script.outputs.last == .done)
     }
 
+    @Test("With a fallback a process that fails before it stands is followed by that at once, and not restarted")
+    func failsAtItsStart() {
+        for timeout in [nil, Duration.seconds(5)] {
+            var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: timeout, hasFallback: true))
+            script.wait(.milliseconds(40))
+            script.feed(.exited(.failed("exit code 1")))
+            #expect(script.outputs == (timeout == nil ? [] : [.accept]) + [.fallBack("exit code 1")])
+            #expect(script.said.last?.at == .milliseconds(40) && !script.life.isRestarting)
+        }
+    }
+
+    @Test("With a fallback a process that stood is restarted once, and has a second until it stands again")
+    func failsLater() {
+        func failing() -> Script {
+            var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: .seconds(5), hasFallback: true))
+            script.feed(.stood)
+            script.wait(.seconds(3))
+            script.feed(.exited(.failed("exit code 1")))
+            #expect(script.outputs == [.accept, .silence] && script.life.isRestarting)
+            script.pass()
+            #expect(script.said.last?.output == .start(restart: 1) && script.said.last?.at == .milliseconds(3_250))
+            return script
+        }
+        // It does not stand.
+        var script = failing()
+        script.pass()
+        #expect(script.outputs.suffix(2) == [.kill, .fallBack("exit code 1")] && script.said.last?.at == .seconds(4))
+        // It stands, and fails again.
+        script = failing()
+        script.feed(.stood)
+        #expect(script.life.nextDeadline == nil)
+        script.wait(.seconds(2))
+        script.feed(.exited(.failed("exit code 2")))
+        #expect(script.outputs.last == .fallBack("exit code 2") && script.said.last?.at == .milliseconds(5_250))
+        // It stands, and after a good run it is restarted once more.
+        script = failing()
+        script.feed(.stood)
+        script.wait(ProgramLife.goodRun)
+        script.feed(.exited(.failed("exit code 3")))
+        #expect(script.outputs.last == .silence)
+    }
+
+    @Test("A program reads when it has read what was written for it, and not when nothing could be written")
+    func reads() {
+        var input = InputProgress()
+        input.wrote(nil)
+        input.note(unread: 0)
+        input.wrote(0)
+        input.note(unread: 0)
+        #expect(!input.isReading, "its process has ended")
+        input.wrote(640)
+        input.note(unread: 640)
+        #expect(!input.isReading)
+        input.note(unread: 0)
+        #expect(input.isReading)
+    }
+
     @Test("Of a flood of lines ten a second get through, and those left out are counted")
     func logLimit() {
         var limit = LogLimit()

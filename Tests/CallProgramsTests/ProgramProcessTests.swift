@@ -65,6 +65,35 @@ struct ProgramProcessTests {
         #expect(ran.errors == "to the log\n" && ran.exit == .finished)
     }
 
+    @Test(
+        "A program inherits no secret of the device and nothing of its service manager, unless it is given it by name")
+    func variables() async throws {
+        for (name, value) in [
+            ("HANDSET_TEST_PASSWORD", "secret"), ("HANDSET_TEST_KEY", "given"), ("HANDSET_TEST", "plain"),
+            ("NOTIFY_SOCKET", "/run/notify"), ("WATCHDOG_USEC", "1"), ("WATCHDOG_PID", "1"), ("LISTEN_FDS", "1"),
+            ("CREDENTIALS_DIRECTORY", "/run/credentials"),
+        ] { setenv(name, value, 1) }
+        defer {
+            for name in [
+                "HANDSET_TEST_PASSWORD", "HANDSET_TEST_KEY", "HANDSET_TEST", "NOTIFY_SOCKET", "WATCHDOG_USEC",
+                "WATCHDOG_PID", "LISTEN_FDS", "CREDENTIALS_DIRECTORY",
+            ] { unsetenv(name) }
+        }
+        func inherited(_ change: (inout ProgramPlan) -> Void) async throws -> Set<Substring> {
+            var plan = ProgramPlan(command: ["env"])
+            plan.withheldVariables = ["HANDSET_TEST_PASSWORD", "HANDSET_TEST_KEY"]
+            change(&plan)
+            var process = try ProgramProcess(plan)
+            let lines = try await Self.finish(&process).output.split(separator: "\n")
+            let names = ["HANDSET_TEST", "NOTIFY_", "WATCHDOG_", "LISTEN_", "CREDENTIALS_"]
+            return Set(lines.filter { line in names.contains { line.hasPrefix($0) } })
+        }
+        #expect(try await inherited { _ in } == ["HANDSET_TEST=plain"])
+        #expect(
+            try await inherited { $0.environment = ["HANDSET_TEST_KEY", "CREDENTIALS_DIRECTORY"] }
+                == ["HANDSET_TEST=plain", "HANDSET_TEST_KEY=given", "CREDENTIALS_DIRECTORY=/run/credentials"])
+    }
+
     @Test("What is written to a program comes back, and what it has not read is counted")
     func echo() async throws {
         let ran = try await Self.run(["cat"]) { process in

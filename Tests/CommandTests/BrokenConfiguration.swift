@@ -229,7 +229,7 @@ extension BrokenConfiguration {
                 "account: AC1",
                 "calls:\n        key: AC1\n        password_file: song.mp3\n        callees: [\"a*b\"]\n"),
             "13: behaviour.bot.requests.calls.key: must be another one than behaviour.bot.account",
-            "15: behaviour.bot.requests.calls.callees: must be a user's name, or the beginning of one"),
+            "15: behaviour.bot.requests.calls.callees: must be a user's name, the beginning of one with"),
         .device(
             "a certificate for a bot's requests that is none",
             requests(

@@ -167,6 +167,21 @@ struct RecordingWriterTests {
         #expect(try AudioFileReader.samples(ofFile: end.path).count == 960)
     }
 
+    @Test("Where recordings are kept, a finished one of the same name stays", arguments: formats)
+    func keepsEarlier(format: RecordingFormat) throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let kept = path("kept.\(format.fileExtension)")
+        let tone = Self.tone(500, 960)
+        try record(kept, format, tone, tone)
+        let first = try Data(contentsOf: URL(fileURLWithPath: kept))
+        var writer = try RecordingWriter(path: kept, format, keepsEarlier: true, sparing: [])
+        try writer.finish()
+        #expect(try Data(contentsOf: URL(fileURLWithPath: kept)) == first)
+        #expect(FileManager.default.fileExists(atPath: path("kept-2.\(format.fileExtension)")))
+        try record(kept, format, [], [])
+        #expect(try Data(contentsOf: URL(fileURLWithPath: kept)) != first)
+    }
+
     @Test("A recording without a sample is a file that can be played", arguments: formats)
     func empty(format: RecordingFormat) throws {
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -770,14 +770,15 @@ struct AccountCallTests {
         #expect(deadline > run.now)
     }
 
-    @Test("A number with parameters, and a user whose request goes elsewhere, are no users of our domain")
+    @Test("Whom our own server has, and no address that leads elsewhere, is of our domain, whether a user or a number")
     func ownNumbers() throws {
         let names = SIPNames(domain: try #require(SIPHost("sip.test")))
-        #expect(names.isOwn(try #require(AnyURI("sip:carol@sip.test"))))
+        for text in ["sip:carol@sip.test", "sip:9005551234@sip.test", "sip:carol@sip.test;user=phone", "tel:+4930"] {
+            #expect(names.isOwn(try #require(AnyURI(text))), "\(text)")
+        }
         for text in [
-            "sip:+19005551234;phone-context=x@sip.test", "sip:carol@sip.test;maddr=192.0.2.1",
-            "sip:9005551234@sip.test",
-            "sip:carol@sip.test;user=phone",
+            "sip:carol@sip.test;maddr=192.0.2.1", "sip:carol@other.example", "sip:carol@sip.test:5070", "sip:sip.test",
+            "sip:carol:x@sip.test", "tel:30;phone-context=+49",
         ] {
             #expect(!names.isOwn(try #require(AnyURI(text))), "\(text)")
         }
@@ -792,6 +793,16 @@ struct AccountCallTests {
         #expect(run.flows(.invite) == [.udp])
         run.ask(.invite(AccountRun.options(to: "carol", sdp: Self.large)))
         #expect(run.flows(.invite) == [.udp, .udp])
+    }
+
+    @Test(
+        "A caller has one name, however its address is written",
+        arguments: [
+            "sip:bob@SIP.test", "sip:bob@sip.test.", "sips:b%6Fb@Sip.Test:5061;transport=tls", "sip:bob@sip.test",
+        ])
+    func oneForm(uri: String) throws {
+        #expect(SIPNames.user(of: NameAddress(try #require(AnyURI(uri)))) == "bob@sip.test")
+        #expect(SIPName.caller(try UserID(uri)) == "bob@sip.test")
     }
 
     // MARK: Transfers
@@ -845,8 +856,8 @@ struct AccountCallTests {
     @Test(
         "CALL-8: A target that is no user of the account's own server is marked, and a wish can be refused",
         arguments: [
-            ("sip:carol@other.example", true), ("sip:+491234567@sip.test", true), ("tel:+491234567", true),
-            ("sip:carol@sip.test:5070", true), ("sip:17@sip.test", false),
+            ("sip:carol@other.example", true), ("sip:+491234567@sip.test", false), ("tel:+491234567", false),
+            ("sip:carol@sip.test:5070", true), ("sip:17@sip.test", false), ("sip:carol@sip.test;maddr=192.0.2.1", true),
         ])
     func outside(_ target: String, _ isOutside: Bool) throws {
         var run = try AccountRun()
@@ -858,6 +869,48 @@ struct AccountCallTests {
             .send(CallSignal(invite: invite, type: "transferProgress", data: CallTransfer.Progress.refused.data)))
         #expect(run.statuses.last == 603)
         #expect(run.requests(.invite).isEmpty)
+    }
+
+    @Test(
+        "CALL-8: A target that the account's list of callees has not is marked, however a number is written",
+        arguments: [
+            ("sip:carol@sip.test", false), ("sip:c%61rol@SIP.test.", false),
+            ("sip:carol@sip.test;transport=tcp", false),
+            ("sip:carol@sip.test?Replaces=a%3Bto-tag%3Db%3Bfrom-tag%3Dc", false), ("sip:200@sip.test", false),
+            ("tel:+4930-123", false), ("sip:dave@partner.example", false), ("sip:dave@sip.test", true),
+            ("sip:carol@other.example", true), ("sip:carol@sip.test:5070", true), ("sip:carol:x@sip.test", true),
+            ("sip:carol@sip.test;maddr=192.0.2.1", true), ("sip:11880@sip.test", true), ("sip:*72@sip.test", true),
+            ("sip:0900123456x@sip.test", true), ("sip:900!123!456@sip.test", true), ("sip:p900123456@sip.test", true),
+            ("sip:0900123456@sip.test?Replaces=a%3Bto-tag%3Db%3Bfrom-tag%3Dc", true), ("tel:0900123456", true),
+            ("sip:200;phone-context=+49900@sip.test", true), ("tel:200;phone-context=+49900", true),
+            ("sip:2%2A0@sip.test", true),
+        ])
+    func unlisted(_ target: String, _ isUnlisted: Bool) throws {
+        let patterns = ["carol", "2??", "+4930*", "dave@partner.example"].compactMap { CalleePattern($0) }
+        var run = try AccountRun { $0.callees = CalleeList(patterns, ownHost: "sip.test") }
+        let (_, to) = try talking(&run)
+        try run.receive(try refer(run, 2, to, target))
+        guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false)) }
+        let wish = try #require(CallTransfer.Wish(data: signal.data))
+        #expect(wish.isUnlisted == isUnlisted)
+        #expect(AnswerPolicy.Transfers.anywhere.admits(wish) == !isUnlisted)
+        #expect(!AnswerPolicy.Transfers.refuse.admits(wish))
+        #expect(
+            !AnswerPolicy.Transfers.service.admits(wish) || !target.contains("other") && !target.contains("partner"))
+    }
+
+    @Test("CALL-8: An account that lists nobody has nobody called, and follows no redirection")
+    func listsNobody() throws {
+        var run = try AccountRun()
+        let (_, to) = try talking(&run)
+        try run.receive(try refer(run, 2, to, "sip:carol@sip.test"))
+        guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false)) }
+        #expect(try #require(CallTransfer.Wish(data: signal.data)).isUnlisted)
+        run.ask(.invite(AccountRun.options(to: "bob")))
+        var response = SIPResponse(302, to: try run.request(.invite), toTag: "x")
+        response.headers.append("Contact", "<sip:carol@sip.test>")
+        try run.receive(.response(response))
+        #expect(run.requests(.invite).count == 1)
     }
 
     @Test("CALL-8: A device's wish is a REFER, and what the peer says of it is told")

@@ -1,3 +1,4 @@
+import Identifiers
 import SIP
 import TestSupport
 import Testing
@@ -10,10 +11,19 @@ import Testing
     private func placed(
         to uri: String = "sip:bob@bob.example", alice: @escaping CallRun.Change = { _ in }
     ) -> CallRun {
-        var run = CallRun(transport: .tcp, alice: alice)
+        var run = CallRun(
+            transport: .tcp,
+            alice: {
+                $0.redirectionTargets = Self.callees("*@bob.example", "+49*")
+                alice(&$0)
+            })
         run.losses = Array(repeating: (.alice, "INVITE"), count: 64)
         run.place(to: uri)
         return run
+    }
+
+    private static func callees(_ patterns: String...) -> CalleeList {
+        CalleeList(patterns.compactMap { CalleePattern($0) })
     }
 
     private func invites(_ run: CallRun) -> [SIPRequest] {
@@ -118,10 +128,24 @@ import Testing
 
     @Test("An account that follows none is told of the addresses")
     func closed() throws {
-        var run = placed { $0.followsRedirections = false }
+        var run = placed { $0.redirectionTargets = CalleeList() }
         try answer(&run, 302, "<sip:carol@bob.example>")
         let contact = try #require(AnyURI("sip:carol@bob.example"))
         #expect(run.ends(.alice, call) == [.refused(302, contacts: [contact])] && targets(run).count == 1)
+    }
+
+    @Test("Each address of each redirection must be listed: none is called that only looks like one that is")
+    func judged() throws {
+        var run = placed { $0.redirectionTargets = Self.callees("carol@bob.example", "dave@bob.example", "200") }
+        try answer(
+            &run, 302, "<sip:11880@bob.example>;q=1, <sip:carol@bob.example:5070>;q=0.9, <sip:*72@alice.example>;q=0.8",
+            "<sip:carol@bob.example;maddr=192.0.2.1>;q=0.7, <sip:carol@BOB.example.;transport=tcp>;q=0.2")
+        #expect(targets(run) == ["sip:bob@bob.example", "sip:carol@BOB.example.;transport=tcp"])
+        // The next hop is judged like the first.
+        try answer(&run, 302, "<tel:0900123456>, <sip:0900123456@bob.example>, <sip:dave@bob.example>")
+        #expect(targets(run).last == "sip:dave@bob.example" && targets(run).count == 3)
+        try answer(&run, 302, "<tel:+4990012>, <sip:eve@bob.example>")
+        #expect(run.ends(.alice, call).count == 1 && targets(run).count == 3)
     }
 
     @Test("A caller who hangs up while a call is redirected calls nobody else")

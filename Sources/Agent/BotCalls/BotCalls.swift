@@ -115,6 +115,7 @@ public final class BotCalls: Sendable {
             let fault =
                 switch refusal {
                 case .callee: ServiceFault(.badRequest, .twilio, twilioCode: 21_211, why)
+                case .unlisted: ServiceFault(.forbidden, .twilio, twilioCode: 21_216, why)
                 case .unavailable: ServiceFault(.unavailable, .twilio, why)
                 }
             registry.placements.take(number)?.reply(.refused(fault))

@@ -97,12 +97,10 @@ public struct BotPlan: Sendable, Equatable {
         public var key: String
         /// What the server must know.
         public var password: Secret
-        /// Who may be called: names, and beginnings of names that end with an asterisk.
-        public var callees: [String] = []
         /// Calls a minute, and as many at once.
         public var perMinute = 10
 
-        /// Makes one that allows nobody to be called.
+        /// Makes one with the usual rate. Whom the device calls then is its own decision.
         public init(key: String, password: Secret) {
             self.key = key
             self.password = password
@@ -213,6 +211,8 @@ public struct BotPlacement: Sendable, Equatable {
     public enum Refusal: Sendable, Equatable {
         /// Nobody can have this name.
         case callee
+        /// The device calls nobody of this name at others' request.
+        case unlisted
         /// There is no room for it, or the device does not take part in calls now.
         case unavailable
     }

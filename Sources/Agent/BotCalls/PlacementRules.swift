@@ -1,17 +1,11 @@
 internal import BotWire
 internal import Timekeeping
 
-/// Which calls a bot's server may place, and how often.
+/// How often a bot's server may place calls, and which hosts it may name. The device decides whom it calls.
 struct PlacementRules: Sendable {
-    private let names: Set<[UInt8]>
-    private let beginnings: [[UInt8]]
     private var rate: LogLimit
 
     init(_ calls: BotPlan.PlacedCalls) {
-        let callees = calls.callees.map { Array($0.utf8) }
-        // Compared by their bytes: what only looks the same is another name.
-        names = Set(callees.filter { $0.last != UInt8(ascii: "*") })
-        beginnings = callees.filter { $0.last == UInt8(ascii: "*") }.map { Array($0.dropLast()) }
         rate = LogLimit(burst: Double(calls.perMinute), perSecond: Double(calls.perMinute) / 60)
     }
 
@@ -20,27 +14,12 @@ struct PlacementRules: Sendable {
         guard rate.admit(at: now) != nil else {
             throw ServiceFault(.tooMany, .twilio, "there are too many calls: try again in a minute")
         }
-        guard allows(placed.to) else {
-            throw ServiceFault(
-                .forbidden, .twilio, twilioCode: 21_216,
-                "the callee is none of behaviour.bot.requests.calls.callees")
-        }
         if let callback = placed.statusCallback { try check("StatusCallback", 21_609, callback.address, hosts) }
         switch placed.instructions {
         case .ask(let webhook): try check("Url", 21_205, webhook.address, hosts)
         case .markup(let markup):
             for address in markup.verbs.flatMap(\.addresses) { try check("Twiml", 12_100, address, hosts) }
         }
-    }
-
-    private func allows(_ callee: String) -> Bool {
-        let bytes = Array(callee.utf8)
-        // What stands for `*` is the rest of a name: it leads to no other host, and names no other kind of address.
-        return names.contains(bytes)
-            || beginnings.contains { beginning in
-                bytes.starts(with: beginning)
-                    && !bytes.dropFirst(beginning.count).contains { "@:;?/%".utf8.contains($0) }
-            }
     }
 
     private func check(

@@ -91,11 +91,17 @@ extension Device {
             bots?.refuse(placement.number, .callee, "nobody can have the callee's name")
             return
         }
+        guard mayBeCalledForBot(callee) else {
+            let why = "account.callees does not have the callee"
+            logger.warning("A bot's call is refused", metadata: ["error": "\(why)"])
+            bots?.refuse(placement.number, .unlisted, why)
+            return
+        }
         if let obstacle = obstacle(toCallPlaying: .program) {
             bots?.refuse(placement.number, .unavailable, "\(obstacle)")
             return
         }
-        var audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
+        var audio = configuration.behaviour.audio(named: recordingName(to: callee))
         // Also where the bot is only attached to other calls.
         audio.source = .program
         let id = call([callee], audio: audio, timeToLive: .seconds(placement.timeoutSeconds))

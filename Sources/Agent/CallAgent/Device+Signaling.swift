@@ -4,6 +4,8 @@ internal import JSON
 internal import Logging
 internal import CallMedia
 internal import MediaEngine
+internal import Realtime
+internal import Timekeeping
 
 // Events of the service, and the calls that they concern.
 extension Device {
@@ -44,7 +46,7 @@ extension Device {
     private func receive(_ invite: ReceivedInvite) {
         guard isNew(invite.id) else { return }
         guard invite.data["offer"] != nil, asksUser(invite) else { return takeInvite(invite) }
-        let audio = configuration.behaviour.audio(for: invite.id)
+        let audio = configuration.behaviour.audio(named: recordingName(from: invite))
         var call = ActiveCall(
             machine: CallMachine(receiving: invite, timings: callTimings), audio: audio, invite: .received(invite.id))
         call.replaces = replacedCall(by: invite)
@@ -59,9 +61,6 @@ extension Device {
 }
 
 extension BehaviourConfiguration {
-    /// The behaviour of a call that came with `invite`.
-    func audio(for invite: InviteID) -> AudioBehaviour { audio(named: invite.fileName) }
-
     /// The file of the call with this number, from 1.
     func capture(number: Int) -> String? {
         guard let capture, number > 1 else { return capture }
@@ -81,15 +80,25 @@ extension BehaviourConfiguration {
             case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
             case .file(let path, let loops): .file(path: path, loops: loops)
             }
-        return AudioBehaviour(
+        var audio = AudioBehaviour(
             source: source, recording: recordingFolder.map { "\($0)/\(name).\(recordingFormat.fileExtension)" },
             recordingFormat: recordingFormat)
+        audio.keepsEarlierRecording = true
+        return audio
     }
 }
 
-extension InviteID {
-    /// The id as a file's name: whatever could lead out of a folder is replaced.
-    fileprivate var fileName: String {
-        String(text.prefix(100).map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") ? $0 : "_" })
+extension Device {
+    /// The name of the recording of a call that comes in.
+    private func recordingName(from invite: ReceivedInvite) -> String {
+        // A trunk's account is not who calls.
+        recordingName(TrunkCall(inviteData: invite.data)?.caller ?? invite.inviter.text, isOutgoing: false)
+    }
+
+    /// The name of the recording of a call to a user.
+    func recordingName(to callee: UserID) -> String { recordingName(callee.text, isOutgoing: true) }
+
+    private func recordingName(_ peer: String, isOutgoing: Bool) -> String {
+        "\(RecordingName(peer: peer, isOutgoing: isOutgoing, at: MonotonicClock.wallTime, key: newKey()))"
     }
 }

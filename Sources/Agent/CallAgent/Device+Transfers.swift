@@ -69,7 +69,7 @@ extension Device {
         guard let call = calls[id], let invite = call.invite.id else { return }
         // The last question reserves room, so that the call must begin at once. Until the target answers there are two calls.
         let isAdmitted =
-            call.machine.isAnswered && !call.transfer.isUnderWay && answerPolicy.transfers.admits(wish)
+            call.machine.isAnswered && !call.transfer.isUnderWay && admits(wish)
             && obstacle(toCallPlaying: call.audio.source) == nil
         publish(.transferRequested(id, to: wish.target, isAccepted: isAdmitted))
         logger.info(
@@ -78,7 +78,7 @@ extension Device {
         guard isAdmitted else { return signal(CallTransfer.progressSignal, CallTransfer.Progress.refused.data, of: id) }
         signal(CallTransfer.progressSignal, CallTransfer.Progress.trying.data, of: id)
         let origin = CallTransfer.Origin(invite: invite, replaces: wish.replaces)
-        var audio = configuration.behaviour.audio(named: "transfer-\(newKey())")
+        var audio = configuration.behaviour.audio(named: recordingName(to: wish.target))
         audio.source = call.audio.source
         let new = makeCall(to: wish.target, audio: audio, in: origin)
         calls[id]?.transfer = .placing(new, wish.target)

@@ -1,5 +1,6 @@
 internal import BotCalls
 public import CallControl
+internal import CallPrograms
 internal import JSON
 public import Logging
 public import CallMedia
@@ -226,12 +227,12 @@ public actor Device {
 
     /// Calls somebody, and does in the call what the configuration says of calls.
     public func call(_ user: UserID) -> CallID {
-        call([user], audio: configuration.behaviour.audio(named: "outgoing-\(newKey())"))
+        call([user], audio: configuration.behaviour.audio(named: recordingName(to: user)))
     }
 
     /// The same, if the device takes calls, is connected, and has room: no other call can take that room meanwhile.
     public func placeCall(to user: UserID) throws(CallObstacle) -> CallID {
-        let audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
+        let audio = configuration.behaviour.audio(named: recordingName(to: user))
         if let obstacle = obstacle(toCallPlaying: audio.source) { throw obstacle }
         return call([user], audio: audio)
     }
@@ -400,7 +401,9 @@ public actor Device {
         var timings = CallTimings()
         timings.invite = inviteTimings
         timings.invite.answerLimit = configuration.answer.ringLimit
+        // What a program or bot was promised ends before the machine's own limit, so that the fallback is still played.
         if let bot = configuration.bot { timings.prepareTimeout += bot.answerTimeout }
+        if let program = configuration.program { timings.prepareTimeout += program.answerTimeout }
         return timings
     }
 

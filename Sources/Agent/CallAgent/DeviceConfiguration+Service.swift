@@ -46,6 +46,7 @@ extension SIPServiceConfiguration {
         account.identityTrust = sip.identityTrust
         account.product = "\(program.name)/\(program.version)"
         account.usesGRUU = sip.usesGRUU
+        account.callees = configuration.account.callees ?? CalleeList()
         account.followsRedirections = sip.followsRedirections
         account.passesOn = sip.passesOn
         self.init(account: account, server: sip.server)

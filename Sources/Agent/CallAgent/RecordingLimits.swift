@@ -46,7 +46,7 @@ public struct RecordingLimits: Hashable, Sendable {
 
     /// Whether a name is that of a whole recording; one that is being written is not.
     private static func isRecording(_ name: String) -> Bool {
-        (name.hasSuffix(".wav") || name.hasSuffix(".opus")) && !name.contains(".part.")
+        ["wav", "opus"].contains { name.hasSuffix(".\($0)") && !name.hasSuffix(".part.\($0)") }
     }
 
     /// Removes what goes from a folder: files whose names end in `.wav` or `.opus`.

@@ -19,6 +19,10 @@ public struct ProgramPlan: Sendable, Equatable {
     public var answerTimeout = Duration.seconds(5)
     /// A WAV or Ogg Opus file, up to a minute, that callers hear once if the program fails.
     public var fallback: String?
+    /// Variables of this process that hold its secrets, and that the program does not inherit.
+    public var withheldVariables: Set<String> = []
+    /// Variables that it inherits although they are withheld, because it needs them.
+    public var environment: [String] = []
 
     /// Makes a plan.
     public init(command: [String], format: PortFormat = PortFormat(), bargeIn: BargeInMode? = nil) {

@@ -19,6 +19,9 @@ enum ProgramExit: Equatable, Sendable {
 /// A program that ends with exit code 0 ends the call once all its sound is played. One that fails is restarted after a
 /// delay that doubles; the caller hears silence meanwhile. After ``mostRestarts`` the call ends. After a run of one
 /// minute all restarts are available again. When the call is over, the program has a second to end by itself.
+///
+/// With a fallback callers do not wait through that: a process that fails before it stands is followed by the fallback at once, and one
+/// that stood is restarted once, and has ``fallbackDelay`` until it stands again.
 struct ProgramLife: ProtocolCore, Sendable {
     enum Input: Equatable, Sendable {
         /// The process is gone.
@@ -69,6 +72,8 @@ struct ProgramLife: ProtocolCore, Sendable {
 
     static let mostRestarts = 5
     static let firstDelay = Duration.milliseconds(250)
+    /// From the failure of a process that stood to the fallback, unless its successor stands.
+    static let fallbackDelay = Duration.seconds(1)
     /// After so long a program has all its restarts back.
     static let goodRun = Duration.seconds(60)
     /// A queue and a full pipe of the slowest format last some 9 s.
@@ -105,6 +110,10 @@ struct ProgramLife: ProtocolCore, Sendable {
     private let answerTimeout: Duration?
     /// Until when it has to stand; nil once the call is accepted, or is not to be.
     private var standsBy: Instant?
+    /// Whether the process that runs has stood.
+    private var hasStood = false
+    /// When the fallback takes the place of a failed process, and how that failed.
+    private var fallsBack: (at: Instant, why: String)?
 
     /// A program whose process has just been started.
     ///
@@ -118,8 +127,8 @@ struct ProgramLife: ProtocolCore, Sendable {
 
     var nextDeadline: Instant? {
         switch state {
-        case .running: standsBy
-        case .waiting(_, let until): standsBy.map { min($0, until) } ?? until
+        case .running: [standsBy, fallsBack?.at].compactMap { $0 }.min()
+        case .waiting(_, let until): [standsBy, fallsBack?.at].compactMap { $0 }.reduce(until, min)
         case .hangingUp, .over: nil
         case .draining(_, let until), .lingering(_, let until), .fallingBack(_, let until): until
         case .ending(_, let until): until
@@ -129,12 +138,23 @@ struct ProgramLife: ProtocolCore, Sendable {
     /// Whether the call waits for the program to stand.
     var isAwaited: Bool { standsBy != nil }
 
+    /// Whether it makes a difference that the process stands.
+    var isToStand: Bool {
+        guard case .running = state else { return false }
+        return !hasStood
+    }
+
+    /// Whether a process that failed will be restarted.
+    var isRestarting: Bool { if case .waiting = state { true } else { false } }
+
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
         case .exited(let exit): noteExit(exit, at: now, into: &outbox)
         case .cannotStart(let why): fail(why, isAlive: false, at: now, into: &outbox)
         case .stood:
             guard case .running = state else { return }
+            hasStood = true
+            fallsBack = nil
             accept(into: &outbox)
         case .asksToHangUp:
             guard case .running = state else { return }
@@ -203,7 +223,9 @@ struct ProgramLife: ProtocolCore, Sendable {
         case .finished: drain(isAlive: false, at: now, into: &outbox)
         case .failed(let how):
             let before = since.duration(to: now) >= Self.goodRun ? 0 : restarts
-            guard before < Self.mostRestarts else { return fail(how, isAlive: false, at: now, into: &outbox) }
+            let isLast = hasFallback ? before > 0 || !hasStood : before >= Self.mostRestarts
+            guard !isLast else { return fail(how, isAlive: false, at: now, into: &outbox) }
+            if hasFallback { fallsBack = (now.advanced(by: Self.fallbackDelay), how) }
             outbox.append(.silence)
             state = .waiting(restarts: before + 1, until: now.advanced(by: Self.firstDelay * (1 << before)))
         }
@@ -217,6 +239,7 @@ struct ProgramLife: ProtocolCore, Sendable {
 
     /// The program will take no part in the call.
     private mutating func fail(_ why: String, isAlive: Bool, at now: Instant, into outbox: inout [Output]) {
+        fallsBack = nil
         if hasFallback {
             accept(into: &outbox)
             // The fallback takes its place for the rest of the call.
@@ -258,6 +281,7 @@ struct ProgramLife: ProtocolCore, Sendable {
     }
 
     private mutating func timeOut(at now: Instant, into outbox: inout [Output]) {
+        if let (at, why) = fallsBack, now >= at { return fail(why, isAlive: isAlive, at: now, into: &outbox) }
         if let standsBy, let answerTimeout, now >= standsBy {
             return fail(
                 "it neither read what the caller says nor said anything within \(answerTimeout.text)",
@@ -266,6 +290,7 @@ struct ProgramLife: ProtocolCore, Sendable {
         switch state {
         case .waiting(let restarts, _):
             state = .running(restarts: restarts, since: now)
+            hasStood = false
             outbox.append(.start(restart: restarts))
         case .draining(let isAlive, _), .lingering(let isAlive, _), .fallingBack(let isAlive, _):
             state = .hangingUp(isAlive: isAlive)

@@ -1,3 +1,4 @@
+internal import AudioPort
 internal import CPrograms
 internal import Glibc
 
@@ -34,16 +35,32 @@ struct ProgramProcess: ~Copyable {
     /// - Parameters:
     ///   - words: The program, which is searched in PATH, and its arguments.
     ///   - inputBytes: About how many bytes may wait until it reads them.
-    init(_ words: [String], inputBytes: Int32) throws(ProgramStartError) {
+    ///   - withheld: Variables of this process that it does not inherit; an asterisk at the end of a name is for any rest.
+    ///   - given: Variables that it inherits nevertheless.
+    init(
+        _ words: [String], inputBytes: Int32, withholding withheld: [String] = [], giving given: [String] = []
+    ) throws(ProgramStartError) {
         var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
-        defer { unsafe arguments.forEach { unsafe free($0) } }
+        var withheld = unsafe withheld.map { unsafe strdup($0) } + [nil]
+        var given = unsafe given.map { unsafe strdup($0) } + [nil]
+        defer { unsafe (arguments + withheld + given).forEach { unsafe free($0) } }
         var program = handset_program()
-        let result = unsafe handset_program_start(&arguments, inputBytes, &program)
+        let result = unsafe handset_program_start(&arguments, &withheld, &given, inputBytes, &program)
         guard result == 0 else { throw Self.failure(of: words, -result) }
         id = program.process
         (input, output) = (program.input, program.output)
         (errors, events) = (program.errors, program.events)
     }
+
+    /// Starts the program of a plan. About 0.5 s of sound wait for it, in whole pages.
+    init(_ plan: ProgramPlan) throws(ProgramStartError) {
+        try self.init(
+            plan.command, inputBytes: Int32(max(4_096, plan.format.rate.rawValue * plan.format.sampleBytes / 2)),
+            withholding: Self.ownVariables + plan.withheldVariables.sorted(), giving: plan.environment)
+    }
+
+    /// What the service manager gives this process alone: its credentials, and how it reports to it.
+    private static let ownVariables = ["CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_*", "LISTEN_*"]
 
     deinit { for end in [input, output, errors, events] where end >= 0 { close(end) } }
 

@@ -64,8 +64,7 @@ final class ProgramRun: @unchecked Sendable {
 
     /// Data in transit to and from one process.
     private struct Buffers {
-        /// The program has begun to read what the caller says.
-        var isReading = false
+        var input = InputProgress()
         /// The rest of what the caller said last.
         var unsent: [UInt8] = []
         var events: [UInt8] = []
@@ -97,7 +96,7 @@ final class ProgramRun: @unchecked Sendable {
         lastReap = now
         isAlive = true
         do throws(ProgramStartError) {
-            process = try ProgramProcess(plan.command, inputBytes: Self.inputBytes(plan))
+            process = try ProgramProcess(plan)
         } catch {
             guard fallback != nil else { throw error }
             isAlive = false
@@ -105,11 +104,6 @@ final class ProgramRun: @unchecked Sendable {
             return
         }
         sendBegin(restarts: 0)
-    }
-
-    /// About 0.5 s of sound, in whole pages.
-    private static func inputBytes(_ plan: ProgramPlan) -> Int32 {
-        Int32(max(4_096, plan.format.rate.rawValue * plan.format.sampleBytes / 2))
     }
 
     /// Ends a process whose call never began.
@@ -201,7 +195,7 @@ final class ProgramRun: @unchecked Sendable {
     private func start(_ restart: Int, at now: Instant) {
         io = Buffers()
         do throws(ProgramStartError) {
-            process = try ProgramProcess(plan.command, inputBytes: Self.inputBytes(plan))
+            process = try ProgramProcess(plan)
             isAlive = true
             sendBegin(restarts: restart)
         } catch {
@@ -217,7 +211,7 @@ final class ProgramRun: @unchecked Sendable {
         lastReap = now
         guard let exit = process?.reap() else { return }
         isAlive = false
-        if life.isAwaited, hasSpoken { feed(.stood, at: now) }
+        if life.isToStand, hasSpoken { feed(.stood, at: now) }
         // Its last log lines.
         readErrors(at: now)
         readCommands(at: now)
@@ -227,14 +221,14 @@ final class ProgramRun: @unchecked Sendable {
     private func noteExit(_ exit: ProgramExit, at now: Instant) {
         let isRunning = life.isRunning
         feed(.exited(exit), at: now)
-        if isRunning, case .failed(let how) = exit, life.nextDeadline != nil {
+        if isRunning, case .failed(let how) = exit, life.isRestarting {
             publish(.failed(call: call, how, isRestarted: true))
         }
     }
 
     /// Once the program has begun to read, or has said something, its call can be accepted.
     private func noteStanding(at now: Instant) {
-        if life.isAwaited, io.isReading || hasSpoken { feed(.stood, at: now) }
+        if life.isToStand, io.input.isReading || hasSpoken { feed(.stood, at: now) }
     }
 
     private var hasSpoken: Bool { (process?.unreadBytes ?? 0) > 0 || port.waiting > 0 }
@@ -257,8 +251,8 @@ final class ProgramRun: @unchecked Sendable {
         var samples: [Int16] = []
         port.read(into: &samples)
         guard isAlive, process != nil else { return }
-        if !io.isReading { io.isReading = process?.unheardBytes == 0 }
-        guard io.isReading else { return }
+        if !io.input.isReading, let unread = process?.unheardBytes { io.input.note(unread: unread) }
+        guard io.input.isReading else { return }
         if !io.unsent.isEmpty { sendAudio(io.unsent) }
         guard !samples.isEmpty else { return }
         guard io.unsent.isEmpty else {
@@ -273,8 +267,9 @@ final class ProgramRun: @unchecked Sendable {
 
     private func sendAudio(_ bytes: [UInt8]) {
         // One that has closed its input does not want to hear.
-        let count = process?.writeInput(bytes[...]) ?? bytes.count
-        io.unsent = Array(bytes.dropFirst(count))
+        let count = process?.writeInput(bytes[...])
+        io.input.wrote(count)
+        io.unsent = count.map { Array(bytes.dropFirst($0)) } ?? []
     }
 
     /// Takes as much of the program's sound as there is room for.
@@ -401,7 +396,7 @@ final class ProgramRun: @unchecked Sendable {
         // Commands after the request to hang up do not count.
         guard io.outputLeft == nil else { return }
         // Whoever does more than hang up takes part, and what it has said is heard first.
-        if life.isAwaited, command != .hangUp || hasSpoken { feed(.stood, at: now) }
+        if life.isToStand, command != .hangUp || hasSpoken { feed(.stood, at: now) }
         switch command {
         case .mark(let name):
             let unread = samples(in: process?.unreadBytes ?? 0)

@@ -50,17 +50,22 @@ extension ConfigSection {
         }
     }
 
-    private func secretFromEnvironment(_ key: String, _ problems: inout [ConfigProblem]) -> Secret? {
-        guard let name = string(key, &problems) else { return nil }
-        let isName = name.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-                true
-            default: false
+    /// The variables that hold secrets of this section and of those in it.
+    public var secretVariables: Set<String> {
+        func variables(in value: ConfigValue, of key: String) -> Set<String> {
+            switch value {
+            case .section(let section): section.secretVariables
+            case .list(let items): items.reduce(into: []) { $0.formUnion(variables(in: $1.value, of: "")) }
+            case .scalar(let text): key.hasSuffix("_env") ? [text] : []
+            case .empty: []
             }
         }
-        guard isName else {
+        return entries.reduce(into: []) { $0.formUnion(variables(in: $1.value, of: $1.key)) }
+    }
+
+    private func secretFromEnvironment(_ key: String, _ problems: inout [ConfigProblem]) -> Secret? {
+        guard let name = string(key, &problems) else { return nil }
+        guard SmallFile.isVariableName(name) else {
             // Someone may have put the secret itself here, so it is not shown.
             problems.append(problem(key, "must be the name of an environment variable: letters, digits and _"))
             return nil

@@ -25,6 +25,19 @@ public enum SmallFile {
         }
     }
 
+    /// Whether a text can be the name of an environment variable: letters, digits and _.
+    public static func isVariableName(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
+
     /// The value of an environment variable of this process.
     public static let environmentVariable: @Sendable (String) -> String? = { name in
         unsafe getenv(name).map { unsafe String(cString: $0) }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -38,7 +39,32 @@ static int open_ends(int ours[STREAMS], int theirs[STREAMS]) {
     return 0;
 }
 
-static int spawn(char *const words[], const int theirs[STREAMS], pid_t *process) {
+static bool is_named(const char *variable, char *const names[]) {
+    size_t length = strcspn(variable, "=");
+    for (; *names != NULL; names++) {
+        size_t own = strlen(*names);
+        if (own > 0 && (*names)[own - 1] == '*' ? strncmp(variable, *names, own - 1) == 0
+                                                : own == length && strncmp(variable, *names, own) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Those of our variables that a program has; to be freed, and not what it points to. NULL if there is no memory.
+static char **variables(char *const withheld[], char *const given[]) {
+    size_t count = 0;
+    while (environ[count] != NULL) count++;
+    char **kept = calloc(count + 1, sizeof *kept);
+    if (kept == NULL) return NULL;
+    char **next = kept;
+    for (size_t index = 0; index < count; index++) {
+        if (is_named(environ[index], given) || !is_named(environ[index], withheld)) *next++ = environ[index];
+    }
+    return kept;
+}
+
+static int spawn(char *const words[], char *const variables[], const int theirs[STREAMS], pid_t *process) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     int error = posix_spawn_file_actions_init(&actions);
@@ -63,19 +89,23 @@ static int spawn(char *const words[], const int theirs[STREAMS], pid_t *process)
         error = posix_spawnattr_setflags(
             &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     }
-    if (error == 0) error = posix_spawnp(process, words[0], &actions, &attributes, words, environ);
+    if (error == 0) error = posix_spawnp(process, words[0], &actions, &attributes, words, variables);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
 
-int handset_program_start(char *const words[], int input_bytes, struct handset_program *program) {
+int handset_program_start(
+    char *const words[], char *const withheld[], char *const given[], int input_bytes, struct handset_program *program) {
+    char **inherited = variables(withheld, given);
+    if (inherited == NULL) return -ENOMEM;
     int ours[STREAMS] = {-1, -1, -1, -1}, theirs[STREAMS] = {-1, -1, -1, -1};
     int error = -open_ends(ours, theirs);
     // A limit on pipes may forbid it; then the pipe is as large as pipes are.
     if (error == 0) fcntl(ours[0], F_SETPIPE_SZ, input_bytes);
     pid_t process = 0;
-    if (error == 0) error = spawn(words, theirs, &process);
+    if (error == 0) error = spawn(words, inherited, theirs, &process);
+    free(inherited);
     close_all(theirs);
     if (error != 0) {
         close_all(ours);

@@ -74,6 +74,8 @@ public struct AudioBehaviour: Sendable, Equatable {
     public var recording: String?
     /// What is recorded, and how.
     public var recordingFormat: RecordingFormat
+    /// A finished file at ``recording`` stays, and the recording gets a number behind its name.
+    public var keepsEarlierRecording = false
 
     /// Makes a behaviour.
     public init(source: Source, recording: String? = nil, recordingFormat: RecordingFormat = RecordingFormat()) {

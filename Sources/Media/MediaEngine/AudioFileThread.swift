@@ -65,7 +65,8 @@ final class AudioFileThread: Sendable {
         }
         if let path = audio.recording {
             do throws(AudioFileError) {
-                try record(to: path, audio.recordingFormat, into: &files, reports)
+                try record(
+                    to: path, audio.recordingFormat, keepsEarlier: audio.keepsEarlierRecording, into: &files, reports)
             } catch {
                 reports.onFailure(error)
             }
@@ -96,7 +97,7 @@ final class AudioFileThread: Sendable {
     ) throws(MediaStartError) -> CallFiles {
         var files = CallFiles()
         do throws(AudioFileError) {
-            try record(to: path, format, into: &files, reports)
+            try record(to: path, format, keepsEarlier: true, into: &files, reports)
         } catch {
             throw MediaStartError("\(error)", file: error)
         }
@@ -110,10 +111,11 @@ final class AudioFileThread: Sendable {
     }
 
     private func record(
-        to path: String, _ format: RecordingFormat, into files: inout CallFiles, _ reports: FileReports
+        to path: String, _ format: RecordingFormat, keepsEarlier: Bool, into files: inout CallFiles,
+        _ reports: FileReports
     ) throws(AudioFileError) {
         let played = state.withLock { $0.streams.values.compactMap(\.played) }
-        let writer = try RecordingWriter(path: path, format, sparing: played)
+        let writer = try RecordingWriter(path: path, format, keepsEarlier: keepsEarlier, sparing: played)
         let ring = AudioRing(capacity: Self.recordCapacity)
         files.rings.recorder = .some(ring.producer)
         let id: StreamID

@@ -12,13 +12,18 @@ struct RecordingWriter: ~Copyable {
     private var failure: AudioFileError?
     /// Its name, once it is whole.
     private var name: String?
-    /// What had its name when it began.
+    /// What had its name when it began, and is replaced.
     private var replaced: FileIdentity?
 
-    /// - Parameter played: Files that must not be overwritten, under any name.
-    init(path: String, _ format: RecordingFormat, sparing played: [FileIdentity]) throws(AudioFileError) {
+    /// - Parameters:
+    ///   - keepsEarlier: A finished file of that name stays, and the recording gets a number behind its name.
+    ///   - played: Files that must not be overwritten, under any name.
+    init(
+        path: String, _ format: RecordingFormat, keepsEarlier: Bool = false, sparing played: [FileIdentity]
+    ) throws(AudioFileError) {
         self.path = path
-        replaced = try PartFile.check(path, sparing: played)
+        let earlier = try PartFile.check(path, sparing: played)
+        replaced = keepsEarlier ? nil : earlier
         let part = PartFile.path(of: path)
         switch format.container {
         case .wav: wav = try WAVWriter(path: part, channels: format.channels, sparing: played)

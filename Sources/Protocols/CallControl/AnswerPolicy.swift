@@ -27,21 +27,21 @@ public struct AnswerPolicy: Hashable, Sendable {
         case calls(Int)
     }
 
-    /// Whom a peer may have this device call in its place (contract CALL-8).
+    /// Whom a peer may have this device call in its place (contract CALL-8), of those that the account's list of callees admits.
     public enum Transfers: String, CaseIterable, Hashable, Sendable {
         /// Nobody.
         case refuse
-        /// Users of the device's own service, and no telephone numbers.
+        /// Users and numbers of the device's own service.
         case service
-        /// Anybody: whoever is in a call with the device decides whom it pays for.
+        /// Callees at other hosts, too.
         case anywhere
 
         /// Whether a wish is carried out.
         public func admits(_ wish: CallTransfer.Wish) -> Bool {
             switch self {
             case .refuse: false
-            case .service: !wish.isOutside
-            case .anywhere: true
+            case .service: !wish.isUnlisted && !wish.isOutside
+            case .anywhere: !wish.isUnlisted
             }
         }
     }

@@ -18,6 +18,8 @@ public enum CallTransfer {
         public var replaces: InviteID?
         /// The target is none of the service's own users: a call there may cost money.
         public var isOutside = false
+        /// The target is none of those that the account lists for calls on a stranger's word.
+        public var isUnlisted = false
 
         /// Makes one.
         public init(target: UserID, replaces: InviteID? = nil) {
@@ -31,6 +33,7 @@ public enum CallTransfer {
             self.target = target
             replaces = data["replaces"]?.string.flatMap { try? InviteID($0) }
             isOutside = data["outside"] == .bool(true)
+            isUnlisted = data["unlisted"] == .bool(true)
         }
 
         /// As it is sent.
@@ -38,6 +41,7 @@ public enum CallTransfer {
             var members: [String: JSONValue] = ["to": .string(target.text)]
             if let replaces { members["replaces"] = .string(replaces.text) }
             if isOutside { members["outside"] = .bool(true) }
+            if isUnlisted { members["unlisted"] = .bool(true) }
             return .object(members)
         }
     }

@@ -36,6 +36,8 @@ struct AccountCalls: Sendable {
     var agent: UserAgent
     let names: SIPNames
     var identityTrust: IdentityTrust
+    /// Who may be called on a stranger's word.
+    private let callees: CalleeList
     private let own: UserID
     private let keepalive: Duration
     private var tokens: TokenSource
@@ -53,10 +55,12 @@ struct AccountCalls: Sendable {
     private var waiting: [(SIPCall, CallCommand)] = []
 
     init(
-        _ agent: UserAgent, domain: SIPHost, own: UserID, keepalive: Duration, trust: IdentityTrust, tokens: TokenSource
+        _ agent: UserAgent, domain: SIPHost, own: UserID, keepalive: Duration, trust: IdentityTrust,
+        callees: CalleeList, tokens: TokenSource
     ) {
         self.agent = agent
         identityTrust = trust
+        self.callees = callees
         self.own = own
         self.keepalive = keepalive
         self.tokens = tokens
@@ -598,6 +602,7 @@ struct AccountCalls: Sendable {
         calls[call.invite]?.hasReferral = true
         var wish = CallTransfer.Wish(target: SIPNames.user(of: NameAddress(uri)))
         wish.isOutside = !names.isOwn(uri)
+        wish.isUnlisted = uri.callee(of: names.domain).map(callees.admits) != true
         tell(CallTransfer.signal, wish.data, of: call, &outbox)
     }
 

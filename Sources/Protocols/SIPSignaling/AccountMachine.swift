@@ -65,7 +65,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         var configuration = UserAgentConfiguration(address: settings.address, contact: self.contact)
         configuration.product = settings.product
         configuration.passesOn = settings.passesOn
-        configuration.followsRedirections = settings.followsRedirections
+        configuration.redirectionTargets = settings.followsRedirections ? settings.callees : CalleeList()
         let realms = settings.realms.isEmpty ? nil : settings.realms
         trust = DigestTrust(realms: realms)
         // As long as the registrar has named no realm, it is the domain.
@@ -73,7 +73,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         let agent = UserAgent(configuration, key: key + [1], digest: digest)
         calls = AccountCalls(
             agent, domain: domain, own: own, keepalive: settings.keepalive, trust: settings.identityTrust,
-            tokens: TokenSource(key: key + [3]))
+            callees: settings.callees, tokens: TokenSource(key: key + [3]))
         requests = TransactionTable(tokens: TokenSource(key: key + [4]))
         var tokens = TokenSource(key: key + [5])
         link = LinkMachine(keepalive: settings.keepalive, seed: tokens.number())

@@ -1,6 +1,7 @@
 // SIPSignaling: an account at a SIP server as a value: its flow, its registration, and its calls in the words that every
 // signaling service uses.
 
+public import CallControl
 public import NetworkAddress
 public import SIP
 
@@ -28,7 +29,9 @@ public struct SIPAccountSettings: Sendable {
     public var identityTrust = IdentityTrust()
     /// Whether calls are passed on to somewhere else: those that go round in circles are refused.
     public var passesOn = false
-    /// Whether calls go on to where a redirection (3xx) says that the callee is.
+    /// Who may be called on a stranger's word: by a transfer that a peer asks for, or a redirection.
+    public var callees = CalleeList()
+    /// Whether calls go on to where a redirection (3xx) says that the callee is, if that is one of ``callees``.
     public var followsRedirections = true
     /// Whether the first failure to connect is the last, rather than tried again.
     public var givesUpAtOnce = false

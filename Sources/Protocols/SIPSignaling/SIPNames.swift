@@ -19,24 +19,17 @@ struct SIPNames: Sendable {
         return .sip(uri)
     }
 
-    /// Whether a URI names a user of our own domain, and no telephone number, which the server might have called for money.
-    func isOwn(_ uri: AnyURI) -> Bool {
-        guard case .sip(let uri) = uri, let user = uri.user, uri.port == nil else { return false }
-        // A number may have parameters of its own (RFC 3261 §19.1.6), and others may send the request elsewhere.
-        let plain = SIPURI.plainUser(user).prefix { $0 != ";" }
-        let isNumber = plain.allSatisfy { $0.isNumber || "+-.() *#=,".contains($0) }
-        return uri.parameters["maddr"] == nil && uri.parameters["user"] == nil
-            && uri.host.text.lowercased() == domain.text.lowercased() && !(isNumber && plain.count > 5)
-    }
+    /// Whether our own server has whom a URI names, as a user or as a telephone number, and says more than that to nobody.
+    func isOwn(_ uri: AnyURI) -> Bool { uri.callee(of: domain).map { $0.host == nil } == true }
 
-    /// Who somebody is: `user@host` without a port, a telephone number, or `anonymous`. What a peer says of itself is hostile
+    /// Who somebody is: `user@host` without a port and with the host in normal form, a telephone number, or `anonymous`. What a peer says of itself is hostile
     /// text, and never makes this fail.
     static func user(of address: NameAddress) -> UserID {
         let text: String
         switch address.uri {
         // Who does not want to be named (RFC 3323 §4.1.1.3).
-        case .sip(let uri) where uri.host.text.lowercased() == "anonymous.invalid": text = ""
-        case .sip(let uri): text = (uri.user.map { plain($0) + "@" } ?? "") + uri.host.text
+        case .sip(let uri) where uri.host.normalText == "anonymous.invalid": text = ""
+        case .sip(let uri): text = (uri.user.map { plain($0) + "@" } ?? "") + uri.host.normalText
         case .tel(let uri): text = uri.digits
         case .other: text = ""
         }

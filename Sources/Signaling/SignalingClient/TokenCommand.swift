@@ -49,7 +49,10 @@ enum TokenCommand {
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         unsafe posix_spawn_file_actions_adddup2(&actions, output, 1)
-        let environment = ProcessInfo.processInfo.environment.map { "\($0.key)=\($0.value)" }
+        // The service manager speaks to this process alone. The credentials are what such a command reads.
+        let environment = ProcessInfo.processInfo.environment.filter { name, _ in
+            name != "NOTIFY_SOCKET" && !name.hasPrefix("WATCHDOG_") && !name.hasPrefix("LISTEN_")
+        }.map { "\($0.key)=\($0.value)" }
         var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
         var variables = unsafe environment.map { unsafe strdup($0) } + [nil]
         defer { unsafe (arguments + variables).forEach { unsafe free($0) } }

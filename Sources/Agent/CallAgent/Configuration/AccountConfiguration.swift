@@ -30,6 +30,9 @@ public struct AccountConfiguration: Sendable {
     public private(set) var keyFile: String?
     /// The session that a signed token is good for, joined after each login (AUTH-5).
     public var session: RoomName?
+    /// Who may be called on a stranger's word: by a transfer that a peer asks for, a redirection, or a request of a bot's server. With
+    /// nil that is nobody, except that a peer at an exchange may ask for a transfer to any user there.
+    public var callees: CalleeList?
     /// An account at a SIP server, which has none of the rest but ``trustRoots`` and ``allowsPlainText``; nil for one at an
     /// exchange.
     public var sip: SIPAccountConfiguration?
@@ -118,6 +121,10 @@ public struct AccountConfiguration: Sendable {
             "session", of: "the session's name", "the one session that a signed token is good for")
         let sessionFile = ConfigKey.outputFile(
             "session_file", "keeps the login (mode 0600): a device that starts again needs no secret")
+        let callees = ConfigKey<[CalleePattern]>.callees(
+            "who may be called on a stranger's word, by a transfer, a redirection or a bot's server: names, `team-*`, `+4930*`, `2??`; with "
+                + "`@HOST` at another service ([security.md](security.md#calls-on-a-strangers-word))"
+        ).unset("nobody; at an exchange any user by a transfer")
         let sip = ConfigKey.section(
             "sip", SIPAccountConfiguration.Keys.self, "for `kind: sip`: the SIP account ([sip.md](sip.md))")
     }
@@ -139,6 +146,7 @@ public struct AccountConfiguration: Sendable {
         allowsPlainText = section.value(\.allowPlainText, &problems)
         if let server { use(server: server) } else { judgeAddresses(section, &problems) }
         sessionFile = section.value(\.sessionFile, &problems)
+        callees = section.value(\.callees, &problems).map { CalleeList($0) }
         session = section.value(\.session, &problems)
         if let credential = Credential(section, keeps: sessionFile != nil, &problems) {
             self.credential = credential

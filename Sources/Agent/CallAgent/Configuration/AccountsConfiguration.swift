@@ -101,6 +101,7 @@ public struct AccountsConfiguration: Sendable {
         accounts = entries.map { entry in
             var configuration = process.configuration
             configuration.readAccount(entry, server: nil, &problems)
+            configuration.behaviour.withhold(document.secretVariables)
             process.apply(to: &configuration, entry, &problems)
             configuration.warnOfKeys(entry, &problems)
             return Account(name: entry.value(\.name, &problems) ?? "", configuration, entry)

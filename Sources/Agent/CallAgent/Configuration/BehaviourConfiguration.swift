@@ -35,7 +35,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
     public var hangsUpAfterFile = false
     /// The longest that a call may last once media flows; nil for no limit.
     public var maximumDuration: Duration?
-    /// A folder in which each call is recorded in a file named after its invite. It is made if it is missing.
+    /// A folder in which each call is recorded, in a file that is named after the time and the peer, and replaces none. It is made if it
+    /// is missing.
     public var recordingFolder: String?
     /// How long recordings are kept, and how many.
     public var recordingLimits = RecordingLimits()
@@ -81,6 +82,15 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             .defaulting(to: -12)
         let command = ConfigKey.command(
             "command", "with `source: exec`, which requires it: the program that takes part in each call")
+        let environment = ConfigKey<[String]>.list(
+            "environment", of: "names",
+            "with `source: exec`: variables that the program inherits although they are secrets of this configuration (`…_env`) or the "
+                + "service manager's"
+        ) { text throws(ConfigValueFault) in
+            if SmallFile.isVariableName(text) { return text }
+            // Someone may have put the secret itself here, so it is not shown.
+            throw ConfigValueFault("must be the name of an environment variable: letters, digits and _")
+        }.unset("none")
         let rate = ConfigKey<PortRate>.parsed(
             "rate_hz", "whole number", in: PortRate.allCases.map { "\($0.rawValue)" }.joined(separator: ", "),
             unit: "Hz",
@@ -162,6 +172,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let answerTimeout = section.value(\.answerTimeout, &problems)
         let fallback = section.value(\.fallback, &problems)
         if let fallback { section.play(fallback, \.fallback, &problems) }
+        let environment = section.value(\.environment, &problems)
         let bot = section.value(\.bot, &problems).flatMap { BotConfiguration.plan($0, &problems) }
         switch kind {
         case .echo: source = .echo
@@ -188,6 +199,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
                 var plan = ProgramPlan(command: command, format: format, bargeIn: bargeIn)
                 plan.answerTimeout = answerTimeout
                 plan.fallback = fallback
+                plan.environment = environment ?? []
                 attachment = .exec(plan)
             } else if !section.has(\.command) {
                 let key = kind == .exec ? "source" : "attach"
@@ -224,6 +236,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         }
         if kind != .exec, attach != .exec {
             section.rejectIdle(\.command, reason(.exec), &problems)
+            section.rejectIdle(\.environment, reason(.exec), &problems)
             section.rejectIdle(\.rate, reason(.exec), &problems)
             section.rejectIdle(\.encoding, reason(.exec), &problems)
             section.rejectIdle(\.bargeIn, reason(.exec), &problems)
@@ -236,6 +249,19 @@ public struct BehaviourConfiguration: Sendable, Equatable {
                 \.attach, "is for calls of another source than \(kind.rawValue); change the source, or remove this key",
                 &problems)
         }
+    }
+}
+
+extension BehaviourConfiguration {
+    /// Has programs not inherit these variables.
+    mutating func withhold(_ variables: Set<String>) {
+        func withholding(_ source: Source) -> Source {
+            guard case .exec(var plan) = source else { return source }
+            plan.withheldVariables = variables
+            return .exec(plan)
+        }
+        source = withholding(source)
+        attachment = attachment.map(withholding)
     }
 }
 

@@ -1,6 +1,7 @@
 internal import AudioPort
 internal import BotCalls
 internal import BotWire
+internal import CallControl
 internal import ConfigReader
 
 /// The section `behaviour.bot`.
@@ -131,15 +132,9 @@ enum BotConfiguration {
             show: \.self, BotConfiguration.name
         ).required
         let password = ConfigKey.secret("password", "what goes with it; another one than that of `requests`").required
-        let callees = ConfigKey<[String]>.list(
-            "callees", of: "users", "who may be called: names, or beginnings of names with `*` behind them"
-        ) { text throws(ConfigValueFault) in
-            guard (1...256).contains(text.utf8.count), !text.dropLast().contains("*") else {
-                throw ConfigValueFault(
-                    "must be a user's name, or the beginning of one with * behind it, not \"\(text.prefix(80))\"")
-            }
-            return text
-        }.unset("nobody")
+        let callees = ConfigKey<[CalleePattern]>.callees(
+            "the former place of `account.callees`, which takes these patterns over: move them there"
+        ).unset("`account.callees`")
         let perMinute = ConfigKey.integer("per_minute", in: 1...600, "calls a minute, and as many at once")
             .defaulting(to: 10)
     }
@@ -224,6 +219,13 @@ enum BotConfiguration {
         return requests
     }
 
+    /// Who may be called as configurations said it before `account.callees`; nil if this one does not.
+    static func formerCallees(_ section: KeyedSection<Keys>) -> [CalleePattern]? {
+        var ignored: [ConfigProblem] = []  // Reported where the plan is read.
+        let calls = section.value(\.requests, &ignored)?.value(\.calls, &ignored)
+        return calls?.value(\.callees, &ignored)
+    }
+
     private static func certificate(
         _ section: KeyedSection<Certificate>, _ problems: inout [ConfigProblem]
     ) -> BotPlan.Certificate? {
@@ -246,7 +248,13 @@ enum BotConfiguration {
     ) -> BotPlan.PlacedCalls? {
         let key = section.value(\.key, &problems)
         let password = section.requiredSecret(\.password, &problems)
-        let callees = section.value(\.callees, &problems) ?? []
+        if section.value(\.callees, &problems) != nil {
+            problems.append(
+                section.warning(
+                    \.callees,
+                    "is account.callees now, which judges transfers and redirections, too: move the list there; until then it counts "
+                        + "as that"))
+        }
         let perMinute = section.value(\.perMinute, &problems)
         if key == account { problems.append(section.problem(\.key, "must be another one than behaviour.bot.account")) }
         guard let key, let password else { return nil }
@@ -254,7 +262,6 @@ enum BotConfiguration {
             problems.append(section.problem(\.password, "must be another one than that of behaviour.bot.requests"))
         }
         var calls = BotPlan.PlacedCalls(key: key, password: password)
-        calls.callees = callees
         calls.perMinute = perMinute
         return calls
     }

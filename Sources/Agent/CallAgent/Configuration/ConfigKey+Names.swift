@@ -23,6 +23,16 @@ extension ConfigKey {
         .list(name, of: "names", text) { text throws(ConfigValueFault) in try parse(text, of: member) }
     }
 
+    /// Who may be called on a stranger's word.
+    static func callees(_ text: String) -> ConfigKey where Value == [CalleePattern] {
+        .list("callees", of: "patterns", text) { text throws(ConfigValueFault) in
+            if let pattern = CalleePattern(text) { return pattern }
+            throw ConfigValueFault(
+                "must be a user's name, the beginning of one with * behind it, or a pattern of numbers such as +4930* or 2??, each "
+                    + "with @ and a host behind it at most, not \"\(text.prefix(80))\"")
+        }
+    }
+
     private static func check(_ name: String, of member: String) throws(ConfigValueFault) -> String {
         do throws(SignalingError) {
             try HandsetServiceConfiguration.check(name: name, of: member)

@@ -5,6 +5,7 @@ public import ConfigReader
 internal import CardAudio
 internal import MediaEngine
 internal import RegularFiles
+internal import SIPSignaling
 
 /// The contents of a device's configuration file.
 public struct DeviceConfiguration: Sendable {
@@ -96,6 +97,7 @@ public struct DeviceConfiguration: Sendable {
     init(_ root: ConfigSection, server: String? = nil, _ problems: inout [ConfigProblem]) {
         self.init(account: AccountConfiguration(server: AccountConfiguration.defaultServer))
         let before = problems.count
+        let variables = root.secretVariables
         let root = KeyedSection(root, Keys.self, &problems)
         if !root.has(\.accounts) {
             var missing: [ConfigProblem] = []
@@ -104,6 +106,7 @@ public struct DeviceConfiguration: Sendable {
             problems.insert(contentsOf: missing, at: before)
         }
         readAccount(root, server: server, &problems)
+        behaviour.withhold(variables)
         readProcess(root, &problems)
         if root.has(\.audio), behaviour.source != .card, !problems.contains(where: { $0.key == "behaviour.source" }) {
             // No fault: `handset call --device` uses it.
@@ -134,15 +137,55 @@ extension DeviceConfiguration {
                 problems.append(section.problem(\.callRecords, message))
             }
         }
-        if let section = root.value(\Keys.answer, &problems) { answer = AnswerPolicy(section, &problems) }
+        let answers = root.value(\Keys.answer, &problems)
+        if let answers { answer = AnswerPolicy(answers, &problems) }
         if let section = root.value(\Keys.behaviour, &problems) {
             behaviour = BehaviourConfiguration(section, &problems)
+            takeOverCallees(root, section, &problems)
+        }
+        if account.sip != nil {
+            answer.callers = answer.callers.mapped(SIPName.caller)
+            judgeTransfers(answers, &problems)
         }
         if let section = root.value(\Keys.invites, &problems) { invites = InviteConfiguration(section, &problems) }
         rooms = root.value(\Keys.rooms, &problems) ?? []
         if account.sip != nil, root.has(\Keys.rooms) {
             problems.append(root.problem(\Keys.rooms, "is for an exchange: a SIP server has no rooms"))
         }
+    }
+
+    /// Takes the list of callees from where it was before `account.callees`.
+    private mutating func takeOverCallees<Keys: AccountKeys>(
+        _ root: KeyedSection<Keys>, _ section: KeyedSection<BehaviourConfiguration.Keys>,
+        _ problems: inout [ConfigProblem]
+    ) {
+        var ignored: [ConfigProblem] = []  // Reported where the sections are read.
+        guard let bot = section.value(\.bot, &ignored), let former = BotConfiguration.formerCallees(bot) else { return }
+        guard account.callees == nil else {
+            if let section = root.value(\Keys.account, &ignored) {
+                let message =
+                    "is given together with behaviour.bot.requests.calls.callees, which is its former place; remove that one"
+                problems.append(section.problem(\.callees, message))
+            }
+            return
+        }
+        account.callees = account.listing(former)
+    }
+
+    /// A SIP server has calls for money, so that a peer may have the device call somebody only where the file says so.
+    private mutating func judgeTransfers(
+        _ section: KeyedSection<AnswerPolicy.Keys>?, _ problems: inout [ConfigProblem]
+    ) {
+        guard let section, section.has(\.transfers) else {
+            answer.transfers = .refuse
+            return
+        }
+        guard answer.transfers != .refuse, account.callees?.isEmpty != false else { return }
+        problems.append(
+            section.warning(
+                \.transfers,
+                "is \(answer.transfers.rawValue), and account.callees has nobody, so that every transfer is refused; list there who "
+                    + "may be called"))
     }
 
     /// Reads what all accounts of a process have in common.
@@ -270,6 +313,16 @@ public struct DeviceIdentity: Sendable, Equatable {
     }
 }
 
+extension AnswerPolicy.Callers {
+    fileprivate func mapped(_ form: (UserID) -> UserID) -> Self {
+        switch self {
+        case .everybody: self
+        case .only(let names): .only(Set(names.map(form)))
+        case .everybodyBut(let names): .everybodyBut(Set(names.map(form)))
+        }
+    }
+}
+
 extension AnswerPolicy {
     /// What becomes of a call, by the names of `mode`.
     enum Mode: String, CaseIterable {
@@ -294,8 +347,8 @@ extension AnswerPolicy {
         ).unset("nobody")
         let transfers = ConfigKey.choice(
             "transfers", of: Transfers.self,
-            "whom a peer may have us call in its place: nobody, users of the account's own service, or anybody"
-        ).defaulting(to: .service)
+            "whom a peer may have us call in its place, of `account.callees`: nobody, those at the account's own service, or all"
+        ).unset("`service` at an exchange, `refuse` at a SIP server")
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {

@@ -1,3 +1,4 @@
+internal import CallControl
 public import ConfigReader
 internal import NetworkAddress
 public import SIP
@@ -33,7 +34,7 @@ public struct SIPAccountConfiguration: Sendable {
     public var passesOn = false
     /// Whether calls have the address that the server gives this very device as contact.
     public var usesGRUU = false
-    /// Whether calls go on to where a redirection (3xx) says that the callee is.
+    /// Whether calls go on to where a redirection (3xx) says that the callee is, if ``AccountConfiguration/callees`` has it.
     public var followsRedirections = true
     /// How often the connection is kept alive.
     public var keepalive: Duration = .seconds(25)
@@ -89,7 +90,7 @@ public struct SIPAccountConfiguration: Sendable {
         ).defaulting(to: false)
         let redirections = ConfigKey.bool(
             "follow_redirections",
-            "whether a call goes on to where a redirection (3xx) says that the callee is, by way of the server"
+            "whether a call goes on to where a redirection (3xx) says that the callee is, by way of the server, if `account.callees` has it"
         ).defaulting(to: true)
         let registration = ConfigKey.integer(
             "register_s", in: 0...86_400, unit: "s", "how long a registration is to last; 0 does not register"
@@ -244,7 +245,13 @@ extension AccountConfiguration {
             problems.append(keys.problem(\.transport, message))
         }
         self.sip = sip
+        callees = section.value(\.callees, &problems).map(listing)
         use(server: sip.serverURL)
+    }
+
+    /// A list of callees of this account, whose domain a pattern may name.
+    func listing(_ patterns: [CalleePattern]) -> CalleeList {
+        CalleeList(patterns, ownHost: sip?.address.uri.sip?.host.text)
     }
 
     private static func rejectExchangeKeys(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {

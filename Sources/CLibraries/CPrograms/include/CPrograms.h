@@ -15,9 +15,11 @@ struct handset_program {
 };
 
 /// Starts the program `words[0]`, which is looked for in PATH, without a shell, as the leader of a process group, with no
-/// signal blocked or ignored and no other descriptor than these four. About `input_bytes` of what is written wait for it to
+/// signal blocked or ignored and no other descriptor than these four. Of our variables it has all whose names are `given` or not
+/// `withheld`, both of which end with NULL; a name that ends with `*` is for all that begin so. About `input_bytes` of what is written wait for it to
 /// read. Returns 0, or a negative errno; then nothing is left open.
-int handset_program_start(char *const words[], int input_bytes, struct handset_program *program);
+int handset_program_start(
+    char *const words[], char *const withheld[], char *const given[], int input_bytes, struct handset_program *program);
 
 /// Bytes that wait in a pipe.
 int handset_program_unread(int pipe);

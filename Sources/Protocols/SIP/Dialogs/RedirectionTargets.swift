@@ -1,3 +1,5 @@
+internal import Identifiers
+
 /// The addresses of one outgoing call: those that were called, and those that redirections have named (RFC 3261 §8.1.3.4).
 ///
 /// None is called twice, so that redirections in a circle end.
@@ -10,12 +12,17 @@ struct RedirectionTargets: Sendable {
     /// Takes the contacts of a redirection: they come before those of earlier ones, the preferred first.
     ///
     /// 305 names a proxy and 380 another service, not where the callee is.
-    mutating func take(_ response: SIPResponse) {
+    ///
+    /// - Parameters:
+    ///   - callees: Who may be called on a stranger's word. Each redirection is such a word, also one that follows another.
+    ///   - domain: That of the account.
+    mutating func take(_ response: SIPResponse, admitting callees: CalleeList, of domain: SIPHost) {
         guard [300, 301, 302].contains(response.status) else { return }
         let isSecure = called[0].sip?.isSecure == true
         var more: [(uri: AnyURI, preference: Double)] = []
         for contact in response.headers.contacts ?? [] {
             guard let uri = Self.followed(contact.uri, isSecure: isSecure), !isKnown(uri),
+                uri.callee(of: domain).map(callees.admits) == true,
                 !more.contains(where: { $0.uri.isEquivalent(to: uri) })
             else { continue }
             more.append((uri, contact.parameters["q"].flatMap(Double.init) ?? 1))

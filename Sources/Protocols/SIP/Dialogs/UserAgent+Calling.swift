@@ -152,10 +152,10 @@ extension UserAgent {
         _ use: RequestUse, _ response: SIPResponse, _ targets: inout RedirectionTargets
     ) -> SIPRequest? {
         // 6xx: nobody else will do.
-        guard configuration.followsRedirections, use.flow.isToServer, response.status < 600,
+        guard use.flow.isToServer, response.status < 600, let domain = configuration.address.uri.sip?.host,
             let sequence = use.request.headers.sequence
         else { return nil }
-        targets.take(response)
+        targets.take(response, admitting: configuration.redirectionTargets, of: domain)
         guard let uri = targets.next() else { return nil }
         var request = use.request
         request.uri = uri

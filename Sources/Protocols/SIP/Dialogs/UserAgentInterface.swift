@@ -1,3 +1,5 @@
+public import Identifiers
+
 /// The name of a call in one user agent.
 public enum SIPCall: Hashable, Sendable {
     /// One of ours; whoever places it chooses the number.
@@ -32,8 +34,8 @@ public struct UserAgentConfiguration: Sendable {
     public var ringLimit: Duration = .seconds(180)
     /// Whether calls are passed on to somewhere else, so that those that go round in circles are refused, and none is replaced.
     public var passesOn = false
-    /// Whether our call goes on to where a redirection (3xx) says that the callee is, if it goes by our server.
-    public var followsRedirections = true
+    /// Where our call goes on to if a redirection (3xx) says that the callee is there, and it goes by our server.
+    public var redirectionTargets = CalleeList()
     /// `User-Agent` and `Server`; `nil` says nothing.
     public var product: String?
     /// The timers of transactions.

@@ -1,0 +1,29 @@
+internal import CallControl
+internal import SIP
+internal import SIPSignaling
+
+// Calls that strangers ask for, which `account.callees` admits or not.
+extension Device {
+    /// Whether a transfer that a peer asks for is carried out.
+    func admits(_ wish: CallTransfer.Wish) -> Bool {
+        guard answerPolicy.transfers.admits(wish) else { return false }
+        // The SIP account has judged the address itself, of which the name is a part.
+        guard configuration.account.sip == nil, configuration.account.callees != nil else { return true }
+        return configuration.account.lists(wish.target)
+    }
+
+    /// Whether a bot's server may have a user called.
+    func mayBeCalledForBot(_ callee: UserID) -> Bool { configuration.account.lists(callee) }
+}
+
+extension AccountConfiguration {
+    /// Whether ``callees`` has whom a name means.
+    func lists(_ user: UserID) -> Bool {
+        guard let callees else { return false }
+        guard let sip else { return callees.admits(Callee(user.text)) }
+        guard let domain = sip.address.uri.sip?.host, let callee = SIPName.callee(user, at: domain) else {
+            return false
+        }
+        return callees.admits(callee)
+    }
+}
