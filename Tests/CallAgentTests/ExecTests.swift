@@ -10,7 +10,7 @@ import MediaEngine
 import TestSupport
 import Testing
 
-@Suite("Programs that take part in calls", .timeLimit(.minutes(2)))
+@Suite("Programs that take part in calls", .witnessed, .timeLimit(.minutes(2)))
 struct ExecTests {
     private let answering = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(4))
     private static let examples = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
