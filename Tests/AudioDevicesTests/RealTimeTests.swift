@@ -4,12 +4,13 @@ import CardSupport
 import Foundation
 import Realtime
 import Synchronization
+import TestSupport
 import Testing
 import Timekeeping
 
 extension ALSATests {
     /// The device's own threads, in real time, each waited for and never for long.
-    @Suite("In real time", .serialized)
+    @Suite("In real time", .witnessed, .serialized)
     struct RealTimeTests {
         @Test("A device's thread runs a card, loses it, finds it again, and lets go of it when it is told to")
         func life() throws {
@@ -54,7 +55,7 @@ extension ALSATests {
             let card = try ScriptedCard()
             var trial = SoundTrial(AudioDeviceConfiguration(playback: "card", capture: "card"))
             trial.seconds = 2
-            let result = try Self.median(of: trial)
+            let result = try trial.run()
             #expect(result.isWell && result.hearsItself, "\(result)")
             #expect(result.playback?.rate == 48_000)
             #expect(SoundCatalogue.entries().contains { $0.name == "card" && $0.abilities.count == 2 })
@@ -77,15 +78,8 @@ extension ALSATests {
             defer { withExtendedLifetime((server, card)) {} }
             var trial = SoundTrial(AudioDeviceConfiguration(playback: "spk", capture: "spkmon"))
             trial.seconds = 2
-            let result = try Self.median(of: trial)
+            let result = try trial.run()
             #expect(result.isWell && result.hearsItself, "\(result)")
-        }
-
-        /// A machine that is busy for a moment stalls a trial, so two of three that agree decide.
-        private static func median(of trial: SoundTrial) throws -> SoundTrialResult {
-            func isGood(_ result: SoundTrialResult) -> Bool { result.isWell && result.hearsItself }
-            let (first, second) = (try trial.run(), try trial.run())
-            return isGood(first) == isGood(second) ? second : try trial.run()
         }
 
         @Test("Through PulseAudio's plug-in a tone is played into a null sink and captured from its monitor")

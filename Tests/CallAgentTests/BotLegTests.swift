@@ -14,7 +14,7 @@ import Testing
 
 @testable import CallAgent
 
-@Suite("Voice bots that are offered WebRTC legs by HTTP", .timeLimit(.minutes(2)))
+@Suite("Voice bots that are offered WebRTC legs by HTTP", .witnessed, .timeLimit(.minutes(2)))
 struct BotLegTests {
     private func device(
         _ site: Site, _ port: Int, _ kind: LegKind = .smallWebRTC, _ change: (inout BotPlan) -> Void = { _ in }

@@ -17,7 +17,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Voice bots that take part in calls", .timeLimit(.minutes(2)))
+@Suite("Voice bots that take part in calls", .witnessed, .timeLimit(.minutes(2)))
 struct BotTests {
     private let answering = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(4))
 

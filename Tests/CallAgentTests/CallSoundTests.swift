@@ -9,7 +9,8 @@ import MediaEngine
 import TestSupport
 import Testing
 
-@Suite("Calls whose sound changes while they run, and calls that end by themselves", .timeLimit(.minutes(2)))
+@Suite(
+    "Calls whose sound changes while they run, and calls that end by themselves", .witnessed, .timeLimit(.minutes(2)))
 struct CallSoundTests {
     private let folder = FileManager.default.temporaryDirectory.appending(path: "handset-sound-\(UUID())")
     private let answering = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(4))
@@ -228,7 +229,7 @@ struct CallSoundTests {
         try await site.close(caller, device)
     }
 
-    @Test("A call is hung up when its greeting has been heard to its end")
+    @Test("A call is hung up when its greeting has been heard to its end", .witnessed(slack: .milliseconds(50)))
     func greeting() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let site = try await Site()

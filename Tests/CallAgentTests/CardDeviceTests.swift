@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// Devices whose behaviour is a sound card. ALSA's `null`, which every machine has, stands for the card.
-@Suite("Devices on a sound card, with real sockets", .timeLimit(.minutes(5)))
+@Suite("Devices on a sound card, with real sockets", .witnessed, .timeLimit(.minutes(5)))
 struct CardDeviceTests {
     private let tone = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12))
 

@@ -3,10 +3,11 @@ import CallControl
 import CallMedia
 import MediaEngine
 import Peering
+import TestSupport
 import Testing
 import Timekeeping
 
-@Suite("Devices on an exchange, with real sockets", .timeLimit(.minutes(5)))
+@Suite("Devices on an exchange, with real sockets", .witnessed(slack: .seconds(1)), .timeLimit(.minutes(5)))
 struct DeviceTests {
     private let tone = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12))
     private let answering = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(1))

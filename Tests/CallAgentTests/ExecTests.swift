@@ -11,7 +11,7 @@ import Testing
 
 @testable import CallAgent
 
-@Suite("Programs that take part in calls", .timeLimit(.minutes(2)))
+@Suite("Programs that take part in calls", .witnessed, .timeLimit(.minutes(2)))
 struct ExecTests {
     private let answering = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(4))
     private static let examples = URL(fileURLWithPath: #filePath).deletingLastPathComponent()

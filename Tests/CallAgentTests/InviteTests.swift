@@ -1,9 +1,12 @@
 import CallAgent
 import CallControl
 import JSON
+import TestSupport
 import Testing
 
-@Suite("Invites that are no calls, on an exchange with real sockets", .timeLimit(.minutes(5)))
+@Suite(
+    "Invites that are no calls, on an exchange with real sockets", .witnessed(slack: .milliseconds(300)),
+    .timeLimit(.minutes(5)))
 struct InviteTests {
     private func invited(_ device: Handheld) async throws -> IncomingInvite {
         while let event = await device.next() {

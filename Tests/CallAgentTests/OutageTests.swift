@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 import Timekeeping
 
-@Suite("Devices whose exchange is away, with real sockets", .timeLimit(.minutes(5)))
+@Suite("Devices whose exchange is away, with real sockets", .witnessed(slack: .seconds(1)), .timeLimit(.minutes(5)))
 struct OutageTests {
     private func news(_ device: Handheld) async throws -> InviteNews {
         while let event = await device.next() {

@@ -10,9 +10,10 @@ import MediaEngine
 import struct SignalWire.Identifier
 import SignalingClient
 import SignedTokens
+import TestSupport
 import Testing
 
-@Suite("The ways in, by the examples in config/examples", .timeLimit(.minutes(5)))
+@Suite("The ways in, by the examples in config/examples", .witnessed(slack: .seconds(1)), .timeLimit(.minutes(5)))
 struct WaysInTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("config/examples")

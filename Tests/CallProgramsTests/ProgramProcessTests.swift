@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import CallPrograms
@@ -103,7 +104,9 @@ struct ProgramProcessTests {
         #expect(ran.output == "hello" && ran.exit == .finished)
     }
 
-    @Test("A program that reads nothing takes no more than its pipe holds, and nobody waits")
+    @Test(
+        "A program that reads nothing takes no more than its pipe holds, and nobody waits",
+        .witnessed(slack: .milliseconds(50)))
     func unread() async throws {
         _ = try await Self.run(["sleep", "0.05"]) { process in
             let block = [UInt8](repeating: 0, count: 1 << 20)

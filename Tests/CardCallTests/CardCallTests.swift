@@ -18,7 +18,7 @@ import Timekeeping
 @testable import AudioDevices
 
 /// Whole calls between two engines, one of which has a sound card behind the real libasound, in real time.
-@Suite("Calls on a sound card", .serialized, .timeLimit(.minutes(5)))
+@Suite("Calls on a sound card", .witnessed, .serialized, .timeLimit(.minutes(5)))
 struct CardCallTests {
     @Test("A call plays on the card and sends what it captures; the card goes and comes back, and the call goes on")
     func life() async throws {

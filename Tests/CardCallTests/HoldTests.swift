@@ -17,7 +17,7 @@ import Testing
 import Timekeeping
 
 /// Several calls that share a card by holding, in real time: whose sound is where while the card goes from call to call.
-@Suite("Calls that hold each other on a sound card", .serialized, .timeLimit(.minutes(5)))
+@Suite("Calls that hold each other on a sound card", .witnessed, .serialized, .timeLimit(.minutes(5)))
 struct HoldTests {
     /// Each caller sends a tone of its own; the card's output is its input, so whoever has the card hears itself.
     private static let tones = [440.0, 1_500]

@@ -1,9 +1,10 @@
 import AudioKit
 import Foundation
+import TestSupport
 import Testing
 
 /// Calls of the real command whose sound changes while they run, and what a kill -9 leaves of their recordings.
-@Suite("handset control play, record and attach", .serialized, .timeLimit(.minutes(3)))
+@Suite("handset control play, record and attach", .witnessed, .serialized, .timeLimit(.minutes(3)))
 struct CallSoundCommandTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()

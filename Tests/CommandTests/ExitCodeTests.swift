@@ -1,8 +1,9 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The exit codes of docs/exit-codes.md, from the real command.
-@Suite("handset's exit codes", .serialized)
+@Suite("handset's exit codes", .witnessed, .serialized)
 struct ExitCodeTests {
     @Test("Over TLS a call is completed by who trusts the certificate, and refused with 6 by who does not")
     func certificate() async throws {

@@ -1,8 +1,9 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The real command in processes of its own, with faults thrown in.
-@Suite("handset, when things go wrong", .serialized)
+@Suite("handset, when things go wrong", .witnessed, .serialized)
 struct FaultTests {
     @Test("A recording whose process is killed with SIGKILL has a header that fits what was saved")
     func recordingSurvivesSIGKILL() async throws {

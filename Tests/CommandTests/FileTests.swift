@@ -1,10 +1,11 @@
 import AudioKit
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// The files that calls play and record, from the real command.
-@Suite("Files of calls", .serialized, .timeLimit(.minutes(5)))
+@Suite("Files of calls", .witnessed, .serialized, .timeLimit(.minutes(5)))
 struct FileTests {
     /// The site's device configuration with another behaviour.
     private static func configure(_ site: Site, behaviour: String) throws {

@@ -1,11 +1,12 @@
 import CScriptedCard
 import CardSupport
 import Foundation
+import TestSupport
 import Testing
 
 /// `handset loopback call` as a technician runs it at a rack: measured from outside by cards, on scripted cards with cables
 /// between them, in real time.
-@Suite("handset loopback call through sound cards", .serialized, .timeLimit(.minutes(5)))
+@Suite("handset loopback call through sound cards", .witnessed, .serialized, .timeLimit(.minutes(5)))
 struct LoopbackCallCardTests {
     /// What is not tested here, because it depends on the machine's other work.
     private static let anyQuality = [

@@ -6,7 +6,8 @@ import Testing
 
 /// The real command and a device, each a process of its own, with a TURN server between them whose path loses packets.
 @Suite(
-    "Calls of the command on a path that loses packets", .enabled(if: RelayServer.isInstalled), .timeLimit(.minutes(3)))
+    "Calls of the command on a path that loses packets", .witnessed, .enabled(if: RelayServer.isInstalled),
+    .timeLimit(.minutes(3)))
 struct LossyPathTests {
     /// What one call measured.
     private struct Call {

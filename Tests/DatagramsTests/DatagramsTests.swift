@@ -2,10 +2,11 @@ import Datagrams
 import Glibc
 import NetworkAddress
 import Realtime
+import TestSupport
 import Testing
 import Timekeeping
 
-@Suite("Sockets")
+@Suite("Sockets", .witnessed(slack: .seconds(5)))
 struct DatagramsTests {
     @Test("A socket for all addresses tells which one was written to, and answers from there")
     func wildcard() throws {

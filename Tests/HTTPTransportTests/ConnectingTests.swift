@@ -134,7 +134,9 @@ import Testing
         }
     }
 
-    @Test("A server that accepts connections and never answers is given up after the time for opening")
+    @Test(
+        "A server that accepts connections and never answers is given up after the time for opening",
+        .witnessed(slack: .milliseconds(50)))
     func silence() async throws {
         try await RawServer.with(answer: "") { port in
             for scheme in ["ws", "wss"] {

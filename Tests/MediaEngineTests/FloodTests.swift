@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Calls whose ports are showered with what nobody asked for, on real sockets.
-@Suite("A flood on the ports of a running call", .timeLimit(.minutes(5)))
+@Suite("A flood on the ports of a running call", .witnessed, .timeLimit(.minutes(5)))
 struct FloodTests {
     @Test("Bad STUN, bad media, bad handshakes and random bytes at ten times the call's rate leave its sound unharmed")
     func flood() async throws {

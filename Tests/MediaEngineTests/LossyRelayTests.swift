@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// The real engines, sockets and threads, with a relay between that loses packets.
-@Suite("Calls through a relay that loses packets", .timeLimit(.minutes(2)))
+@Suite("Calls through a relay that loses packets", .witnessed, .timeLimit(.minutes(2)))
 struct LossyRelayTests {
     @Test("At 10 % loss in bursts both sides steer at once, and most of what is lost is heard all the same")
     func bursts() async throws {

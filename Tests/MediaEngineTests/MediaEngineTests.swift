@@ -11,7 +11,7 @@ import SecureTransport
 import TestSupport
 import Testing
 
-@Suite("Media engine on the loopback", .timeLimit(.minutes(5)))
+@Suite("Media engine on the loopback", .witnessed, .timeLimit(.minutes(5)))
 struct MediaEngineTests {
     private func temporaryPath(_ name: String) -> String {
         FileManager.default.temporaryDirectory.appending(path: "handset-\(UUID().uuidString)-\(name)").path()

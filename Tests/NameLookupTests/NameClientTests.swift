@@ -2,6 +2,7 @@ import DomainNames
 import Foundation
 import NameLookup
 import NetworkAddress
+import TestSupport
 import Testing
 
 /// dnsmasq with a zone of its own, at a port of this machine.
@@ -38,7 +39,7 @@ private final class NameServer {
     deinit { kill(process.processIdentifier, SIGKILL) }
 }
 
-@Suite("Questions to a name server", .timeLimit(.minutes(1)))
+@Suite("Questions to a name server", .witnessed(slack: .seconds(2)), .timeLimit(.minutes(1)))
 struct NameClientTests {
     private func ask(_ server: NameServer, _ questions: DNSQuestion...) -> [DNSQuestion: DNSAnswer] {
         NameClient(servers: [server.address], limit: .seconds(30)).answers(to: questions)

@@ -6,7 +6,7 @@ import Testing
 import Timekeeping
 
 /// The only tests of this module that wait for the machine's clock: OpenSSL's timer reads it, and so must they.
-@Suite("DTLS on the machine's clock", .serialized)
+@Suite("DTLS on the machine's clock", .witnessed, .serialized)
 struct DTLSRealTimeTests {
     /// The machine's monotonic clock.
     static var now: Instant {
