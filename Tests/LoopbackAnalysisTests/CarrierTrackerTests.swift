@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackAnalysis
+import TestSupport
 import Testing
 
 @Suite("Following the carrier")
@@ -8,6 +9,9 @@ struct CarrierTrackerTests {
     static let signal = LoopbackSignal(soakWith: Carrier(seed: 7))
     static let carrierStart = 28_800
     static let length = 28_800 + 48_000
+    /// With what the longest gap takes.
+    private static let played = signal.samples(0..<length + longestGap)
+    private static let longestGap = 61_000
 
     struct Run {
         var found: (delay: Double, isInverted: Bool)?
@@ -18,8 +22,8 @@ struct CarrierTrackerTests {
     static func run(
         _ channel: SyntheticChannel, extra: Int = 0, maximumDelay: Int = 24_000, piece: Int = 4_801
     ) -> Run {
-        let played = signal.samples(0..<length + extra)
-        let captured = channel.capture(played, count: length + extra + Int(channel.delay))
+        let captured = channel.capture(
+            Array(played.prefix(length + extra)), count: length + extra + Int(channel.delay))
         return follow(captured, until: length + extra, maximumDelay: maximumDelay, piece: piece)
     }
 
@@ -107,7 +111,7 @@ struct CarrierTrackerTests {
         channel.faults = [
             .init(position: position, hole: expected.hole, missing: expected.missing, noise: expected.noise)
         ]
-        let run = Self.run(channel, extra: 2 * length)
+        let run = Self.run(channel, extra: length)
         #expect(run.events.count == 1, "\(run.events)")
         let event = try #require(run.events.first)
         #expect(event.kind == expected.kind, "\(ppm) ppm: \(event)")

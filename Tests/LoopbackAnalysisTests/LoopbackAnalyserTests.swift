@@ -1,14 +1,18 @@
 import Foundation
 import LoopbackAnalysis
 import OpusCodec
+import TestSupport
 import Testing
 
 @Suite("A whole measurement")
 struct LoopbackAnalyserTests {
     static let signal = LoopbackSignal(carrierSeconds: 1.5)
+    private static let played = signal.samples(0..<signal.count)
+    private static let twoRounds = LoopbackSignal(carrierSeconds: 1.5, rounds: 2)
+    private static let playedTwice = twoRounds.samples(0..<twoRounds.count)
 
     static func measure(_ channel: SyntheticChannel) -> LoopbackMeasurement {
-        let captured = channel.capture(signal.samples(0..<signal.count), count: signal.count + Int(channel.delay))
+        let captured = channel.capture(played, count: signal.count + Int(channel.delay))
         return LoopbackAnalyser(signal, maximumDelay: 24_000).analyse(captured)
     }
 
@@ -135,16 +139,15 @@ struct LoopbackAnalyserTests {
     private static func rounds(
         _ rounds: Int, _ faults: [SyntheticChannel.Fault], steadiness: Double = 1
     ) -> LoopbackMeasurement {
-        let signal = LoopbackSignal(carrierSeconds: 1.5, rounds: rounds)
+        let (signal, played) = rounds == 1 ? (signal, played) : (twoRounds, playedTwice)
         let channel = SyntheticChannel(delay: 5_000, faults: faults)
-        let captured = channel.capture(signal.samples(0..<signal.count), count: signal.count + 5_000)
+        let captured = channel.capture(played, count: played.count + 5_000)
         return LoopbackAnalyser(signal, maximumDelay: 24_000, steadiness: steadiness).analyse(captured)
     }
 
     /// A captured sample in the middle of the nth section of a kind.
     private static func middle(_ kind: LoopbackSignal.Kind, _ number: Int = 0) throws -> Int {
-        let signal = LoopbackSignal(carrierSeconds: 1.5, rounds: 2)
-        let sections = signal.sections.filter { $0.kind == kind }.map(\.range)
+        let sections = twoRounds.sections.filter { $0.kind == kind }.map(\.range)
         let range = try #require(sections.dropFirst(number).first)
         return (range.lowerBound + range.upperBound) / 2 + 5_000
     }
@@ -208,16 +211,12 @@ struct LoopbackAnalyserTests {
 
     @Test("An interruption that the card told of withholds what was played then, however it sounds")
     func interruption() throws {
-        let signal = LoopbackSignal(carrierSeconds: 1.5)
-        let played = signal.samples(0..<signal.count)
+        let captured = SyntheticChannel(delay: 5_000).capture(Self.played, count: Self.played.count + 5_000)
+        let analyser = LoopbackAnalyser(Self.signal, maximumDelay: 24_000)
         let place = try Self.middle(.sweep)
-        let measured = LoopbackAnalyser(signal, maximumDelay: 24_000).analyse(
-            SyntheticChannel(delay: 5_000).capture(played, count: played.count + 5_000),
-            interruptions: [place..<place + 9_600])
+        let measured = analyser.analyse(captured, interruptions: [place..<place + 9_600])
         #expect(measured.withheld == [Withheld(.response, .interrupted(times: 1))])
-        let early = LoopbackAnalyser(signal, maximumDelay: 24_000).analyse(
-            SyntheticChannel(delay: 5_000).capture(played, count: played.count + 5_000),
-            interruptions: [9_600..<19_200])
+        let early = analyser.analyse(captured, interruptions: [9_600..<19_200])
         #expect(early.withheld == [Withheld(.noise, .interrupted(times: 1))] && early.noise == nil)
         #expect(early.signalToNoiseDB == nil && early.response != nil)
         #expect(measured.tones.count == LoopbackSignal.usualTonesHz.count)
@@ -225,15 +224,13 @@ struct LoopbackAnalyserTests {
 
     @Test("Each tone is measured: a whistle that hides beneath one of them shows in the others")
     func tones() throws {
-        let signal = LoopbackSignal(carrierSeconds: 1.5)
-        var captured = SyntheticChannel(delay: 500).capture(
-            signal.samples(0..<signal.count), count: signal.count + 500)
+        var captured = SyntheticChannel(delay: 500).capture(Self.played, count: Self.played.count + 500)
         // A whistle of 1 kHz, as USB frames make, of 2 % of each tone.
         for index in captured.indices {
             captured[index] = Int16(
                 max(-32_767, min(32_767, Double(captured[index]) + 164 * sin(2 * .pi * Double(index) / 48))))
         }
-        let measured = LoopbackAnalyser(signal, maximumDelay: 24_000).analyse(captured)
+        let measured = LoopbackAnalyser(Self.signal, maximumDelay: 24_000).analyse(captured)
         #expect(measured.tones.map(\.playedHz).sorted() == [97, 313, 997, 3_163, 9_973])
         for tone in measured.tones where tone.playedHz != 997 {
             #expect(abs(tone.thdPlusNoisePercent - 2) < 0.2, "\(tone)")

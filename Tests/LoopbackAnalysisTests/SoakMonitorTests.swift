@@ -1,5 +1,6 @@
 import AudioKit
 @testable import LoopbackAnalysis
+import TestSupport
 import Testing
 
 @Suite("A soak")

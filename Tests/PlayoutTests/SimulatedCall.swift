@@ -1,5 +1,6 @@
 import OpusCodec
 import Playout
+import Synchronization
 import TestSupport
 import Timekeeping
 
@@ -29,8 +30,26 @@ struct SimulatedCall {
         var duplicated = 0
     }
 
+    private struct Coding: Hashable {
+        var packetMilliseconds: Int
+        var expectedLossPercent: Int
+    }
+
+    /// What the encoder made of the voice, which is the same in all calls that are coded alike.
+    private static let coded = Mutex<[Coding: [[UInt8]]]>([:])
+
     /// Ten seconds of packets, sent again and again.
     func packets() throws -> [[UInt8]] {
+        let coding = Coding(packetMilliseconds: packetMilliseconds, expectedLossPercent: expectedLossPercent)
+        return try Self.coded.withLock { coded in
+            if let known = coded[coding] { return known }
+            let made = try encoded()
+            coded[coding] = made
+            return made
+        }
+    }
+
+    private func encoded() throws -> [[UInt8]] {
         var settings = EncoderSettings()
         settings.expectedLossPercent = expectedLossPercent
         settings.frameDuration = EncoderSettings.FrameDuration(rawValue: packetMilliseconds) ?? .twentyMilliseconds

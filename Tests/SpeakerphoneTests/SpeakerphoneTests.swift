@@ -47,12 +47,6 @@ struct Room {
     }
 }
 
-extension SeededGenerator {
-    mutating func normal() -> Double {
-        (0..<4).reduce(0.0) { sum, _ in sum + Double.random(in: -1...1, using: &self) } * 0.75.squareRoot()
-    }
-}
-
 /// Syllables of noise shaped like a voice's, with pauses.
 func talk(seconds: Double, seed: UInt64, level: Double = 3_000) -> [Int16] {
     var random = SeededGenerator(seed: seed)

@@ -1,33 +1,50 @@
-import Foundation
-import TestSupport
+import Glibc
 
 /// A way from a loudspeaker to a microphone of which everything is known.
-struct SyntheticChannel {
+public struct SyntheticChannel: Sendable {
     /// In samples; need not be whole.
-    var delay = 0.0
+    public var delay: Double
     /// How much faster the capturing clock is than the playing one.
-    var driftPPM = 0.0
-    var gain = 1.0
+    public var driftPPM: Double
+    /// Negative: inverted.
+    public var gain: Double
     /// Root of the mean square of noise that is added, in sample units.
-    var noise = 0.0
-    /// An impulse response; its first tap stands for no delay.
-    var taps = [1.0]
+    public var noise: Double
+    /// An impulse response; its first tap is that without delay.
+    public var taps: [Double]
     /// Share of the third power that is added, for samples as −1…1.
-    var cubic = 0.0
-    var faults: [Fault] = []
+    public var cubic: Double
+    /// What happens to the sound, in any order.
+    public var faults: [Fault]
 
     /// Something that happens when the capture's sample `position` is due.
-    struct Fault {
-        var position: Int
+    public struct Fault: Sendable {
+        /// Number of the captured sample.
+        public var position: Int
         /// Samples captured that are not of what was played.
-        var hole = 0
-        /// Samples of what was played that are left out; negative: said again.
-        var missing = 0
+        public var hole: Int
+        /// Samples of what was played that are left out; negative: played again.
+        public var missing: Int
         /// The hole is noise of this RMS rather than silence.
-        var noise = 0.0
+        public var noise: Double
+
+        /// Samples that are missing, and a hole in their place.
+        public init(position: Int, hole: Int = 0, missing: Int = 0, noise: Double = 0) {
+            (self.position, self.hole, self.missing, self.noise) = (position, hole, missing, noise)
+        }
     }
 
-    func capture(_ played: [Int16], count: Int) -> [Int16] {
+    /// A channel that changes nothing but what is given.
+    public init(
+        delay: Double = 0, driftPPM: Double = 0, gain: Double = 1, noise: Double = 0, taps: [Double] = [1],
+        cubic: Double = 0, faults: [Fault] = []
+    ) {
+        (self.delay, self.driftPPM, self.gain, self.noise) = (delay, driftPPM, gain, noise)
+        (self.taps, self.cubic, self.faults) = (taps, cubic, faults)
+    }
+
+    /// The first `count` samples that are captured.
+    public func capture(_ played: [Int16], count: Int) -> [Int16] {
         var random = SeededGenerator(seed: 99)
         let source = bent(filtered(played.map(Double.init)))
         var made = [Int16](repeating: 0, count: count)
@@ -99,7 +116,7 @@ struct SyntheticChannel {
 
 extension SeededGenerator {
     /// Nearly normal, with variance 1.
-    mutating func normal() -> Double {
+    public mutating func normal() -> Double {
         var sum = 0.0
         for _ in 0..<4 { sum += Double.random(in: -1...1, using: &self) }
         return sum * (3.0 / 4).squareRoot()
