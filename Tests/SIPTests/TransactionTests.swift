@@ -403,7 +403,8 @@ struct TransactionTests {
         client.feed(.start(1, Sample.request(.invite), Sample.udp))
         var (seenByClient, seenByServer) = (0, 0)
         var answered = false
-        while client.now < Instant.zero.advanced(by: .seconds(80)) {
+        let end = Instant.zero.advanced(by: .seconds(80))
+        while client.now < end {
             for case .transmit(let message, _) in client.outputs[seenByClient...]
             where Int.random(in: 0..<10, using: &generator) >= 3 { server.feed(.received(message, Sample.udp)) }
             seenByClient = client.outputs.count
@@ -416,8 +417,13 @@ struct TransactionTests {
             for case .transmit(let message, _) in server.outputs[seenByServer...]
             where Int.random(in: 0..<10, using: &generator) >= 3 { client.feed(.received(message, Sample.udp)) }
             seenByServer = server.outputs.count
-            client.advance(by: .milliseconds(20), firing: .timerFired)
-            server.advance(by: .milliseconds(20), firing: .timerFired)
+            // On to the next timer of either; without one nothing happens any more.
+            guard let next = [client.core.nextDeadline, server.core.nextDeadline].compactMap(\.self).min() else {
+                break
+            }
+            let pause = max(.zero, client.now.duration(to: min(next, end)))
+            client.advance(by: pause, firing: .timerFired)
+            server.advance(by: pause, firing: .timerFired)
         }
         let finals = client.outputs.filter {
             switch $0 {

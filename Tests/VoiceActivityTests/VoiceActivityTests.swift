@@ -79,9 +79,11 @@ struct VoiceActivityTests {
         }
     }
 
+    private static let said = CallScene.speech(seed: 21, seconds: 12)
+
     @Test("The bot's own echo stops nothing, however loud", arguments: [1, 2, 4, 16, 100])
     func echo(divisor: Int) {
-        let said = CallScene.speech(seed: 21, seconds: 12)
+        let said = Self.said
         let quiet = CallScene.noise(seed: 8, count: said.count, amplitude: 6)
         for delay in [160, 2_400] {
             let heard = CallScene.sum(quiet, said, at: delay, dividedBy: divisor)
