@@ -155,7 +155,8 @@ struct CallSoundTests {
     func attach() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let site = try await Site()
-        let plan = program(0.4)
+        let said = path("said")
+        let plan = program(0.4, then: "open('\(said)', 'a').write('.')\nwhile os.read(0, 640): pass")
         let device = try await site.device("echo", named: "device", answer: answering) {
             $0.behaviour.source = .silence
             $0.behaviour.attachment = .exec(plan)
@@ -165,11 +166,12 @@ struct CallSoundTests {
         let id = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
         let call = try await device.incoming()
         _ = try await device.established()
-        for _ in 1...2 {
+        for round in 1...2 {
             try await device.device.attach(to: call)
             let again = await failure { () throws(CallSoundError) in try await device.device.attach(to: call) }
             #expect(again?.code == .wrongState)
-            // A program has said its word when half a second and more of frames have come.
+            // A program starts when the machine lets it, and has been heard half a second and more of frames after its word.
+            try await until { (try? Data(contentsOf: URL(fileURLWithPath: said)))?.count == round }
             let before = try #require(await caller.device.mediaReport(on: id)).call.framesRun
             try await until { try #require(await caller.device.mediaReport(on: id)).call.framesRun >= before + 75 }
             try await device.device.detach(from: call)
