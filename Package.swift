@@ -285,23 +285,20 @@ let package = Package(
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
+            // A build starts what is named first earlier: the longest chains, which begin with other packages.
             dependencies: [
-                "CallMedia",
-                "AudioDevices", "AudioKit", "BotCalls", "BotLoopback", "BotProbe", "BotWire", "CallAccounts",
-                "CallAgent",
-                "CallControl", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl", "Enrollment",
-                "ExchangeCore",
-                "ExchangeServer", "ExchangeStore", "Loopback", "LoopbackAnalysis",
-                "LoopbackReport",
-                "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "QRCode", "RTP",
-                "Realtime",
-                "RegularFiles",
-                "SecureTransport", "ServiceManager", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone",
-                "Timekeeping", "TrunkGateway",
-                logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                logging,
+                "ExchangeServer", "CallAgent",
+                "AudioDevices", "AudioKit", "BotCalls", "BotLoopback", "BotProbe", "BotWire", "CallAccounts",
+                "CallControl",
+                "CallMedia", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore",
+                "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "NetworkAddress",
+                "OpusCodec", "Peering", "Playout", "PrivateFiles", "QRCode", "RTP", "Realtime", "RegularFiles",
+                "SecureTransport", "ServiceManager", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone",
+                "Timekeeping", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 

@@ -47,6 +47,7 @@ final class SIPTelephone: Sendable {
             account:
               kind: sip
               password_file: password
+              callees: [carol]
               sip: { address: 'sip:alice@sip.test', server: '127.0.0.1:\(port)' }
 
             """

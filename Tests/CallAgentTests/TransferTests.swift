@@ -64,7 +64,7 @@ struct TransferTests {
     func earlyRefer() async throws {
         let telephone = try await SIPTelephone()
         defer { telephone.close() }
-        let device = try await telephone.device(Self.plain, "answer: { mode: auto, max_calls: 2 }")
+        let device = try await telephone.device(Self.plain, "answer: { mode: auto, max_calls: 2, transfers: service }")
         var call = try await telephone.call("one")
         let answer = try await telephone.request("REFER", in: &call, "Refer-To: <sip:carol@sip.test>")
         #expect(answer.status == 202)
@@ -75,14 +75,17 @@ struct TransferTests {
     }
 
     @Test(
-        "A transfer's call counts: at the limit of calls a REFER gets 603, as does one that comes while the device drains"
-    )
-    func limit() async throws {
+        "A REFER gets 603, and calls nobody, without transfers, at the limit of calls, and for a number that no list has",
+        arguments: [
+            ("max_calls: 2", "carol"), ("max_calls: 1, transfers: service", "carol"),
+            ("max_calls: 2, transfers: service", "11880"), ("max_calls: 2, transfers: anywhere", "0900123456x"),
+        ])
+    func refused(_ answers: String, _ target: String) async throws {
         let telephone = try await SIPTelephone()
         defer { telephone.close() }
-        let device = try await telephone.device(Self.plain, "answer: { mode: auto, max_calls: 1 }")
+        let device = try await telephone.device(Self.plain, "answer: { mode: auto, \(answers) }")
         var call = try await telephone.call("one")
-        let answer = try await telephone.request("REFER", in: &call, "Refer-To: <sip:carol@sip.test>")
+        let answer = try await telephone.request("REFER", in: &call, "Refer-To: <sip:\(target)@sip.test>")
         #expect(answer.status == 603)
         #expect(telephone.requests(.invite).isEmpty)
         await device.device.shutDown()

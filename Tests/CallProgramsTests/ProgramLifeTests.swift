@@ -254,6 +254,12 @@ struct ProgramLifeTests {
         script.wait(.seconds(2))
         script.feed(.exited(.failed("exit code 2")))
         #expect(script.outputs.last == .fallBack("exit code 2") && script.said.last?.at == .milliseconds(5_250))
+        // Its call ends before that: then there is nothing to fall back from.
+        script = failing()
+        script.feed(.callEnded)
+        script.pass()
+        script.feed(.exited(.failed("exit code 4")))
+        #expect(script.outputs.last == .done && !script.outputs.contains(.fallBack("exit code 1")))
         // It stands, and after a good run it is restarted once more.
         script = failing()
         script.feed(.stood)

@@ -281,7 +281,14 @@ struct ProgramLife: ProtocolCore, Sendable {
     }
 
     private mutating func timeOut(at now: Instant, into outbox: inout [Output]) {
-        if let (at, why) = fallsBack, now >= at { return fail(why, isAlive: isAlive, at: now, into: &outbox) }
+        if let (at, why) = fallsBack, now >= at {
+            fallsBack = nil
+            switch state {
+            case .running, .waiting: return fail(why, isAlive: isAlive, at: now, into: &outbox)
+            // The call, or the program's part in it, is about to end anyway.
+            case .draining, .lingering, .fallingBack, .hangingUp, .ending, .over: break
+            }
+        }
         if let standsBy, let answerTimeout, now >= standsBy {
             return fail(
                 "it neither read what the caller says nor said anything within \(answerTimeout.text)",

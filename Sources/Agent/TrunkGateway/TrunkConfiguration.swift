@@ -144,6 +144,12 @@ public struct TrunkConfiguration: Sendable {
                         file: path, line: document.line, key: idle,
                         message: "is for `handset run`; a trunk does not use it, so remove it"))
             }
+            if device.account.callees != nil {
+                problems.append(
+                    ConfigProblem(
+                        file: path, line: document.line, key: "account.callees",
+                        message: "is for devices; a trunk's numbers and callers say who may be called, so remove it"))
+            }
             if (device.account.sip != nil) != isNetwork {
                 problems.append(
                     section.problem(

@@ -860,7 +860,10 @@ struct AccountCalls: Sendable {
         }
         guard case .askedForOurs = call.peerOffer else { return }
         calls[call.invite]?.peerOffer = .none
-        if let offer = call.ourOffer { return confirmed(call, offer, answer, now, &outbox) }
+        // One that waits was made for another time: what was confirmed is the description that holds.
+        if let offer = call.ourOffer, !agent.hasWaitingOffer(call.sip) {
+            return confirmed(call, offer, answer, now, &outbox)
+        }
         guard let answer, answer != call.theirs else { return }
         calls[call.invite]?.theirs = answer
         calls[call.invite]?.ours = DescriptionRole.asOffer(call.ours)

@@ -26,7 +26,8 @@ extension ConfigKey {
     /// Who may be called on a stranger's word.
     static func callees(_ text: String) -> ConfigKey where Value == [CalleePattern] {
         .list("callees", of: "patterns", text) { text throws(ConfigValueFault) in
-            if let pattern = CalleePattern(text) { return pattern }
+            let plain = text.lowercased().hasPrefix("sip:") ? String(text.dropFirst(4)) : String(text)
+            if let pattern = CalleePattern(plain) { return pattern }
             throw ConfigValueFault(
                 "must be a user's name, the beginning of one with * behind it, or a pattern of numbers such as +4930* or 2??, each "
                     + "with @ and a host behind it at most, not \"\(text.prefix(80))\"")
