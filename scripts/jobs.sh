@@ -53,6 +53,11 @@ end_tree() {
 
 end_jobs() {
     local name
+    # A dpkg that is killed at work leaves its database broken: waits for the lock of ensure_packages.
+    if ((${#job_pids[@]} > 0)); then
+        exec 9<"$root"
+        flock --timeout 900 9 || true
+    fi
     for name in "${!job_pids[@]}"; do end_tree "${job_pids[$name]}"; done
 }
 

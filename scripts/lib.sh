@@ -31,7 +31,14 @@ as_root() {
 
 # Has the calling shell, and what it starts from now on, run only when nothing else wants the processor. A nice value would not do:
 # Swift's build starts its compilers with the ordinary one.
-when_idle() { chrt --idle --pid 0 "$BASHPID" || say "no idle scheduling here; going on at the ordinary priority"; }
+when_idle() {
+    # Only where there is a way back, which a user without CAP_SYS_NICE may not have.
+    if (chrt --idle --pid 0 "$BASHPID" && chrt --other --pid 0 "$BASHPID") 2>/dev/null; then
+        chrt --idle --pid 0 "$BASHPID"
+    else
+        say "no way back from idle scheduling here; going on at the ordinary priority"
+    fi
+}
 
 # Prints those of the named Debian packages that are not installed.
 missing_packages() {
@@ -104,12 +111,12 @@ build_release() {
     fi
     if ! is_release_current "$@"; then
         say "building the release (a first build takes some minutes)"
-        pin_versions
+        pin_versions || return  # The caller's -e does not reach into a substitution.
         rm -f "$release_stamp"
         mkdir -p "$root/.build"
         touch "$release_stamp.new"  # What changes during the build is newer.
         swift build -c release --package-path "$root" --product handset "${release_settings[@]}" "$@" >&2 || return
-        release_text "$@" >"$release_stamp"
+        release_text "$@" >"$release_stamp" || return
         touch --reference="$release_stamp.new" "$release_stamp"
     fi
     printf '%s\n' "$(readlink -f "$root/.build/release")/handset"

@@ -40,8 +40,10 @@ public final class TLSContext: @unchecked Sendable {
         // An idle connection keeps no buffers. What is sent may be encrypted from another address when OpenSSL asks again.
         let modes = Int(SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER)
         _ = unsafe SSL_CTX_ctrl(handle, SSL_CTRL_MODE, modes, nil)
-        // Sessions are resumed by tickets, which the client keeps.
+        // No session is resumed: a context's ticket keys never change, so that tickets would undo forward secrecy (RFC 9325 §4.3.2),
+        // and a resumed session checks no certificate.
         _ = unsafe SSL_CTX_ctrl(handle, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
+        _ = unsafe SSL_CTX_set_num_tickets(handle, 0)
         guard unsafe SSL_CTX_set_cipher_list(handle, Self.ciphers) == 1 else { throw .unusable("choosing ciphers") }
         unsafe SSL_CTX_set_cert_verify_callback(handle, { store, _ in unsafe verify(store) }, nil)
     }
@@ -76,9 +78,6 @@ public final class TLSContext: @unchecked Sendable {
         let context = unsafe try TLSContext(TLS_server_method())
         guard unsafe identity.install(in: context.handle) else { throw .unusable("using a certificate") }
         context.offer(protocols)
-        // Tickets of one purpose are not taken for another one's.
-        let name = Array("handset".utf8)
-        _ = unsafe SSL_CTX_set_session_id_context(context.handle, name, UInt32(name.count))
         guard !authorities.isEmpty else { return context }
         unsafe SSL_CTX_set_verify(context.handle, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
         try context.trust(.only(authorities))

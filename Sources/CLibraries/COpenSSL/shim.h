@@ -20,7 +20,9 @@ static inline uint64_t handset_dtls_options(void) {
 }
 
 // As above.
-static inline uint64_t handset_tls_options(void) { return SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION; }
+static inline uint64_t handset_tls_options(void) {
+    return SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION;
+}
 
 // Stacks are macros and inline functions of a type of their own, which Swift cannot import. All take NULL for an empty one.
 static inline int handset_count_certificates(const struct stack_st_X509 *certificates) {
