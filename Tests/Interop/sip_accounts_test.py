@@ -14,7 +14,7 @@ import time
 
 from sip_stage import (
     KAMAILIO_ROUTES, PEER, PORT, TLS_PORT, Baresip, Exchange, Failed, Kamailio, Program, Sipp, begin_call, expect_sound,
-    expect_tone, finished, main, make_tone, member_account, run, running, wait)
+    expect_tone, finished, main, make_tone, member_account, recordings, run, running, wait)
 
 
 class Accounts(Program):
@@ -69,7 +69,7 @@ class Accounts(Program):
         """Waits for the record of an account's last call, and hands back its recording."""
         path = self.folder / f"{name}.jsonl"
         wait(f"the record of {name}", lambda: path.exists() and "completed" in path.read_text().splitlines()[-1])
-        files = sorted((self.folder / f"{name}-recordings").glob("*.wav"), key=lambda file: file.stat().st_mtime)
+        files = recordings(self.folder / f"{name}-recordings")
         return files[-1] if files else self.folder / "nothing"
 
 

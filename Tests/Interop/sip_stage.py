@@ -171,8 +171,17 @@ class Device(Program):
         return self.text().count(f'"message":"{message}"')
 
     def recording(self):
-        files = sorted((self.folder / "recordings").glob("*.wav"), key=lambda path: path.stat().st_mtime)
+        files = recordings(self.folder / "recordings")
         return files[-1] if files else self.folder / "nothing"
+
+
+def recordings(folder):
+    """The recordings of calls that have ended, oldest first. One gets its name a moment after its call's record is written."""
+    deadline = time.monotonic() + 3
+    while list(folder.glob("*.part.wav")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    files = [path for path in folder.glob("*.wav") if not path.name.endswith(".part.wav")]
+    return sorted(files, key=lambda path: path.stat().st_mtime)
 
 
 def configuration(folder, name, transport="tcp", behaviour="source: echo", answer="mode: auto", media="", sip="",

@@ -14,7 +14,7 @@ import time
 
 from sip_stage import (
     Baresip, Exchange, Failed, Kamailio, Program, begin_call, configuration, expect_tone, finished, main, make_tone, member,
-    running, wait)
+    recordings, running, wait)
 
 TRUNKS = """trunks:
   - user: gateway
@@ -92,8 +92,7 @@ def into(handset, folder):
                 wait("the record", lambda: (folder / "calls.jsonl").read_text().count("completed") == number)
             if '"from":"gateway"' not in alice.text():
                 raise Failed(f"alice is called by somebody else than the trunk: {alice.text()}")
-            recordings = sorted((folder / "recordings").glob("*.wav"))
-            for recording in recordings:
+            for recording in recordings(folder / "recordings"):
                 expect_tone(recording, 440, "the user hears the telephone")
             expect_tone(desk.heard(), 500, "the telephone hears the user")
             desk.command("dial", "sip:201@sip.test")
