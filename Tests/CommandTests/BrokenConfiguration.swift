@@ -229,7 +229,8 @@ extension BrokenConfiguration {
                 "account: AC1",
                 "calls:\n        key: AC1\n        password_file: song.mp3\n        callees: [\"a*b\"]\n"),
             "13: behaviour.bot.requests.calls.key: must be another one than behaviour.bot.account",
-            "15: behaviour.bot.requests.calls.callees: must be a user's name, the beginning of one with"),
+            "15: behaviour.bot.requests.calls.callees: must be a user's name, the beginning of one with",
+            "15: behaviour.bot.requests.calls.callees: warning: is account.callees now"),
         .device(
             "a certificate for a bot's requests that is none",
             requests(
