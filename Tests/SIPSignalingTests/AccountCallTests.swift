@@ -987,13 +987,17 @@ struct AccountCallTests {
         #expect(flow == run.flow && flow != old)
     }
 
-    @Test("A call that rings when its flow is lost is over: the device has missed it, and cannot accept it")
+    @Test("A call that rings when a peer's own flow is lost is over: the device has missed it, and cannot accept it")
     func ringsOnLostFlow() throws {
-        var run = try AccountRun()
-        try run.connect()
-        let invite = try run.ring()
-        run.feed(.failed(try #require(run.flow).id))
+        var run = try AccountRun { $0.acceptsStrangers = true }
+        try run.connect(.udp)
+        let host = try #require(SIPHost("192.0.2.9"))
+        let stranger = SIPFlow(id: -1, transport: .udp, localHost: host, localPort: 40_001)
+        try run.receive(try run.peerRequest("INVITE", 1, body: AccountRun.offer), by: stranger)
+        let invite = try run.received().id
+        run.feed(.failed(stranger.id))
         #expect(run.events.contains(.inviteCancelled(invite, data: [:])))
+        #expect(run.statuses == [480])
         let ticket = run.ask(.accept(invite, AccountRun.accept))
         guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false)) }
         #expect(error.code == .inviteEnded)

@@ -82,6 +82,78 @@ struct RecoveryTests {
 
     // MARK: Flows
 
+    @Test("A call that rings while its connection dies is answered by the next one", arguments: [true, false])
+    func ringing(_ isAccepted: Bool) throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        let first = try #require(run.flow)
+        run.feed(.failed(first.id))
+        #expect(run.events.last == .reconnecting)
+        run.run(.milliseconds(100))
+        let request: AccountRequest =
+            isAccepted ? .accept(invite, AccountRun.accept) : .reject(invite, ["reason": "busy"])
+        let ticket = run.ask(request)
+        #expect(run.answer(ticket) == .done)
+        run.run(.seconds(1))
+        try run.open()
+        // By a connection that the server has not taken us by, it would not take our answer.
+        #expect(run.statuses.allSatisfy { $0 == 100 })
+        try run.respond(200, to: try run.request(.register))
+        let flows = run.outputs.compactMap { output -> SIPFlow? in
+            guard case .transmit(.response(let response), let flow) = output, response.status > 100 else { return nil }
+            return flow
+        }
+        #expect(run.statuses.filter { $0 > 100 } == (isAccepted ? [180, 200] : [486]))
+        #expect(flows.allSatisfy { $0 == run.flow && $0 != first })
+        #expect(!run.events.contains { if case .inviteCancelled = $0 { true } else { false } })
+    }
+
+    @Test("A call that was accepted and hung up while there was no connection is refused, and not accepted")
+    func hungUpBetweenFlows() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.run(.milliseconds(100))
+        run.feed(.failed(try #require(run.flow).id))
+        run.ask(.accept(invite, AccountRun.accept))
+        run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        run.run(.seconds(1))
+        try run.open()
+        try run.respond(200, to: try run.request(.register))
+        #expect(Set(run.statuses) == [180, 603] && run.requests(.bye).isEmpty)
+    }
+
+    @Test("The peer of a call that was accepted while our address changed learns the new one after its ACK")
+    func acceptedWhileMoving() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.run(.milliseconds(100))
+        run.feed(.networkChanged(source: SIPHost("192.0.2.10")))
+        try run.open(from: "192.0.2.10")
+        run.ask(.accept(invite, AccountRun.accept))
+        #expect(run.statuses == [180])
+        try run.respond(200, to: try run.request(.register))
+        let to = try #require(try run.response(200).headers["To"])
+        try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
+        run.run(.milliseconds(500))
+        #expect(String(decoding: try run.request(.invite).body, as: UTF8.self).contains("c=IN IP4 192.0.2.10\r\n"))
+    }
+
+    @Test("A ringing call ends when the connection does not come back for three minutes, and nothing of it is kept")
+    func ringingForLong() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.feed(.failed(try #require(run.flow).id))
+        for _ in 0..<181 {
+            if run.outputs.last == .resolve { run.feed(.resolved([])) }
+            run.run(.seconds(1))
+        }
+        #expect(run.events.contains(.inviteTimedOut(invite, invitees: ["alice@sip.test"])))
+    }
+
     @Test("A call by another node of the server goes on by the server's next flow when the socket is gone")
     func otherNode() throws {
         var run = try AccountRun()

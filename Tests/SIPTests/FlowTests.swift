@@ -187,18 +187,61 @@ struct FlowTests {
 
     // MARK: Calls that ring or were just accepted
 
-    @Test("A call that rings by a flow that dies is over, and is not accepted into nothing")
-    func ringingOnDyingFlow() throws {
+    /// A peer's call that rings by a flow.
+    private func ringing(by flow: SIPFlow) -> AgentRun {
         var run = AgentRun()
         var invite = Sample.request(.invite, branch: "z9hG4bK1")
         invite.headers.append("Contact", "<sip:bob@192.0.2.2>")
-        run.timeline.feed(.received(.request(invite), AgentRun.server))
-        run.timeline.feed(.flowFailed(AgentRun.next))
-        #expect(run.events(b).count == 1)
+        run.timeline.feed(.received(.request(invite), flow))
+        run.timeline.feed(.command(b, .ring(answer: nil)))
+        return run
+    }
+
+    @Test("A call that rings by a flow that dies is accepted or refused by the next one", arguments: [true, false])
+    func ringingOnDyingFlow(_ isAccepted: Bool) throws {
+        var run = ringing(by: AgentRun.server)
         run.timeline.feed(.flowFailed(AgentRun.server))
-        #expect(run.events(b).last == .ended(.failed))
-        run.timeline.feed(.command(b, .accept(CallRun.reply)))
-        #expect(run.responses(200).isEmpty)
+        #expect(run.events(b).count == 1)
+        run.advance(.seconds(60))
+        run.timeline.feed(.moved(AgentRun.server, to: AgentRun.next, refreshes: false))
+        // The caller may have missed that it rings.
+        #expect(run.responses(180).map(\.flow) == [AgentRun.server, AgentRun.next])
+        run.timeline.feed(.command(b, isAccepted ? .accept(CallRun.reply) : .refuse(486)))
+        #expect(run.responses(isAccepted ? 200 : 486).map(\.flow) == [AgentRun.next])
+    }
+
+    @Test("What refused an INVITE by a flow that died is said again by the next one, until it is acknowledged")
+    func refusedOnDyingFlow() throws {
+        var run = ringing(by: AgentRun.server)
+        run.timeline.feed(.command(b, .refuse(486)))
+        run.timeline.feed(.flowFailed(AgentRun.server))
+        run.timeline.feed(.moved(AgentRun.server, to: AgentRun.next, refreshes: false))
+        #expect(run.responses(486).map(\.flow) == [AgentRun.server, AgentRun.next])
+        let ack = Sample.request(.ack, branch: "z9hG4bK1", toTag: run.responses(486).last?.response.headers.to?.tag)
+        run.timeline.feed(.received(.request(ack), AgentRun.next))
+        run.timeline.feed(.moved(AgentRun.next, to: AgentRun.server, refreshes: false))
+        #expect(run.responses(486).count == 2 && run.timeline.core.transactionsInMemory == 0)
+    }
+
+    @Test("A ringing call whose flow has no next one ends with a last answer, and so does its transaction")
+    func ringingWithoutFlow() throws {
+        // The server's flow does not come back: the call ends when it has rung for as long as it may.
+        var run = ringing(by: AgentRun.server)
+        run.timeline.feed(.flowFailed(AgentRun.server))
+        run.advance(.seconds(179))
+        #expect(run.responses(480).isEmpty)
+        run.advance(.seconds(1))
+        #expect(run.responses(480).count == 1 && run.events(b).last == .ended(.unanswered))
+        run.advance(.seconds(32))
+        #expect(run.timeline.core.transactionsInMemory == 0 && run.timeline.core.callsInMemory == 0)
+        // A peer's own flow never does.
+        var stranger = ringing(by: AgentRun.stranger)
+        stranger.timeline.feed(.flowFailed(AgentRun.next))
+        #expect(stranger.events(b).count == 1)
+        stranger.timeline.feed(.flowFailed(AgentRun.stranger))
+        #expect(stranger.events(b).last == .ended(.failed) && stranger.responses(480).count == 1)
+        stranger.advance(.seconds(32))
+        #expect(stranger.timeline.core.transactionsInMemory == 0 && stranger.timeline.core.callsInMemory == 0)
     }
 
     @Test("A 2xx that has no ACK goes on by the next flow")

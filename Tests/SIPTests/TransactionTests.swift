@@ -378,6 +378,28 @@ struct TransactionTests {
         #expect(run.told.count == 1)
     }
 
+    @Test("A peer's INVITE that its user never answers is answered with 480 after 180 s, and kept 32 s more at most")
+    func unanswered() throws {
+        for tag in ["ours", nil] {
+            var run = TableRun()
+            let invite = Sample.request(.invite, branch: "z9hG4bK1")
+            run.timeline.feed(.received(.request(invite), Sample.tcp))
+            if let tag { run.timeline.feed(.respond(.server(1), SIPResponse(180, to: invite, toTag: tag))) }
+            run.timeline.feed(.flowFailed(Sample.tcp))
+            run.advance(.milliseconds(179_999))
+            #expect(run.times("480").isEmpty && run.timeline.core.count == 1)
+            run.advance(.milliseconds(1))
+            #expect(run.times("480") == [180_000])
+            guard case .transmit(.response(let last), _)? = run.timeline.outputs.last else {
+                throw TestFailure("a response")
+            }
+            // One dialog, one tag.
+            #expect(tag == nil ? last.headers.to?.tag != nil : last.headers.to?.tag == tag)
+            run.advance(.seconds(32))
+            #expect(run.timeline.core.count == 0 && run.timeline.core.nextDeadline == nil)
+        }
+    }
+
     @Test("A full table refuses with 503, counts it, and has room again when a transaction ends")
     func fullTable() {
         var run = TableRun(capacity: 2)

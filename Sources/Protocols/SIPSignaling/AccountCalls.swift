@@ -89,8 +89,9 @@ struct AccountCalls: Sendable {
         server = target
         leaveStream(isOther: isOther, for: flow, now, &outbox)
         for other in agent.flows where !other.isToServer && other.localHost != flow.localHost {
-            outbox.append(.close(other.id))
+            // Before it closes, those who ring by it are answered.
             run(.flowFailed(other), now, &outbox)
+            outbox.append(.close(other.id))
             if agent.flow(other.id) != nil { noteLost(other) }
         }
         run(.registered(contact: contact, routes: []), now, &outbox)
@@ -130,10 +131,12 @@ struct AccountCalls: Sendable {
             run(.moved(lost, to: flow, refreshes: isSameHost), now, &outbox)
             if !isSameHost, !former.contains(lost.localHost) { former.append(lost.localHost) }
         }
-        readdress(from: former, to: flow.localHost, now, &outbox)
         let commands = waiting
         waiting = []
-        for (call, command) in commands { run(.command(call, command), now, &outbox) }
+        // A call that was accepted meanwhile has a dialog only now, in which its peer learns our address.
+        for (call, command) in commands where command.answersInvite { run(.command(call, command), now, &outbox) }
+        readdress(from: former, to: flow.localHost, now, &outbox)
+        for (call, command) in commands where !command.answersInvite { run(.command(call, command), now, &outbox) }
     }
 
     /// Our address is another: peers learn where to send sound, and our new contact. Those that have not learned it since an
@@ -308,6 +311,8 @@ struct AccountCalls: Sendable {
         guard let way = agent.flow(of: call), lostFlows.contains(way), waiting.count < Self.mostWaiting else {
             return run(.command(call, command), now, &outbox)
         }
+        // An end leaves nothing else to say.
+        if command.isEnd { waiting.removeAll { $0.0 == call } }
         waiting.append((call, command))
     }
 
@@ -354,8 +359,7 @@ struct AccountCalls: Sendable {
         case .calling(let takenAt): if takenAt <= now { take(id, now, &outbox) }
         case .ringing(let ringAt?):
             guard ringAt <= now else { return }
-            calls[id]?.phase = .ringing(ringAt: nil)
-            run(.command(due.sip, .ring(answer: nil)), now, &outbox)
+            ringIfDue(id, now, &outbox)
         case .accepting(let gathering):
             guard gathering.until <= now else { return }
             gathered(id, gathering, now, &outbox)
@@ -477,14 +481,14 @@ struct AccountCalls: Sendable {
         ringIfDue(id, now, &outbox)
         calls[id]?.phase = .talking(since: now)
         if call.theirs == nil { calls[id]?.ourOffer = call.ours }
-        run(.command(call.sip, .accept(call.ours)), now, &outbox)
+        command(call.sip, .accept(call.ours), now, &outbox)
     }
 
     /// A caller expects to be told that it rings.
     private mutating func ringIfDue(_ id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard let call = calls[id], case .ringing(.some) = call.phase else { return }
         calls[id]?.phase = .ringing(ringAt: nil)
-        run(.command(call.sip, .ring(answer: nil)), now, &outbox)
+        command(call.sip, .ring(answer: nil), now, &outbox)
     }
 
     mutating func reject(
@@ -494,7 +498,7 @@ struct AccountCalls: Sendable {
             return outbox.append(.answer(ticket, .failed(Self.over(id, calls[id], "reject the invite"))))
         }
         forget(id)
-        run(.command(call.sip, .refuse(SIPStatus.refusal(data))), now, &outbox)
+        command(call.sip, .refuse(SIPStatus.refusal(data)), now, &outbox)
         outbox.append(.answer(ticket, .done))
     }
 
@@ -1011,6 +1015,28 @@ struct AccountCalls: Sendable {
         case .unanswered: [.inviteTimedOut(call.invite, invitees: [own])]
         case .local: []
         case .remote, .lost, .failed, .refused, .unauthorized, .replaced: [.inviteCancelled(call.invite, data: [:])]
+        }
+    }
+}
+
+extension CallCommand {
+    /// Whether it answers a peer's INVITE.
+    fileprivate var answersInvite: Bool {
+        switch self {
+        case .ring, .accept, .refuse: true
+        case .place, .end, .offer, .withdrawOffer, .answer, .refuseOffer, .digit, .transfer, .acceptTransfer,
+            .refuseTransfer:
+            false
+        }
+    }
+
+    /// Whether nothing comes after it.
+    fileprivate var isEnd: Bool {
+        switch self {
+        case .end, .refuse: true
+        case .place, .ring, .accept, .offer, .withdrawOffer, .answer, .refuseOffer, .digit, .transfer, .acceptTransfer,
+            .refuseTransfer:
+            false
         }
     }
 }

@@ -128,13 +128,13 @@ public struct UserAgent: ProtocolCore, Sendable {
         }
     }
 
-    /// A caller that reached us by a flow that is gone can be told nothing, and is most likely gone too.
+    /// Calls that ring by a flow to our server go on ringing: they are answered by the next flow, or end at their limit. A peer's
+    /// flow has no next one, so its callers get a last answer, which may not arrive.
     private mutating func fail(_ flow: SIPFlow, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         pass(.flowFailed(flow), now, &outbox)
         for (id, call) in calls.all where call.flow == flow {
-            guard case .ringing = call.stage else { continue }
-            tell(id, .ended(.failed), now, &outbox)
-            forget(id)
+            guard case .ringing(let ringing) = call.stage, !flow.isToServer else { continue }
+            refuse(id, ringing, 480, .failed, now, &outbox)
         }
         let used = calls.flows
         lostFlows.removeAll { !used.contains($0) }

@@ -30,7 +30,7 @@ public struct UserAgentConfiguration: Sendable {
     public var sessionSeconds: UInt32? = 1_800
     /// The shortest interval that we accept, in seconds; not below 90 (RFC 4028 §4).
     public var shortestSessionSeconds: UInt32 = 90
-    /// How long a call may ring, in either direction.
+    /// How long a call may ring, in either direction; not above ``TransactionTimers/answerLimit``.
     public var ringLimit: Duration = .seconds(180)
     /// Whether calls are passed on to somewhere else, so that those that go round in circles are refused, and none is replaced.
     public var passesOn = false
@@ -144,7 +144,8 @@ public enum UserAgentInput: Sendable {
     /// The registration has given us another contact, such as a GRUU, or a `Service-Route`; for new calls and the next
     /// requests of those that there are.
     case registered(contact: AnyURI, routes: [NameAddress])
-    /// The flow is gone. Calls that rang by it end; those that stand, and a BYE that has no answer, wait for ``moved``.
+    /// The flow is gone. Calls that ring or stand, and a BYE that has no answer, wait for ``moved``; those that ring by a peer's flow
+    /// end.
     case flowFailed(SIPFlow)
     /// Another flow takes the place of one that is gone: calls in progress go on by it. With `refreshes` the peers learn
     /// our new contact at once.

@@ -16,18 +16,21 @@ struct InviteServerTransaction {
     let request: SIPRequest
     private let isReliable: Bool
     private let timers: TransactionTimers
+    /// When it is answered without its user.
+    private let limit: Instant
     private var state: State
 
     init(_ request: SIPRequest, isReliable: Bool, timers: TransactionTimers, at now: Instant) {
         self.request = request
         self.isReliable = isReliable
         self.timers = timers
+        limit = now.advanced(by: timers.answerLimit)
         state = .proceeding(last: nil, tryingAt: now.advanced(by: timers.trying))
     }
 
     var deadline: Instant? {
         switch state {
-        case .proceeding(_, let tryingAt): tryingAt
+        case .proceeding(_, let tryingAt): min(tryingAt ?? limit, limit)
         case .completed(_, let resend, _, let timeout): min(resend ?? timeout, timeout)
         case .confirmed(let until), .accepted(let until): until
         case .terminated: nil
@@ -84,9 +87,13 @@ struct InviteServerTransaction {
         }
     }
 
-    mutating func fire(at now: Instant, into effects: inout [TransactionEffect]) {
+    /// - Parameter tag: A new tag for `To`, for an answer to an INVITE that had none yet.
+    mutating func fire(at now: Instant, tag: @autoclosure () -> String, into effects: inout [TransactionEffect]) {
         guard let deadline, deadline <= now else { return }
         switch state {
+        case .proceeding(let last, _) where limit <= now:
+            let known = last?.headers.to?.tag
+            respond(SIPResponse(480, to: request, toTag: known ?? tag()), at: now, into: &effects)
         case .proceeding:
             respond(SIPResponse(100, to: request), at: now, into: &effects)
         case .completed(let response, _, let interval, let timeout) where timeout > now:

@@ -23,7 +23,8 @@ public enum TransactionInput: Sendable {
     case respond(TransactionID, SIPResponse)
     /// The flow is gone; what waits for an answer by it fails.
     case flowFailed(SIPFlow)
-    /// Another flow takes the place of one that is gone: what peers still wait for goes by it.
+    /// Another flow takes the place of one that is gone: what peers still wait for goes by it, and the last response to an INVITE
+    /// that is not acknowledged is sent again.
     case moved(SIPFlow, to: SIPFlow)
     /// ``TransactionTable/nextDeadline`` has come. Early calls are harmless.
     case timerFired
@@ -104,7 +105,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
             outbox.append(.transmit(.request(withVia(request, flow).0), flow))
         case .respond(let id, let response): respond(id, response, now, &outbox)
         case .flowFailed(let flow): fail(flow, &outbox)
-        case .moved(let old, let new): move(old, new)
+        case .moved(let old, let new): move(old, new, &outbox)
         case .timerFired:
             while let id = deadlines.popDue(at: now) { fire(id, now, &outbox) }
         }
@@ -288,7 +289,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
             machine.fire(at: now, into: &effects)
             entries[id]?.machine = .client(machine)
         case .inviteServer(var machine):
-            machine.fire(at: now, into: &effects)
+            machine.fire(at: now, tag: tokens.next(), into: &effects)
             entries[id]?.machine = .inviteServer(machine)
         case .server(var machine):
             machine.fire(at: now)
@@ -311,10 +312,16 @@ public struct TransactionTable: ProtocolCore, Sendable {
         }
     }
 
-    private mutating func move(_ old: SIPFlow, _ new: SIPFlow) {
-        for (id, entry) in entries where entry.flow == old {
+    /// What was said last to an INVITE is said again by the new flow, because the old one may have lost it.
+    private mutating func move(_ old: SIPFlow, _ new: SIPFlow, _ outbox: inout [TransactionOutput]) {
+        for (id, entry) in entries.sorted(by: { $0.value.key < $1.value.key }) where entry.flow == old {
             switch entry.machine {
-            case .inviteServer, .server: entries[id]?.flow = new
+            case .inviteServer(let machine):
+                entries[id]?.flow = new
+                var effects: [TransactionEffect] = []
+                machine.repeated(into: &effects)
+                apply(effects, id, new, &outbox)
+            case .server: entries[id]?.flow = new
             case .inviteClient, .client: break
             }
         }
