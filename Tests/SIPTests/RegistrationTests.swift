@@ -111,6 +111,46 @@ struct RegistrationTests {
         guard case .failed(.temporary(423, _))? = run.told.last else { throw TestFailure("a failure") }
     }
 
+    // MARK: What was granted
+
+    private func registered(_ headers: [String], instance: String? = nil) throws -> (Run, Registration) {
+        var run = Run { $0.instance = instance }
+        run.timeline.feed(.flowOpened)
+        try run.answer(200, headers.map { ("Contact", $0) })
+        guard case .registered(let registration)? = run.told.last else { throw TestFailure("registered") }
+        return (run, registration)
+    }
+
+    @Test("The only contact's time counts though a NAT has rewritten it, and the registration is renewed in that time")
+    func rewrittenContact() throws {
+        var (run, registration) = try registered(["<sip:alice@203.0.113.9:61218>;expires=20"])
+        #expect(registration.seconds == 20)
+        run.advance(11)
+        #expect(run.requests.count == 2)
+    }
+
+    @Test("Of several contacts our instance's counts, then our address's, and else the shortest")
+    func severalContacts() throws {
+        let ours = "urn:uuid:00000000-0000-1000-8000-000A95A0E128"
+        let rewritten =
+            "<sip:alice@203.0.113.9:61218>;+sip.instance=\"<\(ours)>\";pub-gruu=\"sip:alice@example.com;gr=1\""
+        let others = [
+            "<sip:alice@198.51.100.1>;expires=300",
+            "<sip:alice@198.51.100.2>;expires=40;pub-gruu=\"sip:x@example.com;gr=2\"",
+        ]
+        let (_, own) = try registered(others + [rewritten + ";expires=200"], instance: ours)
+        #expect(own.seconds == 200 && own.publicGRUU?.description == "sip:alice@example.com;gr=1")
+        let (_, same) = try registered(others + [granted.1], instance: ours)
+        #expect(same.seconds == 100)
+        // What may be another device's says how long, and nothing else.
+        let (_, shortest) = try registered(others + ["<sip:alice@203.0.113.9:61218>;expires=0"], instance: ours)
+        #expect(shortest.seconds == 40 && shortest.publicGRUU == nil)
+        let foreign =
+            "<sip:alice@198.51.100.2>;+sip.instance=\"<urn:uuid:2>\";pub-gruu=\"sip:x@example.com;gr=2\";expires=50"
+        let (_, other) = try registered([foreign], instance: ours)
+        #expect(other.seconds == 50 && other.publicGRUU == nil)
+    }
+
     @Test("Retry-After of a 503 is honoured, and devices come back spread")
     func retryAfter() throws {
         var run = Run()

@@ -31,7 +31,7 @@ public struct RegistrationConfiguration: Sendable {
 
 /// What a registrar has told us of our binding.
 public struct Registration: Equatable, Sendable {
-    /// How long it lasts.
+    /// How long it lasts, as the registrar says.
     public let seconds: UInt32
     /// What our requests outside of dialogs are to pass (RFC 3608).
     public let serviceRoutes: [NameAddress]

@@ -276,8 +276,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     private mutating func succeed(_ response: SIPResponse, _ now: Instant, _ outbox: inout [RegistrationOutput]) {
         digest?.succeeded()
         let binding = ownBinding(response)
-        let granted =
-            binding?.expires ?? response.headers.number("Expires").map { min($0, SIPLimits.seconds) } ?? seconds
+        let granted = granted(response, binding)
         guard granted > 0 else {
             // A registrar that keeps nothing has refused.
             return fail(503, response, now, &outbox)
@@ -302,7 +301,8 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
                     keepaliveSeconds: response.headers.number("Flow-Timer").map { min($0, SIPLimits.seconds) })))
     }
 
-    /// Our own of all the user's bindings: by instance and flow, or by the URI.
+    /// Our own of all the user's bindings: by instance and flow, or by the URI. `nil` if none is surely ours, as when a server has
+    /// rewritten a contact from behind a NAT.
     private func ownBinding(_ response: SIPResponse) -> NameAddress? {
         let contacts = response.headers.contacts ?? []
         if let instance = configuration.instance {
@@ -311,6 +311,17 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
             if let exact = own.first(where: { $0.parameters["reg-id"] == number }) { return exact }
             if let same = own.first(where: { $0.uri.isEquivalent(to: configuration.contact) }) { return same }
         }
-        return contacts.first { $0.uri.isEquivalent(to: configuration.contact) }
+        if let same = contacts.first(where: { $0.uri.isEquivalent(to: configuration.contact) }) { return same }
+        guard contacts.count == 1, contacts[0].parameters["+sip.instance"] == nil else { return nil }
+        return contacts[0]
+    }
+
+    /// How many seconds our binding lasts. If it cannot be found among several, the one that ends first may be it.
+    private func granted(_ response: SIPResponse, _ binding: NameAddress?) -> UInt32 {
+        let common = response.headers.number("Expires").map { min($0, SIPLimits.seconds) } ?? seconds
+        if let binding { return binding.expires ?? common }
+        let all = (response.headers.contacts ?? []).map { $0.expires ?? common }
+        return all.filter { $0 > 0 }.min() ?? common
     }
 }
+            if own.count == 1 { return own[0] }
