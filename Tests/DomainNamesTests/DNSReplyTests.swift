@@ -49,6 +49,36 @@ struct DNSReplyTests {
         #expect(try DNSReply(parsing: reply([record(33, 1 << 31, [0, 1, 0, 1, 0, 1] + name("a.test"))])).lifetime == 0)
     }
 
+    /// A denial with one record about the zone.
+    private func denial(_ record: [UInt8]) -> [UInt8] {
+        let header: [UInt8] = [0, 7, 0x81, 0x83, 0, 1, 0, 0, 0, 1, 0, 0]
+        return header + name("_sip._udp.sip.test") + [0, 33, 0, 1] + record
+    }
+
+    private func soa(_ minimum: [UInt8]) -> [UInt8] {
+        name("ns.test") + name("root.test") + [UInt8](repeating: 1, count: 16) + minimum
+    }
+
+    @Test("That there is nothing lasts as long as the zone says, by the shorter of two numbers, and else not at all")
+    func negative() throws {
+        #expect(try DNSReply(parsing: denial(record(6, 900, soa([0, 0, 0, 60])))).negativeLifetime == 60)
+        #expect(try DNSReply(parsing: denial(record(6, 30, soa([0, 0, 0, 60])))).negativeLifetime == 30)
+        #expect(try DNSReply(parsing: denial(record(6, 30, soa([0x80, 0, 0, 0])))).negativeLifetime == 0)
+        #expect(try DNSReply(parsing: denial(record(2, 900, name("ns.test")))).negativeLifetime == 0)
+        #expect(try DNSReply(parsing: reply([])).negativeLifetime == 0)
+    }
+
+    @Test("A record about the zone that is cut says nothing, and takes no answer away")
+    func cutZone() throws {
+        let whole = denial(record(6, 900, soa([0, 0, 0, 60])))
+        for length in denial([]).count..<whole.count {
+            #expect(try DNSReply(parsing: Array(whole.prefix(length))).negativeLifetime == 0)
+        }
+        var answered = reply([record(33, [0, 1, 0, 1, 0, 1] + name("a.test"))])
+        answered[9] = 1
+        #expect(try DNSReply(parsing: answered).services.count == 1)
+    }
+
     @Test("A record whose target no host may have is left out, and the others are read")
     func hostile() throws {
         let bad: [UInt8] = [0, 1, 0, 1, 0, 1] + [3, 10, 13, 0x3B, 0]

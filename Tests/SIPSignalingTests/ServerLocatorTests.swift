@@ -38,7 +38,7 @@ struct ServerLocatorTests {
                 case .located(let targets): located = targets
                 case .ask(let question):
                     asked.append(question)
-                    feed(.answered(question, zone[question] ?? .nothing))
+                    feed(.answered(question, zone[question] ?? .nothing(lifetime: .seconds(3_600))))
                 }
             }
         }
@@ -179,6 +179,24 @@ struct ServerLocatorTests {
         run.now = run.now.advanced(by: .seconds(2))
         #expect(run.locate() == ["TCP 192.0.2.1:5060"])
         #expect(run.asked == [DNSQuestion("s1.sip.test", .addresses)])
+    }
+
+    @Test(
+        "That there is nothing is kept as long as the zone says, half a minute at most, and not at all if it says nothing"
+    )
+    func nothing() {
+        let name = DNSQuestion("sip.test", .addresses)
+        for (lifetime, kept) in [(Duration.zero, 0), (.seconds(7), 7), (.seconds(10_000), 30)] {
+            var run = Run(.only(.tcp), port: 5_060, zone: [name: .nothing(lifetime: lifetime)])
+            #expect(run.locate().isEmpty)
+            run.zone = Self.hosts
+            if kept > 0 {
+                run.now = run.now.advanced(by: .milliseconds(1_000 * kept - 1))
+                #expect(run.locate().isEmpty && run.asked.isEmpty)
+                run.now = run.now.advanced(by: .milliseconds(1))
+            }
+            #expect(run.locate() == ["TCP 192.0.2.9:5060"])
+        }
     }
 
     @Test("An answer that may not be kept counts for the question it answers")

@@ -88,8 +88,9 @@ public enum DNSRecords: Hashable, Sendable {
 public enum DNSAnswer: Hashable, Sendable {
     /// The records, and how long they may be kept.
     case found(DNSRecords, lifetime: Duration)
-    /// The name, or the kind of record, does not exist.
-    case nothing
+    /// The name, or the kind of record, does not exist; and for how long that may be kept, which is not at all if the zone does not say
+    /// it (RFC 2308 §5).
+    case nothing(lifetime: Duration)
     /// No server has answered, or none could.
     case failed
 }

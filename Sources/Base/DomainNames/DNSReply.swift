@@ -15,6 +15,8 @@ public struct DNSReply: Equatable, Sendable {
     public private(set) var rules: [NAPTRRecord] = []
     /// The shortest lifetime of any record of the answer, aliases among them, in seconds.
     public private(set) var lifetime: UInt32 = 86_400
+    /// How long it may be kept that there are no records, in seconds: what the zone's SOA record says (RFC 2308 §5); 0 without one.
+    public private(set) var negativeLifetime: UInt32 = 0
 
     /// Reads a reply. Records with names that no host has are left out.
     ///
@@ -24,6 +26,7 @@ public struct DNSReply: Equatable, Sendable {
         var reader = Reader(bytes: bytes, position: 4)
         let questions = try reader.number()
         let answers = try reader.number()
+        let authorities = try reader.number()
         reader.position = 12
         guard bytes.count >= 12 else { throw DNSParseError(reason: "it has no header") }
         for _ in 0..<questions {
@@ -31,17 +34,31 @@ public struct DNSReply: Equatable, Sendable {
             reader.position += 4
         }
         for _ in 0..<min(Int(answers), Self.mostRecords) { try take(&reader) }
+        guard answers <= Self.mostRecords else { return }
+        do throws(DNSParseError) {
+            for _ in 0..<min(Int(authorities), Self.mostRecords) { try takeAuthority(&reader) }
+        } catch {
+            // The answers are good without it.
+            negativeLifetime = 0
+        }
+    }
+
+    /// Reads the SOA record of a zone, and passes over others (RFC 1035 §3.3.13).
+    private mutating func takeAuthority(_ reader: inout Reader) throws(DNSParseError) {
+        let (type, seconds, end) = try reader.recordHeader()
+        if type == 6 {
+            _ = try reader.name()
+            _ = try reader.name()
+            for _ in 0..<4 { _ = try reader.seconds() }
+            negativeLifetime = min(seconds, try reader.seconds())
+            guard reader.position <= end else { throw DNSParseError(reason: "a record is longer than it says") }
+        }
+        reader.position = end
     }
 
     private mutating func take(_ reader: inout Reader) throws(DNSParseError) {
-        _ = try reader.name()
-        let type = try reader.number()
-        _ = try reader.number()
-        let seconds = UInt32(try reader.number()) << 16 | UInt32(try reader.number())
-        let end = Int(try reader.number()) + reader.position
-        guard end <= reader.bytes.count else { throw DNSParseError(reason: "a record ends too early") }
-        // The highest bit counts as 0 seconds (RFC 2181 §8).
-        lifetime = min(lifetime, seconds > 0x7FFF_FFFF ? 0 : seconds)
+        let (type, seconds, end) = try reader.recordHeader()
+        lifetime = min(lifetime, seconds)
         switch type {
         case 33:
             let (priority, weight, port) = (try reader.number(), try reader.number(), try reader.number())
@@ -75,6 +92,23 @@ public struct DNSReply: Equatable, Sendable {
         }
 
         mutating func number() throws(DNSParseError) -> UInt16 { UInt16(try byte()) << 8 | UInt16(try byte()) }
+
+        /// The highest bit counts as 0 seconds (RFC 2181 §8).
+        mutating func seconds() throws(DNSParseError) -> UInt32 {
+            let seconds = UInt32(try number()) << 16 | UInt32(try number())
+            return seconds > 0x7FFF_FFFF ? 0 : seconds
+        }
+
+        /// What stands before each record's data: its type, its lifetime, and where its data ends.
+        mutating func recordHeader() throws(DNSParseError) -> (type: UInt16, seconds: UInt32, end: Int) {
+            _ = try name()
+            let type = try number()
+            _ = try number()
+            let seconds = try seconds()
+            let end = Int(try number()) + position
+            guard end <= bytes.count else { throw DNSParseError(reason: "a record ends too early") }
+            return (type, seconds, end)
+        }
 
         /// A character string (RFC 1035 §3.3); what is not ASCII is repaired.
         mutating func text() throws(DNSParseError) -> String {

@@ -43,19 +43,26 @@ final class AresInquiry {
     }
 
     /// The names do not exist, or the name servers could not say.
-    private func take(failure status: Int32) {
+    ///
+    /// - Parameter reply: What the name server sent, if it is known; of addresses c-ares does not give it away.
+    private func take(failure status: Int32, _ reply: [UInt8] = []) {
         switch status {
-        case ARES_ENODATA, ARES_ENOTFOUND, ARES_EBADNAME: answer = .nothing
+        case ARES_ENODATA, ARES_ENOTFOUND, ARES_EBADNAME:
+            let seconds = (try? DNSReply(parsing: reply))?.negativeLifetime ?? 0
+            answer = .nothing(lifetime: .seconds(Int64(seconds)))
         default: answer = .failed
         }
     }
 
     private func take(_ status: Int32, _ reply: [UInt8]) {
-        guard status == ARES_SUCCESS else { return take(failure: status) }
+        guard status == ARES_SUCCESS else { return take(failure: status, reply) }
         guard let reply = try? DNSReply(parsing: reply) else { return answer = .failed }
         let lifetime = Duration.seconds(Int64(reply.lifetime))
         let records: DNSRecords = question.kind == .rules ? .rules(reply.rules) : .services(reply.services)
-        answer = reply.rules.isEmpty && reply.services.isEmpty ? .nothing : .found(records, lifetime: lifetime)
+        // An alias alone leads to nothing for as long as it lasts itself, if that is shorter.
+        let isEmpty = reply.rules.isEmpty && reply.services.isEmpty
+        let nothing = DNSAnswer.nothing(lifetime: min(lifetime, .seconds(Int64(reply.negativeLifetime))))
+        answer = isEmpty ? nothing : .found(records, lifetime: lifetime)
     }
 
     private func take(_ status: Int32, _ result: UnsafeMutablePointer<ares_addrinfo>?) {
@@ -72,7 +79,8 @@ final class AresInquiry {
             unsafe node = current.pointee.ai_next
         }
         answer =
-            addresses.isEmpty ? .nothing : .found(.addresses(addresses), lifetime: .seconds(Int64(lifetime)))
+            addresses.isEmpty
+            ? .nothing(lifetime: .zero) : .found(.addresses(addresses), lifetime: .seconds(Int64(lifetime)))
     }
 
     private static func address(_ node: ares_addrinfo_node) -> SocketAddress? {

@@ -54,8 +54,8 @@ public struct ServerLocator: ProtocolCore, Sendable {
     public static let mostTargets = 32
     /// Records of a kind that are followed.
     private static let mostRecords = 16
-    /// For how long it is known that there is nothing.
-    private static let nothingLasts = Duration.seconds(30)
+    /// For how long it is kept at most that there is nothing.
+    public static let nothingKept = Duration.seconds(30)
 
     private let host: String
     private let port: UInt16?
@@ -103,8 +103,9 @@ public struct ServerLocator: ProtocolCore, Sendable {
         case .found(_, let lifetime):
             let kept = min(max(lifetime, .zero), .seconds(86_400))
             known[question] = Known(answer: answer, expires: now.advanced(by: kept), round: round)
-        case .nothing:
-            known[question] = Known(answer: answer, expires: now.advanced(by: Self.nothingLasts), round: round)
+        case .nothing(let lifetime):
+            let kept = min(max(lifetime, .zero), Self.nothingKept)
+            known[question] = Known(answer: answer, expires: now.advanced(by: kept), round: round)
         case .failed:
             if case .found? = known[question]?.answer {
                 known[question]?.round = round
