@@ -18,6 +18,7 @@ struct SIPEdgeTests {
             var opened: [SIPFlow] = []
             var received: [(message: SIPMessage, flow: SIPFlow)] = []
             var failed: [Int] = []
+            var misplaced: [String] = []
         }
 
         private let state = Mutex(State())
@@ -27,12 +28,16 @@ struct SIPEdgeTests {
         func received(_ message: SIPMessage, _ flow: SIPFlow) { state.withLock { $0.received.append((message, flow)) } }
         func ponged(_ number: Int) {}
         func mapped(_ number: Int, _ address: PeerAddress) {}
+        func misplaced(_ status: Int, from peer: PeerAddress, by number: Int) {
+            state.withLock { $0.misplaced.append("\(status) \(peer.port) \(number)") }
+        }
         func admits(_ message: SIPMessage) -> Bool { true }
         func isInUse(_ number: Int) -> Bool { number < 0 }
 
         var flow: SIPFlow? { state.withLock { $0.opened.first } }
         var messages: [(message: SIPMessage, flow: SIPFlow)] { state.withLock { $0.received } }
         var failures: [Int] { state.withLock { $0.failed } }
+        var misplacements: [String] { state.withLock { $0.misplaced } }
     }
 
     private static func request(_ branch: String) throws -> SIPMessage {
@@ -43,15 +48,33 @@ struct SIPEdgeTests {
         return try SIPMessage(parsing: Array(text.utf8))
     }
 
-    @Test("A call with another node of the server goes on by the socket whose own flow is given up")
-    func retired() async throws {
-        let (server, node) = (try await ScriptedServer(.udp), try await ScriptedServer(.udp) { _ in nil })
+    @Test(
+        "A response from the server's host but another port is dropped, counted and reported; one from its port is taken"
+    )
+    func misplaced() async throws {
+        let server = try await ScriptedServer(.udp) { _ in nil }
+        let other = try await ScriptedServer(.udp) { _ in nil }
         defer {
             server.close()
-            node.close()
+            other.close()
         }
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let owner = Owner()
+        let edge = try await edge(to: server, owner, loop)
+        let port = try #require(owner.flow?.localPort)
+        guard case .request(let request) = try Self.request("first") else { return }
+        other.send(SIPMessage.response(SIPResponse(401, to: request)).bytes, to: port)
+        try await until { owner.misplacements == ["401 \(other.port) 1"] }
+        server.send(SIPMessage.response(SIPResponse(200, to: request)).bytes, to: port)
+        try await until { owner.messages.count == 1 }
+        let counts = try await loop.submit { [edge.value.misplacedResponses, edge.value.droppedDatagrams] }.get()
+        #expect(counts == [1, 1])
+    }
+
+    /// An edge with a flow to a server.
+    private func edge(
+        to server: ScriptedServer, _ owner: Owner, _ loop: any EventLoop
+    ) async throws -> NIOLoopBoundBox<SIPEdge> {
         let address = try #require(PeerAddress(host: "127.0.0.1", port: server.port))
         let target = SIPTarget(transport: .udp, address: address)
         let trust = try TLSTrust(trustRootFile: nil)
@@ -67,6 +90,19 @@ struct SIPEdgeTests {
             edge.value.open(1, target)
         }.get()
         try await until { owner.flow != nil }
+        return edge
+    }
+
+    @Test("A call with another node of the server goes on by the socket whose own flow is given up")
+    func retired() async throws {
+        let (server, node) = (try await ScriptedServer(.udp), try await ScriptedServer(.udp) { _ in nil })
+        defer {
+            server.close()
+            node.close()
+        }
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let owner = Owner()
+        let edge = try await edge(to: server, owner, loop)
         let port = try #require(owner.flow?.localPort)
         node.send(try Self.request("first").bytes, to: port)
         try await until { owner.messages.count == 1 }

@@ -5,20 +5,44 @@ import SIP
 import SIPClient
 import SIPSignaling
 import SignalingClient
+import Synchronization
 import Testing
 import TestSupport
+
+/// Keeps what is logged.
+private struct KeptLines: LogHandler {
+    final class Lines: Sendable {
+        private let lines = Mutex<[(message: String, metadata: Logger.Metadata)]>([])
+        func add(_ message: String, _ metadata: Logger.Metadata) { lines.withLock { $0.append((message, metadata)) } }
+        func metadata(of start: String) -> [Logger.Metadata] {
+            lines.withLock { $0.filter { $0.message.hasPrefix(start) }.map(\.metadata) }
+        }
+    }
+
+    let lines: Lines
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.info
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { lines.add("\(event.message)", event.metadata ?? [:]) }
+}
 
 @Suite("A SIP account over real sockets", .timeLimit(.minutes(1)))
 struct SIPServiceTests {
     private func service(
-        _ server: ScriptedServer, _ transport: SIPTransport, localPort: UInt16 = 0
+        _ server: ScriptedServer, _ transport: SIPTransport, localPort: UInt16 = 0,
+        logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     ) throws -> SIPService {
         let uri = try #require(AnyURI("sip:alice@sip.test"))
         let account = SIPAccountSettings(address: NameAddress(uri), username: "alice", password: "secret")
         var configuration = SIPServiceConfiguration(
             account: account, server: .init(host: "127.0.0.1", port: server.port, transport: transport))
         configuration.localPort = localPort
-        return try SIPService(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        return try SIPService(configuration, logger: logger)
     }
 
     private static let offer = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n"
@@ -115,6 +139,33 @@ struct SIPServiceTests {
         }
         #expect(stranger.received.isEmpty)
         await service.disconnect()
+    }
+
+    @Test("Responses from another port than requests go to are logged with both addresses, once a minute")
+    func misplaced() async throws {
+        let other = try await ScriptedServer(.udp)
+        let server = try await ScriptedServer(.udp) { message in
+            // Its answers leave by the other port.
+            guard case .request(let request) = message, let port = request.headers.topVia?.port,
+                let answer = ScriptedServer.registrar(message)
+            else { return nil }
+            for _ in 0..<3 { other.send(answer.bytes, to: port) }
+            return nil
+        }
+        defer {
+            server.close()
+            other.close()
+        }
+        let lines = KeptLines.Lines()
+        let service = try service(server, .udp, logger: Logger(label: "test") { _ in KeptLines(lines: lines) })
+        let connecting = Task { try? await service.connect() }
+        let message = "A response of the SIP server was dropped"
+        try await until { !lines.metadata(of: message).isEmpty && server.received.count > 1 }
+        let told = lines.metadata(of: message)
+        #expect(told.count == 1)
+        #expect(told[0]["from"] == "127.0.0.1:\(other.port)" && told[0]["expected"] == "127.0.0.1:\(server.port)")
+        await service.disconnect()
+        await connecting.value
     }
 
     @Test("A server that pings without end gets few answers, and is served on")

@@ -90,6 +90,28 @@ struct LinkTests {
         #expect(run.lastOpened?.1 == run.targets[1])
     }
 
+    @Test("The reason why no address can be used is reported: there is none, it takes no flow, or it serves nobody")
+    func obstacles() throws {
+        func last(_ run: Run) -> LinkMachine.Obstacle? {
+            guard case .unreachable(_, let obstacle)? = run.outputs.last else { return nil }
+            return obstacle
+        }
+        var nowhere = Run(.udp, [])
+        nowhere.feed(.begin)
+        #expect(last(nowhere) == .noAddress)
+        for isSilent in [true, false] {
+            var closed = Run(.tcp, ["192.0.2.1"])
+            closed.feed(.begin)
+            if isSilent { closed.run(LinkMachine.openTimeout) } else { closed.feed(.failed(1)) }
+            #expect(last(closed) == .notOpened(closed.targets[0]))
+        }
+        var silent = Run(.udp, ["192.0.2.1"])
+        silent.feed(.begin)
+        try silent.open()
+        silent.feed(.notServed)
+        #expect(last(silent) == .notServed(silent.targets[0]))
+    }
+
     @Test("A WebSocket is kept alive by its own pings, whose silence means that it is dead")
     func webSocket() throws {
         var run = Run(.wss)

@@ -1,4 +1,5 @@
 import CallControl
+import NetworkAddress
 import SIP
 @testable import SIPSignaling
 import Testing
@@ -132,6 +133,53 @@ struct AccountRegistrationTests {
         #expect(run.requests(.register).count == 1)
         run.run(.seconds(20))
         #expect(run.requests(.register).count == 2)
+    }
+
+    // MARK: Why there is no server
+
+    /// The reasons that the log has had.
+    private func reasons(_ run: AccountRun) -> [String] {
+        run.outputs.compactMap { if case .note(.unreachable(_, let failure)) = $0 { failure.text } else { nil } }
+    }
+
+    @Test("A silent server is said to be silent, and not to have no address")
+    func silentReason() throws {
+        var run = try AccountRun()
+        run.ask(.connect)
+        try run.open(.udp)
+        run.run(.seconds(33))
+        #expect(reasons(run) == ["UDP 192.0.2.1:5060 does not answer"])
+        var named = try AccountRun()
+        named.ask(.connect)
+        named.feed(.resolved([]))
+        #expect(reasons(named) == ["its name has no address"])
+        // What another flow failed by before is not the reason.
+        var later = try AccountRun()
+        try later.connect(.udp)
+        later.feed(.failed(1, FlowFailure("a datagram cannot be sent")))
+        later.run(.seconds(1))
+        try later.open(.udp)
+        later.run(.seconds(33))
+        #expect(reasons(later).first == "UDP 192.0.2.1:5060 does not answer")
+    }
+
+    @Test("A server that answers from another port is named with that port, to one who does not wait, too")
+    func misplacedReason() throws {
+        let other = try #require(SocketAddress(host: "192.0.2.1", port: 5_090))
+        let text = "does not answer; a response came from 192.0.2.1:5090, and counts only from where the request went"
+        var run = try AccountRun()
+        run.ask(.connect)
+        try run.open(.udp)
+        run.feed(.misplaced(1, other))
+        run.run(.seconds(33))
+        #expect(reasons(run) == ["UDP 192.0.2.1:5060 " + text])
+        var hasty = try AccountRun { $0.givesUpAtOnce = true }
+        let ticket = hasty.ask(.connect)
+        try hasty.open(.udp)
+        hasty.feed(.misplaced(1, other))
+        hasty.run(.seconds(33))
+        guard case .failed(let error)? = hasty.answer(ticket) else { return #expect(Bool(false), "it has not failed") }
+        #expect(error.code == .timedOut && error.cause == "the server " + text)
     }
 
     @Test("A longer interval is taken from a registrar that finds ours too brief")

@@ -47,6 +47,8 @@ public enum AccountInput: Sendable {
     case received(SIPMessage, SIPFlow)
     /// The peer answered a ping by the flow of that number.
     case ponged(Int)
+    /// A response came from the server's host, but from another port than the flow of that number goes to. It was dropped.
+    case misplaced(Int, SocketAddress)
     /// The server told us over the flow of that number from where our datagrams come.
     case mapped(Int, SocketAddress)
     /// The network has changed. With the address from which packets to the server leave now; nil if there is no route.
@@ -95,8 +97,8 @@ public enum AccountNote: Equatable, Sendable {
     case registered(seconds: UInt32)
     /// It did not work, and is tried again.
     case registrationFailed(status: Int, retryAfter: Duration)
-    /// No address of the server answers.
-    case unreachable(retryAfter: Duration, FlowFailure? = nil)
+    /// No address of the server can be used, and why.
+    case unreachable(retryAfter: Duration, FlowFailure)
     /// The flow to the server has ended.
     case flowLost(SIPTransport)
     /// A call was ended because its caller asked for an offer, and did not answer it.

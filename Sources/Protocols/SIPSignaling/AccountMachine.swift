@@ -1,5 +1,6 @@
 public import CallControl
 internal import JSON
+internal import NetworkAddress
 public import SIP
 public import Timekeeping
 
@@ -47,6 +48,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private var calls: AccountCalls
     /// Why the last flow failed.
     private var flowFailure: FlowFailure?
+    /// From where a response came that was dropped, since the flow was opened.
+    private var misplaced: SocketAddress?
     private var connecting: [UInt64] = []
     private var closing: [UInt64] = []
 
@@ -141,6 +144,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .ponged(let number):
             calls.ponged(number)
             feed(link: .ponged(number), now, &outbox)
+        case .misplaced(let number, let address): if number == link.flow?.id { misplaced = address }
         case .mapped(let number, let address): feed(link: .mapped(number, address), now, &outbox)
         case .networkChanged(let source):
             feed(link: .networkChanged(source: source), now, &outbox)
@@ -340,12 +344,30 @@ public struct AccountMachine: ProtocolCore, Sendable {
                 calls.lose(flow, now, &outbox)
                 disconnected(&outbox)
                 failIfAtOnce(orElse: "the connection ended", now, &outbox)
-            case .unreachable(let wait):
-                outbox.append(.note(.unreachable(retryAfter: wait, flowFailure)))
-                failIfAtOnce(orElse: "its name has no address", now, &outbox)
+            case .unreachable(let wait, let obstacle):
+                let failure = failure(by: obstacle)
+                outbox.append(.note(.unreachable(retryAfter: wait, failure)))
+                flowFailure = failure
+                failIfAtOnce(orElse: failure.text, now, &outbox)
                 flowFailure = nil
             }
         }
+    }
+
+    /// What stood in the way to the server, to be read after its name.
+    private func failure(by obstacle: LinkMachine.Obstacle) -> FlowFailure {
+        switch obstacle {
+        case .noAddress: FlowFailure("its name has no address")
+        case .notOpened(let target):
+            flowFailure ?? FlowFailure("\(target) takes no connection within \(LinkMachine.openTimeout.text)")
+        case .notServed(let target): FlowFailure("\(target) \(silence)")
+        }
+    }
+
+    /// A server is silent: a response that came by another way than the one to it is most likely the one that is missing.
+    private var silence: String {
+        guard let misplaced else { return "does not answer" }
+        return "does not answer; a response came from \(misplaced), and counts only from where the request went"
     }
 
     /// No flow leads to the server; the cause is the last flow's, if it is known.
@@ -359,6 +381,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
         _ flow: SIPFlow, _ target: SIPTarget, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         self.target = target
+        flowFailure = nil
+        misplaced = nil
         var uri = SIPURI(host: flow.localHost, port: flow.localPort)
         uri.user = settings.address.uri.sip?.user
         switch flow.transport {
@@ -461,7 +485,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
             failIfAtOnce(
                 status == 408 ? .timedOut : .serverError,
                 status == 408
-                    ? "the server does not answer" : "the server says \(status) \(SIPResponse(status: status).reason)",
+                    ? "the server \(silence)" : "the server says \(status) \(SIPResponse(status: status).reason)",
                 "Try again later.", now, &outbox)
             // Another of the server's addresses may serve us, and none is asked again that does not answer.
             if status == 408 || status == 503 && link.hasAlternative { feed(link: .notServed, now, &outbox) }

@@ -52,7 +52,17 @@ public struct LinkMachine: ProtocolCore, Sendable {
         /// It is gone.
         case down(SIPFlow)
         /// No address of the server can be used; all are tried again after that time.
-        case unreachable(retryAfter: Duration)
+        case unreachable(retryAfter: Duration, Obstacle)
+    }
+
+    /// Why no address of the server can be used; of several, what the last one failed by.
+    public enum Obstacle: Hashable, Sendable {
+        /// There is none.
+        case noAddress
+        /// A flow to it could not be opened, or not within ``LinkMachine/openTimeout``.
+        case notOpened(SIPTarget)
+        /// There was a flow, and no answer by it.
+        case notServed(SIPTarget)
     }
 
     /// How a flow is kept alive.
@@ -117,7 +127,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
     }
 
     /// For a flow to open.
-    private static let openTimeout = Duration.seconds(10)
+    public static let openTimeout = Duration.seconds(10)
     /// For the answer to a ping (RFC 5626 §4.4.1), or two fifths of the interval.
     private static let pongTimeout = Duration.seconds(10)
     /// Until a binding request is repeated for the first time; then twice as long each time.
@@ -172,13 +182,14 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case (.idle, .begin):
             state = .resolving
             outbox.append(.resolve)
-        case (.resolving, .resolved(let targets)): open(avoidance.ordered(targets, at: now)[...], now, &outbox)
+        case (.resolving, .resolved(let targets)):
+            open(avoidance.ordered(targets, at: now)[...], orElse: .noAddress, now, &outbox)
         case (.opening(let number, let target, let remaining, _), .opened(let flow)) where flow.id == number:
             state = .open(Open(flow, target, remaining: remaining, keepalive, now))
             outbox.append(.up(flow, target))
         case (.opening(let number, let target, let remaining, _), .failed(let failed)) where failed == number:
             avoidance.avoid(target, at: now)
-            open(remaining[...], now, &outbox)
+            open(remaining[...], orElse: .notOpened(target), now, &outbox)
         case (.open(let open), .failed(let number)) where number == open.flow.id: lose(open, now, &outbox)
         case (.open(var open), .ponged(let number)) where number == open.flow.id:
             // Line ends in a datagram may be the server's own keepalive.
@@ -201,7 +212,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case (.open(let old), .notServed):
             avoidance.avoid(old.target, at: now)
             outbox += [.close(old.flow.id), .down(old.flow)]
-            open(old.remaining[...], now, &outbox)
+            open(old.remaining[...], orElse: .notServed(old.target), now, &outbox)
         case (_, .networkChanged(let source)): change(source, now, &outbox)
         case (_, .end): end(&outbox)
         case (_, .timerFired): fire(now, &outbox)
@@ -275,11 +286,13 @@ public struct LinkMachine: ProtocolCore, Sendable {
         backoff.reset()
     }
 
-    private mutating func open(_ targets: ArraySlice<SIPTarget>, _ now: Instant, _ outbox: inout [Output]) {
+    private mutating func open(
+        _ targets: ArraySlice<SIPTarget>, orElse obstacle: Obstacle, _ now: Instant, _ outbox: inout [Output]
+    ) {
         guard let target = targets.first else {
             let wait = backoff.next(at: now, isBurden: false)
             state = .waiting(until: now.advanced(by: wait))
-            return outbox.append(.unreachable(retryAfter: wait))
+            return outbox.append(.unreachable(retryAfter: wait, obstacle))
         }
         let number = takeNumber()
         state = .opening(
@@ -337,7 +350,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
             guard deadline <= now else { return }
             avoidance.avoid(target, at: now)
             outbox.append(.close(number))
-            open(remaining[...], now, &outbox)
+            open(remaining[...], orElse: .notOpened(target), now, &outbox)
         case .open(var open):
             if let deadline = open.pongDeadline, deadline <= now {
                 guard !open.answersPings else {

@@ -22,6 +22,8 @@ final class SIPDriver: SIPEdgeOwner {
     /// The server's address that was tried last.
     private var lastTarget: SIPTarget?
     private var certificateFault: CertificateFault?
+    /// One line at once and one a minute: a server that does it does it with each response.
+    private var misplacedLimit = LogLimit(burst: 1, perSecond: 1.0 / 60)
     /// Inputs that came while the machine's outputs were carried out.
     private var inputs: [AccountInput] = []
     private var isBusy = false
@@ -125,7 +127,7 @@ final class SIPDriver: SIPEdgeOwner {
         case .unreachable(let wait, let failure):
             logger.warning(
                 "The SIP server cannot be reached",
-                metadata: ["next": "\(wait.text)", "reason": "\(failure?.text ?? "its name has no address")"])
+                metadata: ["next": "\(wait.text)", "reason": "\(failure.text)"])
         case .flowLost(let transport):
             logger.info("The flow to the SIP server has ended", metadata: ["transport": "\(transport.rawValue)"])
         case .answerMissing(let peer):
@@ -171,6 +173,19 @@ final class SIPDriver: SIPEdgeOwner {
     func ponged(_ number: Int) { feed(.ponged(number)) }
 
     func mapped(_ number: Int, _ address: PeerAddress) { feed(.mapped(number, address)) }
+
+    func misplaced(_ status: Int, from peer: PeerAddress, by number: Int) {
+        if misplacedLimit.admit(at: now) != nil {
+            logger.warning(
+                "A response of the SIP server was dropped, because it came from another port than the request went to",
+                metadata: [
+                    "status": "\(status)", "from": "\(peer)",
+                    "expected": "\(lastTarget.map { "\($0.address)" } ?? "nothing")",
+                    "dropped": "\(edge.misplacedResponses)",
+                ])
+        }
+        feed(.misplaced(number, peer))
+    }
 
     /// Told by whoever watches the machine's network.
     func networkChanged() {

@@ -23,6 +23,8 @@ protocol SIPEdgeOwner: AnyObject {
     func ponged(_ number: Int)
     /// The server said from where our datagrams come.
     func mapped(_ number: Int, _ address: PeerAddress)
+    /// A response with that status came to the flow of that number from its server's host, but from another port, and was dropped.
+    func misplaced(_ status: Int, from peer: PeerAddress, by number: Int)
     /// Whether a message that did not come from the server is looked at.
     func admits(_ message: SIPMessage) -> Bool
     /// Whether a call goes by the flow of that number.
@@ -65,6 +67,8 @@ final class SIPEdge {
     private var pongLimit = LogLimit(burst: 10, perSecond: 2)
     /// Datagrams that nobody looked at.
     private(set) var droppedDatagrams = 0
+    /// Those of them that were responses from the server's host, but from another port than requests go to.
+    private(set) var misplacedResponses = 0
 
     init(on loop: any EventLoop, trust: TLSTrust, server: SIPServiceConfiguration.Server, localPort: UInt16) {
         self.loop = loop
@@ -363,6 +367,10 @@ final class SIPEdge {
             let way = isFromServer ? flow : self.flow(to: peer, channel, like: flow, isRequest: isRequest)
             guard let way else {
                 droppedDatagrams += 1
+                if let server, server.hasSameHost(as: peer), case .response(let response) = message {
+                    misplacedResponses += 1
+                    owner?.misplaced(response.status, from: peer, by: number)
+                }
                 return
             }
             owner?.received(stamped(message, peer), way)
