@@ -90,6 +90,48 @@ struct LinkTests {
         #expect(run.lastOpened?.1 == run.targets[1])
     }
 
+    @Test("A server that serves each flow and ends it at once is asked ever more rarely; one that lasted, at once")
+    func brief() throws {
+        var run = Run(.tcp, ["192.0.2.1"])
+        run.feed(.begin)
+        var opened = 0
+        // Whenever there is a flow, the server serves it and ends it.
+        while run.now < .zero.advanced(by: .seconds(600)) {
+            if let (number, _) = run.lastOpened, number > opened {
+                opened = number
+                try run.open()
+                run.feed(.served(keepaliveSeconds: nil, answersPings: false))
+                run.feed(.failed(number))
+            }
+            run.run(.milliseconds(100))
+        }
+        #expect(opened < 80, "\(opened)")
+        while run.lastOpened?.0 == opened { run.run(.milliseconds(100)) }
+        try run.open()
+        run.feed(.served(keepaliveSeconds: nil, answersPings: false))
+        run.run(.seconds(11))
+        let last = try #require(run.lastOpened?.0)
+        run.feed(.failed(last))
+        run.run(.milliseconds(501))
+        #expect(run.lastOpened?.0 == last + 1)
+    }
+
+    @Test(
+        "The seconds between keepalives that a server asks for are 120 at most",
+        arguments: [
+            (604_800, 108), (60, 54), (1, 5),
+        ] as [(UInt32, Int64)])
+    func flowTimer(_ asked: UInt32, _ interval: Int64) throws {
+        var run = Run(.udp)
+        run.feed(.begin)
+        try run.open()
+        run.feed(.served(keepaliveSeconds: asked, answersPings: false))
+        run.run(.seconds(interval) - .milliseconds(1))
+        #expect(run.pings.count == 1)
+        run.run(.milliseconds(1))
+        #expect(run.pings.count == 2)
+    }
+
     @Test("The reason why no address can be used is reported: there is none, it takes no flow, or it serves nobody")
     func obstacles() throws {
         func last(_ run: Run) -> LinkMachine.Obstacle? {

@@ -3,6 +3,7 @@ import NetworkAddress
 import SIP
 @testable import SIPSignaling
 import Testing
+import Timekeeping
 
 @Suite("An account and its registration")
 struct AccountRegistrationTests {
@@ -133,6 +134,27 @@ struct AccountRegistrationTests {
         #expect(run.requests(.register).count == 1)
         run.run(.seconds(20))
         #expect(run.requests(.register).count == 2)
+    }
+
+    @Test(
+        "A registrar that answers 503 with no time or a week to wait is asked as often as one that says nothing",
+        arguments: [
+            "0", "604800",
+        ])
+    func extremeRetryAfter(_ seconds: String) throws {
+        var run = try AccountRun()
+        run.ask(.connect)
+        try run.open()
+        for _ in 0..<3_600 {
+            let sent = run.requests(.register).count
+            try run.respond(503, to: try run.request(.register)) { $0.append("Retry-After", seconds) }
+            while run.requests(.register).count == sent, run.now < .zero.advanced(by: .seconds(3_600)) {
+                run.run(.seconds(1))
+            }
+            guard run.now < .zero.advanced(by: .seconds(3_600)) else { break }
+        }
+        // Waits of 4, 8 … 300 s, or of 300 to 331 s.
+        #expect((10...32).contains(run.requests(.register).count), "\(run.requests(.register).count)")
     }
 
     // MARK: Why there is no server

@@ -199,6 +199,19 @@ struct ServerLocatorTests {
         }
     }
 
+    @Test("No lifetime keeps a device at an address that its server has left for longer than five minutes")
+    func longLifetime() {
+        let name = DNSQuestion("sip.test", .addresses)
+        var run = Run(
+            .only(.tcp), port: 5_060, zone: [name: Self.addresses("192.0.2.8", lifetime: .seconds(604_800))])
+        _ = run.locate()
+        run.zone = Self.hosts
+        run.now = run.now.advanced(by: .seconds(299))
+        #expect(run.locate() == ["TCP 192.0.2.8:5060"] && run.asked.isEmpty)
+        run.now = run.now.advanced(by: .seconds(1))
+        #expect(run.locate() == ["TCP 192.0.2.9:5060"])
+    }
+
     @Test("An answer that may not be kept counts for the question it answers")
     func noLifetime() {
         var run = Run(

@@ -300,6 +300,33 @@ struct FlowTests {
         #expect(run.requests(.update).count == 4)
     }
 
+    @Test("A peer that refuses refreshes with ever longer intervals is not asked each second")
+    func growingRefusals() throws {
+        var run = try refreshing()
+        run.advance(.seconds(51))
+        for step in 1...20 {
+            let sent = run.requests(.update).count
+            run.answer(422, try #require(run.requests(.update).last).request, ("Min-SE", String(300 + step)))
+            while run.requests(.update).count == sent, run.timeline.core.callsInMemory > 0 { run.advance(.seconds(1)) }
+            guard !run.events(a).contains(.ended(.lost)) else { break }
+        }
+        // After half of what is left each time, a session of 100 s leaves room for eight.
+        #expect(run.events(a).contains(.ended(.lost)) && run.requests(.update).count <= 8)
+    }
+
+    @Test("A session of a week is refreshed every half an hour")
+    func longSession() throws {
+        var run = AgentRun()
+        run.place()
+        run.answer(
+            200, try #require(run.requests(.invite).last).request, ("Session-Expires", "604800;refresher=uac"),
+            ("Allow", "INVITE, UPDATE"))
+        run.advance(.seconds(1_799))
+        #expect(run.requests(.update).isEmpty)
+        run.advance(.seconds(1))
+        #expect(run.requests(.update).count == 1)
+    }
+
     /// A standing call that we placed and refresh by UPDATE.
     private func refreshing() throws -> AgentRun {
         var run = AgentRun()

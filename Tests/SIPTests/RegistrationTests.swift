@@ -151,6 +151,91 @@ struct RegistrationTests {
         #expect(other.seconds == 50 && other.publicGRUU == nil)
     }
 
+    @Test(
+        "However much or little a registrar grants, the device registers no more than every five seconds, and each hour"
+    )
+    func grantedBounds() throws {
+        var (brief, told) = try registered(["<sip:alice@203.0.113.9:61218>;expires=1"])
+        #expect(told.seconds == 1)
+        for _ in 0..<20 {
+            brief.advance(5)
+            try brief.answer(200, [("Contact", "<sip:alice@203.0.113.9:61218>;expires=1")])
+        }
+        #expect((19...21).contains(brief.requests.count) && !brief.told.contains(.lost))
+        // No longer than was asked for.
+        var (long, _) = try registered(["<sip:alice@203.0.113.9:61218>;expires=604800"])
+        long.advance(541)
+        #expect(long.requests.count == 2)
+        // A registrar that wants more than we ask for has it, but not for days.
+        var longer = Run()
+        longer.timeline.feed(.flowOpened)
+        try longer.answer(423, [("Min-Expires", "86400")])
+        #expect(longer.requests.last?.headers["Expires"] == "86400")
+        try longer.answer(200, [("Contact", "<sip:alice@203.0.113.9:61218>;expires=86400")])
+        longer.advance(3_241)
+        #expect(longer.requests.count == 3)
+        // Another server may take the shorter one.
+        longer.timeline.feed(.flowLost)
+        longer.timeline.feed(.serverChanged)
+        longer.timeline.feed(.flowOpened)
+        #expect(longer.requests.last?.headers["Expires"] == "600")
+        var days = Run()
+        days.timeline.feed(.flowOpened)
+        try days.answer(423, [("Min-Expires", "86401")])
+        guard case .failed(.temporary(423, _))? = days.told.last else { throw TestFailure("a failure") }
+    }
+
+    @Test("423 with ever longer intervals is followed a few times, and then after a wait")
+    func growingIntervals() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        for step in 1...7 { try run.answer(423, [("Min-Expires", String(600 + step))]) }
+        #expect(run.requests.count == 7)
+        guard case .failed(.temporary(423, let wait))? = run.told.last else { throw TestFailure("a failure") }
+        #expect(wait >= .seconds(15))
+    }
+
+    @Test(
+        "A Flow-Timer neither keeps a device from pinging nor has it ping all the time",
+        arguments: [
+            ("604800", 120), ("0", 5), ("90", 90),
+        ])
+    func flowTimer(_ text: String, _ seconds: UInt32) throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        try run.answer(200, [granted, ("Flow-Timer", text)])
+        guard case .registered(let registration)? = run.told.last else { throw TestFailure("registered") }
+        #expect(registration.keepaliveSeconds == seconds)
+    }
+
+    @Test("A Retry-After of days is five minutes and their spread at most")
+    func longRetryAfter() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        try run.answer(503, [("Retry-After", "4294967295")])
+        run.advance(299)
+        #expect(run.requests.count == 1)
+        run.advance(33)
+        #expect(run.requests.count == 2)
+    }
+
+    @Test("A Retry-After of no time is not obeyed: the waits are our own, and double")
+    func noRetryAfter() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        for index in 0..<9 {
+            try run.answer(503, [("Retry-After", "0")])
+            guard case .failed(.temporary(503, let wait))? = run.told.last else { throw TestFailure("a failure") }
+            let upper = min(1_800, 30 * Double(1 << index))
+            #expect(wait.seconds >= upper / 2 && wait.seconds <= upper)
+            run.advance(1_801)
+        }
+        // Nor does it keep a device from trying in a new network.
+        try run.answer(503, [("Retry-After", "0")])
+        run.timeline.feed(.networkChanged)
+        #expect(run.requests.count == 11)
+    }
+
     @Test("Retry-After of a 503 is honoured, and devices come back spread")
     func retryAfter() throws {
         var run = Run()

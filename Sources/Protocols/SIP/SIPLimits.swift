@@ -20,8 +20,21 @@ public enum SIPLimits {
     public static let parts = 16
     /// The highest sequence number (RFC 3261 §8.1.1.5).
     public static let sequence: UInt32 = 0x7FFF_FFFF
-    /// The longest that a peer's `Retry-After`, `Expires` or `Session-Expires` counts, in seconds.
+    /// The longest that a peer's `Retry-After`, `Expires` or `Session-Expires` is read as, in seconds. What it does to our own timers is
+    /// bounded by the limits after this one, so that no number of a server's silences a device or drives it.
     public static let seconds: UInt32 = 86_400 * 7
+    /// The longest `Retry-After` that is obeyed, in seconds; what we would have waited ourselves is waited in any case.
+    public static let retryAfterSeconds: UInt32 = 300
+    /// The shortest time that a registration counts as granted for, in seconds: half of it is the time to the next one.
+    public static let shortestRegistration: UInt32 = 10
+    /// The longest time after which a registration is renewed, in seconds, whatever was granted; more if we ask for more.
+    public static let longestRegistration: UInt32 = 3_600
+    /// The longest `Min-Expires` of a 423 that we ask for, in seconds.
+    public static let leastRegistration: UInt32 = 86_400
+    /// The seconds of a `Flow-Timer`.
+    public static let keepaliveSeconds: ClosedRange<UInt32> = 5...120
+    /// The longest time after which we refresh a session, in seconds.
+    public static let refreshSeconds: UInt32 = 1_800
     /// Transactions of one table, client and server together. Over UDP each is kept for 32 s, so 500 calls a second have 32,000.
     public static let transactions = 40_000
     /// Dialogs that one INVITE may fork into.

@@ -128,6 +128,8 @@ public struct LinkMachine: ProtocolCore, Sendable {
 
     /// For a flow to open.
     public static let openTimeout = Duration.seconds(10)
+    /// A flow that lasts for less does not count for one that was good: waits go on growing.
+    private static let briefly = Duration.seconds(10)
     /// For the answer to a ping (RFC 5626 §4.4.1), or two fifths of the interval.
     private static let pongTimeout = Duration.seconds(10)
     /// Until a binding request is repeated for the first time; then twice as long each time.
@@ -212,6 +214,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case (.open(let old), .notServed):
             avoidance.avoid(old.target, at: now)
             outbox += [.close(old.flow.id), .down(old.flow)]
+            leave(old, now)
             open(old.remaining[...], orElse: .notServed(old.target), now, &outbox)
         case (_, .networkChanged(let source)): change(source, now, &outbox)
         case (_, .end): end(&outbox)
@@ -230,7 +233,11 @@ public struct LinkMachine: ProtocolCore, Sendable {
         prove(&open)
         avoidance.forgive(open.target)
         // Between 80 and 100 % of what is asked for (RFC 5626 §4.4); a second under it does.
-        if let seconds { open.interval = .seconds(max(5, Int64(seconds) * 9 / 10)) }
+        if let seconds {
+            let bounds = SIPLimits.keepaliveSeconds
+            let asked = Int64(min(max(seconds, bounds.lowerBound), bounds.upperBound))
+            open.interval = .seconds(max(Int64(bounds.lowerBound), asked * 9 / 10))
+        }
         if open.flow.transport.isReliable {
             open.answersPings = open.answersPings || answersPings
         } else if answersPings, open.unanswered < Self.mostUnanswered {
@@ -275,15 +282,21 @@ public struct LinkMachine: ProtocolCore, Sendable {
     /// Opens another flow in place of one that is dead though the server is not.
     private mutating func reopen(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
         outbox += [.close(open.flow.id), .down(open.flow)]
+        leave(open, now)
         backoff.loseLink(at: now)
         state = .resolving
         outbox.append(.resolve)
     }
 
-    /// The server serves us: whatever failed before does not count any more.
-    private mutating func prove(_ open: inout Open) {
-        open.isGood = true
-        backoff.reset()
+    /// The server serves us.
+    private func prove(_ open: inout Open) { open.isGood = true }
+
+    /// A flow is given up. If it was good for a while, whatever failed before does not count any more; a server that serves us and
+    /// ends each flow at once is asked ever more rarely, as one that serves nobody.
+    private mutating func leave(_ open: Open, _ now: Instant) {
+        guard open.isGood else { return }
+        if open.since.duration(to: now) >= Self.briefly { backoff.reset() }
+        backoff.loseLink(at: now)
     }
 
     private mutating func open(
@@ -304,8 +317,8 @@ public struct LinkMachine: ProtocolCore, Sendable {
     private mutating func lose(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
         outbox.append(.down(open.flow))
         avoidance.avoid(open.target, at: now)
-        if open.isGood { backoff.loseLink(at: now) }
-        let wait = backoff.next(at: now, isBurden: !open.isGood || open.since.duration(to: now) < .seconds(10))
+        leave(open, now)
+        let wait = backoff.next(at: now, isBurden: !open.isGood || open.since.duration(to: now) < Self.briefly)
         state = .waiting(until: now.advanced(by: wait))
     }
 

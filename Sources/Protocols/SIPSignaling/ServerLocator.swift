@@ -6,7 +6,7 @@ public import Timekeeping
 /// Finds where a server is: NAPTR, SRV, A and AAAA records become addresses, the best first (RFC 3263 §4).
 ///
 /// It asks for what it does not know and begins again with each answer, until nothing is missing. Answers are kept as long as
-/// they may be, ``capacity`` of them; while name servers fail, old answers count.
+/// they may be, but ``longestKept`` or ``nothingKept`` at most, ``capacity`` of them; while name servers fail, old answers count.
 public struct ServerLocator: ProtocolCore, Sendable {
     /// An input.
     public enum Input: Sendable {
@@ -54,6 +54,8 @@ public struct ServerLocator: ProtocolCore, Sendable {
     public static let mostTargets = 32
     /// Records of a kind that are followed.
     private static let mostRecords = 16
+    /// For how long records are kept at most, whatever their lifetime: a server that has moved is found again within minutes.
+    public static let longestKept = Duration.seconds(300)
     /// For how long it is kept at most that there is nothing.
     public static let nothingKept = Duration.seconds(30)
 
@@ -101,7 +103,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
         guard known.count < Self.capacity || known[question] != nil else { return }
         switch answer {
         case .found(_, let lifetime):
-            let kept = min(max(lifetime, .zero), .seconds(86_400))
+            let kept = min(max(lifetime, .zero), Self.longestKept)
             known[question] = Known(answer: answer, expires: now.advanced(by: kept), round: round)
         case .nothing(let lifetime):
             let kept = min(max(lifetime, .zero), Self.nothingKept)

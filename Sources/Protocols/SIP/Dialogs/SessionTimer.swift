@@ -15,7 +15,9 @@ struct SessionTimer: Sendable {
         self.weRefresh = weRefresh
         least = nil
         let interval = Duration.seconds(Int64(seconds))
-        refreshAt = weRefresh ? now.advanced(by: interval / 2) : nil
+        // A session of days is refreshed as often as one of an hour.
+        let pause = min(interval / 2, .seconds(Int64(SIPLimits.refreshSeconds)))
+        refreshAt = weRefresh ? now.advanced(by: pause) : nil
         // Whoever does not refresh gives up shortly before the end, so that a BYE still finds a dialog.
         endAt = now.advanced(by: weRefresh ? interval : interval - min(.seconds(32), interval / 3))
     }
@@ -39,14 +41,19 @@ struct SessionTimer: Sendable {
     var refreshing: SessionTimer { SessionTimer(self, refreshAt: nil) }
 
     /// The same timer after a refresh that did not succeed: it is tried again while the session lasts, after half of what is left
-    /// and 32 s at most. With the interval that the peer asks for (422, RFC 4028 §7.3), if that is longer, and then within a second.
+    /// and 32 s at most. With the interval that the peer asks for (422, RFC 4028 §7.3), if that is longer, and then within a second; but
+    /// a peer that asks for ever longer ones is asked no sooner for it.
     func refused(least: UInt32?, at now: Instant) -> SessionTimer {
         guard weRefresh else { return self }
         if let least, least > seconds, least <= SIPLimits.seconds {
-            return SessionTimer(self, least: least, refreshAt: now.advanced(by: .seconds(1)))
+            let pause = self.least == nil ? .seconds(1) : pause(at: now)
+            return SessionTimer(self, least: least, refreshAt: now.advanced(by: pause))
         }
-        let wait = max(min(.seconds(32), now.duration(to: endAt) / 2), .seconds(1))
-        return SessionTimer(self, refreshAt: now.advanced(by: wait))
+        return SessionTimer(self, refreshAt: now.advanced(by: pause(at: now)))
+    }
+
+    private func pause(at now: Instant) -> Duration {
+        max(min(.seconds(32), now.duration(to: endAt) / 2), .seconds(1))
     }
 }
 

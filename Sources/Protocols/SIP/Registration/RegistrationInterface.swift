@@ -16,7 +16,7 @@ public struct RegistrationConfiguration: Sendable {
     public var flowNumber = 1
     /// The wait after the first failure, at most; it doubles with each (RFC 5626 §4.5).
     public var firstWait: Duration = .seconds(30)
-    /// No wait is longer, unless the registrar says so.
+    /// No wait is longer, except that of a registrar's `Retry-After`, up to ``SIPLimits/retryAfterSeconds``.
     public var longestWait: Duration = .seconds(1_800)
     /// `User-Agent`; `nil` says nothing.
     public var product: String?
@@ -41,7 +41,7 @@ public struct Registration: Equatable, Sendable {
     public let temporaryGRUU: AnyURI?
     /// The registrar keeps the flow for requests to us (RFC 5626 §6), which so needs keepalives.
     public let usesOutbound: Bool
-    /// Seconds between keepalives that the edge asks for (`Flow-Timer`).
+    /// Seconds between keepalives that the edge asks for (`Flow-Timer`), within ``SIPLimits/keepaliveSeconds``.
     public let keepaliveSeconds: UInt32?
 }
 

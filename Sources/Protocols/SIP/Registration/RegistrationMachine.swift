@@ -51,8 +51,12 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         tokens = TokenSource(key: key)
         callID = tokens.next()
         tag = tokens.next()
-        seconds = max(1, min(configuration.seconds, SIPLimits.seconds))
+        seconds = Self.asked(configuration)
         asksForOutbound = configuration.instance != nil
+    }
+
+    private static func asked(_ configuration: RegistrationConfiguration) -> UInt32 {
+        max(1, min(configuration.seconds, SIPLimits.seconds))
     }
 
     /// Whether the registrar has our binding, as far as we know.
@@ -76,7 +80,9 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     public mutating func handle(_ input: RegistrationInput, at now: Instant, into outbox: inout [RegistrationOutput]) {
         switch input {
         case .flowOpened: open(now, &outbox)
-        case .serverChanged: notBefore = nil
+        case .serverChanged:
+            notBefore = nil
+            seconds = Self.asked(configuration)
         case .networkChanged:
             guard !isServersWait else { break }
             notBefore = nil
@@ -219,7 +225,8 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
                 refuse(.unauthorized, response, now, &outbox)
             }
         case 423:
-            guard let least = response.headers.number("Min-Expires"), least > seconds, least <= SIPLimits.seconds
+            guard let least = response.headers.number("Min-Expires"), least > seconds,
+                least <= SIPLimits.leastRegistration
             else { return fail(423, response, now, &outbox) }
             seconds = least
             self.request(attempts: attempts + 1, &outbox)
@@ -258,16 +265,19 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         case .unregistering: return finish(&outbox)
         case .offline, .registered, .waiting, .ended: return
         }
-        let wait: Duration
-        if let seconds = response?.headers.retryAfterSeconds {
-            // All devices of a registrar get the same number, and must not come back at once.
-            wait = .seconds(Int64(seconds)) + .milliseconds(Int64(tokens.number() % UInt64(100 * seconds + 1_000)))
-        } else {
-            let upper = min(configuration.longestWait, configuration.firstWait * (1 << min(failures, 20)))
-            wait = upper * (0.5 + 0.5 * Double(tokens.number() % 1_000) / 1_000)
+        let upper = min(configuration.longestWait, configuration.firstWait * (1 << min(failures, 20)))
+        let own = upper * (0.5 + 0.5 * Double(tokens.number() % 1_000) / 1_000)
+        var wait = own
+        let asked = response?.headers.retryAfterSeconds
+        if let asked {
+            // All devices of a registrar get the same number, and must not come back at once. One that asks for no time, or for all of
+            // it, changes little.
+            let seconds = min(asked, SIPLimits.retryAfterSeconds)
+            let spread = Duration.milliseconds(Int64(tokens.number() % UInt64(100 * seconds + 1_000)))
+            wait = max(own, .seconds(Int64(seconds)) + spread)
         }
         failures += 1
-        isServersWait = response?.headers.retryAfterSeconds != nil
+        isServersWait = (asked ?? 0) > 0
         state = .waiting(until: now.advanced(by: wait))
         notBefore = now.advanced(by: wait)
         outbox.append(.failed(.temporary(status, retryAfter: wait)))
@@ -281,7 +291,10 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
             // A registrar that keeps nothing has refused.
             return fail(503, response, now, &outbox)
         }
-        let interval = Duration.seconds(Int64(granted))
+        // No longer than we asked for, and neither for ever nor without a pause.
+        let longest = max(configuration.seconds, SIPLimits.longestRegistration)
+        let counted = max(min(granted, seconds, longest), SIPLimits.shortestRegistration)
+        let interval = Duration.seconds(Int64(counted))
         validUntil = now.advanced(by: interval)
         hasSucceeded = true
         failures = 0
@@ -290,7 +303,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         digest?.settle()
         // Early enough for a repetition, and not all devices at once.
         let share = 0.80 + 0.1 * Double(tokens.number() % 1_000) / 1_000
-        state = .registered(refreshAt: now.advanced(by: granted < 60 ? interval / 2 : interval * share))
+        state = .registered(refreshAt: now.advanced(by: counted < 60 ? interval / 2 : interval * share))
         let gruu = { (name: String) in binding?.parameters[name].flatMap { AnyURI($0) } }
         outbox.append(
             .registered(
@@ -298,7 +311,9 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
                     seconds: granted, serviceRoutes: response.headers.addresses("Service-Route") ?? [],
                     publicGRUU: gruu("pub-gruu"), temporaryGRUU: gruu("temp-gruu"),
                     usesOutbound: response.headers.has(option: "outbound", in: "Require"),
-                    keepaliveSeconds: response.headers.number("Flow-Timer").map { min($0, SIPLimits.seconds) })))
+                    keepaliveSeconds: response.headers.number("Flow-Timer").map {
+                        min(max($0, SIPLimits.keepaliveSeconds.lowerBound), SIPLimits.keepaliveSeconds.upperBound)
+                    })))
     }
 
     /// Our own of all the user's bindings: by instance and flow, or by the URI. `nil` if none is surely ours, as when a server has
@@ -310,6 +325,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
             let number = String(configuration.flowNumber)
             if let exact = own.first(where: { $0.parameters["reg-id"] == number }) { return exact }
             if let same = own.first(where: { $0.uri.isEquivalent(to: configuration.contact) }) { return same }
+            if own.count == 1 { return own[0] }
         }
         if let same = contacts.first(where: { $0.uri.isEquivalent(to: configuration.contact) }) { return same }
         guard contacts.count == 1, contacts[0].parameters["+sip.instance"] == nil else { return nil }
@@ -324,4 +340,3 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         return all.filter { $0 > 0 }.min() ?? common
     }
 }
-            if own.count == 1 { return own[0] }
