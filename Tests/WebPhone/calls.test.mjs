@@ -54,17 +54,24 @@ beforeEach(() => {
   clock.install();
 });
 
-function make() {
+class Memory {
+  kept = new Map();
+  getItem(key) { return this.kept.get(key) ?? null; }
+  setItem(key, value) { this.kept.set(key, value); }
+  removeItem(key) { this.kept.delete(key); }
+}
+
+function make(memory = new Memory()) {
   const signaling = new Signaling();
   const sound = new Sound();
-  const calls = new Calls(signaling, sound);
+  const calls = new Calls(signaling, sound, memory);
   const phases = [], endings = [], missed = [];
   calls.addEventListener('change', () => {
     if (phases.at(-1) !== calls.call?.phase) phases.push(calls.call?.phase);
   });
   calls.addEventListener('ended', ({ detail }) => endings.push(detail.ending.reason));
   calls.addEventListener('missed', ({ detail }) => missed.push(detail));
-  return { signaling, sound, calls, phases, endings, missed };
+  return { signaling, sound, calls, memory, phases, endings, missed };
 }
 
 const invite = (more = {}) => ({
@@ -416,6 +423,62 @@ test('A page that goes away ends the call that stands, and takes back the one th
   await rings.calls.dial('bob');
   rings.calls.leave();
   assert.equal(rings.signaling.told[0][0], 'invite.cancel');
+});
+
+test('CALL-6: A page that comes back ends the call that the one before it left, once, though its goodbye was lost', async () => {
+  const { calls, memory } = await talking();
+  await clock.pass(3_000);
+  calls.leave();
+  const next = make(memory);
+  assert.deepEqual(next.signaling.told, []);
+  next.signaling.meet(false);
+  const [[method, params], ...others] = next.signaling.told;
+  assert.equal(method, 'call.end');
+  assert.deepEqual([params.invite, params.reason], ['I1', 'completed']);
+  assert.ok(params.duration_ms >= 0);
+  assert.deepEqual(others, []);
+  next.signaling.meet(true);
+  assert.equal(next.signaling.told.length, 1);
+});
+
+test('A page that comes back takes back the call that rang, whether it was answered meanwhile or not', async () => {
+  const rings = make();
+  await rings.calls.dial('bob');
+  rings.calls.leave();
+  const next = make(rings.memory);
+  next.signaling.meet(false);
+  assert.deepEqual(next.signaling.told.map(([method, { invite }]) => [method, invite]), [['invite.cancel', 'I1'], ['call.end', 'I1']]);
+});
+
+test('CALL-6: A connection that drops and comes back, a copy of the tab and another user end no call', async () => {
+  const { calls, signaling, memory } = await talking();
+  signaling.meet(true);
+  signaling.meet(false);
+  assert.deepEqual(signaling.told, []);
+  assert.equal(calls.call.phase, 'talking');
+  // A copy of a tab has what the tab has kept.
+  const copy = make(memory);
+  copy.signaling.meet(false);
+  assert.deepEqual(copy.signaling.told, []);
+  const other = await talking();
+  other.calls.leave();
+  const next = make(other.memory);
+  next.signaling.user = 'carol';
+  next.signaling.meet(false);
+  assert.deepEqual(next.signaling.told, []);
+});
+
+test('A caller sees that there is no such number, or that it cannot be reached now', async () => {
+  for (const [data, reason] of [
+    [{ reason: 'failed', cause: 'noSuchNumber' }, 'unknownUser'], [{ reason: 'failed', cause: 'notReachable' }, 'noDeviceOnline'],
+    [{ reason: 'failed', cause: 'noCommonCodec' }, 'acceptFailed'], [{ reason: 'busy', cause: 'noSuchNumber' }, 'busy'],
+    [{ reason: 'constructor' }, 'declined'], [undefined, 'declined'],
+  ]) {
+    const made = make();
+    await made.calls.dial('bob');
+    made.signaling.hear('inviteRejected', { invite: 'I1', data });
+    assert.deepEqual(made.endings, [reason]);
+  }
 });
 
 test('While there is a call, no other begins', async () => {

@@ -13,7 +13,11 @@ import { isNumber, outsideLabel } from './words.js';
  *   since: number, ending: Ending | null, early: [string, any][], isOrphan: boolean,
  *   isToldAgain: boolean,
  * }} Call
+ * @typedef {{ call: 'ended' | 'cancelled', invite: string, user: string, since: number }} Left what a page that went away was in
  */
+
+/** Where a page leaves its call to the page that comes after it in the same tab. */
+const leftKey = 'call';
 
 const ringTime = 30;  // Seconds.
 
@@ -27,15 +31,18 @@ export class Calls extends EventTarget {
 
   #signaling;
   #sound;
+  #memory;
 
   /**
    * @param {import('./signaling.js').Signaling} signaling
    * @param {import('./sound.js').Sound} sound
+   * @param {Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>} [memory] outlives the page, and is the tab's own
    */
-  constructor(signaling, sound) {
+  constructor(signaling, sound, memory = sessionStorage) {
     super();
     this.#signaling = signaling;
     this.#sound = sound;
+    this.#memory = memory;
     signaling.addEventListener('event', (event) => this.#hear(/** @type {CustomEvent} */ (event).detail));
     signaling.addEventListener('session', (event) => this.#meetSession(/** @type {CustomEvent} */ (event).detail));
   }
@@ -159,11 +166,41 @@ export class Calls extends EventTarget {
     this.#watchMicrophone(call);
   }
 
-  /** The page goes away. */
+  /**
+   * The page goes away. What it says now is lost where the browser closes the socket first, as Firefox does; so the page that comes
+   * back in this tab says it again.
+   */
   leave() {
     const { call } = this;
-    if (call && (call.phase === 'connecting' || call.phase === 'talking')) this.#sayEnd(call, 'completed');
-    else if (call?.phase === 'calling' && call.invite) this.#signaling.tell('invite.cancel', { invite: call.invite });
+    if (!call?.invite || call.isOrphan) return;
+    const isCall = ['answering', 'connecting', 'talking'].includes(call.phase);
+    if (!isCall && call.phase !== 'calling') return;
+    /** @type {Left} */
+    const left = {
+      call: isCall ? 'ended' : 'cancelled', invite: call.invite, user: this.#signaling.user,
+      since: call.since > 0 ? Date.now() - Math.round(performance.now() - call.since) : 0,
+    };
+    this.#memory.setItem(leftKey, JSON.stringify(left));
+    if (isCall) this.#sayEnd(call, 'completed');
+    else this.#signaling.tell('invite.cancel', { invite: call.invite });
+  }
+
+  /** Ends the call that an earlier page of this tab was in when it went away. */
+  #endLeftCall() {
+    const kept = this.#memory.getItem(leftKey);
+    if (!kept) return;
+    this.#memory.removeItem(leftKey);
+    /** @type {Left} */
+    const left = JSON.parse(kept);
+    if (left.user !== this.#signaling.user || left.invite === this.call?.invite) return;
+    if (left.call === 'cancelled') {
+      // It may have been taken meanwhile, or be over: then the exchange refuses one of both, or both.
+      this.#signaling.tell('invite.cancel', { invite: left.invite });
+      this.#signaling.tell('call.end', { invite: left.invite, reason: 'cancelled', duration_ms: 0 });
+      return;
+    }
+    const duration = left.since > 0 ? Math.max(0, Date.now() - left.since) : 0;
+    this.#signaling.tell('call.end', { invite: left.invite, reason: 'completed', duration_ms: duration });
   }
 
   // What the exchange says.
@@ -181,7 +218,7 @@ export class Calls extends EventTarget {
     switch (type) {
       case 'inviteAccepted': this.#accepted(call, data); break;
       case 'inviteRejected':
-        this.#end(call, { reason: { busy: 'busy', failed: 'acceptFailed', noAnswer: 'noAnswer' }[data.data?.reason] ?? 'declined' });
+        this.#end(call, { reason: refusalOf(data.data) });
         break;
       case 'inviteTimedOut': this.#end(call, { reason: 'noAnswer' }); break;
       case 'inviteCancelled': this.#end(call, { reason: 'cancelled' }); break;
@@ -273,6 +310,7 @@ export class Calls extends EventTarget {
 
   /** @param {{ resumed: boolean }} session */
   #meetSession({ resumed }) {
+    this.#endLeftCall();
     const { call } = this;
     if (!call || resumed) return;
     if (call.isToldAgain && (call.phase === 'ringing' || call.phase === 'answering')) {
@@ -402,6 +440,13 @@ function partyOf(data) {
   if (!outside) return { name: data.inviter, label: data.inviter, canCall: true };
   const name = typeof outside.caller === 'string' ? outside.caller : data.inviter;
   return { name, label: outsideLabel(name, outside.name), canCall: isNumber(name) };
+}
+
+/** Why an invitee did not take a call: its reason, or a cause that says who cannot be had. @param {any} data of the refusal */
+function refusalOf(data) {
+  const causes = new Map([['noSuchNumber', 'unknownUser'], ['notReachable', 'noDeviceOnline']]);
+  const reasons = new Map([['busy', 'busy'], ['failed', causes.get(data?.cause) ?? 'acceptFailed'], ['noAnswer', 'noAnswer']]);
+  return reasons.get(data?.reason) ?? 'declined';
 }
 
 /** Errors of `invite.accept` after which there is nobody to reject. */
