@@ -75,6 +75,36 @@ struct BotCourseTests {
         #expect(bench.outputs == [.hangUp(failure: nil)])
     }
 
+    @Test(
+        "A transfer takes the call; if it fails the action is asked, or what follows is done; a request ends the wait")
+    func transfers() throws {
+        var bench = Bench()
+        bench.feed(.ask(try webhook()))
+        bench.feed(.told(try markup("<Dial>bob</Dial><Pause/>")))
+        #expect(bench.outputs == [.accept, .transfer(to: "bob")])
+        bench.feed(.transferFailed)
+        #expect(bench.outputs.isEmpty && bench.course.nextDeadline == bench.now.advanced(by: .seconds(1)))
+        bench.feed(.redirect(.markup(try markup("<Dial action=\"/after\">carol</Dial><Hangup/>"))))
+        #expect(bench.outputs == [.transfer(to: "carol")])
+        bench.feed(.transferFailed)
+        #expect(bench.outputs == [.ask(try webhook("http://bot.example/after"), dialFailed: true)])
+        bench.feed(.told(try markup("<Dial>dave</Dial>")))
+        #expect(bench.outputs == [.transfer(to: "dave")])
+        bench.wait(.seconds(239))
+        #expect(bench.outputs.isEmpty)
+        bench.wait(.seconds(1))
+        #expect(bench.outputs == [.hangUp(failure: nil)], "a peer that says nothing of it")
+        bench = Bench(isAnswered: true)
+        bench.feed(.connect(try socket()))
+        bench.feed(.opened)
+        bench.feed(.redirect(.markup(try markup("<Dial>bob</Dial>"))))
+        #expect(bench.outputs == [.finishStream], "the bot is heard out first")
+        bench.feed(.streamOver)
+        #expect(bench.outputs == [.transfer(to: "bob")])
+        bench.feed(.end)
+        #expect(bench.outputs == [.hangUp(failure: nil)])
+    }
+
     @Test("Who is to be rejected is not answered, with the reason")
     func rejections() throws {
         for (text, reason) in [

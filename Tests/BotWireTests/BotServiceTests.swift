@@ -207,6 +207,48 @@ struct CallMarkupTests {
     }
 
     @Test(
+        "A transfer has one target in each dialect's words, and an action; what the caller's own call cannot have is ignored"
+    )
+    func transfers() throws {
+        func targets(_ text: String, _ dialect: CallMarkup.Dialect = .twilio) throws -> [String] {
+            try read("<Response>\(text)</Response>", dialect).map {
+                guard case .transfer(let transfer) = $0 else { throw TestFailure() }
+                return transfer.target
+            }
+        }
+        let numbers = "<Dial>+49 (30) 123-456</Dial><Dial callerId='+1' timeout='9'><Number>030.1</Number></Dial>"
+        #expect(try targets(numbers) == ["+4930123456", "0301"])
+        let others = "<Dial><Client>bob-1</Client></Dial><Dial><Client><Identity>bob</Identity></Client></Dial>"
+        #expect(try targets(others) == ["bob-1", "bob"])
+        let addresses = "<Dial><Sip>sip:bob@sip.test</Sip></Dial><Refer><Sip> sip:bob@sip.test </Sip></Refer>"
+        #expect(try targets(addresses) == ["sip:bob@sip.test", "sip:bob@sip.test"])
+        #expect(
+            try targets("<Dial><Number>1</Number></Dial><Dial><User>sip:bob@a</User></Dial>", .plivo) == [
+                "1", "sip:bob@a",
+            ])
+        let after = try #require(WebAddress("http://bot.example/after", WebAddress.Scheme.requests))
+        #expect(
+            try read("<Response><Dial action='/after' method='GET'>1</Dial><Hangup/></Response>") == [
+                .transfer(BotTransfer(to: "1", action: Webhook(after, .get))), .hangUp,
+            ])
+    }
+
+    @Test(
+        "A <Dial> without one target that can be called is a fault",
+        arguments: [
+            "<Dial/>", "<Dial> </Dial>", "<Dial><Conference>secret</Conference></Dial>",
+            "<Dial><Queue>secret</Queue></Dial>",
+            "<Dial><Number>1</Number><Number>2</Number></Dial>", "<Dial>1<Number>2</Number></Dial>",
+            "<Dial><Number sendDigits='1'>2</Number></Dial>", "<Dial><Number><secret/></Number></Dial>",
+            "<Dial><Sip>\(String(repeating: "1", count: 257))</Sip></Dial>", "<Dial action='file:///secret'>1</Dial>",
+            "<Refer>secret</Refer>", "<Refer><Number>1</Number></Refer>",
+        ])
+    func faultyTransfers(text: String) {
+        let fault = #expect(throws: MarkupFault.self) { try read("<Response>\(text)</Response>") }
+        #expect(fault?.description.isEmpty == false && fault?.description.contains("secret") == false)
+    }
+
+    @Test(
         "What is not followed is a fault that says what to do, and does not repeat the answer",
         arguments: [
             "", "secret", "<secret/>", "<Response><secret/></Response>", "<Response>secret</Response>",
@@ -360,6 +402,31 @@ struct BotRequestTests {
         #expect(json?.kind == .badRequest)
     }
 
+    @Test("A call is transferred in Telnyx's words, and told something else in Plivo's")
+    func transfers() throws {
+        func order(_ target: String, _ body: String) throws -> BotRequest.Order {
+            try request(target, body, type: "application/json").order()
+        }
+        #expect(
+            try order("/v2/calls/a/actions/transfer", #"{"to":"+1","from":"+2"}"#)
+                == .transfer(call: "a", BotTransfer(to: "+1")))
+        #expect(
+            try order("/v2/calls/a/actions/refer", #"{"sip_address":"sip:bob@sip.test"}"#)
+                == .transfer(call: "a", BotTransfer(to: "sip:bob@sip.test")))
+        let address = try #require(WebAddress("http://a/b", WebAddress.Scheme.requests))
+        #expect(
+            try order("/v1/Account/a/Call/b/", #"{"legs":"aleg","aleg_url":"http://a/b","aleg_method":"GET"}"#)
+                == .redirect(call: "b", .ask(Webhook(address, .get))))
+        for body in ["", "[]", "{}", #"{"to":7}"#, #"{"to":""}"#, String(repeating: "[", count: 1_000)] {
+            let fault = #expect(throws: ServiceFault.self) { try order("/v2/calls/a/actions/transfer", body) }
+            #expect(fault?.kind == .badRequest && fault?.service == .telnyx)
+        }
+        for body in ["", "{}", #"{"legs":"bleg","aleg_url":"http://a/"}"#, #"{"aleg_url":"file:///x"}"#] {
+            let fault = #expect(throws: ServiceFault.self) { try order("/v1/Account/a/Call/b/", body) }
+            #expect(fault?.kind == .badRequest && fault?.service == .plivo)
+        }
+    }
+
     @Test("Other paths and methods are refused, in the words of the service that they look like")
     func paths() {
         let nothing = [
@@ -377,7 +444,8 @@ struct BotRequestTests {
         }
         let fault = #expect(throws: ServiceFault.self) { try request("/v2/calls/a/actions/hangup", method: "GET") }
         #expect(fault?.kind == .wrongMethod && fault?.service == .telnyx)
-        #expect(throws: ServiceFault.self) { try request("/v1/Account/a/Call/b", method: "POST") }
+        #expect(throws: ServiceFault.self) { try request("/v1/Account/a/Call/b", method: "GET") }
+        #expect(throws: ServiceFault.self) { try request("/v2/calls/a/actions/transfer", method: "DELETE") }
         #expect(throws: Never.self) { try request("/v1/Account/a/Call/b", method: "DELETE") }
     }
 
@@ -403,6 +471,8 @@ struct BotRequestTests {
     func answers() throws {
         let call = WireBench.calls["twilio"]!
         #expect(BotService.allCases.map { ServiceAnswer.done($0, call, .completed).status } == [200, 200, 204])
+        #expect(
+            BotService.allCases.map { ServiceAnswer.redirected($0, call, .inProgress).status } == [200, 200, 202])
         #expect(ServiceAnswer.placed(call).status == 201)
         func value(_ answer: ServiceAnswer) throws -> JSONValue {
             try JSONDecoder().decode(JSONValue.self, from: Data(answer.body))

@@ -12,6 +12,7 @@ struct ExecWireTests {
         #expect(try command(#"{"command":"mark","name":"greeted"}"#) == .mark("greeted"))
         #expect(try command(#" {"command" : "clear", "why": ["x"]} "#) == .clear)
         #expect(try command(#"{"command":"dtmf","keys":"12#"}"#) == .press("12#"))
+        #expect(try command(#"{"command":"transfer","to":"bob"}"#) == .transfer(to: "bob"))
         #expect(try command(#"{"command":"hangup"}"#) == .hangUp)
     }
 
@@ -22,6 +23,8 @@ struct ExecWireTests {
             #"{"command":"mark"}"#, #"{"command":"mark","name":""}"#, #"{"command":"mark","name":7}"#,
             #"{"command":"dtmf","keys":""}"#, #"{"command":"clear","x":[[[[[]]]]]}"#,
             #"{"command":"mark","name":"\#(String(repeating: "n", count: 257))"}"#,
+            #"{"command":"transfer"}"#, #"{"command":"transfer","to":""}"#,
+            #"{"command":"transfer","to":"\#(String(repeating: "n", count: 257))"}"#,
             #"{"command":"clear","x":"\#(String(repeating: "x", count: 4_096))"}"#,
         ])
     func faults(line: String) {
@@ -58,6 +61,9 @@ struct ExecWireTests {
             (.mark("a", played: 5), #"{"cleared":false,"event":"mark","name":"a","played":5}"#),
             (.markDiscarded("a"), #"{"cleared":true,"event":"mark","name":"a"}"#),
             (.cleared(played: 5), #"{"event":"cleared","played":5}"#),
+            (
+                .transfer(to: "bob", state: "ringing"), #"{"event":"transfer","state":"ringing","to":"bob"}"#
+            ),
             (.error("no"), #"{"event":"error","message":"no"}"#),
             (.end(reason: "completed"), #"{"event":"end","reason":"completed"}"#),
         ]

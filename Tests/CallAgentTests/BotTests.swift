@@ -748,6 +748,64 @@ struct BotTests {
         try await site.close(caller, device)
     }
 
+    @Test(
+        "CALL-8: Twilio's <Dial> in a request has the caller call a listed user; another gets 403, and the call goes on"
+    )
+    func dials() async throws {
+        let site = try await Site(users: ["echo", "caller", "carol"])
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let plan = try plan("ws://127.0.0.1:\(bot.port)/ws") {
+            $0.requests = BotPlan.Requests(
+                listen: ConfigEndpoint(host: "127.0.0.1", port: 0), password: Secret("open"))
+        }
+        let device = try await site.device("echo", named: "bot", answer: answering) {
+            $0.behaviour.source = .bot(plan)
+            $0.account.callees = CalleeList([CalleePattern("carol")].compactMap { $0 })
+        }
+        let port = try #require(await device.device.botRequestPort)
+        let carol = try await site.device("carol", named: "desk", answer: answering) { $0.behaviour.source = .silence }
+        let caller = try await site.device("caller", named: "mobile", answer: answering)
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await caller.established()
+        try await until { !bot.messages("start").isEmpty }
+        let call = try #require(bot.messages("start").first?["start"]?["callSid"]?.string)
+        func dial(_ target: String) async throws -> Int {
+            let form = FormFields([.init("Twiml", "<Response><Dial>\(target)</Dial></Response>")])
+            return try await ask(
+                .POST, port, "\(Self.calls)/\(call).json", basic(BotPlan.usualAccount, "open"),
+                String(decoding: form.body, as: UTF8.self), on: site)
+        }
+        #expect(try await dial("mallory") == 403)
+        #expect(try await dial("carol") == 200)
+        let record = try await device.ended().record
+        #expect(record.reason == .completed && record.transferredTo == "carol")
+        #expect(await carol.device.goesOn(try await carol.incoming()))
+        await bot.stop()
+        try await site.close(caller, carol, device)
+    }
+
+    @Test("CALL-8: A webhook's <Dial> that fails has its action asked, which learns of it")
+    func dialFails() async throws {
+        let site = try await Site(users: ["echo", "caller", "carol"])
+        let bot = try await ScriptedBot(
+            on: site.group,
+            respond: { request in
+                let text =
+                    request.head.uri == "/answer"
+                    ? "<Response><Dial action=\"/after\">carol</Dial></Response>" : "<Response><Hangup/></Response>"
+                return HTTPAnswer(status: .ok, contentType: "text/xml", body: Array(text.utf8))
+            }, { _, _ in })
+        let device = try await device(site, try plan("http://127.0.0.1:\(bot.port)/answer"))
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await caller.ended()
+        #expect(bot.questions.count == 2)
+        let after = try #require(bot.questions.last)
+        #expect(FormFields(body: Array(after.body.utf8))?.values("DialCallStatus") == ["failed"])
+        await bot.stop()
+        try await site.close(caller, device)
+    }
+
     @Test("A bot over AudioSocket says back what it hears at 16 kHz, and hangs up on a key")
     func audioSocket() async throws {
         let kept = temporaryFile("kept.wav")

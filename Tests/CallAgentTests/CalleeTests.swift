@@ -16,6 +16,10 @@ struct CalleeTests {
                 let wish = CallTransfer.Wish(target: try UserID(target))
                 #expect(await device.device.admits(wish) == admitted.contains(target), "\(target) of \(admitted)")
             }
+            for target in ["bob", "carol"] {
+                let user = await device.device.configuration.account.mayTransferForBot(target)
+                #expect((user != nil) == admitted.contains(target), "\(target) of \(admitted)")
+            }
             #expect(await device.device.mayBeCalledForBot("bob") == (callees != nil && admitted.contains("bob")))
             await device.device.shutDown()
         }

@@ -106,6 +106,69 @@ struct ExecTests {
         try await site.close(caller, bot)
     }
 
+    @Test(
+        "CALL-8: A program transfers its caller as soon as it begins, and is told how that goes; one who is not listed stays out"
+    )
+    func transfers() async throws {
+        let site = try await Site(users: ["echo", "caller", "carol"])
+        let told = temporaryFile("told")
+        defer { try? FileManager.default.removeItem(atPath: told) }
+        let script = """
+            kept = open("\(told)", "w")
+            ask(command="transfer", to="mallory")
+            while True:
+                event = hear()
+                kept.write(json.dumps(event) + "\\n")
+                kept.flush()
+                if event["event"] == "error": ask(command="transfer", to="carol")
+                if event["event"] == "end": break
+            """
+        let bot = try await site.device("echo", named: "bot", answer: answering) {
+            $0.behaviour.source = .exec(ProgramPlan(command: python(script)))
+            $0.account.callees = CalleeList([CalleePattern("carol")].compactMap { $0 })
+        }
+        let carol = try await site.device("carol", named: "desk", answer: answering)
+        let caller = try await site.device("caller", named: "mobile", answer: answering)
+        let call = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        let record = try await bot.ended().record
+        #expect(record.reason == .completed && record.transferredTo == "carol")
+        let new = try await carol.incoming()
+        #expect(await carol.device.goesOn(new))
+        #expect(await !caller.device.goesOn(call))
+        try await until { try String(contentsOfFile: told, encoding: .utf8).contains("\"end\"") }
+        let lines = try String(contentsOfFile: told, encoding: .utf8).split(separator: "\n").map(String.init)
+        let error = try #require(lines.first { $0.contains("\"error\"") })
+        #expect(error.contains("account.callees"))
+        let states = lines.filter { $0.contains("\"transfer\"") }
+        #expect(states.first?.contains("\"trying\"") == true && states.last?.contains("\"accepted\"") == true)
+        try await site.close(caller, carol, bot)
+    }
+
+    @Test("A mark beyond those that may wait is refused to the program's face, and the others come back")
+    func tooManyMarks() async throws {
+        let site = try await Site()
+        let told = temporaryFile("told")
+        defer { try? FileManager.default.removeItem(atPath: told) }
+        let script = """
+            hear()
+            say(tone(0.4))
+            for number in range(258): ask(command="mark", name=str(number))
+            kept = open("\(told)", "w")
+            marks = 0
+            while marks < 256:
+                event = hear()
+                kept.write(json.dumps(event) + "\\n")
+                if event["event"] == "mark": marks += 1
+            """
+        let bot = try await bot(site, python(script))
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await caller.ended()
+        let lines = try String(contentsOfFile: told, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count { $0.contains("a mark is not set, because 256 wait") } == 2)
+        try await site.close(caller, bot)
+    }
+
     @Test("The example in Examples/exec-echo says back what the caller says, and hangs up when the caller presses #")
     func example() async throws {
         let kept = temporaryFile("kept.wav")

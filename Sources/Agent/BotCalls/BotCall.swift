@@ -157,6 +157,9 @@ final class BotCall: @unchecked Sendable {
     /// Ends the call when the bot is heard out.
     func hearOut() { feed(.end) }
 
+    /// A transfer that the bot has asked for did not come about.
+    func transferFailed() { feed(.transferFailed) }
+
     /// Carries out a request of the bot's server.
     func carryOut(_ order: BotRequest.Order) throws(ServiceFault) -> (WireCall, TwilioWebhook.Status) {
         let before = waits ?? course.status
@@ -174,6 +177,12 @@ final class BotCall: @unchecked Sendable {
         case .redirect(_, let instructions):
             feed(.redirect(instructions))
             return (wireCall(stream: ""), before)
+        case .transfer(_, let transfer):
+            guard waits == nil, course.status == .inProgress else {
+                throw ServiceFault(.callOver, .telnyx, "the call is not answered yet: it cannot be transferred")
+            }
+            environment.publish(.transfer(call: parties.call, to: transfer.target))
+            return (wireCall(stream: ""), before)
         case .place: throw ServiceFault(.forbidden, .twilio, "calls cannot be placed here")
         }
     }
@@ -188,7 +197,7 @@ final class BotCall: @unchecked Sendable {
 
     private func carryOut(_ output: BotCourse.Output) {
         switch output {
-        case .ask(let webhook): ask(webhook)
+        case .ask(let webhook, let dialFailed): ask(webhook, dialFailed: dialFailed)
         case .open(let stream): open(stream)
         case .finishStream: feed(line: .finish)
         case .abandon:
@@ -210,14 +219,17 @@ final class BotCall: @unchecked Sendable {
             line = nil
             port?.abandon()
         case .hangUp(let failure): environment.publish(.hangUp(call: parties.call, failure: failure))
+        case .transfer(let target): environment.publish(.transfer(call: parties.call, to: target))
         }
     }
 
-    private func ask(_ webhook: Webhook) {
+    private func ask(_ webhook: Webhook, dialFailed: Bool) {
         question += 1
         let (number, plan) = (question, environment.plan)
         let asked = TwilioWebhook(
-            wireCall(stream: ""), course.status, more: plan.wire.moreFields(name, event: "StartApp"))
+            wireCall(stream: ""), course.status,
+            more: plan.wire.moreFields(name, event: "StartApp")
+                + (dialFailed ? [plan.wire.failedDial] : []))
         guard let request = asked.request(to: webhook, token: plan.token?.revealed) else {
             return feed(.failed("the request cannot be signed: this system's OpenSSL refuses HMAC-SHA1"))
         }
@@ -357,7 +369,13 @@ final class BotCall: @unchecked Sendable {
         switch output {
         case .send(let message): socket?.send(message)
         case .write(let sound, let written): write(sound, written)
-        case .mark(let name): _ = port?.mark(name)
+        case .mark(let name):
+            guard port?.mark(name) != true else { return }
+            // The bot gets it back as one that was cleared, so that it does not wait for it.
+            environment.publish(
+                .misunderstood(
+                    call: parties.call, "a mark is not set, because too many wait to be played", leftOut: 0))
+            feed(line: .playback(.discarded(mark: name)))
         case .clear: port?.clear()
         case .endPlayback:
             isFinal = true
@@ -547,6 +565,14 @@ extension BotProtocol {
         case .twilio: WireName.sid("MZ", random)
         case .exotel: WireName.sid("", random)
         case .telnyx, .plivo, .audioSocket, .leg: WireName.uuid(random)
+        }
+    }
+
+    /// What the webhook that is asked after a transfer is told of it.
+    var failedDial: FormFields.Field {
+        switch self {
+        case .plivo: FormFields.Field("DialStatus", "failed")
+        case .twilio, .telnyx, .exotel, .audioSocket, .leg: FormFields.Field("DialCallStatus", "failed")
         }
     }
 

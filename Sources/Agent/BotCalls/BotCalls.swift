@@ -23,8 +23,13 @@ public final class BotCalls: Sendable {
 
     /// Prepares for calls, and reads the fallback. Files that cannot be read are told as ``BotNews/warned(_:leftOut:)``.
     ///
-    /// - Parameter publish: Is told what bots want and do, on the loop.
-    public init(_ plan: BotPlan, publish: @escaping @Sendable (BotNews) -> Void) {
+    /// - Parameters:
+    ///   - mayTransfer: Whether a call's peer may be asked to call whom this names. The device judges it again.
+    ///   - publish: Is told what bots want and do, on the loop.
+    public init(
+        _ plan: BotPlan, mayTransfer: @escaping @Sendable (String) -> Bool,
+        publish: @escaping @Sendable (BotNews) -> Void
+    ) {
         let trust: TLSTrust
         do throws(TLSTrust.Unreadable) {
             trust = try TLSTrust(trustRootFile: plan.trustRoots)
@@ -35,7 +40,8 @@ public final class BotCalls: Sendable {
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         loop = group.next()
         environment = BotEnvironment(
-            plan, fallback: Self.fallback(of: plan, publish), trust: trust, loop: loop, publish: publish)
+            plan, fallback: Self.fallback(of: plan, publish), trust: trust, loop: loop, mayTransfer: mayTransfer,
+            publish: publish)
         courier = StatusCourier(environment)
         registry = BotRegistry()
     }
@@ -120,6 +126,11 @@ public final class BotCalls: Sendable {
                 }
             registry.placements.take(number)?.reply(.refused(fault))
         }
+    }
+
+    /// A transfer that a call's bot has asked for did not come about. One that did ends the call.
+    public func transferFailed(call: UInt64) {
+        loop.execute { [registry] in registry[call]?.transferFailed() }
     }
 
     /// Whoever this device calls is being asked.

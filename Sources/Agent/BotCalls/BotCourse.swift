@@ -20,6 +20,8 @@ struct BotCourse: ProtocolCore, Sendable {
         case opened
         /// The stream is over, and all was heard.
         case streamOver
+        /// The transfer that was asked for did not come about. One that did ends the call.
+        case transferFailed
         /// A request: end the call.
         case end
         /// A request: do something else with the call.
@@ -30,7 +32,8 @@ struct BotCourse: ProtocolCore, Sendable {
     }
 
     enum Output: Equatable, Sendable {
-        case ask(Webhook)
+        /// - Parameter dialFailed: Whether it is asked because a transfer has failed.
+        case ask(Webhook, dialFailed: Bool = false)
         case open(Stream)
         /// Have what the bot says heard to its end, and close the stream.
         case finishStream
@@ -44,6 +47,8 @@ struct BotCourse: ProtocolCore, Sendable {
         /// Play no more of the fallback.
         case stopFallback
         case hangUp(failure: String?)
+        /// Have the call's peer call somebody in the device's place.
+        case transfer(to: String)
     }
 
     /// A bot that a call is connected with.
@@ -65,6 +70,7 @@ struct BotCourse: ProtocolCore, Sendable {
         /// The bot is heard out before this is done.
         case finishing(Next)
         case waiting(rest: [CallMarkup.Verb], until: Instant)
+        case transferring(action: Webhook?, rest: [CallMarkup.Verb], until: Instant)
         case fallingBack
         case over
     }
@@ -74,6 +80,9 @@ struct BotCourse: ProtocolCore, Sendable {
         case verbs([CallMarkup.Verb])
         case ask(Webhook)
     }
+
+    /// Longer than a peer may take to say anything of a transfer, and than the target rings.
+    static let transferTime = Duration.seconds(240)
 
     private let hasFallback: Bool
     private let timeout: Duration
@@ -95,7 +104,8 @@ struct BotCourse: ProtocolCore, Sendable {
 
     var nextDeadline: Instant? {
         switch state {
-        case .asking(let until), .opening(_, _, let until), .waiting(_, let until): until
+        case .asking(let until), .opening(_, _, let until), .waiting(_, let until), .transferring(_, _, let until):
+            until
         case .new, .streaming, .finishing, .fallingBack, .over: nil
         }
     }
@@ -127,8 +137,10 @@ struct BotCourse: ProtocolCore, Sendable {
             } else {
                 run(rest[...], at: now, into: &outbox)
             }
+        case (.transferring(let action, let rest, _), .transferFailed):
+            resume(action, rest, at: now, into: &outbox)
         case (.fallingBack, .streamOver), (.fallingBack, .failed): hangUp(into: &outbox)
-        case (_, .told), (_, .failed), (_, .opened), (_, .streamOver): break
+        case (_, .told), (_, .failed), (_, .opened), (_, .streamOver), (_, .transferFailed): break
 
         case (_, .end): interrupt(.hangUp, at: now, into: &outbox)
         case (_, .redirect(.markup(let markup))): interrupt(.verbs(markup.verbs), at: now, into: &outbox)
@@ -141,6 +153,7 @@ struct BotCourse: ProtocolCore, Sendable {
     private mutating func timeOut(at now: Instant, into outbox: inout [Output]) {
         switch state {
         case .waiting(let rest, _): run(rest[...], at: now, into: &outbox)
+        case .transferring(let action, let rest, _): resume(action, rest, at: now, into: &outbox)
         case .asking:
             outbox.append(.abandon)
             fail("the webhook did not answer within \(timeout.text)", into: &outbox)
@@ -153,13 +166,23 @@ struct BotCourse: ProtocolCore, Sendable {
 
     // MARK: - What is to be done
 
-    private mutating func ask(_ webhook: Webhook, at now: Instant, into outbox: inout [Output]) {
+    /// A transfer has failed: the call goes on.
+    private mutating func resume(
+        _ action: Webhook?, _ rest: [CallMarkup.Verb], at now: Instant, into outbox: inout [Output]
+    ) {
+        guard let action else { return run(rest[...], at: now, into: &outbox) }
+        ask(action, dialFailed: true, at: now, into: &outbox)
+    }
+
+    private mutating func ask(
+        _ webhook: Webhook, dialFailed: Bool = false, at now: Instant, into outbox: inout [Output]
+    ) {
         questions += 1
         guard questions <= WireLimits.redirects else {
             return fail("the webhooks' answers redirect more than \(WireLimits.redirects) times", into: &outbox)
         }
         state = .asking(until: deadline(at: now))
-        outbox.append(.ask(webhook))
+        outbox.append(.ask(webhook, dialFailed: dialFailed))
     }
 
     private mutating func open(
@@ -194,6 +217,12 @@ struct BotCourse: ProtocolCore, Sendable {
             questions = 0
             state = .waiting(rest: rest, until: now.advanced(by: .seconds(seconds)))
         case .redirect(let webhook): ask(webhook, at: now, into: &outbox)
+        case .transfer(let transfer):
+            // Only who has taken a call can transfer it.
+            accept(into: &outbox)
+            state = .transferring(
+                action: transfer.action, rest: rest, until: now.advanced(by: Self.transferTime))
+            outbox.append(.transfer(to: transfer.target))
         case .reject(let reason) where !isAnswered: reject(reason, "the webhook's answer is to reject it", &outbox)
         case .hangUp where !isAnswered: reject(.rejected, "the webhook's answer is to hang up", &outbox)
         case nil where !isAnswered: reject(.rejected, "the webhook's answer names no stream", &outbox)
@@ -224,7 +253,7 @@ struct BotCourse: ProtocolCore, Sendable {
             // It must not go on while something else is asked, or is opened.
             outbox.append(.stopFallback)
             run(next, at: now, into: &outbox)
-        case .waiting: run(next, at: now, into: &outbox)
+        case .waiting, .transferring: run(next, at: now, into: &outbox)
         case .new, .over: break
         }
     }

@@ -12,6 +12,8 @@ final class BotEnvironment: Sendable {
     let trust: TLSTrust
     /// What callers hear without the bot: linear, at 48 kHz. Without a fallback there is none.
     let fallback: [UInt8]?
+    /// Whether a call's peer may be asked to call whom this names.
+    let mayTransfer: @Sendable (String) -> Bool
     let publish: @Sendable (BotNews) -> Void
     let lookup: BotLookup
 
@@ -23,7 +25,7 @@ final class BotEnvironment: Sendable {
 
     init(
         _ plan: BotPlan, fallback: [UInt8]?, trust: TLSTrust, loop: any EventLoop,
-        publish: @escaping @Sendable (BotNews) -> Void
+        mayTransfer: @escaping @Sendable (String) -> Bool, publish: @escaping @Sendable (BotNews) -> Void
     ) {
         self.plan = plan
         let time = max(.seconds(10), plan.answerTimeout)
@@ -33,6 +35,7 @@ final class BotEnvironment: Sendable {
         self.fallback = fallback
         self.trust = trust
         self.loop = loop
+        self.mayTransfer = mayTransfer
         self.publish = publish
         lookup = BotLookup(on: loop)
         farewells = Farewells(on: loop)

@@ -234,6 +234,9 @@ public enum BotNews: Sendable, Equatable {
     case place(BotPlacement)
     /// The bot wants keys pressed.
     case press(call: UInt64, keys: String)
+    /// The bot wants the call's peer to call this user, any text, in the device's place. It is answered with
+    /// ``BotCalls/transferFailed(call:)`` if it does not come about, and ends the call if it does.
+    case transfer(call: UInt64, to: String)
     /// Who speaks has changed, and how turns were taken so far.
     case turn(call: UInt64, TurnNews, TurnSummary)
     /// The call is to end: the bot is done, or has failed.

@@ -58,12 +58,17 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
             let order = try asked.order()
             let isOwn = asked.account == nil || asked.account == environment.plan.account
             switch order {
-            case .end(let name, _), .redirect(let name, _):
+            case .end(let name, _), .redirect(let name, _), .transfer(let name, _):
                 guard let bot = registry[name], isOwn else {
                     throw ServiceFault(.noSuchCall, asked.service, "there is no such call, or it is over")
                 }
+                try checkTransfers(order, asked.service)
                 let (call, status) = try bot.carryOut(order)
-                reply(.done(asked.service, call, status))
+                if case .end = order {
+                    reply(.done(asked.service, call, status))
+                } else {
+                    reply(.redirected(asked.service, call, status))
+                }
             case .place(let placed):
                 guard isOwn else { throw ServiceFault(.noSuchPath, .twilio, "there is no such account") }
                 guard mayPlace else {
@@ -72,6 +77,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
                         rules == nil
                             ? "calls cannot be placed here" : "these credentials are not those that may place calls")
                 }
+                try checkTransfers(order, .twilio)
                 try rules?.check(placed, environment.hosts, at: MonotonicClock.now)
                 environment.publish(.place(registry.placements.add(placed, reply)))
             }
@@ -80,6 +86,14 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
                 environment.publish(.warned("a request was refused: \(error.description)", leftOut: leftOut))
             }
             reply(.refused(error))
+        }
+    }
+
+    /// Refuses an order to transfer a call to somebody whom the account's list does not have.
+    private func checkTransfers(_ order: BotRequest.Order, _ service: BotService?) throws(ServiceFault) {
+        for target in order.transferTargets where !environment.mayTransfer(target) {
+            throw ServiceFault(
+                .forbidden, service, twilioCode: 21_216, "account.callees does not have the target of the transfer")
         }
     }
 

@@ -42,6 +42,7 @@ extension CallMarkup.Verb {
         case .stream(let stream):
             [stream.address] + [stream.action?.address, stream.statusCallback?.address].compactMap { $0 }
         case .redirect(let webhook): [webhook.address]
+        case .transfer(let transfer): [transfer.action?.address].compactMap { $0 }
         case .pause, .hangUp, .reject: []
         }
     }
@@ -63,5 +64,24 @@ final class Placements {
 
     func take(_ number: UInt64) -> (placed: BotRequest.PlacedCall, reply: Reply)? {
         waiting.removeValue(forKey: number)
+    }
+}
+
+extension BotRequest.Order {
+    /// Whom a call's peer is asked to call, as far as the order itself says so.
+    var transferTargets: [String] {
+        switch self {
+        case .transfer(_, let transfer): [transfer.target]
+        case .redirect(_, .markup(let markup)): markup.transferTargets
+        case .place(let placed):
+            if case .markup(let markup) = placed.instructions { markup.transferTargets } else { [] }
+        case .redirect(_, .ask), .end: []
+        }
+    }
+}
+
+extension CallMarkup {
+    fileprivate var transferTargets: [String] {
+        verbs.compactMap { if case .transfer(let transfer) = $0 { transfer.target } else { nil } }
     }
 }

@@ -41,7 +41,7 @@ public enum WireLoopback {
         _ plan: BotPlan, _ probe: BotProbe, mustStop: @escaping @Sendable () -> Bool
     ) async throws -> WireRecording {
         let (news, sink) = AsyncStream.makeStream(of: BotNews.self)
-        let bots = BotCalls(plan) { sink.yield($0) }
+        let bots = BotCalls(plan, mayTransfer: { _ in false }) { sink.yield($0) }
         bots.begin(call: call, peer: "caller", own: "bot", isOutgoing: false)
         var clock: FrameClock?
         var thread: RealtimeThread?

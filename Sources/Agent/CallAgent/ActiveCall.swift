@@ -26,6 +26,8 @@ struct ActiveCall {
     var transfer = TransferState.none
     /// What the peer has asked for before the service confirmed to us that the call is answered.
     var waitingTransfer: CallTransfer.Wish?
+    /// Whom its program or bot wants called in our place, until the service has confirmed to us that the call is answered.
+    var programTransfer: UserID?
     /// For the record: who asked for this call, and who has taken the place of one of its sides.
     var transferredBy: UserID?
     var transferredTo: UserID?

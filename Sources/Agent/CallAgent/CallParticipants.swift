@@ -41,7 +41,11 @@ struct CallParticipants {
         // Each line bounds what it tells; a hang-up must not be lost behind it.
         let (botNews, botSink) = AsyncStream.makeStream(of: BotNews.self, bufferingPolicy: .unbounded)
         self.botNews = botNews
-        bots = configuration.bot.map { BotCalls($0) { botSink.yield($0) } }
+        // The account of a device never changes.
+        let account = configuration.account
+        bots = configuration.bot.map { plan in
+            BotCalls(plan, mayTransfer: { account.mayTransferForBot($0) != nil }) { botSink.yield($0) }
+        }
     }
 
     var portNews: AsyncStream<PortNews> { ports.news }
@@ -111,6 +115,16 @@ struct CallParticipants {
 
     /// What a call's program asked for was not done.
     func refuseProgram(of id: CallID, _ why: String) { programs?.refuse(call: id.number, why) }
+
+    /// Notes how a transfer goes that the peer was asked for.
+    func noteTransfer(to target: UserID, _ progress: CallTransfer.Progress, of id: CallID) {
+        programs?.sendTransfer(to: target.text, state: progress.rawValue, to: id.number)
+        switch progress {
+        case .refused, .failed: bots?.transferFailed(call: id.number)
+        // An accepted one ends the call.
+        case .trying, .ringing, .accepted: break
+        }
+    }
 
     /// Plays to the end what a call has of them.
     func hearOut(_ id: CallID) {

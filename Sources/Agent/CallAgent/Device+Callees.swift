@@ -17,6 +17,14 @@ extension Device {
 }
 
 extension AccountConfiguration {
+    /// The user whom a program or bot means, if the peer of its call may be asked to call them. Without a list these are all users of
+    /// an exchange, where a transfer leads to no telephone number, and nobody at a SIP server.
+    func mayTransferForBot(_ target: String) -> UserID? {
+        guard let user = try? UserID(target) else { return nil }
+        if sip == nil, callees == nil { return user }
+        return lists(user) ? user : nil
+    }
+
     /// Whether ``callees`` has whom a name means.
     func lists(_ user: UserID) -> Bool {
         guard let callees else { return false }

@@ -156,6 +156,10 @@ extension Device {
             } catch {
                 participants.refuseProgram(of: CallID(number: call), "\(error)")
             }
+        case .transfer(let call, let target):
+            let id = CallID(number: call)
+            guard calls[id]?.hasLeft == false else { return }
+            if let why = transferForProgram(id, to: target) { refuseTransferOfProgram(id, why) }
         case .hangUp(let call, let failure): programIsDone(in: CallID(number: call), failure.map { "program: \($0)" })
         case .left(let call): programHasLeft(CallID(number: call))
         }
@@ -209,6 +213,10 @@ extension Device {
                 logger.warning(
                     "A bot's keys cannot be pressed", metadata: about(CallID(number: call), ["error": "\(error)"]))
             }
+        case .transfer(let call, let target):
+            let id = CallID(number: call)
+            guard calls[id]?.hasLeft == false else { return }
+            if let why = transferForProgram(id, to: target) { refuseTransferOfProgram(id, why) }
         case .hangUp(let call, let failure): programIsDone(in: CallID(number: call), failure.map { "bot: \($0)" })
         case .left(let call): programHasLeft(CallID(number: call))
         case .leg(let number, let order): carryOut(order, ofLeg: number)

@@ -1,3 +1,4 @@
+internal import BotCalls
 public import CallControl
 internal import JSON
 internal import Logging
@@ -32,6 +33,31 @@ extension Device {
         signal(CallTransfer.signal, wish.data, of: id)
     }
 
+    /// A call's program or bot wants its peer to call somebody in our place.
+    ///
+    /// - Returns: Why that is not done; nil if the peer is asked, or will be once the service has confirmed our accept.
+    func transferForProgram(_ id: CallID, to target: String) -> String? {
+        guard let user = configuration.account.mayTransferForBot(target) else {
+            return "account.callees does not have the target of the transfer"
+        }
+        guard let call = calls[id], call.record == nil else { return "the call has ended" }
+        if call.machine.progress == .connecting, !call.machine.isAnswered {
+            calls[id]?.programTransfer = user
+            return nil
+        }
+        return askForTransfer(of: id, to: user)
+    }
+
+    private func askForTransfer(of id: CallID, to user: UserID) -> String? {
+        do throws(SignalingError) {
+            try transfer(id, to: user)
+        } catch {
+            return "\(error)"
+        }
+        logger.info("A program transfers a call", metadata: about(id, ["to": "\(user)"]))
+        return nil
+    }
+
     /// The peer of a call says something of a transfer.
     func take(transfer signal: CallSignal, in id: CallID) {
         if signal.type == CallTransfer.signal {
@@ -39,6 +65,7 @@ extension Device {
         } else if let progress = CallTransfer.Progress(data: signal.data), case .asked(let target) = calls[id]?.transfer
         {
             publish(.transferProgress(id, to: target, progress))
+            if calls[id]?.hasLeft == false { participants.noteTransfer(to: target, progress, of: id) }
             guard progress.isFinal else { return }
             calls[id]?.transfer = .none
             guard progress == .accepted else { return }
@@ -58,11 +85,25 @@ extension Device {
         }
     }
 
-    /// A call was answered: does what its peer has asked for meanwhile.
+    /// A call was answered: does what its peer, its program or its bot has asked for meanwhile.
     func carryOutWaitingTransfer(of id: CallID) {
+        if let user = calls[id]?.programTransfer {
+            calls[id]?.programTransfer = nil
+            if let why = askForTransfer(of: id, to: user) { refuseTransferOfProgram(id, why) }
+        }
         guard let wish = calls[id]?.waitingTransfer else { return }
         calls[id]?.waitingTransfer = nil
         carryOut(wish, in: id)
+    }
+
+    /// Reports to a call's program or bot that its peer is not asked for a transfer.
+    func refuseTransferOfProgram(_ id: CallID, _ why: String) {
+        if let bots {
+            logger.warning("A bot's transfer is refused", metadata: about(id, ["error": "\(why)"]))
+            bots.transferFailed(call: id.number)
+        } else {
+            participants.refuseProgram(of: id, "a transfer is refused: \(why)")
+        }
     }
 
     private func carryOut(_ wish: CallTransfer.Wish, in id: CallID) {

@@ -54,6 +54,8 @@ public enum ProgramNews: Sendable, Equatable {
     case behind(call: UInt64, events: Bool)
     /// The program wants keys pressed.
     case press(call: UInt64, keys: String)
+    /// The program wants the call's peer to call this user, any text, in the device's place.
+    case transfer(call: UInt64, to: String)
     /// Who speaks has changed, and how turns were taken so far.
     case turn(call: UInt64, TurnNews, TurnSummary)
     /// The call is to end: the program has said all that it wanted, or has failed too often.
@@ -164,6 +166,11 @@ public final class CallPrograms: Sendable {
 
     /// What the program asked for was not done; it and, once in a while, the log are told why.
     public func refuse(call: UInt64, _ why: String) { send(.refused(why), to: call) }
+
+    /// How a transfer goes that the call's peer was asked for: to whom, and one of `trying`, `ringing`, `accepted`, `failed`, `refused`.
+    public func sendTransfer(to target: String, state: String, to call: UInt64) {
+        send(.transfer(target, state), to: call)
+    }
 
     /// What a call's program has written so far is played, and then ``ProgramNews/hangUp(call:failure:)`` follows.
     public func hearOut(call: UInt64) { send(.hearOut, to: call) }

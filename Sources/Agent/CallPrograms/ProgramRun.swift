@@ -12,6 +12,8 @@ final class ProgramRun: @unchecked Sendable {
     enum Input: Sendable {
         case digit(Character, Int)
         case refused(String)
+        /// How a transfer goes: to whom, and its state.
+        case transfer(String, String)
         /// What it has written is to be played, and then the call ends.
         case hearOut
         case end(String)
@@ -125,6 +127,7 @@ final class ProgramRun: @unchecked Sendable {
         switch input {
         case .digit(let key, let milliseconds): send(.digit(key, heldMilliseconds: milliseconds))
         case .refused(let why): reject(why, at: now)
+        case .transfer(let target, let state): send(.transfer(to: target, state: state))
         case .hearOut: feed(.asksToHangUp, at: now)
         case .end(let reason):
             endReason = reason
@@ -400,13 +403,16 @@ final class ProgramRun: @unchecked Sendable {
         switch command {
         case .mark(let name):
             let unread = samples(in: process?.unreadBytes ?? 0)
-            if !port.mark(name, unread: unread) { send(.error("too many marks wait to be played: 256")) }
+            if !port.mark(name, unread: unread) {
+                reject("a mark is not set, because \(AudioPort.mostMarks) wait to be played", at: now)
+            }
             // A mark behind discarded sound is discarded with it.
             interrupted.pass(at: now)
             if interrupted.isStale { clear(isAsked: false) }
         case .clear:
             interrupted.end()
             clear(isAsked: true)
+        case .transfer(let target): if life.isRunning { publish(.transfer(call: call, to: target)) }
         case .press(let keys): if life.isRunning { publish(.press(call: call, keys: keys)) }
         case .hangUp: feed(.asksToHangUp, at: now)
         }

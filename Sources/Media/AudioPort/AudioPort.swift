@@ -157,6 +157,9 @@ public struct AudioPort: ~Copyable {
         return count
     }
 
+    /// Marks that may wait to be played.
+    public static let mostMarks = PlaybackTracker.mostMarks
+
     /// Sets a mark behind all samples written so far, and behind the `unread` ones after them that the program has given and
     /// ``write(_:at:)`` has not got yet.
     ///

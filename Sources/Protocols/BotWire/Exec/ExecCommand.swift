@@ -9,6 +9,8 @@ public enum ExecCommand: Hashable, Sendable {
     case clear
     /// Press telephone keys.
     case press(String)
+    /// Have the caller call somebody in this device's place.
+    case transfer(to: String)
     /// End the call once all that was written is played.
     case hangUp
 
@@ -16,6 +18,8 @@ public enum ExecCommand: Hashable, Sendable {
     public static let lineBytes = 4_096
     /// Bytes in the name of a mark.
     public static let nameBytes = 256
+    /// Bytes in the target of a transfer.
+    public static let targetBytes = 256
     /// Telephone keys in one command.
     public static let mostKeys = 32
 
@@ -38,11 +42,14 @@ public enum ExecCommand: Hashable, Sendable {
         case "mark": self = .mark(try Self.text("name", of: value, maximumBytes: Self.nameBytes))
         case "clear": self = .clear
         case "dtmf": self = .press(try Self.text("keys", of: value, maximumBytes: Self.mostKeys))
+        case "transfer": self = .transfer(to: try Self.text("to", of: value, maximumBytes: Self.targetBytes))
         case "hangup": self = .hangUp
-        case _?: throw Fault(description: "there is no such command; there are mark, clear, dtmf and hangup")
-        case nil: throw Fault(description: "\"command\" must be one of mark, clear, dtmf and hangup")
+        case _?: throw Fault(description: "there is no such command; there are \(Self.names)")
+        case nil: throw Fault(description: "\"command\" must be one of \(Self.names)")
         }
     }
+
+    private static let names = "mark, clear, dtmf, transfer and hangup"
 
     private static func text(_ key: String, of value: JSONValue, maximumBytes: Int) throws(Fault) -> String {
         guard let text = value[key]?.string, (1...maximumBytes).contains(text.utf8.count) else {

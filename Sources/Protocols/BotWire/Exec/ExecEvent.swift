@@ -22,6 +22,8 @@ public enum ExecEvent: Equatable, Sendable {
     case speech(isOver: Bool, at: Int)
     /// The caller has interrupted the program: what it wrote is discarded. So much had been played at full level.
     case interrupted(played: Int)
+    /// How a transfer goes that the program, or the device's operator, has asked the caller for.
+    case transfer(to: String, state: String)
     /// What the program asked for was not done, and why.
     case error(String)
     /// The call is over. The last line.
@@ -79,6 +81,8 @@ public enum ExecEvent: Equatable, Sendable {
         case .speech(let isOver, let at):
             ["event": "speech", "state": isOver ? "end" : "begin", "at": .integer(Int64(at))]
         case .interrupted(let played): ["event": "interrupted", "played": .integer(Int64(played))]
+        case .transfer(let target, let state):
+            ["event": "transfer", "to": .string(target), "state": .string(state)]
         case .error(let text): ["event": "error", "message": .string(text)]
         case .end(let reason): ["event": "end", "reason": .string(reason)]
         }

@@ -9,6 +9,8 @@ public struct BotRequest: Equatable, Sendable {
         case end(call: String, onlyUnanswered: Bool)
         /// Do something else with a call.
         case redirect(call: String, Instructions)
+        /// Have a call's peer call somebody in this device's place.
+        case transfer(call: String, BotTransfer)
         /// Call somebody.
         case place(PlacedCall)
     }
@@ -41,7 +43,10 @@ public struct BotRequest: Equatable, Sendable {
         case twilioCall(String)
         case twilioCalls
         case telnyxHangUp(String)
+        /// The member of the body that has the target.
+        case telnyxTransfer(String, member: String)
         case plivoCall(String)
+        case plivoTransfer(String)
     }
 
     /// Whose words the bot uses.
@@ -74,17 +79,23 @@ public struct BotRequest: Equatable, Sendable {
             (account, place) = (parts[2], .twilioCalls)
         case (5, "v2"):
             service = .telnyx
-            guard parts[1] == "calls", parts[3] == "actions", parts[4] == "hangup" else {
-                throw Self.noSuchPath(service)
+            guard parts[1] == "calls", parts[3] == "actions" else { throw Self.noSuchPath(service) }
+            account = nil
+            switch parts[4] {
+            case "hangup": place = .telnyxHangUp(parts[2])
+            case "transfer": place = .telnyxTransfer(parts[2], member: "to")
+            case "refer": place = .telnyxTransfer(parts[2], member: "sip_address")
+            default: throw Self.noSuchPath(service)
             }
-            (account, place) = (nil, .telnyxHangUp(parts[2]))
         case (5, "v1"):
             service = .plivo
             guard parts[1] == "Account", parts[3] == "Call" else { throw Self.noSuchPath(service) }
-            (account, place) = (parts[2], .plivoCall(parts[4]))
+            (account, place) = (
+                parts[2], request.method == "POST" ? .plivoTransfer(parts[4]) : .plivoCall(parts[4])
+            )
         default: throw Self.noSuchPath(nil)
         }
-        guard request.method == (service == .plivo ? "DELETE" : "POST") else {
+        guard request.method == "POST" || service == .plivo && request.method == "DELETE" else {
             throw ServiceFault(.wrongMethod, service, "the path does not have this method")
         }
         self.service = service
@@ -98,6 +109,9 @@ public struct BotRequest: Equatable, Sendable {
         case .twilioCall(let call): try TwilioRequest(contentType, body).update(call)
         case .twilioCalls: try TwilioRequest(contentType, body).place()
         case .telnyxHangUp(let call), .plivoCall(let call): .end(call: call, onlyUnanswered: false)
+        case .telnyxTransfer(let call, let member):
+            .transfer(call: call, BotTransfer(to: try ServiceBody(body, .telnyx).target(member)))
+        case .plivoTransfer(let call): .redirect(call: call, .ask(try ServiceBody(body, .plivo).plivoInstructions()))
         }
     }
 

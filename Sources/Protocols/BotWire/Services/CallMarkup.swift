@@ -14,6 +14,8 @@ public struct CallMarkup: Hashable, Sendable {
         case reject(RejectReason)
         /// Ask elsewhere what to do.
         case redirect(Webhook)
+        /// Have the caller call somebody in this device's place. What follows counts if that fails.
+        case transfer(BotTransfer)
     }
 
     /// Why a call is not answered.
@@ -80,6 +82,20 @@ public struct BotStream: Hashable, Sendable {
     public let action: Webhook?
     /// The format of the caller's sound, if the document names one.
     public let callerFormat: PlivoWire.ContentType?
+}
+
+/// Whom a call's peer is to call in this device's place.
+public struct BotTransfer: Hashable, Sendable {
+    /// A user's name, a telephone number, or a SIP address.
+    public let target: String
+    /// Who is asked what to do if the transfer fails.
+    public let action: Webhook?
+
+    /// Makes one.
+    public init(to target: String, action: Webhook? = nil) {
+        self.target = target
+        self.action = action
+    }
 }
 
 /// What is wrong with a webhook's answer, for whoever wrote the webhook. The words do not repeat the answer.

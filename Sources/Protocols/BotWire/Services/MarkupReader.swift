@@ -6,9 +6,8 @@ struct MarkupReader {
 
     /// Twilio's and Plivo's elements that are not followed here, which a fault may name.
     private static let otherVerbs: Set<String> = [
-        "Say", "Play", "Gather", "Dial", "Record", "Start", "Stop", "Enqueue", "Leave", "Pay", "Prompt", "Refer",
-        "Siprec",
-        "Sms", "Message", "Conference", "Speak", "GetDigits", "GetInput", "DTMF", "PreAnswer", "MultiPartyCall",
+        "Say", "Play", "Gather", "Record", "Start", "Stop", "Enqueue", "Leave", "Pay", "Prompt", "Siprec", "Sms",
+        "Message", "Conference", "Speak", "GetDigits", "GetInput", "DTMF", "PreAnswer", "MultiPartyCall",
     ]
     private static let secondsInADay = 86_400
 
@@ -22,6 +21,8 @@ struct MarkupReader {
             try expectNothing(in: element)
             return .hangUp
         case "Reject": return .reject(try rejection(element) ?? .rejected)
+        case "Dial": return .transfer(try transfer(element, nouns: ["Number", "Client", "Sip"]))
+        case "Refer": return .transfer(try transfer(element, nouns: ["Sip", "ReferSip"], takesText: false))
         case "Redirect":
             return .redirect(Webhook(try link(element.text, in: element), try method("method", of: element)))
         default: throw unknown(element)
@@ -81,6 +82,7 @@ struct MarkupReader {
         case "Stream": return .stream(try plivoStream(element))
         case "Wait": return .pause(seconds: try seconds("length", of: element))
         case "Hangup": return try rejection(element).map(CallMarkup.Verb.reject) ?? .hangUp
+        case "Dial": return .transfer(try transfer(element, nouns: ["Number", "User"], takesText: false))
         case "Redirect":
             return .redirect(Webhook(try link(element.text, in: element), try method("method", of: element)))
         default: throw unknown(element)
@@ -128,6 +130,54 @@ struct MarkupReader {
     }
 
     // MARK: - Both
+
+    /// Whom a call's peer is to call in this device's place, and what follows if that fails.
+    private func transfer(
+        _ element: XMLElement, nouns: Set<String>, takesText: Bool = true
+    ) throws(MarkupFault) -> BotTransfer {
+        let noun = try noun(of: element, nouns, takesText: takesText)
+        guard noun[attribute: "sendDigits"] == nil else {
+            throw MarkupFault(noun.line, "sendDigits is not followed: the caller calls the target itself")
+        }
+        guard noun.children.isEmpty else { throw MarkupFault(noun.line, "there are elements where nothing can be") }
+        let target = trimmed(noun.text)
+        guard (1...WireLimits.nameBytes).contains(target.utf8.count) else {
+            throw MarkupFault(noun.line, "the target of a transfer must have 1 to \(WireLimits.nameBytes) bytes")
+        }
+        return BotTransfer(to: Self.plain(target), action: try webhook("action", of: element))
+    }
+
+    /// The element that has the target as its text: the verb itself, or its only child.
+    private func noun(
+        of element: XMLElement, _ nouns: Set<String>, takesText: Bool
+    ) throws(MarkupFault) -> XMLElement {
+        let names = nouns.sorted().map { "<\($0)>" }.joined(separator: ", ")
+        guard let noun = element.children.first else {
+            if takesText { return element }
+            throw MarkupFault(element.line, "<\(element.name)> must contain one of \(names)")
+        }
+        try expectNoText(in: element)
+        guard element.children.count == 1 else {
+            throw MarkupFault(
+                element.line, "<\(element.name)> must contain one target: the caller is transferred to one party")
+        }
+        guard nouns.contains(noun.name) else {
+            throw MarkupFault(noun.line, "the target of <\(element.name)> must be one of \(names)")
+        }
+        // Twilio's clients can have their name in an element of its own.
+        guard noun.name == "Client", noun.children.count == 1, let identity = noun.children.first,
+            identity.name == "Identity"
+        else { return noun }
+        try expectNoText(in: noun)
+        return identity
+    }
+
+    /// A telephone number without what separates its groups (RFC 3966 §5.1.1); anything else as it is.
+    private static func plain(_ target: String) -> String {
+        let number = target.filter { !" -.()".contains($0) }
+        let digits = number.hasPrefix("+") ? number.dropFirst() : number[...]
+        return !digits.isEmpty && digits.utf8.allSatisfy { (0x30...0x39).contains($0) } ? number : target
+    }
 
     private func rejection(_ element: XMLElement) throws(MarkupFault) -> CallMarkup.RejectReason? {
         try expectNothing(in: element)

@@ -16,7 +16,7 @@ public struct ServiceAnswer: Equatable, Sendable {
         body = value.flatMap { try? JSONText($0).bytes } ?? []
     }
 
-    /// A call was ended, or is told something else.
+    /// A call was ended.
     ///
     /// - Parameters:
     ///   - call: The call, which the bot's library reads from Twilio's answer.
@@ -27,6 +27,18 @@ public struct ServiceAnswer: Equatable, Sendable {
         case .telnyx: ServiceAnswer(200, ["data": ["result": "ok"]])
         case .plivo: ServiceAnswer(204)
         }
+    }
+
+    /// A call is told something else, in the words of the service.
+    public static func redirected(
+        _ service: BotService, _ call: WireCall, _ status: TwilioWebhook.Status
+    ) -> ServiceAnswer {
+        guard service == .plivo else { return done(service, call, status) }
+        return ServiceAnswer(
+            202,
+            [
+                "message": "call transferred", "call_uuids": [.string(call.call)], "api_id": .string(call.call),
+            ])
     }
 
     /// A call was placed, as Twilio says it.

@@ -1,0 +1,43 @@
+internal import FoundationEssentials
+internal import JSON
+
+/// The body of a request of Telnyx's or Plivo's, which is a JSON object.
+struct ServiceBody {
+    private let members: JSONValue
+    private let service: BotService
+
+    /// Reads a body: any bytes, of up to ``WireLimits/requestBytes``.
+    init(_ body: [UInt8], _ service: BotService) throws(ServiceFault) {
+        guard body.count <= WireLimits.requestBytes, JSONValue.nesting(of: body) <= WireLimits.nesting,
+            let value = try? JSONDecoder().decode(JSONValue.self, from: Data(body)), case .object = value
+        else {
+            throw ServiceFault(
+                .badRequest, service, "the body must be a JSON object of up to \(WireLimits.requestBytes) bytes")
+        }
+        members = value
+        self.service = service
+    }
+
+    /// Whom a call is to be transferred to.
+    func target(_ name: String) throws(ServiceFault) -> String {
+        guard let target = members[name]?.string, (1...WireLimits.nameBytes).contains(target.utf8.count) else {
+            throw bad("\"\(name)\" must be a text of 1 to \(WireLimits.nameBytes) bytes")
+        }
+        return target
+    }
+
+    /// Whom to ask what to do with a call, in Plivo's words. Only the leg that the bot speaks with is here.
+    func plivoInstructions() throws(ServiceFault) -> Webhook {
+        guard ["aleg", nil].contains(members["legs"]?.string) else { throw bad("\"legs\" must be \"aleg\"") }
+        guard let address = members["aleg_url"]?.string.flatMap({ WebAddress($0, WebAddress.Scheme.requests) }) else {
+            throw bad("\"aleg_url\" must be a URL that begins with https:// or http://, and have no user in it")
+        }
+        guard let word = members["aleg_method"]?.string else { return Webhook(address) }
+        guard let method = Webhook.Method(rawValue: word.uppercased()) else {
+            throw bad("\"aleg_method\" must be GET or POST")
+        }
+        return Webhook(address, method)
+    }
+
+    private func bad(_ words: String) -> ServiceFault { ServiceFault(.badRequest, service, words) }
+}
