@@ -18,11 +18,20 @@ public enum MonotonicClock {
 
     /// CPU time this process has used, user and system together.
     public static var processCPUTime: Duration { .nanoseconds(handset_process_cpu_time()) }
+
+    /// CPU time this thread has used, in nanoseconds: without the time in which others had the core. A system call.
+    public static var threadCPUNanoseconds: Int64 {
+        @_noAllocation @_noLocks get { readThreadClock() }
+    }
 }
 
 // clock_gettime: no allocation, no lock.
 @_semantics("no_performance_analysis") @inline(__always)
 private func monotonicNanoseconds() -> Int64 { handset_monotonic_now() }
+
+// clock_gettime: a system call that waits for nothing.
+@_semantics("no_performance_analysis") @inline(__always)
+private func readThreadClock() -> Int64 { handset_thread_cpu_time() }
 
 // clock_gettime: no allocation, no lock.
 @_semantics("no_performance_analysis") @inline(__always)

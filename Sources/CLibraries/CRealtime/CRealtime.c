@@ -585,6 +585,8 @@ int64_t handset_thread_page_faults(void) {
     return getrusage(RUSAGE_THREAD, &usage) < 0 ? 0 : (int64_t)usage.ru_minflt + usage.ru_majflt;
 }
 
+int64_t handset_thread_cpu_time(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
 // Whether the limits on locked memory do not count for this process.
 static bool may_lock_all(void) {
     struct rlimit limit;

@@ -1,12 +1,15 @@
 /// Decides whether media workers have room for one more call; a pure function of their loads except for its hysteresis.
 ///
 /// A call is admitted while the expected load, including that call and admitted calls that the measured load does not
-/// contain yet, stays below a mark. The mark is higher while encoders can still spend less effort: the worker lowers
-/// the effort within a quarter of a second, before a frame is lost. After a refusal the mark is lower, so that a full
-/// device does not alternately accept and refuse calls.
+/// contain yet, stays below a mark. Such a call is taken to be one of Opus, the costliest, because its codec is not agreed on yet. The
+/// mark is higher by what encoders can still save with less effort: the worker lowers the effort within a quarter of a second, before a
+/// frame is lost. After a refusal the mark is lower, so that a full device does not alternately accept and refuse calls.
 struct CallAdmission {
-    /// The mark while a lower complexity is left: the last step, to 0, saves a sixth (`Benchmarks/Instructions`).
+    /// The mark while a lower complexity is left and all calls have Opus: the last step, to 0, saves a sixth
+    /// (`Benchmarks/Instructions`).
     static let lowerableMark = 1.0
+    /// The least that a lower complexity saves of the work of calls with Opus.
+    private static let saving = 1.0 / 6
     /// By how much the mark falls after a refusal, until there is room again.
     static let hysteresis = 0.08
 
@@ -36,9 +39,19 @@ struct CallAdmission {
     /// Further calls that fit on a worker.
     static func room(on worker: Worker, isFull: Bool) -> Int {
         let load = worker.load
-        let mark = (load.canLower ? lowerableMark : LoadGovernor.highMark) - (isFull ? hysteresis : 0)
+        let free = freeShare(load) - (isFull ? hysteresis : 0)
         let unmeasured = max(0, Double(worker.calls) - load.runningCalls)
-        let room = (mark - load.share) / max(load.costOfCall, 0.000_1) - unmeasured
+        var room = free / max(load.costOfCall, 0.000_1) - unmeasured
+        // Whatever a call was measured to cost: a worker without calls that is not busy has room for one.
+        if worker.calls == 0, free > 0 { room = max(1, room) }
         return max(0, min(Int(max(0, min(room, 100_000))), worker.capacity - worker.calls))
+    }
+
+    /// The share that further calls, all of Opus, may take.
+    private static func freeShare(_ load: WorkerLoad) -> Double {
+        guard load.canLower else { return LoadGovernor.highMark - load.share }
+        // Their own work can be lowered, too.
+        let lowered = (LoadGovernor.highMark - load.share + saving * load.adjustableShare) / (1 - saving)
+        return min(lowerableMark - load.share, lowered)
     }
 }

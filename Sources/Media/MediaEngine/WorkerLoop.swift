@@ -389,8 +389,9 @@ extension WorkerLoop {
             if outgoing.isFull { flush() }
             let outcome = unsafe call.pointee.runFrame(at: now, scratch: &scratch, batch: &outgoing)
             if case .nothing = outcome { break running }
-            governor.ran(
-                frameOf: unsafe call.pointee.grid.periodNanoseconds, latenessNanoseconds: due.nanoseconds(to: now))
+            unsafe governor.ran(
+                frameOf: call.pointee.grid.periodNanoseconds, latenessNanoseconds: due.nanoseconds(to: now),
+                isAdjustable: call.pointee.complexity != nil)
             if case .chooseSlot = outcome { unsafe place(call, after: now) }
         }
         unsafe sendControl(of: call, at: now)
@@ -424,7 +425,8 @@ extension WorkerLoop {
             guard let own = unsafe calls[index].pointee.complexity else { continue }
             highest = max(highest ?? 0, own)
         }
-        governor.endWindow(at: now, highestComplexity: highest)
+        governor.endWindow(
+            at: now, highestComplexity: highest, threadNanoseconds: MonotonicClock.threadCPUNanoseconds)
         emit(.load(governor.load))
     }
 
@@ -443,7 +445,7 @@ extension WorkerLoop {
             }
         }
         if unsafe call.pointee.usesCard { return Pacer.choice(among: slots, count: 2, room: 0).due }
-        let room = grid.room(costOfCall: governor.load.costOfCall)
+        let room = grid.room(costOfCall: governor.load.meanCost)
         return Pacer.choice(among: slots, count: slots.count, room: room).due
     }
 

@@ -162,6 +162,8 @@ void handset_thread_resume_priority(struct handset_priority priority);
 void handset_thread_touch_stack(size_t bytes);
 /// How often a page was not there when the calling thread needed it, whether it had to be read from a disk or not.
 int64_t handset_thread_page_faults(void);
+/// CPU time that the calling thread has used, in nanoseconds.
+int64_t handset_thread_cpu_time(void);
 
 /// Locks all memory that the process touches from now on. -EPERM if it may lock no more than a limit, which counts what is
 /// reserved and not what is touched.
