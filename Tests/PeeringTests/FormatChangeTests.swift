@@ -43,6 +43,53 @@ struct FormatChangeTests {
         #expect(dropped == 0)
     }
 
+    @Test(
+        "A peer that sends with this side's own number of the codec is heard, whatever the last description has agreed on"
+    )
+    func ownNumber() throws {
+        var pair = try PeerPair()
+        for number in [107, 108, 109] as [UInt8] {
+            let change = PeerChange(
+                try Self.plan {
+                    $0.receivePayloadType = number
+                    $0.otherReceivePayloadType = 111
+                })
+            pair.right.expect(change, decoder: 0)
+        }
+        let (received, _) = try PeerPair.deliver(
+            pair.leftMedia(), to: &pair.right, from: PeerPair.leftAddress, at: .zero)
+        guard case .media = received else {
+            Issue.record("expected media, got \(received)")
+            return
+        }
+    }
+
+    @Test("Sound that comes under a number which a server has given the other side alone is heard after four packets")
+    func foreignNumber() throws {
+        var pair = try PeerPair {
+            $0.telephoneEvents = [.init(clockRate: 8_000, sendPayloadType: 101, receivePayloadType: 101)]
+        }
+        var change = PeerChange(
+            try Self.plan {
+                $0.sendPayloadType = 107
+                $0.receivePayloadType = 107
+                $0.telephoneEvents = [.init(clockRate: 8_000, sendPayloadType: 102, receivePayloadType: 102)]
+            })
+        pair.left.send(by: &change)
+        func heard(_ payload: [UInt8], _ time: UInt32) throws -> Bool {
+            let wire = PeerPair.media(of: &pair.left, payload, time, .zero)
+            let (received, _) = try PeerPair.deliver(wire, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
+            if case .media = received { return true }
+            return false
+        }
+        // What is as short as a telephone event shows nothing.
+        for index in 0..<20 { #expect(try !heard([1, 2, 3, 4], UInt32(index) * 960)) }
+        let sound = [UInt8](repeating: 7, count: 60)
+        let answers = try (20..<30).map { try heard(sound, UInt32($0) * 960) }
+        #expect(answers == [Bool](repeating: false, count: 4) + [Bool](repeating: true, count: 6))
+        #expect(try heard([1, 2, 3], 30 * 960), "it is the sound's number from now on")
+    }
+
     @Test("A number that has been given another meaning has the new one")
     func reused() throws {
         var pair = try PeerPair {

@@ -33,6 +33,30 @@ struct RenegotiationTests {
         #expect(us.agreed == ours && us.state == .stable)
     }
 
+    @Test("After the peer's offer with another number for Opus our own is known, too, unless something else has it")
+    func ownNumber() throws {
+        var (us, them) = try call()
+        func offered(_ number: Int, _ change: (String) -> String = { $0 }) throws -> NegotiatedAudio {
+            let text = try them.makeOffer().serialized()
+            them.rollback()
+            let renumbered = text.replacing("111 ", with: "\(number) ").replacing(
+                "111/111", with: "\(number)/\(number)"
+            )
+            .replacing(" 111\r\n", with: " \(number)\r\n")
+            return try us.makeAnswer(to: try SessionDescription(parsing: change(renumbered))).audio
+        }
+        #expect(us.agreed?.ownReceivePayloadType == nil && us.agreed?.receivePayloadType == 111)
+        for number in [107, 108] {
+            let audio = try offered(number)
+            #expect(audio.receivePayloadType == UInt8(number) && audio.sendPayloadType == UInt8(number))
+            #expect(audio.ownReceivePayloadType == 111)
+        }
+        let taken = try offered(107) { $0.replacing("110 ", with: "111 ").replacing(" 110\r\n", with: " 111\r\n") }
+        #expect(
+            taken.ownReceivePayloadType == nil || !taken.telephoneEvents.contains { $0.payloadTypes.receive == 111 })
+        #expect(try offered(111).ownReceivePayloadType == nil)
+    }
+
     @Test("Each offer and answer has a higher version, the same session, section and name")
     func versions() throws {
         var (us, them) = try call()

@@ -217,6 +217,7 @@ extension MediaNegotiation {
             remoteSSRC: audio.remoteSSRC, localSSRC: local.ssrc, canonicalName: local.canonicalName,
             sendPayloadType: audio.sendPayloadType, receivePayloadType: audio.receivePayloadType,
             randomSeed: randomSeed)
+        peer.otherReceivePayloadType = audio.ownReceivePayloadType
         peer.clockRate = audio.codec.clockRate
         let encoder = encoder(for: audio)
         if audio.codec == .opus, let types = audio.redundancy {

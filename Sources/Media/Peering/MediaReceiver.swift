@@ -36,6 +36,12 @@ struct MediaReceiver {
         formats.change(to: kinds, format: decoder)
     }
 
+    /// The content of a packet; nil if its number was not agreed on.
+    @_noAllocation @_noLocks
+    mutating func take(_ header: RTPHeader) -> (kind: PayloadKinds.Kind, in: PayloadKinds)? {
+        formats.take(header.payloadType, bytes: header.payload.count)
+    }
+
     /// Whether a packet is of the stream that the peer is known to send.
     @_noAllocation @_noLocks
     mutating func isOfStream(_ header: RTPHeader) -> Bool { remoteSSRC == header.ssrc }

@@ -45,6 +45,8 @@ public struct PeerPlan: Sendable {
     public var sendPayloadType: UInt8
     /// The payload type that the peer sends.
     public var receivePayloadType: UInt8
+    /// Another payload type of the same codec that the peer may send with.
+    public var otherReceivePayloadType: UInt8?
     /// Ticks a second of RTP timestamps, both ways: 48 000 for Opus, 8 000 for G.711.
     public var clockRate = 48_000
     /// The payload type of comfort noise (RFC 3389) in packets that the peer sends, if it may send any.

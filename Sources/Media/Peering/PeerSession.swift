@@ -341,7 +341,7 @@ extension PeerSession {
         do throws(RTPParseError) {
             let header = try parseHeader(datagram)
             guard isAccepted(header, from: origin.remote, at: arrival) else { return .refused(.unknownSource) }
-            guard let (kind, formats) = receiver.formats.find(header.payloadType) else {
+            guard let (kind, formats) = receiver.take(header) else {
                 counters.dropped.unknownPayloadType += 1
                 return .dropped
             }

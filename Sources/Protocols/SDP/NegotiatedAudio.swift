@@ -8,6 +8,9 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var codecs: [NegotiatedCodec]
     /// What the peer wishes to receive of Opus: it binds our encoder.
     public var remoteOpus: OpusParameters
+    /// Our own number for ``codec``, if the peer's offer has given it another: a server that connects two telephones directly may have
+    /// the other one send with it.
+    public var ownReceivePayloadType: UInt8?
     /// Redundancy around Opus (RFC 2198), if both have it.
     public var redundancy: PayloadTypes?
     /// Comfort noise at 8 000 ticks (RFC 3389), if both have it.

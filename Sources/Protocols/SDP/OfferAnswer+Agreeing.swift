@@ -46,8 +46,21 @@ extension OfferAnswer {
         let agreement = Agreement(
             view: view, local: local, formats: formats, keying: keying,
             isControlling: settled?.audio.ice?.isControlling ?? false, mayLeaveICE: settled?.audio.ice == nil)
-        return Accepted(
-            index: index, audio: try agreement.audio(), numbering: formats.numbering, localKeying: localKeying)
+        var audio = try agreement.audio()
+        audio.ownReceivePayloadType = ownNumber(beside: audio)
+        return Accepted(index: index, audio: audio, numbering: formats.numbering, localKeying: localKeying)
+    }
+
+    /// The number that our last offer had for the codec, or that it would have, if nothing else has it now.
+    private func ownNumber(beside audio: NegotiatedAudio) -> UInt8? {
+        let usual = audio.codec == .opus ? local.payloadType : nil
+        guard let own = (offeredNumbers?[.codec(audio.codec)] ?? usual).flatMap(UInt8.init(exactly:)) else {
+            return nil
+        }
+        let companions = [audio.redundancy, audio.comfortNoise].compactMap { $0?.receive }
+        let taken =
+            audio.codecs.map(\.payloadTypes.receive) + companions + audio.telephoneEvents.map(\.payloadTypes.receive)
+        return taken.contains(own) ? nil : own
     }
 
     /// The first of our ways of protecting that the section has too, and the lines that take it. What was agreed once is kept:

@@ -26,6 +26,8 @@ public struct OfferAnswer: Sendable {
     var stage: Stage = .stable
     /// What the last offer and answer have settled.
     var settled: Settlement?
+    /// Our numbers in our last offer, whatever has become of it.
+    var offeredNumbers: PayloadNumbering?
     private var version: UInt64 = 0
 
     /// Starts with our side.
@@ -64,6 +66,7 @@ public struct OfferAnswer: Sendable {
         if let carrier { description.media[carrier.index] = plan.carrier(carrier.template, like: section) }
         if local.ice != nil { bundle([carrier?.template.mid, section.mid], in: &description) }
         if !local.headerExtensions.isEmpty { description.attributes.append(.init("extmap-allow-mixed")) }
+        offeredNumbers = plan.numbering
         stage = .offered(
             PendingOffer(
                 keying: keying, ice: local.ice, numbering: plan.numbering, extensions: plan.extensions,
