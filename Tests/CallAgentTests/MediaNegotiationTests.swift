@@ -38,6 +38,26 @@ struct MediaNegotiationTests {
         return ICECredentials(using: &generator)
     }
 
+    @Test("The sound's own section decides whether an answer has ICE, and not what video beside it offers")
+    func iceOfSound() {
+        func offer(session: String = "", audio: String, video: String) -> JSONValue {
+            let sdp =
+                "v=0\r\no=- 7 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n\(session)"
+                + "m=audio 4000 RTP/AVP 0\r\n\(audio)m=video 4002 RTP/AVP 96\r\na=rtpmap:96 VP8/90000\r\n\(video)"
+            return ["type": "offer", "sdp": .string(sdp)]
+        }
+        let ice = "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n"
+        let mux = "a=rtcp-mux\r\n"
+        #expect(!MediaNegotiation.usesICE(offer(audio: ice, video: ice + mux)))
+        #expect(!MediaNegotiation.usesICE(offer(audio: mux, video: ice + mux)))
+        #expect(MediaNegotiation.usesICE(offer(audio: ice + mux, video: ice)))
+        #expect(MediaNegotiation.usesICE(offer(session: ice, audio: mux, video: "")))
+        let bundle = "a=group:BUNDLE v a\r\n"
+        let bundled = offer(session: bundle, audio: "a=mid:a\r\n", video: "a=mid:v\r\n" + ice + mux)
+        #expect(MediaNegotiation.usesICE(bundled))
+        #expect(!MediaNegotiation.usesICE(["type": "offer", "sdp": "a=ice-ufrag:abcd a=rtcp-mux"]))
+    }
+
     @Test(
         "A device that is bound to all addresses answers an offer without ICE from the one that reaches the peer",
         arguments: [(true, "127.0.0.1"), (false, "192.0.2.1")])

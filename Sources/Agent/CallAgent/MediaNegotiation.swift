@@ -187,7 +187,7 @@ struct MediaNegotiation {
     /// Whether an offer has ICE with one port for RTP and RTCP, so that the answer must have it too.
     static func usesICE(_ offer: JSONValue) -> Bool {
         guard let text = offer["sdp"]?.string else { return false }
-        return text.contains("a=ice-ufrag:") && text.contains("a=rtcp-mux")
+        return (try? SessionDescription(parsing: text))?.offersMuxedICE == true
     }
 
     private static func value(_ type: String, _ description: SessionDescription) -> JSONValue {

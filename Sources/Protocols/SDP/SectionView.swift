@@ -40,6 +40,16 @@ struct SectionView {
 }
 
 extension SessionDescription {
+    /// Whether an audio section is offered with ICE and one port for RTP and RTCP, so that the answer has ICE, too. What sections of
+    /// other kinds have does not count, unless they carry the audio.
+    public var offersMuxedICE: Bool {
+        media.contains { section in
+            guard section.kind == "audio" else { return false }
+            let view = SectionView(section, of: self)
+            return view.isOffered && view.transportHas("ice-ufrag") && view.offersRTCPMux
+        }
+    }
+
     /// The names of the bundle that the named section is in (RFC 9143 §5), in their order.
     func bundle(with mid: String) -> [String]? {
         for value in attributes.values("group") {
