@@ -67,6 +67,8 @@ public enum WireLoopback {
                 clock?.hangUp()
             case .misunderstood(_, _, let leftOut): misunderstood += 1 + leftOut
             case .stands, .fellBack, .behind, .press, .warned, .turn, .left: break
+            // There is nobody to be transferred.
+            case .transfer: bots.transferFailed(call: call)
             // Only plans with credentials for that place calls, and only those with media have legs.
             case .place, .leg: break
             }
