@@ -10,7 +10,7 @@ internal import Realtime
 /// Makes a device out of a configuration: its service, its sockets and its one event loop.
 struct DeviceFactory {
     let configuration: DeviceConfiguration
-    /// Give up on the first failure to connect, rather than try again.
+    /// For one call: give up on the first failure to connect, rather than try again, and end the login that was made for it.
     var failsFast = false
     let logger: Logger
 

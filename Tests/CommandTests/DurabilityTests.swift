@@ -161,6 +161,30 @@ import Testing
         #expect(await exchange.ending() == 0)
     }
 
+    @Test("AUTH-9: More calls by command than a user has logins all succeed, and leave no login behind")
+    func manyCommands() async throws {
+        let site = try Site(database: "exchange.sqlite")
+        let running = try await RunningSite(site)
+        defer { site.remove() }
+        for _ in 0..<17 {
+            let calls = try (0..<4).map { _ in try running.call(["--duration", "0.1"]) }
+            for call in calls { #expect(await call.ending() == 0, "\(call.errorText)") }
+        }
+        running.exchange.send(SIGTERM)
+        #expect(await running.exchange.ending() == 0)
+        let script = """
+            import sqlite3, sys
+            base = sqlite3.connect(sys.argv[1])
+            print(base.execute("SELECT user, count(*) FROM tokens WHERE NOT revoked GROUP BY user ORDER BY user").fetchall())
+            """
+        let python = try HandsetProcess(
+            ["python3", "-c", script, site.path("exchange.sqlite")], executable: "/usr/bin/env")
+        #expect(await python.ending() == 0, "\(python.errorText)")
+        #expect(
+            python.outputText.contains("[('echo', 2)]"),
+            "the device that runs has its pair of tokens: \(python.outputText)")
+    }
+
     @Test("A disk that may not be written, or is full, at the start ends `serve` with 11 and says which it is")
     func unwritableDisk() async throws {
         let site = try Site(database: "disk/exchange.sqlite")

@@ -99,17 +99,45 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.session(on: again)?.id == resume.session)
     }
 
-    @Test("Of a full table a login that nobody has used goes first, then the one that was used longest ago")
+    @Test("AUTH-9: Behind 64 logins that were used, the newest two are both good before either has opened a session")
+    func newestTwo() {
+        var scenario = ExchangeScenario()
+        for number in 0..<TokenStore.loginsPerUser {
+            login(&scenario, access: "token \(number)", refresh: "refresh \(number)")
+            let device = scenario.connect()
+            scenario.request(start("token \(number)"), from: device)
+            scenario.request(.sessionEnd(SessionEnd()), from: device)
+            scenario.feed(.disconnected(device))
+            scenario.advance(by: .seconds(1))
+        }
+        login(&scenario, access: "first of two")
+        login(&scenario, access: "second of two")
+        let connections = [scenario.connect(), scenario.connect()]
+        for (token, connection) in zip(["first of two", "second of two"], connections) {
+            #expect(scenario.refusal(of: start(token, device: "of \(token)"), from: connection) == nil)
+        }
+        #expect(refusal(scenario, "token 0") == .tokenRevoked && refusal(scenario, "token 1") == .tokenRevoked)
+        // Nor does a restart make them the oldest.
+        login(&scenario, access: "third")
+        var next = scenario.restarted()
+        login(&next, access: "fourth")
+        #expect(refusal(next, "third") == nil && refusal(next, "token 3") == .tokenRevoked)
+    }
+
+    @Test("Of a full table the login that was used longest ago ends first; that it began counts as use")
     func leastRecentlyUsed() {
         var scenario = ExchangeScenario()
         // The scenario has made a login of its own, which nobody uses.
-        for number in 1..<TokenStore.loginsPerUser { login(&scenario, access: "token \(number)") }
+        for number in 1..<TokenStore.loginsPerUser {
+            login(&scenario, access: "token \(number)")
+            scenario.advance(by: .seconds(1))
+        }
         for number in (1...3).reversed() {
             scenario.feed(.tokenUsed(digest("token \(number)")))
             scenario.advance(by: .seconds(10))
         }
         login(&scenario, access: "one more")
-        #expect(refusal(scenario, "token of alice") == .tokenRevoked, "it was never used, and is the oldest of those")
+        #expect(refusal(scenario, "token of alice") == .tokenRevoked, "it began before the others")
         for number in 4..<TokenStore.loginsPerUser { login(&scenario, access: "more \(number)") }
         for number in 1...3 { #expect(refusal(scenario, "token \(number)") == nil) }
         for token in ["one more"] + (4..<TokenStore.loginsPerUser).map({ "more \($0)" }) {
@@ -289,12 +317,12 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         var store = TokenStore(capacity: 1_000)
         let later = Instant.zero.advanced(by: .seconds(600))
         let (guest, alice) = (Grant(user: "guest", isAnonymous: true), Grant(user: "alice", isAnonymous: false))
-        store.begin(alice, access: digest("of alice"), expires: later)
+        store.begin(alice, access: digest("of alice"), expires: later, at: .zero)
         var count = 0
         while store.hasRoom(for: guest) {
             count += 1
             let grant = Grant(user: "guest \(count)", isAnonymous: true)
-            store.begin(grant, access: digest("\(count)"), expires: later)
+            store.begin(grant, access: digest("\(count)"), expires: later, at: .zero)
         }
         #expect(count == 499)
         #expect(store.hasRoom(for: alice) && store.hasRoom(for: alice, issuer: "school"))

@@ -21,7 +21,7 @@ import Timekeeping
             let later = now.advanced(by: .seconds(1_000_000))
             store.begin(
                 Grant(user: "alice", isAnonymous: false), access: Self.id, expires: later,
-                refresh: (first.digest, first.mark, later))
+                refresh: (first.digest, first.mark, later), at: now)
         }
 
         /// What the exchange does when `token` is shown: the next one, or `nil` if it is refused.
@@ -204,7 +204,7 @@ import Timekeeping
         let login = SecretDigest(of: "access")
         store.begin(
             Grant(user: "alice", isAnonymous: false), access: login, expires: later,
-            refresh: (SecretDigest(of: old.secret), nil, later))
+            refresh: (SecretDigest(of: old.secret), nil, later), at: now)
         var (token, digest) = (RefreshToken?.none, SecretDigest(of: old.secret))
         var first: RefreshToken?
         for number in 1...20 {

@@ -259,7 +259,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
                 digest(old), access: digest("a\(number)"), expires: now.advanced(by: .seconds(600)),
                 refresh: digest("r\(number)"), refreshExpires: now.advanced(by: .seconds(9_000)), at: now)
         }
-        store.begin(grant, access: digest("a0"), expires: at(600), refresh: (digest("r0"), nil, at(9_000)))
+        store.begin(grant, access: digest("a0"), expires: at(600), refresh: (digest("r0"), nil, at(9_000)), at: at(0))
         #expect(throws: RPCError.self) { try store.grant(for: digest("r0"), at: at(0)) }
         #expect(throws: RPCError.self) { try store.refreshGrant(for: digest("a0"), at: at(0)) }
         rotate("r0", 1, at: at(500))
@@ -286,7 +286,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         let later = now.advanced(by: .seconds(600))
         store.begin(
             Grant(user: "alice", isAnonymous: false), access: digest("a"), expires: later,
-            refresh: (digest("r"), nil, later))
+            refresh: (digest("r"), nil, later), at: now)
         for number in 0..<100 {
             store.rotate(
                 digest(number == 0 ? "r" : "n\(number - 1)"), access: digest("m\(number)"), expires: later,

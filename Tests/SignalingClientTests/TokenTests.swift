@@ -280,6 +280,50 @@ struct TokenTests {
         }
     }
 
+    @Test(
+        "AUTH-9: A service for one call ends the login that it made, and never one that is kept or a token that was given"
+    )
+    func oneCall() async throws {
+        let store = SessionStore(path: folder + "/session", application: "app", server: "here")
+        let changes: [(endsIt: Bool, (inout HandsetServiceConfiguration) -> Void)] = [
+            (true, { $0.endsLogin = true }),
+            (true, { ($0.endsLogin, $0.credentials) = (true, .accessToken(user: "alice", .fixed("A-secret"))) }),
+            (false, { _ in }),
+            (false, { ($0.endsLogin, $0.sessionStore) = (true, store) }),
+            // The login that the one before has kept.
+            (false, { ($0.endsLogin, $0.sessionStore, $0.credentials) = (true, store, .kept) }),
+            (false, { ($0.endsLogin, $0.credentials) = (true, .sessionToken(user: "alice", .fixed("given"))) }),
+        ]
+        for (endsIt, change) in changes {
+            try await withExchange { exchange in
+                exchange.answer(path: "/v1.1/logout") { _ in ScriptedAnswer(body: "{}") }
+                let service = try Fixtures.service(port: exchange.port, change)
+                try await service.connect()
+                await service.disconnect()
+                #expect(exchange.methods.last == "session.end")
+                let logout = exchange.requests.first { $0.path == "/v1.1/logout" }
+                #expect(logout?.headers["Authorization"] == (endsIt ? ["Bearer T"] : nil))
+                await service.disconnect()
+                #expect(exchange.requests.count { $0.path == "/v1.1/logout" } == (endsIt ? 1 : 0))
+            }
+        }
+        #expect(try store.look() == .login(device: "d1", user: "u1"))
+    }
+
+    @Test("AUTH-9: A service for one call ends though the exchange does not take its logout")
+    func oneCallWithoutLogout() async throws {
+        try await withExchange { exchange in
+            exchange.answer(path: "/v1.1/logout") { _ in
+                ScriptedAnswer(status: 503, body: #"{"error":{"code":"unavailable","message":"No."}}"#)
+            }
+            let service = try Fixtures.service(port: exchange.port) { $0.endsLogin = true }
+            try await service.connect()
+            await service.disconnect()
+            #expect(await service.connectionState == .notConnected)
+            #expect(exchange.requests.count { $0.path == "/v1.1/logout" } == 1)
+        }
+    }
+
     @Test("AUTH-4: A login with a user's access token says whose it is")
     func accessToken() async throws {
         try await withExchange { exchange in

@@ -12,7 +12,8 @@ extension DeviceConfiguration {
     /// Makes the signaling service that the account is at.
     ///
     /// - Parameters:
-    ///   - failsFast: Give up on the first failure to connect, rather than try again.
+    ///   - failsFast: For one call: give up on the first failure to connect, rather than try again, and end the login that was
+    ///     made for it.
     ///   - group: Its event loops; nil for those that all such services share.
     public func makeService(
         program: DeviceProgram, failsFast: Bool = false, group: (any EventLoopGroup)? = nil, logger: Logger
@@ -29,6 +30,7 @@ extension DeviceConfiguration {
         if failsFast {
             settings.loginPatience = .zero
             settings.connection.firstAttempts = 1
+            settings.endsLogin = true
         }
         return try HandsetService(settings, group: group, logger: logger)
     }

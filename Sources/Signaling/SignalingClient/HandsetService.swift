@@ -16,6 +16,7 @@ public final class HandsetService: SignalingService {
 
     private let loop: any EventLoop
     private let rest: RESTClient
+    private let logger: Logger
     private let driver: NIOLoopBoundBox<ServiceDriver>
 
     /// Makes a service that is not connected.
@@ -33,6 +34,7 @@ public final class HandsetService: SignalingService {
         let loop = group.next()
         events = SignalingEvents(hub: hub)
         self.loop = loop
+        self.logger = logger
         let rest = RESTClient(configuration: configuration, trust: trust, loop: loop)
         self.rest = rest
         driver = NIOLoopBoundBox.makeBoxSendingValue(
@@ -70,8 +72,26 @@ public final class HandsetService: SignalingService {
         try? await loop.submit { driver.value.networkChanged() }.get()
     }
 
-    /// Says goodbye, closes, and returns when it is closed; within a second even if the exchange is silent.
+    /// Says goodbye, closes, and returns when it is closed; within a second even if the exchange is silent. With
+    /// ``HandsetServiceConfiguration/endsLogin`` it logs out, too, which takes ``logoutTime`` at most.
     public func disconnect() async {
+        await close()
+        guard rest.configuration.endsLogin else { return }
+        let driver = driver
+        guard let login = try? await loop.submit({ driver.value.takeOwnLogin() }).get() else { return }
+        var rest = rest
+        rest.timeout = Self.logoutTime
+        do throws(ServiceFailure) {
+            try await rest.logOut(login)
+        } catch {
+            logger.debug("the login stays until it expires", metadata: ["because": "\(error.error)"])
+        }
+    }
+
+    /// How long the end of a login that nothing keeps may take.
+    static let logoutTime = TimeAmount.seconds(2)
+
+    private func close() async {
         try? await ask { driver, promise in driver.disconnect(promise) }
     }
 
@@ -80,7 +100,7 @@ public final class HandsetService: SignalingService {
     /// - Throws: ``SignalingError`` if the exchange could not be told: the token is forgotten here all the same, and good
     ///   there until it ends.
     public func logOut() async throws(SignalingError) {
-        await disconnect()
+        await close()
         let driver = driver
         let forgotten = try? await loop.submit { driver.value.forgetLogin() }.get()
         if let error = forgotten?.error { throw error }

@@ -133,6 +133,10 @@ public struct HandsetServiceConfiguration: Sendable {
     public var device: Device
     /// Where the login is kept over restarts; `nil`, the default, keeps none.
     public var sessionStore: SessionStore?
+    /// Whether a login that the service makes by itself ends when it disconnects: for a program that places one call, whose
+    /// logins would otherwise take the places of the user's other devices. A login that ``sessionStore`` keeps, and a token
+    /// that was given, never end by that. Default: false.
+    public var endsLogin = false
     /// Which invites to groups the device is told of when it connects (INV-14). Default: those of the last 30 s.
     public var start = Start.cold
     /// What may travel without TLS. Default: only what stays on this machine.
@@ -206,6 +210,14 @@ extension HandsetServiceConfiguration.Credentials: CustomStringConvertible, Cust
         case .password(let user, _), .accessToken(let user, _), .key(let user, _): user
         case .sessionToken(let user, _): user
         case .mediaToken, .anonymous, .kept: nil
+        }
+    }
+
+    /// Whether they make a login of the service's own, rather than be one.
+    var logsIn: Bool {
+        switch self {
+        case .mediaToken, .password, .accessToken, .key, .anonymous: true
+        case .sessionToken, .kept: false
         }
     }
 

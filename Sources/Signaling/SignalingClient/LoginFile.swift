@@ -18,6 +18,9 @@ struct LoginFile {
         self.logger = logger
     }
 
+    /// Whether logins are kept.
+    var isKept: Bool { store != nil }
+
     /// The login of an earlier run, if it is of this application and this user.
     func load() -> RESTClient.Login? {
         guard let store else { return nil }

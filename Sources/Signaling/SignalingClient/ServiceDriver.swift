@@ -106,6 +106,15 @@ final class ServiceDriver {
         }
     }
 
+    /// Forgets the login that this service made by itself; nil if there is none, or if another may use it: one that is kept
+    /// on disk (contract AUTH-10), or a token that was given.
+    func takeOwnLogin() -> RESTClient.Login? {
+        guard !loginFile.isKept, configuration.credentials.logsIn, let login = tokens.login else { return nil }
+        withTokens { $0.forget(at: $1, into: &$2) }
+        feed(login: .logout)
+        return login
+    }
+
     /// Sends a request of the application, or keeps it as long as `policy` says.
     ///
     /// `onSuccess` runs on the loop before anything that the exchange said afterwards is published.

@@ -128,7 +128,7 @@ package struct Accounts: Sendable {
     ) {
         tokens.begin(
             grant, epoch: epoch(of: grant), access: token, expires: now.advanced(by: tokenLifetime),
-            refresh: refresh.map { ($0, mark, now.advanced(by: refreshLifetime)) })
+            refresh: refresh.map { ($0, mark, now.advanced(by: refreshLifetime)) }, at: now)
         planSweep(at: now, &effects)
     }
 

@@ -19,10 +19,13 @@ struct Login: Hashable, Sendable {
     var newest: UInt64 = 0
     /// The newest generation of which its bearer has shown a token.
     var reached: UInt64 = 0
-    /// When one of its tokens was last shown, or a session of it was last there; `nil`: never.
+    /// When it began, one of its tokens was last shown, or a session of it was last there; `nil` if an earlier version kept
+    /// it that did not note when a login began.
     private(set) var used: Instant?
     /// ``used`` as it is kept on disk.
     private(set) var usedOnDisk: Instant?
+    /// ``usedOnDisk`` is when it began: the first use after that is kept, too.
+    private var isUnused = false
     /// It is over, and remembered so that its tokens are refused by name.
     var isEnded = false
 
@@ -43,10 +46,19 @@ struct Login: Hashable, Sendable {
         self.isEnded = isEnded
     }
 
+    /// Notes that it begins.
+    mutating func begin(at now: Instant) {
+        used = now
+        usedOnDisk = now
+        isUnused = true
+    }
+
     /// Notes that it is in use.
     mutating func use(at now: Instant) {
         used = now
-        if usedOnDisk.map({ $0.advanced(by: Self.usePrecision) <= now }) ?? true { usedOnDisk = now }
+        let isOld = usedOnDisk.map { $0.advanced(by: Self.usePrecision) <= now } ?? true
+        if isUnused || isOld { usedOnDisk = now }
+        isUnused = false
     }
 
     /// Whether another state of it is the same on disk.

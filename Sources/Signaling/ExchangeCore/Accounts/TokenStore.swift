@@ -76,15 +76,16 @@ struct TokenStore: Sendable {
 
     // MARK: - Changing
 
-    /// Begins a login.
+    /// Begins a login. It counts as used from now on, so that it is not the first to end before it opens a session.
     ///
     /// - Parameter epoch: The user's ``Account/loginsSince``.
     mutating func begin(
         _ grant: Grant, epoch: Int64? = nil, access: SecretDigest, expires: Instant,
-        refresh: (token: SecretDigest, mark: RefreshToken.Mark?, expires: Instant)? = nil
+        refresh: (token: SecretDigest, mark: RefreshToken.Mark?, expires: Instant)? = nil, at now: Instant
     ) {
         guard entries[access] == nil else { return }
         var login = Login(grant, issuer: nil, epoch: epoch)
+        login.begin(at: now)
         if let mark = refresh?.mark { (login.newest, login.reached) = (mark.generation, mark.generation) }
         add(login, as: access)
         // Too few to make room for.
@@ -251,8 +252,8 @@ struct TokenStore: Sendable {
     func logins(of user: UserID) -> [LoginID] { (standingByUser[user] ?? []) + (guestsByName[user] ?? []) }
 
     /// The login that ends before there can be another: if a user has as many of an issuer as it may have, the one that
-    /// was used longest ago, or never. One with a session goes only if all have one, and those that have lost their
-    /// connections go first.
+    /// was used longest ago. A login with a session ends only if all have one; those whose session has lost its connection
+    /// end first.
     func leastRecentlyUsed(for grant: Grant, issuer: String?, uses: [LoginID: SessionUse]) -> LoginID? {
         guard !grant.isAnonymous else { return nil }
         let table = (standingByUser[grant.user] ?? []).filter { logins[$0]?.issuer == issuer }

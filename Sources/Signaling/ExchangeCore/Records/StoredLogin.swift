@@ -12,7 +12,7 @@ public struct StoredLogin: Hashable, Sendable {
     public var newest: UInt64
     /// The newest generation of which its bearer has shown a token.
     public var reached: UInt64
-    /// When it was last in use, an hour earlier at most; `nil`: never.
+    /// When it was last in use, an hour earlier at most; `nil`: not known, from an earlier version.
     public var used: Instant?
 
     /// Makes an entry.
