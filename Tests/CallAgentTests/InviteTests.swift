@@ -118,6 +118,37 @@ struct InviteTests {
         try await site.close(caller, echo)
     }
 
+    @Test(
+        "INV-9, INV-12: A device that answers calls rejects an invite that is no call as unanswered, whatever its ttl")
+    func nobodyDecides() async throws {
+        let site = try await Site()
+        let echo = try await site.device("echo", named: "desk") {
+            $0.answer = AnswerPolicy(manner: .answer(after: .zero), ringLimit: .milliseconds(300))
+        }
+        let caller = try await site.device("caller", named: "mobile")
+        let invite = try await caller.device.invite("echo", timeToLive: .some(nil))
+        _ = try await invited(echo)
+        guard case .rejected(let answer) = try await news(caller) else {
+            Issue.record("it was not rejected")
+            return
+        }
+        #expect(RejectReason(data: answer.data) == .noAnswer)
+        #expect(try await news(caller) == .finished(invite.id, .done))
+        #expect(try await news(echo) == .withdrawn(invite.id, .rejected(.noAnswer)))
+        try await site.close(caller, echo)
+    }
+
+    @Test("INV-9: A device that rings until somebody decides leaves invites that are no calls to its program")
+    func programDecides() {
+        let limit = Duration.milliseconds(300)
+        #expect(AnswerPolicy(manner: .answer(after: .zero), ringLimit: limit).inviteLimit == limit)
+        #expect(AnswerPolicy(manner: .ring, ringLimit: limit).inviteLimit == nil)
+        var policy = AnswerPolicy(manner: .reject, ringLimit: limit)
+        #expect(policy.inviteLimit == nil)
+        policy.isUnattended = true
+        #expect(policy.inviteLimit == limit)
+    }
+
     @Test("INV-12: Many invites stand at once, and each is answered by itself")
     func many() async throws {
         let site = try await Site()

@@ -27,11 +27,27 @@ async def test_one_attacker_blocks_nobody(exchange):
     await honest.hear("inviteAccepted", invite=number)
 
 
-async def test_forty_attackers_block_no_friend(exchange):
-    """INV-12: Forty accounts fill the strangers' share and leave; an acquaintance, and who is called back, get through"""
-    friend, called, victim, *attackers = await exchange.party(*[1] * 43)
+async def test_eight_attackers_block_no_stranger(exchange):
+    """INV-12: Eight accounts fill the strangers' share and leave; strangers get through, and the oldest invites time out"""
+    watcher, honest, victim, *attackers = await exchange.party(*[1] * 10)
+    oldest = await invite(watcher, victim, ttl=0)
+    for _ in range(7):
+        await invite(watcher, victim, ttl=0)
+    assert [await flood(attacker, victim) for attacker in attackers] == [8] * 7
+    number = await invite(honest, victim, ttl=0)
+    await watcher.hear("inviteTimedOut", invite=oldest)
+    await victim.hear("inviteTimedOut", invite=oldest)
+    await victim.hear("inviteReceived", invite=number)
+    await victim.ask("invite.accept", invite=number)
+    await honest.hear("inviteAccepted", invite=number)
+
+
+async def test_sixty_four_attackers_block_no_friend(exchange):
+    """INV-12: 64 accounts fill the strangers' share and leave; an acquaintance, and who is called back, get through"""
+    friend, called, victim, *attackers = await exchange.party(*[1] * 67)
     await call(friend, victim)
-    assert sum([await flood(attacker, victim) for attacker in attackers]) == 64
+    for attacker in attackers:
+        await flood(attacker, victim)
     await victim.hear("inviteReceived", invite=await invite(friend, victim))
     refused = await refusal(invite(called, victim), "tooManyRequests")
     assert not any(attacker.user in str(refused) for attacker in attackers), refused

@@ -27,9 +27,25 @@ private struct Expectation {
     func takes(_ invitees: [UserID], from inviter: UserID) -> Bool {
         open.count { $0.inviter == inviter } < 256
             && invitees.allSatisfy { invitee in
-                places(with: invitee, of: { $0 == inviter }) < 8 && places(with: invitee) < 256
-                    && (knows(invitee, inviter) || places(with: invitee) { !knows(invitee, $0) } < 64)
+                guard places(with: invitee, of: { $0 == inviter }) < 8 else { return false }
+                guard isFull(for: inviter, with: invitee) else { return places(with: invitee) < 256 }
+                return yielding(with: invitee, to: inviter) != nil
             }
+    }
+
+    /// Whether the strangers' share with an invitee is full, and `inviter` is one of them.
+    func isFull(for inviter: UserID, with invitee: UserID) -> Bool {
+        !knows(invitee, inviter) && places(with: invitee) { !knows(invitee, $0) } >= 64
+    }
+
+    /// Which invite gives way.
+    func yielding(with invitee: UserID, to inviter: UserID) -> Int? {
+        let strangers = open.indices.filter {
+            open[$0].pending.contains(invitee) && !knows(invitee, open[$0].inviter)
+        }
+        let counts = Dictionary(grouping: strangers) { open[$0].inviter }.mapValues(\.count)
+        guard let most = counts.values.max(), most > counts[inviter, default: 0] + 1 else { return nil }
+        return strangers.first { counts[open[$0].inviter] == most }
     }
 
     mutating func drop(at now: Instant) {
@@ -48,6 +64,8 @@ private struct Crowd {
     var generator: SeededGenerator
     var steps = 0
     var fullest = (all: 0, strangers: 0)
+    /// Places that strangers gave to others.
+    var given = 0
 
     init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
@@ -84,10 +102,18 @@ private struct Crowd {
         invitees = invitees.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
         let ttl = Int.random(in: 0..<8, using: &generator) == 0 ? 20.0 : 0
         let takes = expected.takes(invitees, from: inviter)
+        let yielding = invitees.map { invitee in
+            expected.isFull(for: inviter, with: invitee) ? expected.yielding(with: invitee, to: inviter) : nil
+        }
         let params = InviteSend(to: invitees, ttl: ttl, idempotencyKey: "\(steps)")
         switch exchange.request(.inviteSend(params), from: connection(inviter)) {
         case .success(.invite(let sent)):
             #expect(takes, "step \(steps): \(inviter) to \(invitees)")
+            for (invitee, index) in zip(invitees, yielding) {
+                guard let index else { continue }
+                expected.open[index].pending.remove(invitee)
+                given += 1
+            }
             let ends = ttl > 0 ? exchange.timeline.now.advanced(by: .seconds(ttl)) : nil
             expected.open.append(.init(id: sent.invite, inviter: inviter, pending: Set(invitees), ends: ends))
             expected.known[inviter, default: []].formUnion(invitees)
@@ -145,6 +171,6 @@ private struct Crowd {
             for _ in 0..<50 { crowd.step() }
             crowd.check()
         }
-        #expect(crowd.fullest.strangers == 64, "the test comes to the edge: \(crowd.fullest)")
+        #expect(crowd.fullest.strangers == 64 && crowd.given > 0, "the test comes to the edge: \(crowd.fullest)")
     }
 }

@@ -9,7 +9,7 @@ import Timekeeping
 /// Bob, whom others want to keep from being called; a friend, whose invite he has accepted; and many who are neither.
 private struct Siege {
     static let users =
-        ["bob", "friend", "alice"].map { Account(id: $0) } + (0..<40).map { Account(id: "mallory-\($0)") }
+        ["bob", "friend", "alice"].map { Account(id: $0) } + (0..<66).map { Account(id: "mallory-\($0)") }
 
     var exchange: ExchangeScenario
     var connections: [UserID: ConnectionID] = [:]
@@ -72,10 +72,102 @@ private struct Siege {
         #expect(siege.refusal("alice", by: "mallory-0") == nil, "with somebody else it has places of its own")
     }
 
-    @Test("INV-12: Forty accounts fill the strangers' share and no more, and whose call Bob has accepted gets through")
-    func fortyAttackers() {
+    @Test(
+        "INV-12: Up to 63 accounts that fill the strangers' share, and leave, keep no other stranger out, nor does a restart",
+        arguments: [8, 9, 40, 63])
+    func fewerThanPlaces(attackers: Int) {
+        var siege = Siege(isAcquainted: false)
+        _ = siege.flood(by: 0..<attackers)
+        #expect(siege.exchange.core.strangersPlaces(with: "bob") == SignalLimits.openInvitesOfStrangers)
+        siege = Siege(siege.exchange.restarted(users: Siege.users))
+        for user in ["alice", "friend"] as [UserID] {
+            #expect(siege.refusal("bob", by: user) == nil)
+            #expect(siege.exchange.core.strangersPlaces(with: "bob") == SignalLimits.openInvitesOfStrangers)
+            guard attackers == 63 else { continue }
+            // That was the only one that had two.
+            #expect(siege.refusal("bob", by: "friend")?.known == .tooManyRequests)
+            return
+        }
+    }
+
+    @Test(
+        "INV-7, INV-12: The oldest invite of the stranger with most gives way, and both sides are told as of a timeout")
+    func givesWay() throws {
+        var siege = Siege(isAcquainted: false)
+        let bob = siege.connection("bob")
+        var sent: [UserID: [InviteID]] = [:]
+        // One has seven, seven have eight, and one has one: 64.
+        for (number, count) in [7, 8, 8, 8, 8, 8, 8, 8, 1].enumerated() {
+            let attacker = UserID(ours: "mallory-\(number)")
+            for _ in 0..<count {
+                guard case .success(.invite(let result)) = siege.send("bob", by: attacker) else { continue }
+                sent[attacker, default: []].append(result.invite)
+            }
+        }
+        #expect(siege.exchange.core.strangersPlaces(with: "bob") == 64)
+        guard case .success(.invite(let new)) = siege.send("bob", by: "alice") else {
+            Issue.record("alice is kept out")
+            return
+        }
+        let loser = try #require(sent["mallory-1"]?.first)
+        let told = ExchangeEvent.inviteTimedOut(InviteTimedOut(invite: loser, invitees: ["bob"]))
+        #expect(siege.exchange.events(of: bob).contains(told))
+        let heard = siege.exchange.events(of: siege.connection("mallory-1"))
+        #expect(heard.contains(told))
+        #expect(heard.contains(.inviteEnded(InviteEnded(invite: loser))), "nobody else was asked")
+        #expect(siege.exchange.notes.contains(.inviteGaveWay(loser, with: "bob")))
+        let accept = ClientRequest.inviteAccept(InviteAccept(invite: loser))
+        #expect(siege.exchange.refusal(of: accept, from: bob) == .inviteTimedOut, "INV-10")
+        #expect(
+            siege.exchange.refusal(of: .inviteAccept(InviteAccept(invite: new.invite)), from: bob) == nil)
+        let others = sent.values.joined().filter { $0 != loser }
+        #expect(others.allSatisfy { siege.exchange.core.invites[$0]?.isEnded == false })
+    }
+
+    @Test("INV-12: Strangers who have one invite each keep theirs, and none takes a place from another in turn")
+    func handsRaised() {
+        var siege = Siege(isAcquainted: false)
+        for number in 0..<64 { #expect(siege.refusal("bob", by: UserID(ours: "mallory-\(number)")) == nil) }
+        for number in 0..<66 {
+            let refused = siege.refusal("bob", by: UserID(ours: "mallory-\(number)"))
+            #expect(refused?.known == .tooManyRequests)
+        }
+        #expect(siege.exchange.core.invites.places(with: "bob").byInviter.count == 64)
+        #expect(!siege.exchange.notes.contains { if case .inviteGaveWay = $0 { true } else { false } })
+    }
+
+    @Test("INV-3: An invite that gives way with one of its invitees rings on with the others")
+    func givesWayWithOne() throws {
+        var siege = Siege(isAcquainted: false)
+        var first: InviteID?
+        for number in 0..<8 {
+            for _ in 0..<8 {
+                let attacker = UserID(ours: "mallory-\(number)")
+                guard case .success(.invite(let result)) = siege.send("bob", "friend", by: attacker) else { continue }
+                first = first ?? result.invite
+            }
+        }
+        #expect(siege.refusal("bob", by: "alice") == nil)
+        let oldest = try #require(first)
+        let record = try #require(siege.exchange.core.invites[oldest])
+        #expect(record.state(of: "bob") == .timedOut && record.state(of: "friend") == .pending && !record.isEnded)
+        #expect(siege.exchange.core.strangersPlaces(with: "friend") == 64)
+    }
+
+    @Test("INV-12: A request that is refused for another reason takes no place from anybody")
+    func refusedTakesNothing() {
+        var siege = Siege(isAcquainted: false)
+        _ = siege.flood(by: 0..<8)
+        for _ in 0..<8 { #expect(siege.refusal("friend", by: "alice") == nil) }
+        #expect(siege.refusal("bob", "friend", by: "alice")?.message.contains("8 invites of this user") == true)
+        #expect(siege.exchange.core.invites.places(with: "bob").byInviter.values.allSatisfy { $0 == 8 })
+    }
+
+    @Test("INV-12: 64 accounts fill the strangers' share and no more, and whose call Bob has accepted gets through")
+    func asManyAsPlaces() {
         var siege = Siege()
-        #expect(siege.flood(by: 0..<40) == SignalLimits.openInvitesOfStrangers)
+        _ = siege.flood(by: 0..<64)
+        #expect(siege.exchange.core.strangersPlaces(with: "bob") == SignalLimits.openInvitesOfStrangers)
         let refused = siege.refusal("bob", by: "alice")
         #expect(refused?.known == .tooManyRequests)
         #expect(refused?.message.contains("64 invites to answer already from users whose invites it has never") == true)
@@ -86,7 +178,7 @@ private struct Siege {
     @Test("INV-12: Whom a user has called can call back while strangers have filled their share")
     func callBack() {
         var siege = Siege(isAcquainted: false)
-        _ = siege.flood(by: 0..<40)
+        _ = siege.flood(by: 0..<64)
         #expect(siege.refusal("bob", by: "alice") != nil)
         #expect(siege.refusal("alice", by: "bob") == nil)
         #expect(siege.refusal("bob", by: "alice") == nil)
@@ -95,18 +187,18 @@ private struct Siege {
     @Test("INV-12: To be put into a group by a stranger, or into the same room, makes nobody acquainted")
     func groups() {
         var siege = Siege(isAcquainted: false)
-        _ = siege.flood(by: 0..<39)
+        _ = siege.flood(by: 0..<64)
         let create = GroupCreate(group: "trap", members: ["bob"])
-        let mallory = siege.connection("mallory-39")
+        let mallory = siege.connection("mallory-65")
         #expect(siege.exchange.refusal(of: .groupCreate(create), from: mallory) == nil)
-        #expect(siege.refusal("bob", by: "mallory-39", group: "trap")?.known == .tooManyRequests)
+        #expect(siege.refusal("bob", by: "mallory-65", group: "trap")?.known == .tooManyRequests)
         #expect(siege.exchange.core.strangersPlaces(with: "bob") == 64)
     }
 
     @Test("INV-12: An invite that one of several invitees has no place for is refused whole, and changes nothing")
     func refusedWhole() {
         var siege = Siege(isAcquainted: false)
-        _ = siege.flood(by: 0..<40)
+        _ = siege.flood(by: 0..<64)
         let friend = siege.connection("friend")
         let before = siege.exchange.changes.count
         #expect(siege.refusal("friend", "bob", by: "alice")?.known == .tooManyRequests)
@@ -142,7 +234,7 @@ private struct Siege {
     func removed() {
         for isDown in [false, true] {
             var siege = Siege(isAcquainted: false)
-            _ = siege.flood(by: 0..<8)
+            _ = siege.flood(by: 0..<64)
             #expect(siege.refusal("bob", by: "alice") != nil)
             let left = Siege.users.filter { $0.id != "mallory-3" }
             if isDown {
@@ -150,7 +242,7 @@ private struct Siege {
             } else {
                 siege.exchange.feed(.accountsChanged(left))
             }
-            #expect(siege.exchange.core.strangersPlaces(with: "bob") == 56)
+            #expect(siege.exchange.core.strangersPlaces(with: "bob") == 63)
             #expect(siege.refusal("bob", by: "alice") == nil)
         }
     }
@@ -192,7 +284,7 @@ private struct Siege {
     @Test("INV-12, INV-16: After a restart friends are still known, strangers' places taken, and none counts twice")
     func restart() {
         var siege = Siege()
-        #expect(siege.flood(by: 0..<40) == 64)
+        _ = siege.flood(by: 0..<64)
         #expect(siege.refusal("bob", by: "friend") == nil)
         var next = Siege(siege.exchange.restarted(users: Siege.users))
         #expect(next.exchange.core.invites.places(with: "bob").count == 65)

@@ -58,6 +58,8 @@ private struct TrunkFiles: ~Copyable {
         #expect(configuration.callLimit == 10 && configuration.longestCall == .seconds(14_400))
         for device in [configuration.exchange, configuration.network] {
             #expect(device.answer.manner == .ring && device.answer.transfers == .refuse)
+            #expect(
+                device.answer.inviteLimit == device.answer.ringLimit, "nobody decides about invites that are no calls")
             #expect(device.behaviour.source == .silence && device.behaviour.maximumDuration == .seconds(14_400))
         }
         #expect(configuration.network.account.sip?.passesOn == true)

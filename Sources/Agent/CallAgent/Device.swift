@@ -399,7 +399,7 @@ public actor Device {
     /// Times and limits of the calls' machines.
     var callTimings: CallTimings {
         var timings = CallTimings()
-        timings.invite = inviteTimings
+        timings.invite = configuration.invites.timings
         timings.invite.answerLimit = configuration.answer.ringLimit
         // What a program or bot was promised ends before the machine's own limit, so that the fallback is still played.
         if let bot = configuration.bot { timings.prepareTimeout += bot.answerTimeout }
@@ -407,7 +407,12 @@ public actor Device {
         return timings
     }
 
-    var inviteTimings: InviteTimings { configuration.invites.timings }
+    /// The same for invites that are no calls.
+    var inviteTimings: InviteTimings {
+        var timings = configuration.invites.timings
+        if let limit = configuration.answer.inviteLimit { timings.answerLimit = limit }
+        return timings
+    }
 
     /// Forgets a call that is over.
     func forget(_ id: CallID) {

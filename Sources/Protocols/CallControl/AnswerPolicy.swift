@@ -83,6 +83,8 @@ public struct AnswerPolicy: Hashable, Sendable {
     public var ringLimit: Duration
     /// Whom a peer may have this device call in its place.
     public var transfers = Transfers.service
+    /// Whether nobody decides here about invites that are no calls, although calls ring, as those of a trunk do.
+    public var isUnattended = false
 
     /// Makes a policy.
     public init(
@@ -93,6 +95,16 @@ public struct AnswerPolicy: Hashable, Sendable {
         self.callLimit = callLimit
         self.callers = callers
         self.ringLimit = ringLimit
+    }
+
+    /// How long an invite that is no call waits for an answer at most, whatever its ttl (contract INV-9, INV-12): as long as a
+    /// call rings, if nobody decides about it here, because such invites would keep strangers' calls away. That is so if the
+    /// device answers calls by itself, or ``isUnattended``. With nil they are left to the program.
+    public var inviteLimit: Duration? {
+        switch manner {
+        case .answer: ringLimit
+        case .ring, .reject: isUnattended ? ringLimit : nil
+        }
     }
 
     /// Decides. A caller that may not get through is declined even when we are busy, so that it learns nothing.

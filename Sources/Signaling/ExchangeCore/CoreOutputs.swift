@@ -107,6 +107,8 @@ package enum ExchangeNote: Hashable, Sendable {
     case inviteAnswered(InviteID, by: Endpoint, InviteHandled.Action)
     case inviteCancelled(InviteID)
     case inviteTimedOut(InviteID)
+    /// It has timed out for one invitee before its time, because another stranger needed the place.
+    case inviteGaveWay(InviteID, with: UserID)
     case callEnded(InviteID, reason: String, durationMilliseconds: Int64)
     case connectionRefused(ConnectionID, reason: String)
     case tokenExpired(Endpoint, ConnectionID)

@@ -445,7 +445,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         if let id = params.group { group = try groups.group(id, of: inviter.user, asking: invitees) }
         if params.onlineOnly == true { try sessions.checkOnline(invitees, but: inviter) }
         let transfer = try invites.vouch(for: &params, to: invitees, from: inviter)
-        let record = try invites.send(
+        let (record, given) = try invites.send(
             params, to: invitees, in: group, from: inviter, accounts.acquaintances, reach: pushes.reach(of: invitees),
             at: now, &effects)
         if let transfer { invites.note(record.id, transfer) }
@@ -453,6 +453,11 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         for invitee in invitees { accounts.meet(inviter.user, invitee, at: now) }
         carryOut(at: now, into: &outbox)
         pushes.push(record, to: record.invitees, sessions, at: now, &effects)
+        for place in given {
+            effects.note(.inviteGaveWay(place.invite, with: place.invitee))
+            timeOutInvite(place.invite, for: place.invitee, at: now, into: &outbox)
+        }
+        if !given.isEmpty { act(for: inviter.principal, at: now, into: &outbox) }
         return InviteSend.Result(invite: record.id, invitees: record.invitees)
     }
 

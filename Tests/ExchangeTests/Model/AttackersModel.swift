@@ -44,9 +44,11 @@ final class AttackersModel {
         settings.push.kinds = ["apns", "push"]
         // Attackers come to the edges of small budgets, large ones, and their own.
         settings.kept.total = [256, 24, 4][Int(seed % 3)] << 20
+        // And of the share that strangers have of a user's invites.
+        settings.invites.ofStrangers = [64, 10, 5][Int(seed % 3)]
         exchange = try ModelExchange(
             settings: settings, accounts: Self.accounts(with: true), signedTokens: signed.reader, seed: seed)
-        oracle = Oracle(window: settings.resumeWindow)
+        oracle = Oracle(window: settings.resumeWindow, strangersShare: settings.invites.ofStrangers)
         wire = WireGenerator(seed: seed, oracle: oracle, users: Self.attackers + Self.guests)
         honest = Self.honest.map { HonestClient(user: $0) }
         renameUsers()

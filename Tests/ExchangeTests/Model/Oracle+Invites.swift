@@ -12,6 +12,8 @@ extension Oracle {
 
     struct Invite {
         let id: String
+        /// Rises from invite to invite.
+        let number: Int
         let inviter: Place
         let user: String
         let invitees: [String]
@@ -78,12 +80,13 @@ extension Oracle {
         }
         let ttl: Double = seconds(frame.params["ttl"])
         let invite = Invite(
-            id: id, inviter: seat.place, user: seat.user, invitees: invitees, group: group,
+            id: id, number: nextInvite(), inviter: seat.place, user: seat.user, invitees: invitees, group: group,
             states: Dictionary(uniqueKeysWithValues: invitees.map { ($0, .pending) }),
             hasTimeoutPayload: frame.params["timeout_payload"].map { $0 != .null } ?? false,
             ends: ttl > 0 ? now.advanced(by: .seconds(ttl)) : nil, secrets: frame.markers + [id],
             bytes: frame.bytes.count)
         invites[id] = invite
+        for invitee in invitees { meet(seat.user, invitee) }
         keys[known] = id
         remember(.invite, id)
         allow(invite.secrets, accounts([seat.user] + invitees + (group.flatMap { groups[$0]?.members } ?? [])))
@@ -119,6 +122,7 @@ extension Oracle {
         }
         for other in registered(seat.user, except: seat.place.device) { expect("inviteHandled \(id)", of: other) }
         if action == "accepted" {
+            meet(seat.user, invite.user)
             calls[id, default: []].append(CallModel(inviter: invite.inviter, invitee: seat.place))
         }
         if invite.isOver { expect("inviteEnded \(id)", of: self.seat(at: invite.inviter)) }
@@ -155,17 +159,54 @@ extension Oracle {
         expect(key, of: seat(at: invite.inviter))
     }
 
-    private func release(_ id: String, _ key: String) {
+    /// An invite lost its place with one invitee to a stranger who had fewer.
+    func gaveWay(_ id: String, with user: String) throws(Violation) {
+        guard let invite = invites[id] else { return }
+        count("gave way")
+        let strangers = strangersInvites(to: user)
+        let counts = Dictionary(grouping: strangers, by: \.user).mapValues(\.count)
+        try require(strangers.contains { $0.id == id }, "\(id) gives way with \(user), who knows \(invite.user)")
+        // The newcomer's is among them by now.
+        try require(strangers.count > strangersShare, "\(id) gives way, and \(user) has \(strangers.count) invites")
+        try require(counts[invite.user] == counts.values.max(), "\(id) gives way, and \(invite.user) has not the most")
+        let isOldest = strangers.allSatisfy { counts[$0.user] != counts[invite.user] || $0.number >= invite.number }
+        try require(isOldest, "\(id) gives way, and is not the oldest")
+        let key = "inviteTimedOut \(id) \(user)"
+        release(id, key, user)
+        expect(key, of: seat(at: invite.inviter))
+    }
+
+    /// A stranger is kept out although another has at least two places more.
+    func judgeStrangersShare(_ frame: Frame, _ error: RPCError) throws(Violation) {
+        guard error.message.contains("users whose invites it has never accepted"), let seat = seat(on: frame.connection)
+        else { return }
+        count("strangers kept out")
+        var wanted = [frame.text("to") ?? ""]
+        if case .array(let all)? = frame.params["to"] { wanted = all.map { $0.string ?? "" } }
+        let isFair = wanted.compactMap { names[$0] }.contains { user in
+            let counts = Dictionary(grouping: strangersInvites(to: user), by: \.user).mapValues(\.count)
+            let most = counts.values.max() ?? 0
+            let isFull = counts.values.reduce(0, +) >= strangersShare
+            return isFull && !knows(user, seat.user) && most <= counts[seat.user, default: 0] + 1
+        }
+        try require(isFair, "\(seat.user) is kept out by a stranger with more places: \(frame.summary)")
+    }
+
+    private func strangersInvites(to user: String) -> [Invite] {
+        invites.values.filter { $0.states[user] == .pending && !knows(user, $0.user) }
+    }
+
+    private func release(_ id: String, _ key: String, _ user: String? = nil) {
         guard var invite = invites[id] else { return }
-        let pending = invite.pending
+        let pending = invite.pending.filter { user == nil || $0 == user }
         for user in pending { invite.states[user] = .released }
-        invite.overAt = now
+        if invite.isOver { invite.overAt = now }
         invites[id] = invite
         expect(key, invite, of: pending)
         if invite.hasTimeoutPayload {
             for user in pending { for seat in ringing(user, invite) { expect("inviteMissed \(id)", of: seat) } }
         }
-        expect("inviteEnded \(id)", of: seat(at: invite.inviter))
+        if invite.isOver { expect("inviteEnded \(id)", of: seat(at: invite.inviter)) }
     }
 
     // MARK: - Calls

@@ -71,6 +71,7 @@ extension Oracle {
         if let flaw = frame.flaw {
             try require(error.known == flaw, "refused with \(error), and should be with \(flaw): \(frame.summary)")
         }
+        if frame.method == "invite.send" { try judgeStrangersShare(frame, error) }
         if let excuses = frame.excuses {
             let isExcused = error.known.map(excuses.contains) ?? false
             try require(isExcused, "a correct client's \(frame.summary) is refused: \(error)")
@@ -202,6 +203,7 @@ extension Oracle {
     private func hear(_ note: ExchangeNote) throws(Violation) {
         switch note {
         case .inviteTimedOut(let id): try timeOut(id.text)
+        case .inviteGaveWay(let id, let user): try gaveWay(id.text, with: user.text)
         case .inviteCancelled(let id): withdrawn(id.text)
         case .sessionStarted(let endpoint, let connection, _): startedAs = (connection, bearer(of: endpoint.principal))
         case .loginEnded, .sessionEnded, .sessionLost, .inviteSent, .inviteAnswered, .callEnded,

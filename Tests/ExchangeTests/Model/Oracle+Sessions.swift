@@ -112,6 +112,7 @@ extension Oracle {
         endLogins(of: user)
         for seat in seats.values where seat.place.bearer == account(user) { drop(seat) }
         accounts.remove(user)
+        forgetAcquaintances(of: user)
         names = names.filter { $0.value != user }
         incarnations[user, default: 0] += 1
         for id in invites.keys where invites[id]?.states[user] == .pending {

@@ -71,6 +71,11 @@ final class Oracle {
     /// Sockets that it has said goodbye to, and why.
     var closed: [ConnectionID: CloseReason] = [:]
     var invites: [String: Invite] = [:]
+    /// Whom each user knows.
+    private var acquaintances: [String: Set<String>] = [:]
+    private var lastInvite = 0
+    /// How many places with one user strangers share.
+    let strangersShare: Int
     var keys: [String: String] = [:]
     var calls: [String: [CallModel]] = [:]
     var groups: [String: GroupModel] = [:]
@@ -106,7 +111,29 @@ final class Oracle {
     /// many and ``prune()`` looks at all others.
     private var lasting: [String: Set<Bearer>] = [:]
 
-    init(window: Duration) { self.window = window }
+    init(window: Duration, strangersShare: Int) {
+        self.window = window
+        self.strangersShare = strangersShare
+    }
+
+    /// A number for an invite.
+    func nextInvite() -> Int {
+        lastInvite += 1
+        return lastInvite
+    }
+
+    func knows(_ owner: String, _ user: String) -> Bool {
+        owner == user || acquaintances[owner]?.contains(user) == true
+    }
+
+    /// A user has called another, or accepted its call.
+    func meet(_ owner: String, _ user: String) { acquaintances[owner, default: []].insert(user) }
+
+    /// Whoever gets a removed user's name is somebody else.
+    func forgetAcquaintances(of user: String) {
+        acquaintances[user] = nil
+        for owner in acquaintances.keys { acquaintances[owner]?.remove(user) }
+    }
 
     func require(_ holds: Bool, _ text: @autoclosure () -> String) throws(Violation) {
         guard !holds else { return }

@@ -339,7 +339,9 @@ extension AnswerPolicy {
             "max_calls", "calls at a time; `auto`: as many as the machine carries. One more is told that we are busy"
         ).defaulting(to: .automatic)
         let ringLimit = ConfigKey.seconds(
-            "ring_seconds", in: 1...86_400, "nobody decides for so long: the caller is told, whatever its own patience"
+            "ring_seconds", in: 1...86_400,
+            "nobody decides for so long: the caller is told, whatever its own patience. With `mode: auto` it bounds invites "
+                + "that are no calls, too"
         ).defaulting(to: AnswerPolicy(manner: .ring, callLimit: .automatic).ringLimit)
         let allow = ConfigKey<[UserID]>.names("allow", of: "a user's id", "answer these users only").unset("everybody")
         let deny = ConfigKey<[UserID]>.names(

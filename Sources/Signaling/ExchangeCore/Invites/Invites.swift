@@ -68,17 +68,24 @@ struct Invites: Sendable {
         return keys.invite(of: session.endpoint.user, params.idempotencyKey).flatMap { records[$0] }
     }
 
+    /// An invite that gives up its place with one invitee.
+    struct GivenPlace: Hashable {
+        var invite: InviteID
+        var invitee: UserID
+    }
+
     /// Sends an invite: tells the invitees, and the members of the group.
     ///
     /// - Parameters:
     ///   - invitees: Whom it asks, all of them members of `group`, if there is one.
     ///   - reach: How many pushes it may take, and the bytes of their tokens.
+    /// - Returns: The invite, and those that have to time out because it has their place.
     mutating func send(
         _ params: InviteSend, to invitees: [UserID], in group: Group?, from inviter: Endpoint,
         _ acquaintances: Acquaintances, reach: (pushes: Int, tokenBytes: Int), at now: Instant,
         _ effects: inout Effects
-    ) throws(RPCError) -> InviteRecord {
-        try checkSpace(for: invitees, in: group, from: inviter.user, acquaintances)
+    ) throws(RPCError) -> (record: InviteRecord, given: [GivenPlace]) {
+        let given = try findSpace(for: invitees, in: group, from: inviter.user, acquaintances)
         lastNumber += 1
         let record = InviteRecord(
             id: effects.nextID("invite"), number: lastNumber, inviter: inviter, invitees: invitees, terms: params,
@@ -99,7 +106,7 @@ struct Invites: Sendable {
         effects.note(.inviteSent(record.id, from: inviter, to: record.invitees))
         Self.tell(record.invitees, of: record, event, &effects)
         Self.tellGroup(members, of: record, but: record.invitees, event, &effects)
-        return record
+        return (record, given)
     }
 
     // MARK: - Transfers
@@ -506,29 +513,35 @@ struct Invites: Sendable {
 
     // MARK: - Places
 
-    /// Whether there is a place left for an invite.
+    /// Finds a place for an invite.
     ///
     /// An invite that has a ttl of 0 keeps its place for as long as the invitee likes, whether its inviter is there or not.
     /// So no inviter may have more than a few with one invitee, and those whom the invitee does not know may have no more
-    /// than a share between them, however many they are.
+    /// than a share between them, however many they are. Within that share the stranger with the most places gives one to a
+    /// stranger who still has fewer with it.
     ///
+    /// - Returns: The invites that have to give up their places; nothing has been changed yet.
     /// - Throws: `tooManyRequests` if there is no place with one of the invitees, with the inviter or in the group. It says
     ///   which bound that is, and of others no more than that their invites are there.
-    private func checkSpace(
+    private func findSpace(
         for invitees: [UserID], in group: Group?, from inviter: UserID, _ acquaintances: Acquaintances
-    ) throws(RPCError) {
+    ) throws(RPCError) -> [GivenPlace] {
         guard open.sent(by: inviter).count < limits.open else {
             throw RPCError(
                 .tooManyRequests,
                 "This user has \(limits.open) open invites already; cancel one, or wait until one is answered.")
         }
-        for invitee in invitees { try checkSpace(with: invitee, from: inviter, acquaintances) }
+        var given: [GivenPlace] = []
+        for invitee in invitees {
+            if let place = try findSpace(with: invitee, from: inviter, acquaintances) { given.append(place) }
+        }
         if let group { try checkSpace(in: group, from: inviter) }
+        return given
     }
 
-    private func checkSpace(
+    private func findSpace(
         with invitee: UserID, from inviter: UserID, _ acquaintances: Acquaintances
-    ) throws(RPCError) {
+    ) throws(RPCError) -> GivenPlace? {
         let taken = places.toAnswer(by: invitee)
         guard taken.count(of: inviter) < limits.ofPair else {
             throw RPCError(
@@ -536,8 +549,9 @@ struct Invites: Sendable {
                 "A user that is asked has \(limits.ofPair) invites of this user to answer already; cancel one, or wait "
                     + "until one is answered.")
         }
-        guard acquaintances.has(invitee, inviter) || strangersPlaces(with: invitee, acquaintances) < limits.ofStrangers
-        else {
+        if !acquaintances.has(invitee, inviter), strangersPlaces(with: invitee, acquaintances) >= limits.ofStrangers {
+            // As many places are taken afterwards as before.
+            if let place = placeToGive(with: invitee, to: inviter, acquaintances) { return place }
             throw RPCError(
                 .tooManyRequests,
                 "A user that is asked has \(limits.ofStrangers) invites to answer already from users whose invites it "
@@ -548,6 +562,22 @@ struct Invites: Sendable {
                 .tooManyRequests,
                 "A user that is asked has \(limits.open) invites to answer already; try again later.")
         }
+        return nil
+    }
+
+    /// The oldest invite of the stranger that has most places with `invitee`; nil if no stranger would have more than
+    /// `inviter` afterwards. So strangers that have one each keep theirs, and no two take a place from each other in turn.
+    private func placeToGive(
+        with invitee: UserID, to inviter: UserID, _ acquaintances: Acquaintances
+    ) -> GivenPlace? {
+        let taken = places.toAnswer(by: invitee)
+        let strangers = taken.byInviter.filter { !acquaintances.has(invitee, $0.key) }
+        guard let most = strangers.values.max(), most > taken.count(of: inviter) + 1 else { return nil }
+        let oldest = open.received(by: invitee).first { id in
+            guard let record = records[id], record.state(of: invitee) == .pending else { return false }
+            return strangers[record.inviter.user] == most
+        }
+        return oldest.map { GivenPlace(invite: $0, invitee: invitee) }
     }
 
     /// How many places with `invitee` are taken by those whom it does not know.

@@ -11,7 +11,7 @@ extension ExchangeNote {
         case .loginEnded(_, let cause): cause == .copied ? .warning : .info
         case .pushMade, .pushFailed: .debug
         case .pushDied: .warning
-        case .inviteSent, .inviteAnswered, .inviteCancelled, .inviteTimedOut: .debug
+        case .inviteSent, .inviteAnswered, .inviteCancelled, .inviteTimedOut, .inviteGaveWay: .debug
         case .connectionRefused: .notice
         }
     }
@@ -25,6 +25,7 @@ extension ExchangeNote {
         case .inviteAnswered: "invite answered"
         case .inviteCancelled: "invite cancelled"
         case .inviteTimedOut: "invite timed out"
+        case .inviteGaveWay: "invite timed out for a user to whom too many strangers had sent invites"
         case .callEnded: "call ended"
         case .connectionRefused: "connection refused"
         case .tokenExpired: "session without a good token closed"
@@ -52,6 +53,7 @@ extension ExchangeNote {
                 "action": "\(action.rawValue)",
             ]
         case .inviteCancelled(let invite), .inviteTimedOut(let invite): ["invite": "\(invite)"]
+        case .inviteGaveWay(let invite, let user): ["invite": "\(invite)", "user": "\(user)"]
         case .callEnded(let invite, let reason, let duration):
             ["invite": "\(invite)", "reason": "\(reason)", "duration_ms": "\(duration)"]
         case .connectionRefused(let connection, let reason):
