@@ -189,6 +189,22 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             let right = try await post("/v1.1/enroll", device.enrolling(secret), port: port)
             #expect(right.status == 200, "\(right.body)")
         }
+        try await ServerFixture.withServer(try self.configuration(secret).0) { server in
+            // A code of which all is right but the last character is answered as one of which nothing is.
+            let near = String(secret.characters.dropLast()) + (secret.characters.hasSuffix("0") ? "1" : "0")
+            let wrong = [try #require(EnrollmentSecret(near)), self.secret()]
+            for attempt in 0..<40 {
+                let answer = try await post("/v1.1/enroll", device.enrolling(wrong[attempt % 2]), port: server.port)
+                #expect(try code(answer) == (attempt < 30 ? "enrollmentUnknown" : "tooManyRequests"), "\(attempt)")
+            }
+            var weak = device.enrolling(secret)
+            weak.publicKey = Base64URL.text([1] + Array(repeating: 0, count: 31))
+            weak.signature = Redacted(Base64URL.text([1] + Array(repeating: 0, count: 63)))
+            let refused = try await post("/v1.1/enroll", weak, port: server.port)
+            #expect(try refused.status == 400 && code(refused) == "badRequest", "\(refused.body)")
+            let right = try await post("/v1.1/enroll", device.enrolling(secret), port: server.port)
+            #expect(right.status == 200, "\(right.body)")
+        }
         let (old, _, oldFolder) = try self.configuration(secret, at: Int64(Date().timeIntervalSince1970) - 700)
         defer { try? FileManager.default.removeItem(at: oldFolder) }
         try await ServerFixture.withServer(old) { server in

@@ -246,25 +246,81 @@ import Timekeeping
     func guessing() throws {
         var limits = EnrollmentGuard()
         let home = try address("192.0.2.1")
+        let (code, other) = (try secret(), try secret("WXYZ-0000-1111-2222-3333"))
+        var alice = Account(id: "alice")
+        for code in [code, other] {
+            let isAdded = alice.add(EnrollmentRecord(code, at: Self.now), at: Self.now)
+            #expect(isAdded)
+        }
+        let directory = AccountDirectory([alice])
+        // Of some the first characters are right, and of some all but the last.
+        let wrong = try ["0BCD-0000-1111-2222-3333", "ABCD-1111-2222-3333-4444", "ABCD-0000-1111-2222-3334"].map(secret)
+        var attempts = 0
+        func guess(from address: ClientAddress, at now: Instant) -> EnrollmentGuard.Verdict {
+            attempts += 1
+            return limits.judge(wrong[attempts % 3], of: directory, from: address, at: now)
+        }
         // The guesser is behind the same address as the right device.
         var admitted = 0
-        for _ in 0..<1_000 where limits.begin(nil, from: home, at: at(0)) == nil { admitted += 1 }
+        for number in 0..<1_000 {
+            guard guess(from: home, at: at(0)) == .unknown else { continue }
+            #expect(number == admitted, "how a guess is answered depends on how many there were, and on nothing in it")
+            admitted += 1
+        }
         #expect(admitted == EnrollmentGuard.perAddress)
         // And then everywhere.
         for number in 0..<5_000 {
             let stranger = try address("198.51.\(number / 250).\(number % 250)")
-            if limits.begin(nil, from: stranger, at: at(0)) == nil { admitted += 1 }
+            if guess(from: stranger, at: at(0)) == .unknown { admitted += 1 }
         }
         #expect(admitted == EnrollmentGuard.total)
-        #expect(limits.begin(nil, from: try address("203.0.113.1"), at: at(1)) != nil)
-        #expect(
-            limits.begin("ABCD", from: home, at: at(1)) == nil, "the right device knows its code's first characters")
-        // Whoever knows those has few attempts at the other 80 bits.
-        var guesses = 1
-        for _ in 0..<1_000 where limits.begin("ABCD", from: try address("203.0.113.2"), at: at(1)) == nil {
-            guesses += 1
+        for _ in wrong { #expect(guess(from: try address("203.0.113.1"), at: at(1)) != .unknown) }
+        func join(_ code: EnrollmentSecret, from address: ClientAddress) -> EnrollmentGuard.Verdict {
+            limits.judge(code, of: directory, from: address, at: at(1))
         }
-        #expect(guesses == EnrollmentGuard.perCode)
-        #expect(limits.begin("WXYZ", from: home, at: at(1)) == nil, "another code is not affected")
+        #expect(join(code, from: home) == .known, "the right device has the whole code")
+        // Who has it may still not have the users file read without end.
+        var joins = 1
+        for _ in 0..<1_000 where join(code, from: try address("203.0.113.2")) == .known { joins += 1 }
+        #expect(joins == EnrollmentGuard.perCode)
+        #expect(join(other, from: home) == .known, "another code is not affected")
+    }
+
+    @Test(
+        "AUTH-13: A key of small order is none: what anybody can sign by it logs nobody in, and no device joins with it"
+    )
+    func smallOrder() throws {
+        let points = [
+            "0000000000000000000000000000000000000000000000000000000000000000",
+            "0100000000000000000000000000000000000000000000000000000000000000",
+            "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+            "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+            "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        ]
+        for point in points {
+            for sign: UInt8 in [0, 0x80] {
+                var bytes = stride(from: 0, to: 64, by: 2).compactMap {
+                    UInt8(point.dropFirst($0).prefix(2), radix: 16)
+                }
+                bytes[31] |= sign
+                let key = try #require(DeviceKeyText(bytes: bytes))
+                #expect(!Account.isUsable(key))
+                let account = Account(id: "alice", keys: [try #require(DeviceKey(key: key, enrollment: Self.here))])
+                // R + k·A is the neutral element, as S·B is with S = 0, for an eighth of all messages or more.
+                let forged = Base64URL.text(bytes + Array(repeating: 0, count: 32))
+                let identity = Base64URL.text([1] + Array(repeating: 0, count: 63))
+                for number in 0..<100 {
+                    for signature in [forged, identity] {
+                        #expect(
+                            !Account.isLogin(
+                                of: account, as: "alice", key: key, challenge: "\(number)", signature: signature))
+                        #expect(
+                            !Account.isEnrollment(
+                                try secret("ABCD-0000-1111-2222-\(1_000 + number)"), key: key, signature: signature))
+                    }
+                }
+            }
+        }
+        #expect(Account.isUsable(try Device(1).text))
     }
 }

@@ -56,9 +56,37 @@ public enum Ed25519 {
         }
     }
 
-    /// Whether `signature` is one of `message` by the private key that belongs to `publicKey`. Wrong lengths are not.
+    /// The y coordinates of the eight points whose order is 8 or less, which no private key leads to (RFC 7748 §5, RFC 8032
+    /// §5.1: eight is the cofactor), in little-endian order without their x coordinate's sign.
+    private static let smallOrders: [[UInt8]] = [
+        Array(repeating: 0x00, count: 32),
+        [0x01] + Array(repeating: 0x00, count: 31),
+        [
+            0x26, 0xE8, 0x95, 0x8F, 0xC2, 0xB2, 0x27, 0xB0, 0x45, 0xC3, 0xF4, 0x89, 0xF2, 0xEF, 0x98, 0xF0,
+            0xD5, 0xDF, 0xAC, 0x05, 0xD3, 0xC6, 0x33, 0x39, 0xB1, 0x38, 0x02, 0x88, 0x6D, 0x53, 0xFC, 0x05,
+        ],
+        [
+            0xC7, 0x17, 0x6A, 0x70, 0x3D, 0x4D, 0xD8, 0x4F, 0xBA, 0x3C, 0x0B, 0x76, 0x0D, 0x10, 0x67, 0x0F,
+            0x2A, 0x20, 0x53, 0xFA, 0x2C, 0x39, 0xCC, 0xC6, 0x4E, 0xC7, 0xFD, 0x77, 0x92, 0xAC, 0x03, 0x7A,
+        ],
+        [0xEC] + Array(repeating: 0xFF, count: 30) + [0x7F],
+    ]
+
+    /// Whether bytes can be a public key: 32, whose y coordinate is below the field's prime 2^255 - 19 (RFC 8032 §5.1.3), and
+    /// not those of a point of small order. By such a point anybody can sign: a signature that fits one message fits others.
+    public static func isPublicKey(_ bytes: [UInt8]) -> Bool {
+        guard bytes.count == keyBytes else { return false }
+        var y = bytes
+        y[keyBytes - 1] &= 0x7F
+        let isBelowPrime =
+            y[0] < 0xED || y[keyBytes - 1] != 0x7F || y[1..<(keyBytes - 1)].contains { $0 != 0xFF }
+        return isBelowPrime && !smallOrders.contains(y)
+    }
+
+    /// Whether `signature` is one of `message` by the private key that belongs to `publicKey`. What is no public key (see
+    /// ``isPublicKey(_:)``) has no signatures, and neither have wrong lengths.
     public static func isSignature(_ signature: [UInt8], of message: [UInt8], by publicKey: [UInt8]) -> Bool {
-        guard signature.count == signatureBytes, publicKey.count == keyBytes,
+        guard signature.count == signatureBytes, isPublicKey(publicKey),
             let key = unsafe EVP_PKEY_new_raw_public_key(NID_ED25519, nil, publicKey, publicKey.count)
         else { return false }
         defer { unsafe EVP_PKEY_free(key) }

@@ -21,6 +21,7 @@ final class AttackersModel {
     let oracle: Oracle
     var wire: WireGenerator
     private var honest: [HonestClient]
+    private var enrollments = EnrollmentModel()
     private var sockets: [ConnectionID] = []
     /// Closed by the exchange, and not gone yet.
     private var pushes: [StoredPushRef] = []
@@ -63,7 +64,9 @@ final class AttackersModel {
 
     private static func accounts(with trudy: Bool) -> [Account] {
         (honest + attackers).filter { trudy || $0 != "trudy" }.map { user in
-            Account(id: UserID(ours: user), publicIDs: [UserID(ours: "\(user)@localhost")])
+            var account = Account(id: UserID(ours: user), publicIDs: [UserID(ours: "\(user)@localhost")])
+            if let code = EnrollmentModel.codes[user] { account.enrollments = [EnrollmentRecord(code, at: 0)] }
+            return account
         }
     }
 
@@ -125,7 +128,8 @@ final class AttackersModel {
         case 925..<940: try logIn()
         case 940..<945: try logOut()
         case 945..<948: try administer()
-        case 948..<990: try pass(.milliseconds(wire.number(1...900)))
+        case 948..<955: try enrollments.step(exchange.core.accounts.directory, &wire, oracle)
+        case 955..<990: try pass(.milliseconds(wire.number(1...900)))
         case 990..<996: try pass(.seconds(wire.number(1...12)))
         case 996...998: try pass(wire.chance(70) ? .seconds(wire.number(55...65)) : .seconds(wire.number(300...1_000)))
         default: if wire.chance(50) { try restart() }

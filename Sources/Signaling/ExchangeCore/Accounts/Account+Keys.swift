@@ -18,6 +18,9 @@ extension Account {
         return isSignature(signature, of: proof, by: key) && known != nil
     }
 
+    /// Whether a key can be a device's: anybody could sign by one of small order.
+    package static func isUsable(_ key: DeviceKeyText) -> Bool { Ed25519.isPublicKey(key.bytes) }
+
     /// Whether the device that wants to enrol with a key has it.
     package static func isEnrollment(_ secret: EnrollmentSecret, key: DeviceKeyText, signature: String) -> Bool {
         isSignature(signature, of: KeyProof.enrolling(secret, key: key), by: key)

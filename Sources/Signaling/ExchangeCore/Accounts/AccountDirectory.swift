@@ -10,7 +10,7 @@ package struct AccountDirectory: Sendable {
     private var looks: Set<String> = []
     private var ownerByMediaToken: [SecretDigest: UserID] = [:]
     private var ownerByStreamToken: [SecretDigest: UserID] = [:]
-    private var enrollments: [String: [EnrollmentRecord]] = [:]
+    private var enrollments: Set<SecretDigest> = []
 
     init(_ accounts: [Account]) {
         for account in accounts where byID[account.id] == nil {
@@ -21,7 +21,7 @@ package struct AccountDirectory: Sendable {
             }
             for token in account.mediaTokens { ownerByMediaToken[token] = account.id }
             for token in account.streamTokens { ownerByStreamToken[token] = account.id }
-            for enrollment in account.enrollments { enrollments[enrollment.locator, default: []].append(enrollment) }
+            for enrollment in account.enrollments { enrollments.insert(enrollment.digest) }
         }
         all = byID.values.sorted { $0.id < $1.id }
     }
@@ -45,8 +45,8 @@ package struct AccountDirectory: Sendable {
     /// The account that a stream token streams to.
     package func account(streamToken: SecretDigest) -> Account? { ownerByStreamToken[streamToken].flatMap { byID[$0] } }
 
-    /// The codes that begin with these characters, those that are over included.
-    package func enrollments(locator: String) -> [EnrollmentRecord] { enrollments[locator] ?? [] }
+    /// Whether a code with this digest was made and is remembered, those that are over included.
+    package func hasEnrollment(_ digest: SecretDigest) -> Bool { enrollments.contains(digest) }
 
     /// The ids of the users that are called `names`, each once, in that order.
     func users(called names: [UserID]) throws(RPCError) -> [UserID] {

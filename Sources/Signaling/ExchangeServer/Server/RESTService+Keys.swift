@@ -73,10 +73,12 @@ extension RESTService {
             let message = "A code has \(EnrollmentSecret.count) letters and digits."
             return reply(.failure(.badRequest, message, trace: request.trace))
         }
-        guard let key = DeviceKeyText(body.publicKey) else { return reply(noKey(request)) }
-        let candidates = accounts.enrollments(locator: secret.locator)
-        let locator = candidates.isEmpty ? nil : secret.locator
-        if let wait = enrollmentGuesses.begin(locator, from: request.client, at: hub.now) {
+        guard let key = DeviceKeyText(body.publicKey), Account.isUsable(key) else { return reply(noKey(request)) }
+        switch enrollmentGuesses.judge(secret, of: accounts, from: request.client, at: hub.now) {
+        case .known: break
+        // Nothing is read or written for one who guesses.
+        case .unknown: return reply(refusal(.enrollmentUnknown, request))
+        case .wait(let wait):
             hub.countRefusedLogin()
             logger.notice("refused an enrolment", metadata: ["code": "tooManyRequests", "trace": "\(request.trace)"])
             let message = "Too many codes were wrong; wait a little."
@@ -85,11 +87,7 @@ extension RESTService {
                     .tooManyRequests, message, trace: request.trace,
                     retryAfterSeconds: max(1, Int(wait.seconds.rounded(.up)))))
         }
-        let digest = SecretDigest(of: secret.characters)
-        // Nothing is read or written for one who guesses.
-        guard let file = configuration.usersFile, candidates.contains(where: { $0.digest == digest }) else {
-            return reply(refusal(.enrollmentUnknown, request))
-        }
+        guard let file = configuration.usersFile else { return reply(refusal(.enrollmentUnknown, request)) }
         guard Account.isEnrollment(secret, key: key, signature: body.signature.secret) else {
             return reply(.failure(.badRequest, "The signature is not one by that key.", trace: request.trace))
         }
@@ -164,7 +162,7 @@ extension RESTService {
     }
 
     private func noKey(_ request: RESTRequest) -> HTTPAnswer {
-        let message = "A public_key is 32 bytes of an Ed25519 key, in base64url."
+        let message = "A public_key is 32 bytes of an Ed25519 key, in base64url, and none of small order."
         return .failure(.badRequest, message, trace: request.trace)
     }
 }
