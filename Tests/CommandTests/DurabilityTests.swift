@@ -161,6 +161,34 @@ import Testing
         #expect(await exchange.ending() == 0)
     }
 
+    @Test(
+        "An exchange whose database is moved while it runs promises nothing and says why, and continues once it is back"
+    )
+    func deleted() async throws {
+        let site = try Site(database: "exchange.sqlite")
+        let running = try await RunningSite(site)
+        defer { site.remove() }
+        let (database, aside) = (site.path("exchange.sqlite"), site.path("aside.sqlite"))
+        try FileManager.default.moveItem(atPath: database, toPath: aside)
+        let refused = try running.call(["--duration", "1"])
+        let line = try await running.exchange.line(containing: "nothing can be kept")
+        #expect(line.contains("exchange.sqlite was deleted, moved or replaced"), "\(line)")
+        #expect(await refused.ending() != 0)
+        #expect(!FileManager.default.fileExists(atPath: database), "no other is made in its place")
+        try FileManager.default.moveItem(atPath: aside, toPath: database)
+        try await running.exchange.line(containing: "can be written again")
+        try await running.device.line(containing: "Connected again")
+        let again = try running.call(["--duration", "1"])
+        #expect(await again.ending() == 0, "\(again.errorText)")
+        let calls = try HandsetProcess(["calls", "--database", database, "--json"])
+        #expect(await calls.ending() == 0)
+        #expect(calls.outputText.split(separator: "\n").count == 1, "\(calls.outputText)")
+        running.device.send(SIGTERM)
+        #expect(await running.device.ending() == 0)
+        running.exchange.send(SIGTERM)
+        #expect(await running.exchange.ending() == 0)
+    }
+
     @Test("AUTH-9: More calls by command than a user has logins all succeed, and leave no login behind")
     func manyCommands() async throws {
         let site = try Site(database: "exchange.sqlite")

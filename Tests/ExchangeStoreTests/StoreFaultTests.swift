@@ -76,6 +76,48 @@ import Testing
         #expect(try store.read().run == 1)
     }
 
+    @Test("A database or log that is deleted, moved or replaced while it is open is written no more until it is back")
+    func gone() throws {
+        for ending in ["", "-wal"] {
+            for replaces in [false, true] {
+                let folder = try Folder()
+                let store = try ExchangeStore.open(path: folder.database)
+                defer { store.close() }
+                func code(_ work: () throws(StoreError) -> Void) -> StoreError? {
+                    do throws(StoreError) { try work() } catch { return error }
+                    return nil
+                }
+                let sample = Change.invite(Sample.invite(at: ScriptedClock().now))
+                #expect(code { () throws(StoreError) in try store.write([.sessionForgotten("none")]) } == nil)
+                let (file, aside) = (folder.database + ending, folder.database + ".moved")
+                try FileManager.default.moveItem(atPath: file, toPath: aside)
+                if replaces { try FileManager.default.copyItem(atPath: aside, toPath: file) }
+                let error = code { () throws(StoreError) in try store.write([sample]) }
+                #expect(error?.code == .gone && error?.description.contains(file) == true)
+                #expect(error?.description.contains("Put the file back") == true)
+                #expect(code { () throws(StoreError) in try store.probe() }?.code == .gone)
+                try? FileManager.default.removeItem(atPath: file)
+                try FileManager.default.moveItem(atPath: aside, toPath: file)
+                #expect(code { () throws(StoreError) in try store.probe() } == nil)
+                #expect(try store.read().invites.isEmpty, "what was refused was not written either")
+                #expect(code { () throws(StoreError) in try store.write([sample]) } == nil)
+                #expect(try store.read().invites.count == 1)
+            }
+        }
+    }
+
+    @Test("A database that is named by a link is the file itself: its log is watched beside that")
+    func goneBehindLink() throws {
+        let (folder, other) = (try Folder(), try Folder())
+        try FileManager.default.createSymbolicLink(atPath: folder.database, withDestinationPath: other.database)
+        try ExchangeStore.open(path: other.database).close()
+        let store = try ExchangeStore.open(path: folder.database)
+        defer { store.close() }
+        try store.write([.sessionForgotten("none")])
+        try FileManager.default.removeItem(atPath: other.database + "-wal")
+        #expect(throws: StoreError.self) { try store.write([.sessionForgotten("none")]) }
+    }
+
     @Test("A database that a newer version has changed is refused, and left as it is")
     func newer() throws {
         let folder = try Folder()

@@ -35,6 +35,7 @@ public final class ExchangeStore: StateStore {
     private let lock: StoreLock
     private let clock: StoreClock
     private let recordLimits: RecordLimits
+    private let files: OpenFiles
 
     /// Opens the database, making or migrating it as need be. It belongs to this exchange alone until ``close()``.
     ///
@@ -93,6 +94,8 @@ public final class ExchangeStore: StateStore {
             setAsideRows = after == before ? [] : after
             self.queue = queue
             try queue.write { [clock] database in try StoredClock(database: database, clock: clock).begin() }
+            // Something was written, so that the log is there.
+            files = try queue.read { try OpenFiles(of: $0, path: path) }
         } catch {
             throw StoreError(error, "open", path)
         }
@@ -125,10 +128,12 @@ public final class ExchangeStore: StateStore {
         }
     }
 
-    /// Writes changes in one transaction: all of them, or none. When this returns, they are on disk.
+    /// Writes changes in one transaction: all of them, or none. When this returns, they are on disk, in the file at
+    /// ``path``.
     ///
-    /// - Throws: ``StoreError``; then nothing has been written.
+    /// - Throws: ``StoreError``; then nothing has been written, except in a file that was moved at this very moment.
     public func write(_ changes: [Change]) throws(StoreError) {
+        try files.check()
         do {
             try queue.write { [clock, recordLimits] database in
                 let writer = ChangeWriter(
@@ -140,17 +145,20 @@ public final class ExchangeStore: StateStore {
         } catch {
             throw StoreError(error, "write", path)
         }
+        try files.check()
     }
 
     /// Tries whether the database can be written, by writing a number.
     ///
     /// - Throws: ``StoreError`` if not.
     public func probe() throws(StoreError) {
+        try files.check()
         do {
             try queue.write { database in try database.execute(sql: "UPDATE exchange SET probed = probed + 1") }
         } catch {
             throw StoreError(error, "write", path)
         }
+        try files.check()
     }
 
     /// Brings the write-ahead log into the file and lets go of it.

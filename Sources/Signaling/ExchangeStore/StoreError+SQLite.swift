@@ -21,6 +21,8 @@ extension StoreError {
         switch error.resultCode {
         case .SQLITE_FULL:
             self.init(.full, "\(task): the disk is full (\(said)). Make room on it; nothing need be restarted.")
+        case .SQLITE_READONLY where error.extendedResultCode == .SQLITE_READONLY_DBMOVED:
+            self.init(gone: path, path)
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
             self.init(readOnly: said, task)
         case .SQLITE_IOERR where StoreFiles.isOnReadOnlyDisk(path):
@@ -37,6 +39,16 @@ extension StoreError {
         default:
             self.init(.failed, "\(task): \(said). The system's log may say what is wrong with the disk.")
         }
+    }
+
+    /// A file of the database is not where it was when the database was opened.
+    init(gone file: String, _ path: String) {
+        self.init(
+            .gone,
+            "cannot write the database \(path): \(file) was deleted, moved or replaced while the exchange was running, so that "
+                + "what it writes would be lost. Put the file back, with those that end in -wal and -shm, and the exchange "
+                + "continues; or restart the exchange, which starts with what is at that path, or with an empty database."
+        )
     }
 
     private init(readOnly said: String, _ task: String) {

@@ -16,6 +16,8 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         public static let full = Code(name: "full")
         /// The file is damaged, or no database of an exchange.
         public static let corrupt = Code(name: "corrupt")
+        /// The file was deleted, moved or replaced while it was open.
+        public static let gone = Code(name: "gone")
         /// A newer version has made the database.
         public static let newer = Code(name: "newer")
         /// The system said something else.
