@@ -118,6 +118,26 @@ struct SIPServiceTests {
         await service.disconnect()
     }
 
+    @Test("A call that rings while the server ends the connection is accepted by the next one")
+    func ringsThroughReconnect() async throws {
+        let server = try await ScriptedServer(.tcp)
+        defer { server.close() }
+        let service = try service(server, .tcp)
+        var events = service.events.makeAsyncIterator()
+        try await service.connect()
+        server.send(try invite())
+        let invite = try await next(&events) { if case .inviteReceived(let invite) = $0 { invite } else { nil } }
+        server.drop()
+        try await next(&events) { $0 == .reconnecting ? () : nil }
+        try await service.accept(invite.id, data: ["answer": ["type": "answer", "sdp": "v=0"]])
+        try await next(&events) { $0 == .reconnected ? () : nil }
+        try await until {
+            server.received.contains { if case .response(let response) = $0 { response.status == 200 } else { false } }
+        }
+        #expect(server.connections == 2)
+        await service.disconnect()
+    }
+
     @Test("Datagrams of others than the server get no answer")
     func strangers() async throws {
         let server = try await ScriptedServer(.udp)
