@@ -199,6 +199,28 @@ struct ServerLocatorTests {
         }
     }
 
+    @Test(
+        "A device that starts 8 s before its name exists is at its server 16 s after its start at the latest",
+        arguments: 0..<50)
+    func startsBeforeName(_ seed: Int) throws {
+        var run = Run(.only(.tcp), port: 5_060, zone: [DNSQuestion("sip.test", .addresses): .nothing(lifetime: .zero)])
+        var link = LinkMachine(keepalive: .seconds(25), seed: UInt64(seed))
+        var outbox: [LinkMachine.Output] = []
+        link.handle(.begin, at: run.now, into: &outbox)
+        while run.now < .zero.advanced(by: .seconds(60)) {
+            if case .open? = outbox.last { break }
+            if outbox.last == .resolve {
+                _ = run.locate()
+                link.handle(.resolved(run.located ?? []), at: run.now, into: &outbox)
+                continue
+            }
+            run.now = try #require(link.nextDeadline)
+            if run.now >= .zero.advanced(by: .seconds(8)) { run.zone = Self.hosts }
+            link.handle(.timerFired, at: run.now, into: &outbox)
+        }
+        #expect(run.now >= .zero.advanced(by: .seconds(8)) && run.now <= .zero.advanced(by: .seconds(16)))
+    }
+
     @Test("No lifetime keeps a device at an address that its server has left for longer than five minutes")
     func longLifetime() {
         let name = DNSQuestion("sip.test", .addresses)
