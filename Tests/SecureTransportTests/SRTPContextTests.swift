@@ -1,6 +1,7 @@
-import SecureTransport
 import TestSupport
 import Testing
+
+@testable import SecureTransport
 
 @Suite("SRTP")
 struct SRTPContextTests {
@@ -98,6 +99,161 @@ struct SRTPContextTests {
         #expect(shown.contains("AEAD_AES_128_GCM"))
         #expect(!shown.contains("\(key.keyAndSalt[0]), \(key.keyAndSalt[1])"))
         #expect(!shown.contains("keyAndSalt"))
+    }
+
+    /// Packets of as many SSRCs, each protected with the peer's key.
+    private func packets(of ssrcs: Range<UInt32>, _ suite: SRTPSuite) throws -> [[UInt8]] {
+        var wires: [[UInt8]] = []
+        // The sender's library keeps each SSRC, too.
+        for start in stride(from: ssrcs.lowerBound, to: ssrcs.upperBound, by: 64) {
+            var sender = try SRTPContext(key(suite), .outbound)
+            for ssrc in start..<min(start + 64, ssrcs.upperBound) {
+                wires.append(try protect(packet(sequence: 1, ssrc: ssrc), &sender))
+            }
+        }
+        return wires
+    }
+
+    private func packet(sequence: UInt16, ssrc: UInt32) -> [UInt8] {
+        var bytes = packet(sequence: sequence)
+        for index in 0..<4 { bytes[8 + index] = UInt8(truncatingIfNeeded: ssrc >> UInt32(24 - 8 * index)) }
+        return bytes
+    }
+
+    /// A receiver report of nothing, from an SSRC.
+    private func report(ssrc: UInt32, _ context: inout SRTPContext) throws -> [UInt8] {
+        let plain: [UInt8] = [0x80, 201, 0, 1] + (0..<4).map { UInt8(truncatingIfNeeded: ssrc >> UInt32(24 - 8 * $0)) }
+        var bytes = plain + Array(repeating: 0, count: SRTPSuite.maximumOverheadBytes)
+        var elements = bytes.mutableSpan
+        var span = elements.mutableBytes
+        let length = try #require(context.protectControl(&span, length: plain.count))
+        return Array(bytes[..<length])
+    }
+
+    private func unprotectControl(_ wire: [UInt8], _ context: inout SRTPContext) throws {
+        var bytes = wire
+        var elements = bytes.mutableSpan
+        var span = elements.mutableBytes
+        _ = try context.unprotectControl(&span)
+    }
+
+    @Test("A peer that sends each packet with another SSRC has a few of them at a time", arguments: SRTPSuite.allCases)
+    func manySources(suite: SRTPSuite) throws {
+        var receiver = try SRTPContext(key(suite), .inbound)
+        var own = try SRTPContext(key(suite), .outbound)
+        var (taken, refused) = (0, 0)
+        for (number, wire) in try packets(of: 100..<2_100, suite).enumerated() {
+            // The peer's sound goes on meanwhile.
+            let sound = try protect(packet(sequence: UInt16(number), ssrc: 7), &own)
+            #expect(try unprotect(sound, &receiver) == packet(sequence: UInt16(number), ssrc: 7))
+            do throws(SRTPContext.Failure) {
+                try receive(wire, &receiver)
+                taken += 1
+            } catch {
+                refused += 1
+                // A peer that uses up what it may begin, or an SSRC that the filter takes for a removed one.
+                #expect(error == .tooManySources || error == .replay)
+            }
+            let count = receiver.sourceCount
+            #expect(count <= SRTPContext.mostSources)
+        }
+        // 16 at once, and one for each 16 packets of known ones.
+        #expect((100...16 + 2_000 / 16).contains(taken), "\(taken)")
+        #expect(taken + refused == 2_000)
+    }
+
+    private func receive(_ wire: [UInt8], _ context: inout SRTPContext) throws(SRTPContext.Failure) {
+        var bytes = wire
+        var elements = bytes.mutableSpan
+        var span = elements.mutableBytes
+        _ = try context.unprotect(&span)
+    }
+
+    @Test("SSRCs that come in RTCP alone count, too")
+    func manySourcesOfControl() throws {
+        var receiver = try SRTPContext(key(.aesCM128HMACSHA1), .inbound)
+        var taken = 0
+        for ssrc in UInt32(1)...200 {
+            var sender = try SRTPContext(key(.aesCM128HMACSHA1), .outbound)
+            let wire = try report(ssrc: ssrc, &sender)
+            if (try? unprotectControl(wire, &receiver)) != nil { taken += 1 }
+        }
+        let count = receiver.sourceCount
+        #expect(count == SRTPContext.mostSources && taken == 16)
+    }
+
+    @Test("An SSRC that gave way to others is refused, so that none of its packets can be replayed")
+    func removedSource() throws {
+        let suite = SRTPSuite.aeadAES128GCM
+        var receiver = try SRTPContext(key(suite), .inbound)
+        let wires = try packets(of: 1..<13, suite)
+        for wire in wires { try receive(wire, &receiver) }
+        // The library does not know four of them any more, and would take their packets again.
+        for ssrc in UInt32(1)...12 {
+            let isKnown = receiver.isInLibrary(ssrc)
+            #expect(isKnown == (ssrc > 4), "\(ssrc)")
+        }
+        for wire in wires {
+            #expect(throws: SRTPContext.Failure.replay) { try receive(wire, &receiver) }
+        }
+        var sender = try SRTPContext(key(suite), .outbound)
+        let removed = try protect(packet(sequence: 2, ssrc: 1), &sender)
+        #expect(throws: SRTPContext.Failure.replay) { try receive(removed, &receiver) }
+        let kept = try protect(packet(sequence: 2, ssrc: 12), &sender)
+        try receive(kept, &receiver)
+    }
+
+    @Test("Strangers' packets use up none of the SSRCs that the peer may begin")
+    func strangersSources() throws {
+        let suite = SRTPSuite.aesCM128HMACSHA1
+        var receiver = try SRTPContext(key(suite), .inbound)
+        for ssrc in UInt32(1)...500 {
+            let wire = packet(sequence: 1, ssrc: ssrc) + Array(repeating: 0, count: 10)
+            #expect(throws: SRTPContext.Failure.authentication) { try receive(wire, &receiver) }
+        }
+        #expect(receiver.sourceCount == 0)
+        for wire in try packets(of: 1..<17, suite) { try receive(wire, &receiver) }
+    }
+
+    @Test("A packet costs no more after tens of thousands of SSRCs than before")
+    func costOfManySources() throws {
+        let suite = SRTPSuite.aesCM128HMACSHA1
+        var receiver = try SRTPContext(key(suite), .inbound)
+        var sender = try SRTPContext(key(suite), .outbound)
+        var sequence: UInt16 = 0
+        /// The shortest of several rounds, in which each packet of the peer's sound is followed by five of other SSRCs.
+        func cost(_ context: inout SRTPContext, _ others: [[UInt8]]) throws -> Duration {
+            var shortest = Duration.seconds(3_600)
+            for round in 0..<10 {
+                var time = Duration.zero
+                for number in 0..<20 {
+                    sequence += 1
+                    let sound = try protect(packet(sequence: sequence, ssrc: 7), &sender)
+                    let first = (round * 20 + number) * 5
+                    time += ContinuousClock().measure {
+                        try? receive(sound, &context)
+                        for wire in others[first..<first + 5] { try? receive(wire, &context) }
+                    }
+                }
+                shortest = min(shortest, time)
+            }
+            return shortest
+        }
+        let early = try packets(of: 1_000..<2_000, suite)
+        let before = try cost(&receiver, early)
+        for start in stride(from: UInt32(10_000), to: 40_000, by: 3_000) {
+            for (number, wire) in try packets(of: start..<start + 3_000, suite).enumerated() {
+                if number % 5 == 0 {
+                    sequence += 1
+                    let sound = try protect(packet(sequence: sequence, ssrc: 7), &sender)
+                    try receive(sound, &receiver)
+                }
+                try? receive(wire, &receiver)
+            }
+        }
+        let late = try packets(of: 100_000..<101_000, suite)
+        let after = try cost(&receiver, late)
+        #expect(after < before * 3, "\(before) before, \(after) after")
     }
 
     @Test("A key of the wrong length is no key", arguments: SRTPSuite.allCases)

@@ -63,6 +63,8 @@ public struct PeerSession: ~Copyable {
         case malformed
         /// It has no protection, and comes from an address that is not the peer's.
         case unknownSource
+        /// The peer sends with more new SSRCs than a call may have (``SRTPContext/mostSources``).
+        case otherStream
     }
 
     /// Something that has happened since it was last asked for.
@@ -348,6 +350,7 @@ extension PeerSession {
             guard follow(header, from: origin, at: arrival) else { return .dropped }
             guard let number = count(header, kind, clockRate: formats.clockRate, at: arrival) else { return .dropped }
             arrivals.received(header, in: datagram, at: arrival)
+        case .otherStream: counters.dropped.ofOtherStream += 1
             note(flow.received(at: arrival), .mediaReceived)
             let packet = ReceivedPacket(header, number: number, format: formats.format, arrival: arrival)
             switch kind {
@@ -470,6 +473,7 @@ extension PeerSession {
         at now: Instant, into packet: inout MutableRawSpan
     ) -> Int {
         var payload = MediaSender.Payload.sound
+        case .tooManySources: return .refused(.otherStream)
         if isRedundant { payload = .redundantSound }
         if isNoise { payload = .comfortNoise }
         let length = sender.write(

@@ -9,12 +9,13 @@ internal import CSRTPCiphers
 @safe
 public struct SRTPContext: ~Copyable {
     private let session: srtp_t
+    private var sources = SRTPSources()
 
     /// Which packets a context is for.
     public enum Direction: Sendable {
         /// Our packets, of any SSRC.
         case outbound
-        /// Packets of the peer, of any SSRC; a replayed one is refused (RFC 3711 §3.3.2).
+        /// Packets of the peer, of any SSRC, but of ``mostSources`` at a time; a replayed one is refused (RFC 3711 §3.3.2).
         case inbound
     }
 
@@ -22,10 +23,23 @@ public struct SRTPContext: ~Copyable {
     public enum Failure: Error, Sendable {
         /// Its authentication tag is wrong: another key, or bytes changed on the way.
         case authentication
-        /// It was received before, or is older than the replay window of 1,024 packets.
+        /// It was received before, or is older than the replay window of 1,024 packets, or its SSRC gave way to others.
         case replay
+        /// The peer sends with more new SSRCs than a call may have.
+        case tooManySources
         /// It is too short or malformed, or the library refused it for another reason.
         case malformed
+    }
+
+    /// SSRCs that an inbound context receives from at a time, those of RTCP included; the one that was silent longest gives
+    /// way to a new one, and is refused from then on.
+    public static var mostSources: Int {
+        @_noAllocation @_noLocks get { SRTPSources.capacity }
+    }
+
+    /// SSRCs that an inbound context has now.
+    public var sourceCount: Int {
+        @_noAllocation @_noLocks get { sources.count }
     }
 
     /// Makes a context for `key`.
@@ -76,17 +90,57 @@ public struct SRTPContext: ~Copyable {
     /// - Returns: The length of the plain packet.
     @_noAllocation @_noLocks
     public mutating func unprotect(_ packet: inout MutableRawSpan) throws(Failure) -> Int {
+        let ssrc = try ssrc(of: &packet, at: 8)
+        let source = try judge(ssrc)
         let length = packet.byteCount
-        let plain = unsafe srtpUnprotect(session, start(of: &packet), length)
-        return try Self.check(plain)
+        let plain = try Self.check(unsafe srtpUnprotect(session, start(of: &packet), length))
+        note(ssrc, source)
+        return plain
     }
 
     /// As ``unprotect(_:)``, for RTCP.
     @_noAllocation @_noLocks
     public mutating func unprotectControl(_ packet: inout MutableRawSpan) throws(Failure) -> Int {
+        let ssrc = try ssrc(of: &packet, at: 4)
+        let source = try judge(ssrc)
         let length = packet.byteCount
-        let plain = unsafe srtpUnprotectRTCP(session, start(of: &packet), length)
-        return try Self.check(plain)
+        let plain = try Self.check(unsafe srtpUnprotectRTCP(session, start(of: &packet), length))
+        note(ssrc, source)
+        return plain
+    }
+
+    /// The SSRC at an offset of a packet, in host order.
+    @_noAllocation @_noLocks
+    private func ssrc(of packet: inout MutableRawSpan, at offset: Int) throws(Failure) -> UInt32 {
+        guard packet.byteCount >= offset + 4 else { throw .malformed }
+        return readUInt32(of: &packet, at: offset)
+    }
+
+    /// Finds a packet's SSRC among the known ones, before any work is spent on it.
+    @_noAllocation @_noLocks
+    private func judge(_ ssrc: UInt32) throws(Failure) -> SRTPSources.Verdict {
+        let source = sources.judge(ssrc)
+        switch source {
+        case .known, .new: return source
+        case .removed: throw .replay
+        case .tooMany: throw .tooManySources
+        }
+    }
+
+    /// Whether libsrtp2 keeps state for an SSRC; for tests.
+    func isInLibrary(_ ssrc: UInt32) -> Bool {
+        var rollovers: UInt32 = 0
+        return unsafe srtp_get_stream_roc(session, ssrc, &rollovers) == srtp_err_status_ok
+    }
+
+    /// A packet was authenticated: libsrtp2 knows its SSRC from now on.
+    @_noAllocation @_noLocks
+    private mutating func note(_ ssrc: UInt32, _ source: SRTPSources.Verdict) {
+        switch source {
+        case .known(let index): sources.note(known: index)
+        case .new: if let former = sources.add(ssrc) { unsafe srtpRemove(session, former) }
+        case .removed, .tooMany: break
+        }
     }
 
     @_noAllocation @_noLocks
@@ -129,6 +183,16 @@ private enum Library {
 private func start(of packet: inout MutableRawSpan) -> UnsafeMutableRawPointer? {
     unsafe packet.withUnsafeMutableBytes { $0.baseAddress }
 }
+
+// Reads four bytes of the span in network order.
+@_semantics("no_performance_analysis") @inline(__always)
+private func readUInt32(of packet: inout MutableRawSpan, at offset: Int) -> UInt32 {
+    UInt32(bigEndian: unsafe packet.bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt32.self))
+}
+
+// Frees about 1 KB, which a new SSRC has just allocated: SRTPSources makes both rare.
+@_semantics("no_performance_analysis") @inline(__always)
+private func srtpRemove(_ session: srtp_t, _ ssrc: UInt32) { _ = unsafe srtp_remove_stream(session, ssrc.bigEndian) }
 
 // libsrtp2 works in place; with our ciphers it neither allocates nor locks, which AllocationTests counts.
 @_semantics("no_performance_analysis") @inline(__always)

@@ -1,0 +1,122 @@
+/// The SSRCs that one key of the peer's receives with: a few at a time, whatever the peer sends.
+///
+/// libsrtp2 keeps about 1 KB for each SSRC for the life of a context, and looks an SSRC up one by one. So a context keeps
+/// ``capacity`` of them, and the one that was silent longest gives way to a new one. What is removed takes its replay window
+/// along, so an SSRC that was removed is refused for as long as the key lasts: otherwise its packets could be replayed
+/// (RFC 3711 §3.3.2). New SSRCs need credit, which packets of known ones earn, so that making and removing them is rare
+/// whatever the peer sends.
+@safe
+struct SRTPSources: ~Copyable {
+    /// SSRCs at a time: media, its RTCP, and the ones before a change or two.
+    static var capacity: Int { @_noAllocation @_noLocks get { 8 } }
+    /// New SSRCs at once.
+    static var mostAtOnce: Int { @_noAllocation @_noLocks get { 16 } }
+    /// Packets of known SSRCs that earn one new SSRC: 0.3 s of sound.
+    static var packetsForNew: Int { @_noAllocation @_noLocks get { 16 } }
+
+    private struct Source: BitwiseCopyable {
+        var ssrc: UInt32 = 0
+        var usedAt: UInt64 = 0
+    }
+
+    private var sources = InlineArray<8, Source>(repeating: Source())
+    /// SSRCs that it has now.
+    private(set) var count = 0
+    private var packets: UInt64 = 0
+    private var credit: Int
+    /// A Bloom filter of removed SSRCs; 1 KB. It never forgets one. Of SSRCs that were never there it refuses 1 in
+    /// 200,000 after 100 removed ones, and 1 in 100 after 800.
+    private let removed: UnsafeMutablePointer<UInt64>
+
+    private static var filterWords: Int { @_noAllocation @_noLocks get { 128 } }
+
+    init() {
+        credit = Self.mostAtOnce * Self.packetsForNew
+        unsafe removed = .allocate(capacity: Self.filterWords)
+        unsafe removed.initialize(repeating: 0, count: Self.filterWords)
+    }
+
+    deinit { unsafe removed.deallocate() }
+
+    /// What a packet's SSRC is, before its authentication.
+    enum Verdict: BitwiseCopyable {
+        case known(Int)
+        case new
+        /// It was there before, and its replay window is gone.
+        case removed
+        /// The peer has used up its new SSRCs.
+        case tooMany
+    }
+
+    @_noAllocation @_noLocks
+    func judge(_ ssrc: UInt32) -> Verdict {
+        for index in 0..<count where sources[index].ssrc == ssrc { return .known(index) }
+        if isRemoved(ssrc) { return .removed }
+        return credit >= Self.packetsForNew ? .new : .tooMany
+    }
+
+    /// A packet of the known SSRC at `index` was authenticated.
+    @_noAllocation @_noLocks
+    mutating func note(known index: Int) {
+        packets &+= 1
+        sources[index].usedAt = packets
+        credit = min(credit + 1, Self.mostAtOnce * Self.packetsForNew)
+    }
+
+    /// The first packet of a new SSRC was authenticated.
+    ///
+    /// - Returns: The SSRC that gives way to it, and is to be removed; nil if there was room.
+    @_noAllocation @_noLocks
+    mutating func add(_ ssrc: UInt32) -> UInt32? {
+        packets &+= 1
+        credit -= Self.packetsForNew
+        let source = Source(ssrc: ssrc, usedAt: packets)
+        guard count == Self.capacity else {
+            sources[count] = source
+            count += 1
+            return nil
+        }
+        var oldest = 0
+        for index in 1..<count where sources[index].usedAt < sources[oldest].usedAt { oldest = index }
+        let former = sources[oldest].ssrc
+        sources[oldest] = source
+        markRemoved(former)
+        return former
+    }
+
+    @_noAllocation @_noLocks
+    private func isRemoved(_ ssrc: UInt32) -> Bool {
+        let mixed = Self.mix(ssrc)
+        for number in 0..<Self.hashes {
+            let bit = Self.bit(mixed, number)
+            if unsafe removed[bit >> 6] & (1 << UInt64(bit & 63)) == 0 { return false }
+        }
+        return true
+    }
+
+    @_noAllocation @_noLocks
+    private func markRemoved(_ ssrc: UInt32) {
+        let mixed = Self.mix(ssrc)
+        for number in 0..<Self.hashes {
+            let bit = Self.bit(mixed, number)
+            unsafe removed[bit >> 6] |= 1 << UInt64(bit & 63)
+        }
+    }
+
+    private static var hashes: Int { @_noAllocation @_noLocks get { 4 } }
+
+    /// Spreads an SSRC over 64 bits (the finalizer of SplitMix64).
+    @_noAllocation @_noLocks
+    private static func mix(_ ssrc: UInt32) -> UInt64 {
+        var value = (UInt64(ssrc) &+ 1) &* 0x9E37_79B9_7F4A_7C15
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+
+    /// One of the filter's 8,192 bits: 13 bits of the mixture for each.
+    @_noAllocation @_noLocks
+    private static func bit(_ mixed: UInt64, _ number: Int) -> Int {
+        Int(truncatingIfNeeded: mixed >> UInt64(number * 16)) & 0x1FFF
+    }
+}
