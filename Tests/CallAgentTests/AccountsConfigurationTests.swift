@@ -56,7 +56,9 @@ struct AccountsConfigurationTests {
         func offers(_ process: String) throws -> [MediaConfiguration.OfferKind] {
             let (configuration, problems) = try read(
                 "accounts:\n" + entry("a") + entry("b", account: sip) + entry("c", own, account: sip) + process)
-            #expect(problems.isEmpty, "\(problems)")
+            // What the third gives away.
+            #expect(
+                problems.map(\.key) == ["accounts[3].media.offers"] && problems.allSatisfy(\.isWarning), "\(problems)")
             #expect(configuration.accounts[2].configuration.media.codecs.count == 2)
             #expect(!configuration.accounts[1].configuration.media.allowsPlainMedia)
             return configuration.accounts.map(\.configuration.media.offers)
@@ -86,6 +88,53 @@ struct AccountsConfigurationTests {
         #expect(idle == .service && problems.map(\.key) == ["answer.transfers"] && problems.allSatisfy(\.isWarning))
         let listed = Self.sip.replacing("  password_env", with: "  callees: [bob]\n  password_env") + service
         #expect(try transfers(listed) == (.service, []))
+    }
+
+    @Test("A file that lets calls have no keys, though the peer may take some, is warned of what that gives away")
+    func plainMedia() throws {
+        func warnings(_ media: String) throws -> [String] {
+            let (_, problems) = try read(Self.sip + "media:\n" + media)
+            let faults = problems.filter { !$0.isWarning }
+            #expect(faults.isEmpty, "\(faults)")
+            return problems.map { "\($0.key): \($0.message)" }
+        }
+        #expect(try warnings("  allow_plain_rtp: false\n").isEmpty)
+        let answers = try warnings("  allow_plain_rtp: true\n")
+        #expect(
+            answers.count == 1
+                && answers[0].hasPrefix("media.allow_plain_rtp: is true, so that a call whose peer has no keys"))
+        let offers = try warnings("  allow_plain_rtp: true\n  offers: plain\n")
+        #expect(offers.count == 1 && offers[0].hasPrefix("media.offers: is plain, so that our calls have no keys"))
+        for text in answers + offers {
+            #expect(text.contains("everybody on the way can listen") && text.contains("a stranger who finds its port"))
+        }
+    }
+
+    @Test(
+        "Ports of calls without ICE are compared with the calls that all accounts may have, and with how long they rest"
+    )
+    func ports() throws {
+        func problems(_ ports: String, limits: [Int]) throws -> [ConfigProblem] {
+            let accounts = limits.enumerated().map { number, limit in
+                entry("a\(number)", "    answer:\n      max_calls: \(limit)\n")
+            }
+            return try read("accounts:\n" + accounts.joined() + "media:\n" + ports).1
+        }
+        #expect(try problems("  ports: 16384-16443\n", limits: [10, 20]).isEmpty)
+        let few = try problems("  ports: 16384-16442\n", limits: [10, 20])
+        #expect(few.map(\.key) == ["media.ports"] && few.allSatisfy(\.isWarning))
+        #expect(few.first?.message.contains("has 59 ports for 30 calls at a time") == true)
+        #expect(try problems("  ports: 16384-16413\n", limits: [10, 20]).map(\.isWarning) == [true])
+        let fewer = try problems("  ports: 16384-16412\n", limits: [10, 20])
+        #expect(fewer.map(\.key) == ["media.ports"] && fewer.first?.isWarning == false)
+        #expect(fewer.first?.message.contains("has 29 ports, and answer.max_calls allows 30 calls at a time") == true)
+        // As many calls as the machine carries: nobody knows how many.
+        #expect(try read(Self.sip + "media:\n  ports: 16384-16384\n").1.isEmpty)
+        let (configuration, none) = try read(Self.sip + "media:\n  port: 40000\n  ports: 40001-40100\n")
+        #expect(none.isEmpty && configuration.accounts.first?.configuration.media.callPorts == 40_001...40_100)
+        let (_, hole) = try read(Self.sip + "media:\n  port: 40000\n")
+        #expect(hole.map(\.key) == ["media.port"] && hole.allSatisfy(\.isWarning))
+        #expect(try read("account:\n  anonymous: a\nmedia:\n  port: 40000\n").1.isEmpty)
     }
 
     @Test("Names in allow and deny have the form that callers of a SIP server have", arguments: ["allow", "deny"])

@@ -39,6 +39,29 @@ struct SIPCallTests {
         await device.device.shutDown()
     }
 
+    @Test("Each call without ICE is described at a port of its own, which is another than that of the call before")
+    func ownPorts() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(Self.plain, Self.answering)
+        func port(_ call: SIPTelephone.Call) -> Substring? {
+            call.body.split(separator: "m=audio ").last?.split(separator: " ").first
+        }
+        var ports: [Substring] = []
+        for number in 1...4 {
+            var call = try await telephone.call("call-\(number)")
+            ports.append(try #require(port(call)))
+            // A later answer names the same port.
+            let hold = SIPTelephone.description(SIPTelephone.pcmu + "a=sendonly\r\n", version: 2)
+            let answer = String(
+                decoding: try await telephone.request("INVITE", in: &call, body: hold).body, as: UTF8.self)
+            #expect(answer.contains("m=audio \(ports[number - 1]) "))
+            if number != 2 { #expect(try await telephone.request("BYE", in: &call).status == 200) }
+        }
+        #expect(Set(ports).count == 4)
+        await device.device.shutDown()
+    }
+
     @Test("Keys by INFO are the same event as keys in the media, whichever type carries them")
     func keysByInfo() async throws {
         let telephone = try await SIPTelephone()

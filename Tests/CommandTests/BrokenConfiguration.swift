@@ -274,6 +274,18 @@ extension BrokenConfiguration {
             "more workers than ports", "media:\n  port: 65535\n  workers: 2\n",
             "5: media.port: leaves no port for each of the 2 workers"),
         .device(
+            "one port where two belong", "media:\n  ports: 16384\n",
+            "5: media.ports: must be two ports from 1024 to 65535, such as 16384-17383, the lower one first"),
+        .device(
+            "ports the wrong way round", "media:\n  ports: 17383-16384\n",
+            "5: media.ports: must be two ports from 1024 to 65535"),
+        .device(
+            "ports that the workers have", "media:\n  port: 16400\n  workers: 2\n  ports: 16384-16400\n",
+            "7: media.ports: has the ports of the media workers (port: 16400); leave out 16400 to 16401"),
+        .device(
+            "fewer ports than calls", "answer:\n  max_calls: 20\nmedia:\n  ports: 16384-16402\n",
+            "7: media.ports: has 19 ports, and answer.max_calls allows 20 calls at a time; give it at least 40"),
+        .device(
             "a longest delay below the shortest", "media:\n  jitter:\n    min_delay_ms: 80\n    max_delay_ms: 40\n",
             "7: media.jitter.max_delay_ms: must not be below min_delay_ms (80)"),
         .device(

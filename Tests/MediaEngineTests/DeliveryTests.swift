@@ -25,21 +25,28 @@ struct DeliveryTests {
         var guesses = 64
 
         /// Adds a call whose peer says that it is at `port` and sends with `ssrc`.
-        mutating func add(port: UInt16, ssrc: UInt32, isProtected: Bool, tellsSSRC: Bool = false) throws {
+        ///
+        /// - Parameter slot: Its own socket, if it has one.
+        mutating func add(
+            port: UInt16, ssrc: UInt32, isProtected: Bool, tellsSSRC: Bool = false, slot: Int? = nil
+        ) throws {
             var generator = SeededGenerator(seed: UInt64(peers.count))
             let (there, back) = (
                 SRTPKey.random(.aeadAES128GCM, using: &generator), SRTPKey.random(.aeadAES128GCM, using: &generator)
             )
             let number = UInt64(peers.count + 1)
             let remote = try #require(SocketAddress(host: "192.0.2.1", port: port))
-            let plan = MediaCallPlan(
+            var plan = MediaCallPlan(
                 peer: Self.plan(
                     to: remote, ssrc: 1_000 + UInt32(number), remoteSSRC: tellsSSRC ? ssrc : nil,
                     isProtected ? .keys(send: back, receive: there) : .plain),
                 encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: AudioBehaviour(source: .silence),
                 start: .atOnce)
+            plan.peer.sockets = slot.map { CallSockets(ipv4: $0, ipv6: nil) }
+            // Packets come a second after the calls have begun.
+            let start = Instant(nanoseconds: -1_000_000_000)
             calls.append(
-                try MediaCall.make(id: MediaCallID(rawValue: number), plan: plan, rings: CallRings(), at: .zero))
+                try MediaCall.make(id: MediaCallID(rawValue: number), plan: plan, rings: CallRings(), at: start))
             let peer = UnsafeMutablePointer<PeerSession>.allocate(capacity: 1)
             peer.initialize(
                 to: try PeerSession(
@@ -58,13 +65,13 @@ struct DeliveryTests {
         }
 
         /// The peer of a call sends a packet from a port of its host.
-        mutating func send(_ peer: Int, from port: UInt16, host: String = "192.0.2.1") throws {
+        mutating func send(_ peer: Int, from port: UInt16, host: String = "192.0.2.1", to arriving: Int = 0) throws {
             var batch = DatagramBatch()
             var slot = batch.freeSlot()
             let length = peers[peer].pointee.writeMedia(
                 payloadBytes: 60, timestamp: 0, marker: false, at: .zero, into: &slot)
             let source = try #require(SocketAddress(host: host, port: port))
-            batch.commit(byteCount: length, by: DatagramPath(to: source))
+            batch.commit(byteCount: length, by: DatagramPath(socket: arriving, local: nil, remote: source))
             let delivery = WorkerLoop.deliver(&batch, 0, to: calls, &guesses, &counters)
             counters.datagramsReceived += 1
             if case .call(let position) = delivery { calls.update(position) }
@@ -152,6 +159,41 @@ struct DeliveryTests {
         try bench.send(0, from: 5_500)
         taken = bench.taken
         #expect(taken == [1, 1])
+    }
+
+    @Test(
+        "A stranger's packet takes no call from the address that its peer describes, nor from that host",
+        arguments: [UInt16(5_000), 5_500])
+    func strangerFirst(port: UInt16) throws {
+        var bench = Bench()
+        try bench.add(port: 5_000, ssrc: 7, isProtected: false)
+        try bench.add(port: 9_000, ssrc: 99, isProtected: false)
+        bench.calls.remove(at: 1)
+        try bench.send(1, from: 40_000, host: "203.0.113.9")
+        var taken = bench.taken
+        #expect(taken == [1], "a guess while the peer is silent")
+        for _ in 0..<3 {
+            try bench.send(0, from: port)
+            try bench.send(1, from: 40_000, host: "203.0.113.9")
+        }
+        taken = bench.taken
+        #expect(taken == [4])
+    }
+
+    @Test("What arrives at a call's own port is offered to no other call, and a call with one gets nothing else")
+    func ownPort() throws {
+        var bench = Bench()
+        try bench.add(port: 5_000, ssrc: 7, isProtected: false, slot: 2)
+        try bench.add(port: 5_000, ssrc: 7, isProtected: false, slot: 3)
+        try bench.add(port: 6_000, ssrc: 8, isProtected: false)
+        // One peer with one socket and one SSRC in two calls; only the port that it writes to tells which.
+        for _ in 0..<3 { try bench.send(0, from: 5_000, to: 2) }
+        for _ in 0..<2 { try bench.send(0, from: 5_000, to: 3) }
+        try bench.send(2, from: 6_000, to: 0)
+        try bench.send(0, from: 5_000, to: 0)
+        try bench.send(2, from: 6_000, to: 2)
+        let (taken, refused, unknown) = (bench.taken, bench.refused, bench.unknown)
+        #expect(taken == [3, 2, 1] && refused == 1 && unknown == 1)
     }
 
     @Test("A flood of packets that belong to nobody is tried a bounded number of times in each turn")

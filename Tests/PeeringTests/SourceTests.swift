@@ -23,15 +23,16 @@ struct SourceTests {
         var first: PeerSession
         var second: PeerSession
 
-        init(_ protection: Protection) throws {
+        init(_ protection: Protection, signaling: SocketAddress? = nil) throws {
             var generator = SeededGenerator(seed: 1)
             let (there, back) = (
                 SRTPKey.random(.aeadAES128GCM, using: &generator), SRTPKey.random(.aeadAES128GCM, using: &generator)
             )
             let isPlain = protection == .plain
             let to = SocketAddress(host: "192.0.2.2", port: 6_000)
-            let ours = try PeerPair.plan(
+            var ours = try PeerPair.plan(
                 to: here, ssrc: 2, send: isPlain ? nil : back, receive: isPlain ? nil : there)
+            ours.signalingSource = signaling
             let one = try PeerPair.plan(to: to, ssrc: 1, send: isPlain ? nil : there, receive: isPlain ? nil : back)
             let other = try PeerPair.plan(to: to, ssrc: 9, send: isPlain ? nil : there, receive: isPlain ? nil : back)
             let session = try PeerSession(ours, at: .zero)
@@ -234,6 +235,105 @@ struct SourceTests {
         try call.receives(next, from: Self.moved, 340, heard: false)
         let (remote, ssrc) = (call.remote, call.session.remoteSSRC)
         #expect(remote == Self.here && ssrc == 9)
+    }
+
+    @Test("A stranger's stream before the peer's own delays none of the peer's packets, whatever its numbers and SSRC")
+    func strangerFirst() throws {
+        var call = try Call(.plain)
+        var ahead = try PeerSession(
+            PeerPair.plan(to: SocketAddress(host: "192.0.2.2", port: 6_000), ssrc: 1, send: nil, receive: nil),
+            at: .zero)
+        var strangers: [[UInt8]] = []
+        for step in 0..<60 { strangers.append(PeerPair.media(of: &ahead, [9, 9, 9], UInt32(step), Self.at(0))) }
+        // Streams of two SSRCs, one of them the peer's own, 50 packets ahead of it.
+        for step in Int64(0)..<5 {
+            let other = call.other(300 + step * 20)
+            for packet in [other, strangers[50 + Int(step)]] {
+                _ = try PeerPair.deliver(packet, to: &call.session, from: Self.moved, at: Self.at(300 + step * 20))
+            }
+        }
+        for step in Int64(0)..<50 {
+            let (genuine, stranger) = (call.packet(400 + step * 20), call.other(400 + step * 20))
+            try call.receives(genuine, from: Self.here, 400 + step * 20)
+            try call.receives(stranger, from: Self.moved, 405 + step * 20, heard: false)
+            let remote = call.remote
+            #expect(remote == Self.here)
+        }
+    }
+
+    @Test("A guess ends ten seconds after its last packet, so that a peer that only listens is heard again")
+    func guessEnds() throws {
+        var call = try Call(.plain)
+        let stray = call.packet(300)
+        try call.receives(stray, from: Self.moved, 300)
+        _ = call.session.takeNews()
+        call.session.endGuess(at: Self.at(10_299))
+        var (remote, news) = (call.remote, call.session.takeNews())
+        #expect(remote == Self.moved && !news.contains(.routeChanged))
+        call.session.endGuess(at: Self.at(10_300))
+        (remote, news) = (call.remote, call.session.takeNews())
+        #expect(remote == Self.here && news.contains(.routeChanged))
+        // Another guess may follow, while nothing of the peer has been heard.
+        let next = call.other(10_320)
+        try call.receives(next, from: Self.moved, 10_320)
+        remote = call.remote
+        #expect(remote == Self.moved)
+        // The host that was described is no guess.
+        let near = call.packet(10_340)
+        try call.receives(near, from: Self.sibling, 10_340)
+        call.session.endGuess(at: Self.at(60_000))
+        remote = call.remote
+        #expect(remote == Self.sibling)
+    }
+
+    @Test(
+        "The likelier address takes over at once: the described one before its host and the signaling's, those before any"
+    )
+    func likelierAddresses() throws {
+        let (anybody, proxy) = (Self.moved, try #require(SocketAddress(host: "203.0.113.5", port: 5_060)))
+        let behindProxy = SocketAddress(host: "203.0.113.5", port: 31_000)
+        var call = try Call(.plain, signaling: proxy)
+        func step(_ source: SocketAddress?, _ milliseconds: Int64, taken: Bool, _ location: SourceLocation) throws {
+            let packet = call.packet(milliseconds)
+            try call.receives(packet, from: source, milliseconds, heard: taken, location)
+            let remote = call.remote
+            #expect((remote == source) == taken, sourceLocation: location)
+        }
+        try step(anybody, 300, taken: true, #_sourceLocation)
+        try step(behindProxy, 320, taken: true, #_sourceLocation)
+        try step(anybody, 340, taken: false, #_sourceLocation)
+        try step(Self.sibling, 360, taken: false, #_sourceLocation)
+        try step(Self.here, 380, taken: true, #_sourceLocation)
+        try step(behindProxy, 400, taken: false, #_sourceLocation)
+        try step(anybody, 420, taken: false, #_sourceLocation)
+        // A second of silence, in which the peer may have lost its binding; the stream tells that it is the peer's.
+        try step(anybody, 1_400, taken: true, #_sourceLocation)
+        try step(behindProxy, 1_420, taken: true, #_sourceLocation)
+        try step(Self.here, 1_440, taken: true, #_sourceLocation)
+    }
+
+    @Test("A telephone behind a translator is heard from its first packet on if its signaling comes from there")
+    func translated() throws {
+        let signaling = SocketAddress(host: "198.51.100.7", port: 5_060)
+        var call = try Call(.plain, signaling: signaling)
+        let packet = call.packet(0)
+        try call.receives(packet, from: Self.moved, 0)
+        let remote = call.remote
+        #expect(remote == Self.moved)
+    }
+
+    @Test("Once the peer was heard, no other stream takes its place, however long it is silent")
+    func silentPeer() throws {
+        var call = try Call(.plain)
+        let first = call.packet(0)
+        try call.receives(first, from: Self.here, 0)
+        for second in Int64(1)...60 {
+            let stray = call.other(second * 1_000)
+            try call.receives(stray, from: Self.moved, second * 1_000, heard: false)
+            call.session.endGuess(at: Self.at(second * 1_000))
+        }
+        let remote = call.remote
+        #expect(remote == Self.here)
     }
 
     @Test("Without protection RTCP is taken from the peer's host alone")

@@ -15,6 +15,7 @@ extension MediaFailure {
         case is DescriptionError: self.init(.descriptionUnreadable, "\(error)")
         // Of a description's fingerprints.
         case let error as DTLSError where error.code != .library: self.init(.noCommonKeys, "\(error)")
+        case let error as MediaStartError where error.isFull: self.init(.deviceFull, "\(error)")
         case let error as MediaStartError: self.init(error.file == nil ? .deviceFault : .fileUnusable, "\(error)")
         case is CardTaken: self.init(.deviceFull, "\(error)")
         case let failure as ConnectionFailure: self.init(CallFailureCause(failure), "\(failure)")

@@ -16,6 +16,8 @@ struct MediaNegotiation {
     private let configuration: MediaConfiguration
     private let randomSeed: UInt64
     private let isBoundToAll: Bool
+    /// The host that the peer's newest description came from, where signaling goes from host to host.
+    private var signalingSource: SocketAddress?
     /// Our offer was rolled back in favour of the peer's.
     private var hasYielded = false
 
@@ -92,6 +94,13 @@ struct MediaNegotiation {
         return true
     }
 
+    /// Whether the offer that waits is to be answered without ICE and DTLS, at a port of the call's own.
+    var needsPort: Bool {
+        guard let audio = exchange.offered, audio.ice == nil else { return false }
+        if case .dtls = audio.keying { return false }
+        return true
+    }
+
     /// Whether what was agreed connects as our offer says: by ICE if that has ICE.
     func isConnectedAsOffered(_ audio: NegotiatedAudio) -> Bool { (audio.ice != nil) == (exchange.local.ice != nil) }
 
@@ -127,11 +136,17 @@ struct MediaNegotiation {
     mutating func receive(_ offer: JSONValue) throws -> NegotiationChanges {
         let description = try Self.description(in: offer, "offer")
         let changes = try exchange.receive(offer: description)
+        noteSource(of: offer)
         // Not the address that reaches the exchange: the peer may be in another network of this machine.
         if isBoundToAll, let peer = Self.mediaHost(of: description), let source = peer.localSource() {
             exchange.local.address = source.host
         }
         return changes
+    }
+
+    /// A peer that says itself where it comes from opens only its own call to that host, as its description can.
+    private mutating func noteSource(of value: JSONValue) {
+        if let host = value["source"]?.string { signalingSource = SocketAddress(host: host, port: 0) }
     }
 
     /// Where a description without ICE wants its sound to be sent; nil if it does not say.
@@ -153,6 +168,7 @@ struct MediaNegotiation {
     mutating func accept(_ answer: JSONValue) throws -> (NegotiatedAudio, NegotiationChanges) {
         let before = exchange.agreed
         let audio = try exchange.accept(answer: try Self.description(in: answer, "answer"))
+        noteSource(of: answer)
         return (audio, NegotiationChanges(from: before, to: audio))
     }
 
@@ -219,6 +235,7 @@ extension MediaNegotiation {
             randomSeed: randomSeed)
         peer.otherReceivePayloadType = audio.ownReceivePayloadType
         peer.clockRate = audio.codec.clockRate
+        peer.signalingSource = signalingSource
         let encoder = encoder(for: audio)
         if audio.codec == .opus, let types = audio.redundancy {
             peer.redundancy = RedundancyFormat(

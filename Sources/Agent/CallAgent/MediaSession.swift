@@ -26,6 +26,8 @@ struct MediaSession {
     private var preparation: Preparation?
     /// The media engine's name for the connection, if ICE or DTLS connects the call; its stream has the same name.
     private var connection: MediaCallID?
+    /// The port of a call without ICE and DTLS, until its stream takes it over.
+    private var port: MediaPort?
     private var candidates = CandidateExchange()
     private var stream = Stream.none
     /// Media has flowed both ways before the call was answered.
@@ -75,6 +77,8 @@ struct MediaSession {
             try connect(isControlling: true, with: &resources)
         } else if preparation?.negotiation.offersHandshake == true {
             try connectDirectly(with: &resources)
+        } else {
+            try openPort(with: resources)
         }
         return try preparation?.negotiation.offer()
     }
@@ -88,6 +92,7 @@ struct MediaSession {
         if MediaNegotiation.usesICE(offer) { try connect(isControlling: false, with: &resources) }
         _ = try preparation?.negotiation.receive(offer)
         if preparation?.negotiation.needsDirectConnection == true { try connectDirectly(with: &resources) }
+        if preparation?.negotiation.needsPort == true { try openPort(with: resources) }
         guard var negotiation = preparation?.negotiation else { return nil }
         let (answer, audio) = try negotiation.answer()
         preparation?.negotiation = negotiation
@@ -228,6 +233,21 @@ struct MediaSession {
         preparation?.negotiation.receive(atOneOf: addresses)
     }
 
+    /// Opens a port of the call's own, for a call that neither ICE nor DTLS connects.
+    private mutating func openPort(with resources: MediaResources) throws {
+        guard port == nil, let placement = preparation?.placement else { return }
+        let port = try resources.engine.openPort(at: placement)
+        self.port = port
+        preparation?.negotiation.receive(atOneOf: port.addresses)
+    }
+
+    /// Closes a port that no stream has taken over.
+    private mutating func closePort(on engine: MediaEngine) {
+        guard let port else { return }
+        engine.close(port)
+        self.port = nil
+    }
+
     /// Tells the connection what was agreed, and the candidates that came early.
     mutating func connect(to remote: RemoteConnection, on engine: MediaEngine) {
         guard let connection else { return }
@@ -277,7 +297,10 @@ struct MediaSession {
     /// Has a media worker run what was agreed.
     mutating func start(_ plan: MediaCallPlan, line: consuming PortLine?, on engine: MediaEngine) throws {
         guard let placement = preparation?.placement else { return }
-        stream = .running(try engine.start(plan, at: placement, connection: connection, line: line))
+        // A call that is connected after all has the connection's sockets.
+        if connection != nil { closePort(on: engine) }
+        stream = .running(try engine.start(plan, at: placement, connection: connection, port: port, line: line))
+        port = nil
     }
 
     /// Sends and receives only as the direction says.
@@ -294,6 +317,7 @@ struct MediaSession {
 
     /// Stops the stream, or the connection of a call that has none yet.
     mutating func release(on engine: MediaEngine) {
+        closePort(on: engine)
         if id == nil {
             dropConnection(on: engine)
         } else {

@@ -58,7 +58,7 @@ public final class SharedMedia: Sendable {
         if let kept = soundKeeper?.kept { sound?.use(kept) }
         engine = try MediaEngine(
             MediaEngineConfiguration(
-                bindAddress: address, workerCount: leading.media.workers,
+                bindAddress: address, callPorts: leading.media.callPorts, workerCount: leading.media.workers,
                 // A call that has ended hinders no new one, and has its place until its worker has put it away.
                 callLimitPerWorker: 2 * streamsPerWorker,
                 realtimePriority: leading.media.realtimePriority,

@@ -9,9 +9,9 @@ public import Realtime
 /// now closed, and is still on its way through a ring, never counts for the next one.
 @safe
 public struct SocketSet: ~Copyable {
-    /// The largest number of sockets.
+    /// The largest number of sockets: 1,023 calls with two each, one for each family of addresses.
     public static var capacity: Int {
-        @_noAllocation @_noLocks get { 256 }
+        @_noAllocation @_noLocks get { 2_048 }
     }
 
     /// The slot of the socket that all calls share, one for each family of addresses.
@@ -19,15 +19,17 @@ public struct SocketSet: ~Copyable {
     public static func mainSlot(isIPv6: Bool) -> Int { isIPv6 ? 1 : 0 }
 
     /// The first slot, and the first place, for other sockets.
-    public static var firstExtraSlot: Int { 2 }
+    public static var firstExtraSlot: Int {
+        @_noAllocation @_noLocks get { 2 }
+    }
 
     /// The slot of a place's next socket.
     ///
     /// - Parameters:
     ///   - place: 0..<``capacity``.
-    ///   - round: Sockets that the index has had before. After 16 million the numbers start over.
+    ///   - round: Sockets that the index has had before. After 2 million the numbers start over.
     @_noAllocation @_noLocks
-    public static func slot(at place: Int, round: Int) -> Int { place + (round & 0xff_ffff) * capacity }
+    public static func slot(at place: Int, round: Int) -> Int { place + (round & 0x1f_ffff) * capacity }
 
     /// Where among ``capacity`` a slot's socket is.
     @_noAllocation @_noLocks

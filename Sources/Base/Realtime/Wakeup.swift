@@ -62,6 +62,9 @@ public struct RealtimeError: Error, Sendable, CustomStringConvertible {
     /// The system's error number.
     public let errno: Int32
 
+    /// Whether another socket has that address and port.
+    public var isAddressInUse: Bool { errno == EADDRINUSE }
+
     /// What to try, if that does not follow from `errno`.
     private let hint: String?
 

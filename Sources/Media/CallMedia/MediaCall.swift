@@ -220,6 +220,7 @@ package struct MediaCall: ~Copyable {
     {
         digits.expire(at: now)
         control.check(at: now)
+        peer.endGuess(at: now)
         guard case .running(let next) = pace, next.nanoseconds <= now.nanoseconds else { return .nothing }
         if postpone(frameDue: next, at: now) { return .nothing }
         let back = noteRun(frameDue: next)
@@ -382,6 +383,16 @@ extension MediaCall {
     /// The peer's stream, once it is known.
     package var remoteSSRC: UInt32? {
         @_noAllocation @_noLocks get { peer.remoteSSRC }
+    }
+
+    /// The address that the peer's description names, of a call without ICE.
+    package var describedAddress: SocketAddress? {
+        @_noAllocation @_noLocks get { peer.describedAddress }
+    }
+
+    /// The call's own sockets, if it has any.
+    package var sockets: CallSockets? {
+        @_noAllocation @_noLocks get { peer.sockets }
     }
 
     /// Where the peer's RTCP comes from, if that is another address than its media's.

@@ -80,6 +80,11 @@ extension MediaEngine {
     ) {
         let main = [false, true].map { SocketSet.mainSlot(isIPv6: $0) }.filter { worker.boundAddress($0) != nil }
         guard plan.hasOwnSocket else { return (main, []) }
+        // A peer without ICE is given one address, which a firewall may have to let in.
+        guard plan.gathers else {
+            let slots = try openSockets(of: worker).sockets.slots
+            return (slots, slots)
+        }
         var own: [Int] = []
         do throws(RealtimeError) {
             for slot in main {

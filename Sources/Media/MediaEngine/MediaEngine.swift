@@ -28,6 +28,7 @@ public final class MediaEngine: Sendable {
     private let warmUpThread = WarmUpThread()
     let onEvent: @Sendable (MediaEvent) -> Void
     let callLimitPerWorker: Int
+    let ports: PortBook
 
     struct State {
         var lastID: UInt64 = 0
@@ -53,6 +54,8 @@ public final class MediaEngine: Sendable {
 
     struct Running {
         var worker: Int
+        /// Its own port, which is closed after it.
+        var port: MediaPort?
         /// The encoder settings last sent to it.
         var codec: SoundCodec
         var files: [AudioFileThread.StreamID]
@@ -70,6 +73,7 @@ public final class MediaEngine: Sendable {
     ) throws(RealtimeError) {
         self.onEvent = onEvent
         callLimitPerWorker = configuration.callLimitPerWorker
+        ports = PortBook(configuration.callPorts)
         // The first call that needs a failed part will report the failure.
         try? SRTPLibrary.prepare()
         STUNKey.prepareLibrary()
@@ -155,12 +159,15 @@ public final class MediaEngine: Sendable {
     /// Starts a call: from when this returns, the peer's packets are taken.
     ///
     /// - Parameter connection: What ``connect(_:at:)`` gave, for a call that ICE connects; the call goes by that name.
+    /// - Parameter port: What ``openPort(at:)`` gave, for a call without ICE; it is closed when the call ends.
     /// - Parameter line: The worker's side of a program's port, for a call with ``AudioBehaviour/Source/program``.
     /// - Throws: ``MediaStartError`` when a file cannot be used, or a library refuses.
     public func start(
-        _ plan: MediaCallPlan, at placement: MediaPlacement, connection: MediaCallID? = nil,
+        _ plan: MediaCallPlan, at placement: MediaPlacement, connection: MediaCallID? = nil, port: MediaPort? = nil,
         line: consuming PortLine? = nil
     ) throws(MediaStartError) -> MediaCallID {
+        var plan = plan
+        plan.peer.sockets = port?.sockets
         let id = connection ?? newID(of: placement.owner)
         let now = MonotonicClock.now
         let capture = plan.capture.map { CaptureOrder(path: $0, codec: plan.codec, playout: plan.playout, at: now) }
@@ -177,7 +184,7 @@ public final class MediaEngine: Sendable {
         }
         state.withLock { state in
             state.calls[id] = Running(
-                worker: placement.worker, codec: plan.codec, files: streams, recording: recording)
+                worker: placement.worker, port: port, codec: plan.codec, files: streams, recording: recording)
         }
         if case .card = plan.audio.source { takeCard(id) }
         guard unsafe workers[placement.worker].send(.add(call)) else {
@@ -377,6 +384,7 @@ extension MediaEngine {
         }
         unsafe call.deinitialize(count: 1)
         unsafe call.deallocate()
+        if let port = running?.port { close(port) }
         if let announcement = running?.announcement { tellEnd(of: announcement, in: id, .callEnded) }
         files.stop(running?.files ?? [], then: then)
     }

@@ -98,6 +98,8 @@ public struct MediaEngineConfiguration: Sendable {
     /// Where media sockets are bound; with port 0 each worker gets a port of the system's choice, else worker `n`
     /// (from zero) gets port + `n`.
     public var bindAddress: SocketAddress
+    /// UDP ports of calls without ICE, one each (``MediaEngine/openPort(at:)``); nil leaves them to the system.
+    public var callPorts: ClosedRange<UInt16>?
     /// Media threads, each with a socket. `scripts/bench overload` measures how many calls one carries.
     public var workerCount: Int
     /// Calls that one worker may have.
@@ -111,10 +113,12 @@ public struct MediaEngineConfiguration: Sendable {
 
     /// Makes a configuration.
     public init(
-        bindAddress: SocketAddress, workerCount: Int = 1, callLimitPerWorker: Int = 256, realtimePriority: Int32? = 20,
+        bindAddress: SocketAddress, callPorts: ClosedRange<UInt16>? = nil, workerCount: Int = 1,
+        callLimitPerWorker: Int = 256, realtimePriority: Int32? = 20,
         relayTrust: TrustRoots = .system, sound: CallSound? = nil
     ) {
         self.bindAddress = bindAddress
+        self.callPorts = callPorts
         self.workerCount = max(1, workerCount)
         self.callLimitPerWorker = max(1, callLimitPerWorker)
         self.realtimePriority = realtimePriority

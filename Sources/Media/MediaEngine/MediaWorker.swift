@@ -162,6 +162,19 @@ extension MediaWorker {
         return slot
     }
 
+    /// Puts a call's own socket into a free slot.
+    ///
+    /// - Returns: Its slot.
+    func adopt(_ socket: consuming UDPSocket, _ lease: PortLease) throws(RealtimeError) -> Int {
+        var socket: UDPSocket? = consume socket
+        return try sockets.withLock { book throws(RealtimeError) in
+            guard let own = socket.take() else { return -1 }
+            let (slot, memory) = unsafe try book.adopt(own, lease)
+            unsafe enqueue(.addSocket(memory, slot: slot))
+            return slot
+        }
+    }
+
     func openPair(holdingBack bytes: Int32, otherEnd: inout UDPSocket?) throws(RealtimeError) -> Int {
         try sockets.withLock { book throws(RealtimeError) in
             let (slot, socket) = unsafe try book.openPair(holdingBack: bytes, otherEnd: &otherEnd)

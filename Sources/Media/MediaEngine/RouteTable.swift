@@ -5,7 +5,8 @@ internal import Peering
 
 /// Finds the calls that a datagram may belong to, by its sender's address and SSRC.
 ///
-/// Several calls may share one remote address (a peer that, like us, has one socket for all calls), several peers may
+/// A call without ICE has a socket of its own as a rule: what arrives there is offered to no other call. The others share
+/// one. Several calls may share one remote address (a peer that, like us, has one socket for all calls), several peers may
 /// have chosen the same SSRC, and one call may change its address or its SSRC. So there may be several candidates: the
 /// likeliest comes first, and each checks whether the packet is its peer's. A linear scan over packed arrays; 256 calls
 /// take some 200 ns.
@@ -21,6 +22,10 @@ struct RouteTable: ~Copyable {
         var address: SocketAddress?
         /// Where the peer's RTCP comes from, if that is another address.
         var control: SocketAddress?
+        /// What the peer's description names, wherever its packets come from.
+        var described: SocketAddress?
+        /// The call's own sockets; only what arrives there is its.
+        var sockets: CallSockets?
     }
 
     private let routes: UnsafeMutablePointer<Route>
@@ -88,10 +93,22 @@ struct RouteTable: ~Copyable {
         return nil
     }
 
-    /// The calls that a packet from `source` with `ssrc` may belong to. The address counts before the SSRC.
+    /// The index of the call whose own socket is in `slot`.
+    @_noAllocation @_noLocks
+    func index(ownSocket slot: Int) -> Int? {
+        guard slot >= SocketSet.firstExtraSlot else { return nil }
+        for index in 0..<count {
+            guard let sockets = unsafe routes[index].sockets, sockets.contains(slot) else { continue }
+            return index
+        }
+        return nil
+    }
+
+    /// The calls without sockets of their own that a packet from `source` with `ssrc` may belong to. The address counts before the SSRC.
     ///
     /// A call without protection cannot distinguish its peer's packets from others, so it gets a packet as a guess only
-    /// if no other such call could.
+    /// if no other such call could. The address that its peer's description names counts as the peer's as long as the call
+    /// lasts, and so do other ports of that host if no other call is likelier: packets from elsewhere may have come first.
     ///
     /// - Parameter turn: A different number for each datagram: if more equally likely calls exist than fit, each is
     ///   tried in turn.
@@ -109,15 +126,18 @@ struct RouteTable: ~Copyable {
         for offset in 0..<count {
             let index = start + offset < count ? start + offset : start + offset - count
             let route = unsafe routes[index]
-            let isAtAddress = isSame(route.address, source) || isSame(route.control, source)
+            if case .some = route.sockets { continue }
+            let isAtAddress =
+                isSame(route.address, source) || isSame(route.control, source) || isSame(route.described, source)
             if isAtAddress { atAddress += 1 }
-            let likelihood = Self.likelihood(of: route, ssrc, isAtAddress: isAtAddress)
+            var likelihood = Self.likelihood(of: route, ssrc, isAtAddress: isAtAddress)
+            if case .none = likelihood, isGuess(route), isOnHost(route, source) { likelihood = .freshElsewhere }
             switch likelihood {
             case .none: continue
             case .freshElsewhere where !mayGuess: continue
             case .addressAlone where !route.isProtected: alone.note(index)
             case .freshElsewhere where !route.isProtected:
-                if isSameHost(route.address, source) { onHost.note(index) } else { afar.note(index) }
+                if isOnHost(route, source) { onHost.note(index) } else { afar.note(index) }
             case .freshElsewhere, .freshBeforeOthers: candidates.insert(index, fresh)
             case .addressAndSSRC, .addressOfFresh, .ssrcElsewhere, .addressAlone:
                 candidates.insert(index, likelihood)
@@ -166,7 +186,8 @@ struct RouteTable: ~Copyable {
         return unsafe Route(
             ssrc: remoteSSRC ?? 0, knowsSSRC: remoteSSRC != nil, isFresh: !call.pointee.hasReceivedMedia,
             isProtected: call.pointee.isProtected, address: call.pointee.path?.datagrams.remote,
-            control: call.pointee.separateControlAddress)
+            control: call.pointee.separateControlAddress, described: call.pointee.describedAddress,
+            sockets: call.pointee.sockets)
     }
 
     @_noAllocation @_noLocks
@@ -175,9 +196,18 @@ struct RouteTable: ~Copyable {
         return known.isSame(as: source)
     }
 
+    /// Whether packets without protection have come from elsewhere than the peer's description names.
     @_noAllocation @_noLocks
-    private func isSameHost(_ known: SocketAddress?, _ source: SocketAddress) -> Bool {
-        guard let known else { return false }
-        return known.hasSameHost(as: source)
+    private func isGuess(_ route: Route) -> Bool {
+        guard !route.isProtected, let described = route.described, let address = route.address else { return false }
+        return !described.isSame(as: address)
+    }
+
+    /// Whether the peer, or what its description names, has another port of this host.
+    @_noAllocation @_noLocks
+    private func isOnHost(_ route: Route, _ source: SocketAddress) -> Bool {
+        if let address = route.address, address.hasSameHost(as: source) { return true }
+        guard let described = route.described else { return false }
+        return described.hasSameHost(as: source)
     }
 }

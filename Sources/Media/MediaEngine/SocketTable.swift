@@ -11,6 +11,8 @@ struct SocketTable: ~Copyable, @unchecked Sendable {
     private struct Entry {
         let socket: UnsafeMutablePointer<UDPSocket>
         let address: SocketAddress
+        /// The port of a call's own, which rests once no socket has it.
+        let lease: PortLease?
         /// The worker has been asked to release it.
         var isRetired = false
     }
@@ -53,6 +55,14 @@ struct SocketTable: ~Copyable, @unchecked Sendable {
         return unsafe (slot, try take(try UDPSocket(boundTo: address), at: slot))
     }
 
+    /// Puts a call's own socket into a free slot.
+    mutating func adopt(
+        _ socket: consuming UDPSocket, _ lease: PortLease
+    ) throws(RealtimeError) -> (Int, UnsafeMutablePointer<UDPSocket>) {
+        let slot = try freeSlot()
+        return unsafe (slot, try take(socket, at: slot, lease))
+    }
+
     /// Makes a pair of joined sockets, and puts one end into a free slot.
     mutating func openPair(
         holdingBack bytes: Int32, otherEnd: inout UDPSocket?
@@ -72,13 +82,13 @@ struct SocketTable: ~Copyable, @unchecked Sendable {
 
     /// Has the kernel watch a socket, which is closed if it refuses: the worker would never read it.
     private mutating func take(
-        _ socket: consuming UDPSocket, at slot: Int
+        _ socket: consuming UDPSocket, at slot: Int, _ lease: PortLease? = nil
     ) throws(RealtimeError) -> UnsafeMutablePointer<UDPSocket> {
         try watcher.watch(socket, slot: slot)
         let address = socket.localAddress
         let memory = UnsafeMutablePointer<UDPSocket>.allocate(capacity: 1)
         unsafe memory.initialize(to: socket)
-        entries[slot] = unsafe Entry(socket: memory, address: address)
+        entries[slot] = unsafe Entry(socket: memory, address: address, lease: lease)
         return unsafe memory
     }
 

@@ -45,7 +45,11 @@ extension WorkerLoop {
         switch demultiplex(at: datagram) {
         case .media(let ssrc, let control):
             isControl = control
-            candidates = calls.candidates(ssrc: ssrc, source: origin.remote, turn: turn, mayGuess: guesses > 0)
+            if let position = calls.index(ownSocket: origin.socket) {
+                candidates = RouteCandidates(only: position)
+            } else {
+                candidates = calls.candidates(ssrc: ssrc, source: origin.remote, turn: turn, mayGuess: guesses > 0)
+            }
         case .relayedMedia(let ssrc, let control, let start, let end, let channel):
             isControl = control
             if let channel, let position = calls.index(slot: origin.socket, channel: channel) {

@@ -46,6 +46,10 @@ struct MediaReceiver {
     @_noAllocation @_noLocks
     mutating func isOfStream(_ header: RTPHeader) -> Bool { remoteSSRC == header.ssrc }
 
+    /// Forgets the streams of before, so that the next packet's stream counts at once.
+    @_noAllocation @_noLocks
+    mutating func forgetStreams() { streams = StreamSelector() }
+
     /// Takes note of a packet, and says whether it counts.
     @_noAllocation @_noLocks
     mutating func receive(_ header: RTPHeader, at arrival: Instant) -> Verdict {

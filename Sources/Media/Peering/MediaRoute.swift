@@ -5,11 +5,14 @@ internal import Timekeeping
 /// The way of a call's media and of its RTCP, and where the peer's packets may come from.
 ///
 /// Without ICE the peer's address follows its authenticated packets (symmetric RTP, RFC 4961), so that a peer behind a
-/// translator is reached, and without protection as far as ``AddressLatch`` allows; with ICE, media goes the way that ICE
+/// translator is reached, and without protection only as ``AddressLatch`` allows; with ICE, media goes the way that ICE
 /// selects. A later description may name another address of the peer.
 struct MediaRoute: BitwiseCopyable {
     /// The way of our media; nil while there is none.
     private(set) var path: MediaPath?
+    /// The call's own sockets, if it has any.
+    let sockets: CallSockets?
+    private let signaling: SocketAddress?
     private var reach: Reach
     private var control: Control
 
@@ -30,14 +33,31 @@ struct MediaRoute: BitwiseCopyable {
         case none
     }
 
-    init(_ transport: PeerPlan.Transport, at now: Instant) {
-        switch transport {
+    init(_ plan: PeerPlan, at now: Instant) {
+        sockets = plan.sockets
+        signaling = plan.signalingSource
+        switch plan.transport {
         case .direct(let remote, let address):
-            path = MediaPath(DatagramPath(to: remote))
-            reach = .described(AddressLatch(remote, at: now))
-            control = address.map { .separate(MediaPath(DatagramPath(to: $0))) } ?? .withMedia
+            path = MediaPath(Self.path(to: remote, by: plan.sockets))
+            reach = .described(AddressLatch(remote, signaling: plan.signalingSource, at: now))
+            control = address.map { .separate(MediaPath(Self.path(to: $0, by: plan.sockets))) } ?? .withMedia
         case .connected: (reach, control) = (.selected, .withMedia)
         case .handshaken(let hasControl): (reach, control) = (.followed, hasControl ? .withMedia : .none)
+        }
+    }
+
+    /// The way to an address through the call's own socket of its family, or else through the one that all calls share.
+    @_noAllocation @_noLocks
+    private static func path(to remote: SocketAddress, by sockets: CallSockets?) -> DatagramPath {
+        guard let slot = sockets?.slot(isIPv6: remote.isIPv6) else { return DatagramPath(to: remote) }
+        return DatagramPath(socket: slot, local: nil, remote: remote)
+    }
+
+    /// The address that the peer's description names, of a call without ICE.
+    var describedAddress: SocketAddress? {
+        @_noAllocation @_noLocks get {
+            guard case .described(let latch) = reach else { return nil }
+            return latch.described
         }
     }
 
@@ -84,20 +104,24 @@ struct MediaRoute: BitwiseCopyable {
         let before = path.datagrams
         // A call with a handshake has sockets of its own, one for each family; of the other family's nothing is known here.
         if case .followed = reach, before.remote.isIPv6 != remote.isIPv6 { return false }
-        reach = .described(AddressLatch(remote, inPlaceOf: before.remote, at: now))
+        reach = .described(AddressLatch(remote, signaling: signaling, inPlaceOf: before.remote, at: now))
         setControl(newControl)
         // The route chooses the local address that reaches the new one.
         self.path =
             before.remote.isIPv6 == remote.isIPv6
             ? MediaPath(DatagramPath(socket: before.socket, local: nil, remote: remote))
-            : MediaPath(DatagramPath(to: remote))
+            : MediaPath(Self.path(to: remote, by: sockets))
         return true
     }
 
     @_noAllocation @_noLocks
     private mutating func setControl(_ address: SocketAddress?) {
         if case .none = control { return }
-        if let address { control = .separate(MediaPath(DatagramPath(to: address))) } else { control = .withMedia }
+        if let address {
+            control = .separate(MediaPath(Self.path(to: address, by: sockets)))
+        } else {
+            control = .withMedia
+        }
     }
 
     /// The network has changed, and our address may be gone with which packets leave: the route chooses one until the next packet
@@ -113,23 +137,40 @@ struct MediaRoute: BitwiseCopyable {
         control = .separate(separate)
     }
 
-    // Two that change nothing are mutating: borrowing the route may copy it.
-
     /// Whether a media packet without protection comes from an address that the peer may send from; ICE's paths are not
-    /// known here.
+    /// known here. Changes nothing: it is mutating because borrowing the route may copy it.
     ///
     /// - Parameter isOfStream: It has the SSRC that the peer is known to send with.
     @_noAllocation @_noLocks
-    mutating func acceptsMedia(from source: SocketAddress, isOfStream: Bool, at arrival: Instant) -> Bool {
-        guard case .described(let latch) = reach, let path else { return true }
-        return latch.accepts(source, current: path.datagrams.remote, isOfStream: isOfStream, at: arrival)
+    mutating func judgeMedia(
+        from source: SocketAddress, isOfStream: Bool, at arrival: Instant
+    ) -> AddressLatch.Verdict {
+        guard case .described(let latch) = reach, let path else { return .accepted }
+        return latch.judge(source, current: path.datagrams.remote, isOfStream: isOfStream, at: arrival)
     }
 
     /// The same for RTCP.
     @_noAllocation @_noLocks
-    mutating func acceptsControl(from source: SocketAddress) -> Bool {
-        guard case .described(let latch) = reach, let path else { return true }
-        return latch.acceptsControl(source, current: path.datagrams.remote, control: separateControlAddress)
+    mutating func acceptsControl(from source: SocketAddress, at arrival: Instant) -> Bool {
+        guard case .described(var latch) = reach, let path else { return true }
+        let current = path.datagrams.remote
+        guard latch.acceptsControl(source, current: current, control: separateControlAddress) else { return false }
+        if source.hasSameHost(as: current) {
+            latch.heardControl(at: arrival)
+            reach = .described(latch)
+        }
+        return true
+    }
+
+    /// Returns to the described address once a guess has fallen silent.
+    ///
+    /// - Returns: Whether the path has changed.
+    @_noAllocation @_noLocks
+    mutating func endGuess(at now: Instant) -> Bool {
+        guard case .described(var latch) = reach, latch.endGuess(at: now) else { return false }
+        reach = .described(latch)
+        path = MediaPath(Self.path(to: latch.described, by: sockets))
+        return true
     }
 
     /// Lets the path follow a packet of the peer that is newer than all before.

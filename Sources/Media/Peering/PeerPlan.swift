@@ -35,6 +35,11 @@ public struct PeerPlan: Sendable {
     public var transport: Transport
     /// How packets are protected.
     public var protection: Protection
+    /// The call's own sockets, which get no other call's packets; nil for the ones that all calls share.
+    public var sockets: CallSockets?
+    /// Where the peer's signaling comes from, whose port means nothing: packets without protection may come from that host,
+    /// while the address in the description is silent. Nil if it is not known.
+    public var signalingSource: SocketAddress?
     /// The peer's SSRC, if its description has it (RFC 5576).
     public var remoteSSRC: UInt32?
     /// Our SSRC.

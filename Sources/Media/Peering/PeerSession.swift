@@ -24,7 +24,7 @@ public struct PeerSession: ~Copyable {
 
     /// Starts a session.
     public init(_ plan: PeerPlan, at now: Instant) throws(SRTPError) {
-        route = MediaRoute(plan.transport, at: now)
+        route = MediaRoute(plan, at: now)
         protection = try MediaProtection(plan.protection)
         sender = MediaSender(plan)
         receiver = MediaReceiver(plan)
@@ -151,6 +151,16 @@ extension PeerSession {
         @_noAllocation @_noLocks get { route.separateControlAddress }
     }
 
+    /// The address that the peer's description names, of a call without ICE.
+    public var describedAddress: SocketAddress? {
+        @_noAllocation @_noLocks get { route.describedAddress }
+    }
+
+    /// The call's own sockets, if it has any.
+    public var sockets: CallSockets? {
+        @_noAllocation @_noLocks get { route.sockets }
+    }
+
     /// Whether media can be sent: there is a path, and keys if protection is required.
     public var canSend: Bool {
         @_noAllocation @_noLocks get {
@@ -261,6 +271,13 @@ extension PeerSession {
         if route.redirect(to: remote, control: control, at: now) { news.insert(.routeChanged) }
     }
 
+    /// Sends to the described address again if the address in use was a guess and has fallen silent. To be called now and then.
+    @_noAllocation @_noLocks
+    public mutating func endGuess(at now: Instant) {
+        guard !protection.isRequired, route.endGuess(at: now) else { return }
+        news.insert(.routeChanged)
+    }
+
     /// The network has changed: the local address for packets is to be found again.
     @_noAllocation @_noLocks
     public mutating func releaseLocalAddress() { route.releaseLocalAddress() }
@@ -333,6 +350,7 @@ extension PeerSession {
         case .early: counters.dropped.early += 1
         case .malformed: counters.dropped.malformed += 1
         case .unknownSource: counters.dropped.ofUnknownSource += 1
+        case .otherStream: counters.dropped.ofOtherStream += 1
         }
     }
 
@@ -342,15 +360,17 @@ extension PeerSession {
     ) -> Received {
         do throws(RTPParseError) {
             let header = try parseHeader(datagram)
-            guard isAccepted(header, from: origin.remote, at: arrival) else { return .refused(.unknownSource) }
+            let verdict = judge(header, from: origin.remote, at: arrival)
+            if case .refused = verdict { return .refused(.unknownSource) }
             guard let (kind, formats) = receiver.take(header) else {
                 counters.dropped.unknownPayloadType += 1
                 return .dropped
             }
+            // Packets of before were not the peer's, so their stream holds up none of the peer's.
+            if case .displaces = verdict { receiver.forgetStreams() }
             guard follow(header, from: origin, at: arrival) else { return .dropped }
             guard let number = count(header, kind, clockRate: formats.clockRate, at: arrival) else { return .dropped }
             arrivals.received(header, in: datagram, at: arrival)
-        case .otherStream: counters.dropped.ofOtherStream += 1
             note(flow.received(at: arrival), .mediaReceived)
             let packet = ReceivedPacket(header, number: number, format: formats.format, arrival: arrival)
             switch kind {
@@ -367,9 +387,11 @@ extension PeerSession {
 
     /// Whether a packet's address is one that the peer may send from. Protection tells that by itself.
     @_noAllocation @_noLocks
-    private mutating func isAccepted(_ header: RTPHeader, from source: SocketAddress, at arrival: Instant) -> Bool {
-        guard !protection.isRequired else { return true }
-        return route.acceptsMedia(from: source, isOfStream: receiver.isOfStream(header), at: arrival)
+    private mutating func judge(
+        _ header: RTPHeader, from source: SocketAddress, at arrival: Instant
+    ) -> AddressLatch.Verdict {
+        guard !protection.isRequired else { return .accepted }
+        return route.judgeMedia(from: source, isOfStream: receiver.isOfStream(header), at: arrival)
     }
 
     /// Lets address and SSRC follow a packet that was accepted.
@@ -415,7 +437,9 @@ extension PeerSession {
     private mutating func receiveControl(
         _ datagram: borrowing MutableRawSpan, from origin: DatagramPath, at arrival: Instant
     ) -> Received {
-        if !protection.isRequired, !route.acceptsControl(from: origin.remote) { return .refused(.unknownSource) }
+        if !protection.isRequired, !route.acceptsControl(from: origin.remote, at: arrival) {
+            return .refused(.unknownSource)
+        }
         do throws(RTCPParseError) {
             let feedback = try reporter.receive(datagram, at: arrival)
             counters.controlPacketsReceived += 1
@@ -449,6 +473,7 @@ extension PeerSession {
         switch failure {
         case .authentication: return .refused(.unauthenticated)
         case .replay: return .refused(.replayed)
+        case .tooManySources: return .refused(.otherStream)
         case .malformed: return .refused(.malformed)
         }
     }
@@ -473,7 +498,6 @@ extension PeerSession {
         at now: Instant, into packet: inout MutableRawSpan
     ) -> Int {
         var payload = MediaSender.Payload.sound
-        case .tooManySources: return .refused(.otherStream)
         if isRedundant { payload = .redundantSound }
         if isNoise { payload = .comfortNoise }
         let length = sender.write(

@@ -82,6 +82,10 @@ enum AccountMedia {
         media.codecs = MediaConfiguration.distinct(media.codecs)
         if media.offers == .plain, !media.allowsPlainMedia {
             problems.append(section.problem(\.offers, "is plain, which needs allow_plain_rtp: true"))
+        } else if media.offers == .plain, section.has(\.offers) {
+            problems.append(section.warning(\.offers, MediaConfiguration.plainOffers))
+        } else if media.allowsPlainMedia, section.has(\.allowPlainRTP) {
+            problems.append(section.warning(\.allowPlainRTP, MediaConfiguration.plainAnswers))
         }
     }
 }

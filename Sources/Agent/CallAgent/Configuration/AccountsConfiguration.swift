@@ -111,6 +111,7 @@ public struct AccountsConfiguration: Sendable {
                 root.warning(
                     \.audio, "is for behaviour.source: card, which no account has; `handset run` does not use it"))
         }
+        DeviceConfiguration.checkPorts(root, for: accounts.map(\.configuration), &problems)
         AccountCollisions.find(in: accounts.compactMap { account in account.section.map { (account, $0) } }, &problems)
     }
 

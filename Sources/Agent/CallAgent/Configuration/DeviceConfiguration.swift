@@ -115,6 +115,7 @@ public struct DeviceConfiguration: Sendable {
                     \.audio, "is for behaviour.source: card, and the source is another; `handset run` does not use it"))
         }
         warnOfKeys(root, &problems)
+        Self.checkPorts(root, for: [self], &problems)
     }
 }
 
@@ -201,6 +202,37 @@ extension DeviceConfiguration {
         }
         if let section = root.value(\.media, &problems) { media.read(section, &problems) }
         control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
+    }
+
+    /// Compares the ports of calls without ICE with the calls that may need them.
+    static func checkPorts(
+        _ root: KeyedSection<Keys>, for accounts: [DeviceConfiguration], _ problems: inout [ConfigProblem]
+    ) {
+        var ignored: [ConfigProblem] = []  // Reported where the section is read.
+        guard let section = root.value(\.media, &ignored), let media = accounts.first?.media else { return }
+        guard let ports = media.callPorts else {
+            guard media.port != 0, accounts.contains(where: { $0.account.sip != nil }) else { return }
+            let message =
+                "is used by calls with ICE alone. Each call without ICE, as those of telephones, has a port of its own: with ports: "
+                + "FIRST-LAST it is one of these, for a firewall rule"
+            problems.append(section.warning(\.port, message))
+            return
+        }
+        let calls = accounts.reduce(0) { sum, account in
+            guard case .calls(let limit) = account.answer.callLimit else { return sum }
+            return sum + limit
+        }
+        if ports.count < calls {
+            let message =
+                "has \(ports.count) ports, and answer.max_calls allows \(calls) calls at a time; give it at least \(2 * calls), because "
+                + "a port rests for 60 s after its call"
+            problems.append(section.problem(\.ports, message))
+        } else if ports.count < 2 * calls {
+            let message =
+                "has \(ports.count) ports for \(calls) calls at a time; a port rests for 60 s after its call, and for less if calls last "
+                + "less than a minute on average and there are fewer than \(2 * calls) ports"
+            problems.append(section.warning(\.ports, message))
+        }
     }
 
     /// Telephones without DTLS find no common keys with a device that may write none.

@@ -16,6 +16,8 @@ public struct MediaConfiguration: Sendable {
     public var address: SocketAddress?
     /// The first worker's port; 0 for any.
     public var port: UInt16 = 0
+    /// UDP ports of calls without ICE, one each; nil leaves them to the system.
+    public var callPorts: ClosedRange<UInt16>?
     /// Media threads.
     public var workers = 1
     /// SCHED_FIFO priority of the media threads; nil does not ask for it.
@@ -77,8 +79,14 @@ public struct MediaConfiguration: Sendable {
             throw ConfigValueFault("\"\(host)\" is no IPv4 or IPv6 address such as 192.0.2.1")
         }.unset("all, or 127.0.0.1 if the exchange is there")
         let port = ConfigKey.integer(
-            "port", in: 0...65_535, "the first worker's UDP port, for a firewall's one hole; 0 for any"
+            "port", in: 0...65_535, "the first worker's UDP port, for a firewall rule for calls with ICE; 0 for any"
         ).defaulting(to: Int(usual.port))
+        let ports = ConfigKey.parsed(
+            "ports", "FIRST-LAST", in: "1024-65535",
+            "UDP ports of calls without ICE, one for each call, for a firewall rule; a port rests for 60 s after its call "
+                + "([limits.md](limits.md#ports-of-calls-without-ice))",
+            show: { "\($0.lowerBound)-\($0.upperBound)" }, MediaConfiguration.ports
+        ).unset("any")
         let workers = ConfigKey.integer(
             "workers", in: 1...64,
             "media threads, one for some 70 calls at complexity 5 ([benchmarks.md](benchmarks.md))"
@@ -113,6 +121,7 @@ public struct MediaConfiguration: Sendable {
         if let address { Self.bind(address, section, &problems) }
         port = UInt16(section.value(\.port, &problems))
         section.read(\.workers, into: &workers, &problems)
+        callPorts = section.value(\.ports, &problems)
         if port != 0, Int(port) + workers - 1 > 65_535 {
             let message =
                 "leaves no port for each of the \(workers) workers, which take this one and those that follow it"
@@ -120,6 +129,7 @@ public struct MediaConfiguration: Sendable {
         }
         let priority = section.value(\.realtimePriority, &problems)
         realtimePriority = priority == 0 ? nil : Int32(priority)
+        checkPorts(section, &problems)
         section.read(\.offers, into: &offers, &problems)
         interfaces.allowed = section.value(\.interfaces, &problems) ?? []
         interfaces.denied = section.value(\.ignoredInterfaces, &problems) ?? []
@@ -129,11 +139,46 @@ public struct MediaConfiguration: Sendable {
         allowsPlainMedia = section.value(\.allowPlainRTP, &problems)
         if offers == .plain, !allowsPlainMedia {
             problems.append(section.problem(\.offers, "is plain, which needs allow_plain_rtp: true"))
+        } else if offers == .plain {
+            problems.append(section.warning(\.offers, Self.plainOffers))
+        } else if allowsPlainMedia {
+            problems.append(section.warning(\.allowPlainRTP, Self.plainAnswers))
         }
         if let opus = section.value(\.opus, &problems) { encoder.read(opus, &problems) }
         if let jitter = section.value(\.jitter, &problems) { playout.read(jitter, &problems) }
         section.read(\.srtpSuites, into: &suites, &problems)
         codecs = Self.distinct(section.value(\.codecs, &problems))
+    }
+
+    /// What calls without keys give away.
+    private static let exposure =
+        "everybody on the way can listen to such a call and speak in it, and a stranger who finds its port can while the peer "
+        + "sends nothing"
+    static let plainOffers =
+        "is plain, so that our calls have no keys, though the peer may take them: \(exposure). With offers: sdes, and "
+        + "transport: tls to a SIP server, calls with a peer that takes SRTP are protected"
+    static let plainAnswers =
+        "is true, so that a call whose peer has no keys is taken: \(exposure). Leave it out if all peers take SRTP; a peer that "
+        + "offers keys is answered with them in any case"
+
+    /// Reads two port numbers with a hyphen between them.
+    private static func ports(_ text: String) throws(ConfigValueFault) -> ClosedRange<UInt16> {
+        let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { UInt16($0) }
+        guard ends.count == 2, let first = ends[0], let last = ends[1], first >= 1_024, first <= last else {
+            throw ConfigValueFault("must be two ports from 1024 to 65535, such as 16384-17383, the lower one first")
+        }
+        return first...last
+    }
+
+    /// The workers' own ports are no call's.
+    private func checkPorts(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        guard let callPorts, port != 0 else { return }
+        let own = Int(port)..<Int(port) + workers
+        if own.overlaps(Int(callPorts.lowerBound)..<Int(callPorts.upperBound) + 1) {
+            let message =
+                "has the ports of the media workers (port: \(port)); leave out \(own.lowerBound) to \(own.upperBound - 1)"
+            problems.append(section.problem(\.ports, message))
+        }
     }
 
     /// Codecs, each only where it is first.
