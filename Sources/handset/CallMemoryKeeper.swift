@@ -16,7 +16,8 @@ actor CallMemoryKeeper {
         switch event {
         case .incoming(let call, _), .answered(let call), .established(let call, _): handle(.began(call))
         case .ended(let call, _, _): handle(.ended(call))
-        case .signaling, .invited, .invite, .identified, .playbackEnded, .digit, .speech, .interrupted, .responded,
+        case .signaling, .invited, .invite, .identified, .flowing, .playbackEnded, .digit, .speech, .interrupted,
+            .responded,
             .sendingStopped,
             .sendingResumed, .fileFailed,
             .card,

@@ -59,7 +59,7 @@ struct BotLegTests {
             let level = 20 * log10(Self.amplitude / 32_768)
             let call = await caller.device.call(
                 "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: level), recording: kept))
-            _ = try await caller.established()
+            _ = try await caller.flowing()
             try await until { try await #require(caller.device.mediaReport(on: call)).call.framesRun >= 100 }
             try await caller.device.press("#", on: call)
             let ended = try await caller.ended()
@@ -100,7 +100,7 @@ struct BotLegTests {
         }
         let caller = try await site.device("caller", named: "mobile")
         let call = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         await caller.device.hangUp(call)
         #expect(try await caller.ended().record.reason == .completed)
         try await until { bot.asked.count == 2 && bot.goodbyes > 0 }

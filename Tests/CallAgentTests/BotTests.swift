@@ -73,7 +73,7 @@ struct BotTests {
             defer { try? FileManager.default.removeItem(atPath: kept) }
             let call = await caller.device.call(
                 "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12), recording: kept))
-            _ = try await caller.established()
+            _ = try await caller.flowing()
             try await until { try await #require(caller.device.mediaReport(on: call)).call.framesRun >= 75 }
             try await caller.device.press("#", on: call)
             let ended = try await caller.ended()
@@ -291,10 +291,10 @@ struct BotTests {
         let device = try await device(site, try plan("ws://127.0.0.1:\(bot.port)/ws"))
         let caller = try await site.device("caller", named: "mobile")
         let flooded = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         let second = await caller.device.call(
             "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12), recording: kept))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         try await until { try await #require(caller.device.mediaReport(on: second)).call.framesRun >= 75 }
         #expect(bot.messages("mark").isEmpty)
         try await caller.device.press("1", on: second)
@@ -373,7 +373,7 @@ struct BotTests {
             })
         let caller = try await site.device("caller", named: "mobile")
         _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         await device.device.shutDown()
         #expect(bot.questions.count == 1 && bot.questions.last?.body.contains("CallStatus=completed") == true)
         await bot.stop()
@@ -541,7 +541,7 @@ struct BotTests {
         let caller = try await site.device("caller", named: "mobile")
         let id = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
         let call = try await device.incoming()
-        _ = try await device.established()
+        _ = try await device.flowing()
         for number in 1...2 {
             try await device.device.attach(to: call)
             try await until { bot.messages("start").count == number }
@@ -729,7 +729,7 @@ struct BotTests {
         let port = try #require(await device.device.botRequestPort)
         let caller = try await site.device("caller", named: "mobile")
         _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         try await until { !bot.messages("start").isEmpty }
         let call = try #require(bot.messages("start").first?["start"]?["callSid"]?.string)
         let calls = Self.calls
@@ -816,7 +816,7 @@ struct BotTests {
         let caller = try await site.device("caller", named: "mobile")
         let call = await caller.device.call(
             "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12), recording: kept))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         try await until { try await #require(caller.device.mediaReport(on: call)).call.framesRun >= 75 }
         try await caller.device.press("#", on: call)
         let ended = try await caller.ended()

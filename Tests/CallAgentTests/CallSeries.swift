@@ -76,7 +76,7 @@ struct CallSeries {
         let call = await caller.device.call(
             UserID(ours: "device\(number)"),
             audio: AudioBehaviour(source: .file(path: "\(folder)/said.wav", loops: false), recording: kept))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         let incoming = try await device.incoming()
         try await hear { if case .playbackEnded = $0 { true } else { false } }
         // What is on its way, there and back, is to be heard: 600 ms of packets.

@@ -85,8 +85,8 @@ struct CallSoundTests {
         let call = try await device.incoming()
         let early = await failure { () throws(CallSoundError) in try await device.device.play("/nothing", on: call) }
         #expect(early == nil || early?.code == .wrongState || early?.code == .file)
-        _ = try await device.established()
-        _ = try await caller.established()
+        _ = try await device.flowing()
+        _ = try await caller.flowing()
 
         let file = try tone(seconds: 0.5, named: "said.wav")
         try Data("no sound".utf8).write(to: folder.appending(path: "text"))
@@ -165,7 +165,7 @@ struct CallSoundTests {
         let kept = path("caller.wav")
         let id = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
         let call = try await device.incoming()
-        _ = try await device.established()
+        _ = try await device.flowing()
         for round in 1...2 {
             try await device.device.attach(to: call)
             let again = await failure { () throws(CallSoundError) in try await device.device.attach(to: call) }

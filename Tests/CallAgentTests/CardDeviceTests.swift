@@ -39,8 +39,8 @@ struct CardDeviceTests {
         }
         let caller = try await site.device("caller", named: "mobile")
         let call = await caller.device.call("echo", audio: tone)
-        _ = try await caller.established()
-        _ = try await desk.established()
+        _ = try await caller.flowing()
+        _ = try await desk.flowing()
         await caller.device.hangUp(call)
         let report = try #require(try await desk.ended().report)
         #expect(report.sound?.ticks ?? 0 > 0)
@@ -63,8 +63,8 @@ struct CardDeviceTests {
         let caller = try await site.device("caller", named: "mobile")
         let third = try await site.device("third", named: "other")
         let call = await caller.device.call("echo", audio: tone)
-        _ = try await caller.established()
-        _ = try await desk.established()
+        _ = try await caller.flowing()
+        _ = try await desk.flowing()
         _ = await third.device.call("echo", audio: tone)
         #expect(try await third.ended().record.reason == .busy)
         #expect(try await desk.ended().record.reason == .busy)
@@ -85,9 +85,9 @@ struct CardDeviceTests {
         let caller = try await site.device("caller", named: "mobile")
         let third = try await site.device("third", named: "other")
         _ = await caller.device.call("echo", audio: tone)
-        _ = try await desk.established()
+        _ = try await desk.flowing()
         _ = await third.device.call("echo", audio: tone)
-        _ = try await desk.established()
+        _ = try await desk.flowing()
         try await site.close(caller, desk, third)
     }
 
@@ -131,11 +131,11 @@ struct CardDeviceTests {
     func sharedHold() async throws {
         let shared = try await share(.hold)
         _ = await shared.callers[0].device.call("first", audio: tone)
-        _ = try await shared.first.established()
+        _ = try await shared.first.flowing()
         try await until { try await !isHeld(shared.first) }
         let newer = await shared.callers[1].device.call("second", audio: tone)
-        _ = try await shared.second.established()
-        _ = try await shared.callers[1].established()
+        _ = try await shared.second.flowing()
+        _ = try await shared.callers[1].flowing()
         try await until {
             let (waits, alsoWaits) = try await (isHeld(shared.first), isHeld(shared.second))
             return waits && !alsoWaits
@@ -152,9 +152,9 @@ struct CardDeviceTests {
     func sharedRefusal() async throws {
         let shared = try await share(.refuse)
         let call = await shared.callers[0].device.call("first", audio: tone)
-        _ = try await shared.first.established()
+        _ = try await shared.first.flowing()
         // One that hangs up before takes its call back.
-        _ = try await shared.callers[0].established()
+        _ = try await shared.callers[0].flowing()
         _ = await shared.callers[1].device.call("second", audio: tone)
         #expect(try await shared.callers[1].ended().record.reason == .busy)
         #expect(try await shared.second.ended().record.reason == .busy)
@@ -164,7 +164,7 @@ struct CardDeviceTests {
         await shared.callers[0].device.hangUp(call)
         #expect(try await shared.first.ended().record.reason == .completed)
         _ = await shared.callers[1].device.call("second", audio: tone)
-        _ = try await shared.second.established()
+        _ = try await shared.second.flowing()
         try await shared.close()
     }
 
@@ -172,9 +172,9 @@ struct CardDeviceTests {
     func sharedMix() async throws {
         let shared = try await share(.mix)
         _ = await shared.callers[0].device.call("first", audio: tone)
-        _ = try await shared.first.established()
+        _ = try await shared.first.flowing()
         _ = await shared.callers[1].device.call("second", audio: tone)
-        _ = try await shared.second.established()
+        _ = try await shared.second.flowing()
         let (waits, alsoWaits) = try await (isHeld(shared.first), isHeld(shared.second))
         #expect(!waits && !alsoWaits)
         try await shared.close()

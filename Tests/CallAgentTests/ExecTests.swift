@@ -178,7 +178,7 @@ struct ExecTests {
         let caller = try await site.device("caller", named: "mobile")
         let call = await caller.device.call(
             "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12), recording: kept))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         // Until it has been heard: a second and a half of the call.
         try await until { try await #require(caller.device.mediaReport(on: call)).call.framesRun >= 75 }
         try await caller.device.press("#", on: call)
@@ -242,7 +242,7 @@ struct ExecTests {
         let bot = try await bot(site, python(script))
         let caller = try await site.device("caller", named: "mobile")
         let call = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         // It waits for a key after all else.
         func told() -> [[String: Any]] {
             let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
@@ -290,13 +290,13 @@ struct ExecTests {
         let bot = try await bot(site, python(script))
         let caller = try await site.device("caller", named: "mobile")
         let hostile = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         try await until { FileManager.default.fileExists(atPath: note) }
         let kept = temporaryFile("kept.wav")
         defer { try? FileManager.default.removeItem(atPath: kept) }
         let second = await caller.device.call(
             "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12), recording: kept))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         try await until { try await #require(caller.device.mediaReport(on: second)).call.framesRun >= 75 }
         await caller.device.hangUp(second)
         #expect(try await caller.ended().record.reason == .completed)

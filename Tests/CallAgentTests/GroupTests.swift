@@ -71,8 +71,8 @@ struct GroupTests {
         let caller = try await site.device("caller", named: "mobile")
         let call = await caller.device.call(
             "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)))
-        _ = try await caller.established()
-        _ = try await echo.established()
+        _ = try await caller.flowing()
+        _ = try await echo.flowing()
         let sessions = await site.exchange.counters().sessions
         site.exchange.requestMoves(within: .seconds(10))
         try await until { await site.exchange.counters().sessions >= sessions + 2 }
@@ -115,8 +115,8 @@ struct GroupTests {
         // Who is in the group and not asked hears of it, and does not ring.
         #expect(try await !invited(cy).asksUs)
         await ben.device.answer(atBen)
-        _ = try await caller.established()
-        _ = try await ben.established()
+        _ = try await caller.flowing()
+        _ = try await ben.flowing()
         await ann.device.answer(atAnn)  // Too late, or just about: either way there is no call.
         let missed = try await ann.ended().record
         #expect(missed.duration == .zero && missed.reason != .completed)

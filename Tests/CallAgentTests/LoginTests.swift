@@ -34,7 +34,7 @@ struct LoginTests {
             configuration(site, .mediaToken(Secret("token of echo"))), logger: site.logger)
         let caller = try await site.device("caller", named: "mobile")
         let call = await caller.device.call("echo", audio: .init(source: .silence))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         await caller.device.hangUp(call)
         _ = try await caller.ended()
         for await event in first.events { if case .ended = event { break } }
@@ -59,7 +59,7 @@ struct LoginTests {
             configuration(site, .mediaToken(Secret("token of echo"))), logger: site.logger)
         let caller = try await site.device("caller", named: "mobile")
         _ = await caller.device.call("echo", audio: .init(source: .silence))
-        _ = try await caller.established()
+        _ = try await caller.flowing()
         let kept = try Data(contentsOf: URL(fileURLWithPath: folder + "/session"))
         try await device.logOut()
         let record = try await caller.ended().record

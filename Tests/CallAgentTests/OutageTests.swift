@@ -60,8 +60,8 @@ struct OutageTests {
         let caller = try await site.device("caller", named: "mobile")
         let call = await caller.device.call(
             "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)))
-        _ = try await caller.established()
-        _ = try await echo.established()
+        _ = try await caller.flowing()
+        _ = try await echo.flowing()
         await site.exchange.stop()
         let before = try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived
         try await until { try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived > before }

@@ -2,6 +2,7 @@ import CallAgent
 import CallControl
 import CallMedia
 import MediaEngine
+import Peering
 import SIP
 import TestSupport
 import Testing
@@ -59,6 +60,40 @@ struct SIPCallTests {
             if number != 2 { #expect(try await telephone.request("BYE", in: &call).status == 200) }
         }
         #expect(Set(ports).count == 4)
+        await device.device.shutDown()
+    }
+
+    @Test("CALL-2: A telephone that sends no sound has an established call from its ACK on, and not before")
+    func silentTelephone() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(Self.plain, Self.answering)
+        var call = try await telephone.call("one", acknowledges: false)
+        let id = try await device.incoming()
+        while case let event? = await device.next() { if case .answered = event { break } }
+        // A question that is answered in the call comes after whatever the media has found out.
+        try await until { await device.device.mediaReport(on: id)?.peer.packetsSent ?? 0 > 0 }
+        #expect(await device.device.status.calls.first?.progress == .connecting)
+        try telephone.acknowledge(call)
+        _ = try await device.established()
+        try await telephone.request("BYE", in: &call)
+        let record = try await device.ended().record
+        #expect(record.reason == .completed && record.setUpTime == nil && record.duration > .zero)
+        await device.device.shutDown()
+    }
+
+    @Test("CALL-2: A telephone that is called and sends no sound has an established call once it has answered")
+    func calledSilentTelephone() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(Self.plain, Self.answering)
+        let id = await device.device.call("carol")
+        let invite = try await telephone.request(.invite)
+        telephone.answer(200, invite, body: SIPTelephone.description(SIPTelephone.pcmu))
+        _ = try await device.established()
+        await device.device.hangUp(id)
+        let record = try await device.ended().record
+        #expect(record.reason == .completed && record.setUpTime == nil && record.establishedAfter != nil)
         await device.device.shutDown()
     }
 

@@ -84,14 +84,19 @@ final class SIPTelephone: Sendable {
     }
 
     /// Calls the device, and acknowledges its answer.
-    func call(_ id: String, offer: String = description(pcmu), _ headers: String...) async throws -> Call {
+    func call(
+        _ id: String, offer: String = description(pcmu), acknowledges: Bool = true, _ headers: String...
+    ) async throws -> Call {
         try send("INVITE", 1, of: id, to: "<sip:alice@sip.test>", body: offer, headers)
         let answer = try await response(to: "INVITE", 1, of: id)
         let to = answer.headers["To"] ?? ""
         guard answer.status == 200 else { throw Refused(status: answer.status) }
-        try send("ACK", 1, of: id, to: to, body: "", [])
+        if acknowledges { try send("ACK", 1, of: id, to: to, body: "", []) }
         return Call(id: id, to: to, body: String(decoding: answer.body, as: UTF8.self))
     }
+
+    /// Acknowledges the device's answer to the call's INVITE.
+    func acknowledge(_ call: Call) throws { try send("ACK", 1, of: call.id, to: call.to, body: "", []) }
 
     struct Refused: Error { let status: Int }
 

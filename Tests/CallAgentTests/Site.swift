@@ -107,10 +107,19 @@ final class Handheld: @unchecked Sendable {
         throw StreamEnded()
     }
 
-    /// Waits until media flows both ways.
+    /// Waits until the call is established.
     func established() async throws -> Duration {
         while let event = await iterator.next() {
-            if case .established(_, let setUpTime) = event { return setUpTime }
+            if case .established(_, let time) = event { return time }
+            if case .ended(_, let record, _) = event { throw EndedEarly(record: record) }
+        }
+        throw StreamEnded()
+    }
+
+    /// Waits until media flows both ways.
+    func flowing() async throws -> Duration {
+        while let event = await iterator.next() {
+            if case .flowing(_, let setUpTime, _) = event { return setUpTime }
             if case .ended(_, let record, _) = event { throw EndedEarly(record: record) }
         }
         throw StreamEnded()

@@ -25,7 +25,8 @@ enum CallFixtures {
     static let inviting = sending.after(.service(.inviteSent("i1", invitees: ["bob"])))
     static let withdrawing = inviting.after(.user(.hangUp))
     static let settingUpOutgoing = inviting.after(.service(.accepted(accepted)))
-    static let establishedOutgoing = settingUpOutgoing.after(.media(.flowing))
+    static let establishedOutgoing = settingUpOutgoing.after(.media(.connected(isVerified: true)))
+    static let flowingOutgoing = establishedOutgoing.after(.media(.flowing))
 
     static let received = CallMachine(receiving: invite)
     static let ringing = received.after(.begin)
@@ -33,7 +34,11 @@ enum CallFixtures {
     static let accepting = preparingAnswer.after(.media(.ready(description: "our answer")))
     static let rejecting = ringing.after(.user(.reject(.declined)))
     static let settingUpIncoming = accepting.after(.service(.answerConfirmed))
-    static let establishedIncoming = settingUpIncoming.after(.media(.flowing))
+    static let establishedIncoming = settingUpIncoming.after(.media(.connected(isVerified: true)))
+
+    // Over SIP: the caller has not acknowledged the answer.
+    static let unacknowledged = CallMachine(receiving: invite, awaitsAcknowledgement: true).after(
+        .begin, .user(.answer), .media(.ready(description: "our answer")), .service(.answerConfirmed))
 
     static let ended = establishedIncoming.after(.user(.hangUp))
 }

@@ -37,8 +37,10 @@ struct CallMachineTests {
         #expect(timeline.outputs.last == .sendAccept("i1", data: ["answer": "our answer"]))
     }
 
-    @Test("CALL-2: Established is told when media flows both ways, with the time since the invite was sent")
-    func setUpTimeOutgoing() {
+    @Test(
+        "CALL-2: A call is established when it can carry media, with the time since the invite was sent; sound is a fact"
+    )
+    func setUpTimeOutgoing() throws {
         var timeline = Timeline(Fixtures.dialled)
         timeline.feed(.begin)
         timeline.advance(by: .milliseconds(40), firing: .timerFired)
@@ -48,18 +50,97 @@ struct CallMachineTests {
         timeline.feed(.service(.accepted(Fixtures.accepted)))
         timeline.advance(by: .milliseconds(25), firing: .timerFired)
         #expect(!timeline.core.isEstablished)
-        #expect(timeline.feed(.media(.flowing)) == [.established(setUpTime: .milliseconds(325))])
+        #expect(timeline.feed(.media(.pathFound)).isEmpty)
+        #expect(timeline.feed(.media(.connected(isVerified: true))) == [.established(after: .milliseconds(325))])
         #expect(timeline.core.isEstablished)
+        timeline.advance(by: .milliseconds(3_100), firing: .timerFired)
+        #expect(
+            timeline.feed(.media(.flowing))
+                == [.flowing(after: .milliseconds(3_425), establishedAfter: .milliseconds(325))])
+        #expect(timeline.feed(.media(.flowing)).isEmpty, "reported once")
+        timeline.feed(.user(.hangUp))
+        let record = try record(timeline)
+        #expect(record.establishedAfter == .milliseconds(325) && record.setUpTime == .milliseconds(3_425))
+        #expect(record.duration == .milliseconds(3_100), "CALL-3: the duration begins when the call is established")
     }
 
-    @Test("CALL-2: Media that flows before the service confirms the accept makes the call established on its word")
+    @Test("CALL-2: A peer that sends no sound neither delays nor ends a call", arguments: [true, false])
+    func silentPeer(isOutgoing: Bool) throws {
+        var timeline = Timeline(isOutgoing ? Fixtures.settingUpOutgoing : Fixtures.settingUpIncoming)
+        // Without ICE the call can carry media as soon as both know that it was answered.
+        #expect(timeline.feed(.media(.connected(isVerified: false))) == [.established(after: .zero)])
+        timeline.advance(by: .seconds(3_600), firing: .timerFired)
+        #expect(timeline.core.isEstablished && timeline.core.nextDeadline == nil)
+        timeline.feed(.user(.hangUp))
+        let record = try record(timeline)
+        #expect(record.reason == .completed && record.duration == .seconds(3_600) && record.setUpTime == nil)
+    }
+
+    @Test("CALL-2: Media that is ready or flows before the service confirms the accept counts from the confirmation")
     func mediaOvertakesSignaling() {
-        var timeline = Timeline(Fixtures.accepting)
-        timeline.advance(by: .milliseconds(3), firing: .timerFired)
-        #expect(timeline.feed(.media(.flowing)).isEmpty)
-        timeline.advance(by: .milliseconds(2), firing: .timerFired)
+        for flows in [false, true] {
+            var timeline = Timeline(Fixtures.accepting)
+            timeline.advance(by: .milliseconds(3), firing: .timerFired)
+            #expect(timeline.feed(.media(.connected(isVerified: false))).isEmpty)
+            if flows { #expect(timeline.feed(.media(.flowing)).isEmpty) }
+            timeline.advance(by: .milliseconds(2), firing: .timerFired)
+            let time = Duration.milliseconds(5)
+            let flowing = CallMachine.Output.flowing(after: time, establishedAfter: time)
+            #expect(
+                timeline.feed(.service(.answerConfirmed))
+                    == [.answered, .established(after: time)] + (flows ? [flowing] : []))
+        }
+    }
+
+    @Test(
+        "CALL-2: Where the caller acknowledges the answer, a call without ICE is established by that, and by nothing less"
+    )
+    func acknowledgement() throws {
+        var timeline = Timeline(Fixtures.unacknowledged)
+        timeline.feed(.media(.connected(isVerified: false)))
+        timeline.feed(.media(.flowing))
+        timeline.advance(by: .seconds(31), firing: .timerFired)
+        #expect(!timeline.core.isEstablished && timeline.core.isAnswered)
+        let time = Duration.seconds(31)
         #expect(
-            timeline.feed(.service(.answerConfirmed)) == [.answered, .established(setUpTime: .milliseconds(5))])
+            timeline.feed(.service(.acknowledged))
+                == [.established(after: time), .flowing(after: time, establishedAfter: time)])
+
+        var connected = Timeline(Fixtures.unacknowledged)
+        #expect(
+            connected.feed(.media(.connected(isVerified: true))) == [.established(after: .zero)],
+            "ICE or a handshake has reached the caller")
+
+        var forgotten = Timeline(Fixtures.unacknowledged)
+        forgotten.feed(.media(.connected(isVerified: false)))
+        forgotten.runToQuiescence(firing: .timerFired)
+        #expect(forgotten.now == Instant.zero.advanced(by: .seconds(40)))
+        #expect(try record(forgotten).reason == .acceptFailed)
+        #expect(try record(forgotten).error?.code == .timedOut)
+    }
+
+    @Test("CALL-2: An early acknowledgement is kept until the service confirms the accept")
+    func earlyAcknowledgement() {
+        var timeline = Timeline(
+            CallMachine(receiving: Fixtures.invite, awaitsAcknowledgement: true).after(
+                .begin, .user(.answer), .media(.ready(description: "our answer"))))
+        timeline.feed(.service(.acknowledged))
+        timeline.feed(.media(.connected(isVerified: false)))
+        #expect(timeline.feed(.service(.answerConfirmed)) == [.answered, .established(after: .zero)])
+    }
+
+    @Test("CALL-2: An offer in the accept is answered by the acknowledgement, from which a path is looked for")
+    func offerInAccept() throws {
+        var timeline = Timeline(
+            CallMachine(receiving: Fixtures.invite, awaitsAcknowledgement: true).after(
+                .begin, .user(.answer), .media(.ready(description: ["type": "offer", "sdp": "ours"])),
+                .service(.answerConfirmed)))
+        timeline.advance(by: .seconds(20), firing: .timerFired)
+        #expect(timeline.core.isAnswered)
+        timeline.feed(.service(.acknowledged))
+        timeline.runToQuiescence(firing: .timerFired)
+        #expect(try record(timeline).cause == .noPath)
+        #expect(timeline.now == Instant.zero.advanced(by: .seconds(30)))
     }
 
     @Test("CALL-3: Hanging up tells the peer the duration, and both sides record the same")
@@ -137,7 +218,7 @@ struct CallMachineTests {
         #expect(names == contract.split(separator: " ").map(String.init))
     }
 
-    @Test("CALL-5: An answered call without media fails after its time, on each side under its own name")
+    @Test("CALL-5: An answered call that cannot carry media fails after its time, on each side under its own name")
     func noMedia() throws {
         var outgoing = Timeline(Fixtures.settingUpOutgoing)
         outgoing.runToQuiescence(firing: .timerFired)
@@ -147,6 +228,11 @@ struct CallMachineTests {
         #expect(try record(incoming).reason == .acceptFailed)
         #expect(try record(incoming).error?.code == .mediaFailed)
         #expect(incoming.now == Instant.zero.advanced(by: .seconds(10)))
+        #expect(try record(incoming).cause == .noPath)
+        var unsecured = Timeline(Fixtures.settingUpIncoming)
+        unsecured.feed(.media(.pathFound))
+        unsecured.runToQuiescence(firing: .timerFired)
+        #expect(try record(unsecured).cause == .handshakeTimedOut)
     }
 
     @Test("CALL-5: Media that is never ready rejects the invite rather than hang")
@@ -166,6 +252,7 @@ struct CallMachineTests {
         var generator = SeededGenerator(seed: seed)
         let inputs: [CallMachine.Input] = [
             .user(.answer), .user(.reject(.declined)), .media(.ready(description: "ours")), .media(.flowing),
+            .media(.pathFound), .media(.connected(isVerified: false)), .service(.acknowledged),
             .media(.failed("x")), .service(.inviteSent("i1", invitees: ["bob"])),
             .service(.accepted(Fixtures.accepted)), .service(.rejected(Fixtures.rejected(.busy))),
             .service(.answerConfirmed), .service(.cancelConfirmed), .service(.handledElsewhere(.accepted)),
@@ -245,7 +332,7 @@ struct CallMachineTests {
             CallMachine(dialling: options).after(
                 .begin, .media(.ready(description: "our offer")),
                 .service(.inviteSent("i1", invitees: ["bob", "carol"])),
-                .service(.accepted(Fixtures.accepted)), .media(.flowing)))
+                .service(.accepted(Fixtures.accepted)), .media(.connected(isVerified: false))))
         guard case .sendHangUp(let news)? = timeline.feed(.user(.hangUp)).first else {
             Issue.record("the peer is not told")
             return

@@ -15,16 +15,23 @@ struct CallTableTests {
         NamedState("withdrawing", Fixtures.withdrawing),
         NamedState("settingUp (outgoing)", Fixtures.settingUpOutgoing),
         NamedState("established (outgoing)", Fixtures.establishedOutgoing),
+        NamedState("established, flowing (outgoing)", Fixtures.flowingOutgoing),
         NamedState("new (incoming)", Fixtures.received),
         NamedState("ringing", Fixtures.ringing),
         NamedState("preparingAnswer", Fixtures.preparingAnswer),
         NamedState("accepting", Fixtures.accepting),
-        NamedState("accepting, flowing", Fixtures.accepting.after(.media(.flowing))),
+        NamedState("accepting, connected", Fixtures.accepting.after(.media(.connected(isVerified: true)))),
+        NamedState(
+            "accepting, flowing",
+            Fixtures.accepting.after(.media(.connected(isVerified: true)), .media(.flowing))),
         NamedState("rejecting", Fixtures.rejecting),
         NamedState("settingUp (incoming)", Fixtures.settingUpIncoming),
+        NamedState("settingUp, described (incoming)", Fixtures.unacknowledged.after(.media(Self.described))),
         NamedState("established (incoming)", Fixtures.establishedIncoming),
         NamedState("ended completed (incoming)", Fixtures.ended),
     ]
+
+    private static let described = CallMachine.MediaReport.connected(isVerified: false)
 
     static let allInputs: [(name: String, input: CallMachine.Input)] = [
         ("begin", .begin),
@@ -32,6 +39,8 @@ struct CallTableTests {
         ("reject", .user(.reject(.busy))),
         ("hangUp", .user(.hangUp)),
         ("media ready", .media(.ready(description: "ours"))),
+        ("media path", .media(.pathFound)),
+        ("media connected", .media(.connected(isVerified: true))),
         ("media flowing", .media(.flowing)),
         ("media failed", .media(.failed("no port"))),
         ("media lost", .media(.lost)),
@@ -42,6 +51,7 @@ struct CallTableTests {
         ("cancelConfirmed", .service(.cancelConfirmed)),
         ("cancelFailed", .service(.cancelFailed(Fixtures.broken))),
         ("inviteEnded", .service(.inviteEnded)),
+        ("acknowledged", .service(.acknowledged)),
         ("answerConfirmed", .service(.answerConfirmed)),
         ("answerFailed", .service(.answerFailed(Fixtures.broken))),
         ("answerFailed lost", .service(.answerFailed(Fixtures.lost))),
@@ -57,9 +67,13 @@ struct CallTableTests {
     private static func name(_ call: CallMachine) -> String {
         let side = call.draft.direction.rawValue
         return switch call.current {
+        case .settingUp where call.setUp.connection == .described: "settingUp, described (\(side))"
+        case .established where call.draft.setUpTime != nil: "established, flowing (\(side))"
         case .new, .settingUp, .established: "\(caseName(call.current)) (\(side))"
         case .inviting(let invite, _): "inviting.\(caseName(invite.current))"
-        case .accepting(_, let isFlowing): isFlowing ? "accepting, flowing" : "accepting"
+        case .accepting where call.setUp.isFlowing: "accepting, flowing"
+        case .accepting where call.setUp.connection == .verified: "accepting, connected"
+        case .accepting: "accepting"
         case .ended(let record): "ended \(record.reason.rawValue) (\(side))"
         case .preparingOffer, .withdrawing, .ringing, .preparingAnswer, .rejecting: caseName(call.current)
         }
@@ -106,20 +120,15 @@ struct CallTableTests {
         ],
         "settingUp (outgoing)": [
             "hangUp": end("cancelled", "outgoing", "sendHangUp", "releaseMedia"),
-            "media flowing": "established (outgoing): established",
+            "media connected": "established (outgoing): established",
             "media failed": end("dialFailed", "outgoing", "sendHangUp", "releaseMedia"),
             "media lost": end("dialFailed", "outgoing", "sendHangUp", "releaseMedia"),
             "hungUp": end("completed", "outgoing", "releaseMedia"),
             "disconnected": end("disconnected", "outgoing", "releaseMedia"),
             "timer": end("dialFailed", "outgoing", "sendHangUp", "releaseMedia"),
         ],
-        "established (outgoing)": [
-            "hangUp": end("completed", "outgoing", "sendHangUp", "releaseMedia"),
-            "media failed": end("internalError", "outgoing", "sendHangUp", "releaseMedia"),
-            "media lost": end("connectionLost", "outgoing", "sendHangUp", "releaseMedia"),
-            "hungUp": end("completed", "outgoing", "releaseMedia"),
-            "disconnected": end("disconnected", "outgoing", "releaseMedia"),
-        ],
+        "established (outgoing)": established("outgoing", flowing: false),
+        "established, flowing (outgoing)": established("outgoing", flowing: true),
         "new (incoming)": ["begin": "ringing: ringing"],
         "ringing": [
             "answer": "preparingAnswer: prepareAnswer",
@@ -144,8 +153,9 @@ struct CallTableTests {
             "disconnected": end("disconnected", "incoming", "releaseMedia"),
             "timer": end("noAnswer", "incoming", "releaseMedia"),
         ],
-        "accepting": accepting(flowing: false),
-        "accepting, flowing": accepting(flowing: true),
+        "accepting": accepting(),
+        "accepting, connected": accepting(connected: true),
+        "accepting, flowing": accepting(connected: true, flowing: true),
         "rejecting": [
             "answer": "rejecting: refused",
             "answerConfirmed": end("declined", "incoming"),
@@ -158,29 +168,45 @@ struct CallTableTests {
             "disconnected": end("disconnected", "incoming"),
             "timer": end("declined", "incoming"),
         ],
-        "settingUp (incoming)": [
-            "hangUp": end("cancelled", "incoming", "sendHangUp", "releaseMedia"),
-            "media flowing": "established (incoming): established",
-            "media failed": end("acceptFailed", "incoming", "sendHangUp", "releaseMedia"),
-            "media lost": end("acceptFailed", "incoming", "sendHangUp", "releaseMedia"),
-            "hungUp": end("completed", "incoming", "releaseMedia"),
-            "disconnected": end("disconnected", "incoming", "releaseMedia"),
+        "settingUp (incoming)": settingUp([
+            "media connected": "established (incoming): established",
             "timer": end("acceptFailed", "incoming", "sendHangUp", "releaseMedia"),
-        ],
-        "established (incoming)": [
-            "hangUp": end("completed", "incoming", "sendHangUp", "releaseMedia"),
-            "media failed": end("internalError", "incoming", "sendHangUp", "releaseMedia"),
-            "media lost": end("connectionLost", "incoming", "sendHangUp", "releaseMedia"),
-            "hungUp": end("completed", "incoming", "releaseMedia"),
-            "disconnected": end("disconnected", "incoming", "releaseMedia"),
-        ],
+        ]),
+        "settingUp, described (incoming)": settingUp([
+            "media connected": "established (incoming): established",
+            "acknowledged": "established (incoming): established",
+            "timer": end("acceptFailed", "incoming", "sendHangUp", "releaseMedia"),
+        ]),
+        "established (incoming)": established("incoming", flowing: false),
         "ended completed (incoming)": [
             "answer": "ended completed (incoming): refused",
             "reject": "ended completed (incoming): refused",
         ],
     ]
 
-    private static func accepting(flowing: Bool) -> [String: String] {
+    private static func settingUp(_ own: [String: String]) -> [String: String] {
+        own.merging([
+            "hangUp": end("cancelled", "incoming", "sendHangUp", "releaseMedia"),
+            "media failed": end("acceptFailed", "incoming", "sendHangUp", "releaseMedia"),
+            "media lost": end("acceptFailed", "incoming", "sendHangUp", "releaseMedia"),
+            "hungUp": end("completed", "incoming", "releaseMedia"),
+            "disconnected": end("disconnected", "incoming", "releaseMedia"),
+        ]) { own, _ in own }
+    }
+
+    private static func established(_ side: String, flowing: Bool) -> [String: String] {
+        var row = [
+            "hangUp": end("completed", side, "sendHangUp", "releaseMedia"),
+            "media failed": end("internalError", side, "sendHangUp", "releaseMedia"),
+            "media lost": end("connectionLost", side, "sendHangUp", "releaseMedia"),
+            "hungUp": end("completed", side, "releaseMedia"),
+            "disconnected": end("disconnected", side, "releaseMedia"),
+        ]
+        if !flowing { row["media flowing"] = "established, flowing (\(side)): flowing" }
+        return row
+    }
+
+    private static func accepting(connected: Bool = false, flowing: Bool = false) -> [String: String] {
         var row = [
             "reject": end("cancelled", "incoming", "sendHangUp", "releaseMedia"),
             "hangUp": end("cancelled", "incoming", "sendHangUp", "releaseMedia"),
@@ -198,10 +224,12 @@ struct CallTableTests {
             "timer": end("acceptFailed", "incoming", "releaseMedia"),
         ]
         if flowing {
-            row["answerConfirmed"] = "established (incoming): answered established"
+            row["answerConfirmed"] = "established, flowing (incoming): answered established flowing"
         } else {
             row["media flowing"] = "accepting, flowing"
         }
+        if connected, !flowing { row["answerConfirmed"] = "established (incoming): answered established" }
+        if !connected { row["media connected"] = "accepting, connected" }
         return row
     }
 

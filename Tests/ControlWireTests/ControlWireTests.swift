@@ -219,7 +219,8 @@ struct ControlEventTests {
         "Events are read as they are written",
         arguments: [
             .connection("connected"), .incoming(call: 1, from: "bob"), .calling(call: 2, to: "alice"),
-            .answered(call: 1), .established(call: 1, setUpMilliseconds: 12.5),
+            .answered(call: 1), .established(call: 1, establishedMilliseconds: 12.5),
+            .media(call: 1, setUpMilliseconds: 25, establishedMilliseconds: 12.5),
             .ended(call: 1, .init(peer: "bob", reason: "completed", endedBy: "remote", durationSeconds: 3.5)),
             .digit(call: 1, key: "#"), .playbackEnded(call: 1),
             .speech(call: 1, "begin", positionMilliseconds: 20.5), .interrupted(call: 1, playedMilliseconds: 1.5),

@@ -37,7 +37,8 @@ struct FrozenControlTests {
         .attached(call: 1), .detached(call: 1), .transfer(call: 1, state: "requested", to: "carol"),
         .connection("connected"), .identified(call: 1, invite: "i"), .incoming(call: 1, from: "bob"),
         .calling(call: 1, to: "bob"), .answered(call: 1),
-        .established(call: 1, setUpMilliseconds: 50),
+        .established(call: 1, establishedMilliseconds: 50),
+        .media(call: 1, setUpMilliseconds: 80, establishedMilliseconds: 50),
         .ended(
             call: 1,
             .init(

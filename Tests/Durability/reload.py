@@ -76,7 +76,7 @@ class Reload(soak.Soak):
             call = self.caller.futures(answer["call"])
             calls.append((answer["call"], call))
             await asyncio.wait(call.values(), timeout=soak.SETUP_LIMIT, return_when=asyncio.FIRST_COMPLETED)
-            if not call["established"].done():
+            if not call["media"].done():
                 self.fault("a call did not come about")
         return calls
 

@@ -157,7 +157,7 @@ class Caller:
     def hear(self, said):
         if said["event"] == "connection" and said["state"] != "connected":
             self.soak.fault(f"{self.process.name} is {said['state']}")
-        if said["event"] in ("established", "ended"):
+        if said["event"] in ("media", "ended"):
             # It may come before whoever placed the call has taken the answer.
             future = self.futures(said["call"])[said["event"]]
             if not future.done():
@@ -165,7 +165,7 @@ class Caller:
 
     def futures(self, number):
         loop = asyncio.get_running_loop()
-        return self.calls.setdefault(number, {"established": loop.create_future(), "ended": loop.create_future()})
+        return self.calls.setdefault(number, {"media": loop.create_future(), "ended": loop.create_future()})
 
     async def call(self):
         answer = await self.line.ask("call", to="echo@localhost")
@@ -175,9 +175,9 @@ class Caller:
         call = self.futures(number)
         try:
             done, _ = await asyncio.wait(call.values(), timeout=SETUP_LIMIT, return_when=asyncio.FIRST_COMPLETED)
-            if not call["established"].done():
+            if not call["media"].done():
                 return f"did not come about: {call['ended'].result() if done else 'nothing was heard of it'}"
-            self.soak.setup_ms.append(call["established"].result()["setup_ms"])
+            self.soak.setup_ms.append(call["media"].result()["setup_ms"])
             await asyncio.wait([call["ended"]], timeout=random.uniform(1, 4))
             if not call["ended"].done():
                 await self.line.ask("hangup", call=number)

@@ -18,8 +18,8 @@ struct ConnectedCallTests {
     func call() async throws {
         let pair = try EnginePair()
         let call = try ConnectedCall(pair, number: 1)
-        try await pair.callerEvents.established(call.caller)
-        try await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.flowing(call.caller)
+        try await pair.deviceEvents.flowing(call.device)
         let path = try await pair.deviceEvents.first {
             if case .connected(call.device, _) = $0 { true } else { false }
         }
@@ -36,13 +36,28 @@ struct ConnectedCallTests {
         #expect(report.peer.dropped.unauthenticated == 0 && deviceReport.peer.dropped.unauthenticated == 0)
     }
 
+    @Test("CALL-2: A call over ICE and DTLS is ready without any sound, and reported so once")
+    func ready() async throws {
+        let pair = try EnginePair()
+        let call = try ConnectedCall(pair, number: 1)
+        pair.caller.setDirection(call.caller, sends: false, receives: false)
+        pair.device.setDirection(call.device, sends: false, receives: false)
+        try await pair.callerEvents.ready(call.caller)
+        try await pair.deviceEvents.ready(call.device)
+        for events in [pair.callerEvents.all, pair.deviceEvents.all] {
+            #expect(events.count { if case .ready = $0 { true } else { false } } == 1)
+            #expect(events.contains { if case .connected = $0 { true } else { false } })
+        }
+        pair.shutdown()
+    }
+
     @Test("Ten calls to one shared socket find each other by name, source and SSRC")
     func sharedSocket() async throws {
         let pair = try EnginePair()
         let calls = try (1...10).map { try ConnectedCall(pair, number: UInt32($0)) }
         for call in calls {
-            try await pair.callerEvents.established(call.caller)
-            try await pair.deviceEvents.established(call.device)
+            try await pair.callerEvents.flowing(call.caller)
+            try await pair.deviceEvents.flowing(call.device)
             try await pair.device.receives(5, on: call.device)
         }
         for call in calls {

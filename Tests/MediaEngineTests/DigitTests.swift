@@ -17,8 +17,8 @@ struct DigitTests {
                 TelephoneEventFormat(clockRate: clockRate, sendPayloadType: 126, receivePayloadType: 126)
             ]
         }
-        try await pair.callerEvents.established(call.caller)
-        try await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.flowing(call.caller)
+        try await pair.deviceEvents.flowing(call.device)
         #expect(pair.caller.press("1#D", on: call.caller))
         _ = try await pair.deviceEvents.first { if case .digit(_, "D", _) = $0 { true } else { false } }
         pair.caller.stop(call.caller)
@@ -43,7 +43,7 @@ struct DigitTests {
         let pair = try EnginePair()
         let call = try pair.call(
             callerAudio: AudioBehaviour(source: .silence), deviceAudio: AudioBehaviour(source: .silence))
-        try await pair.callerEvents.established(call.caller)
+        try await pair.callerEvents.flowing(call.caller)
         #expect(!pair.caller.press("12x", on: call.caller))
         #expect(pair.caller.press("9", on: call.caller))
         pair.caller.stop(call.caller)

@@ -90,8 +90,12 @@ final class EventLog: Sendable {
 
     var all: [MediaEvent] { events.withLock { $0 } }
 
-    func established(_ id: MediaCallID) async throws {
-        _ = try await first { if case .established(id, _) = $0 { true } else { false } }
+    func ready(_ id: MediaCallID) async throws {
+        _ = try await first { if case .ready(id, _) = $0 { true } else { false } }
+    }
+
+    func flowing(_ id: MediaCallID) async throws {
+        _ = try await first { if case .flowing(id, _) = $0 { true } else { false } }
     }
 
     func ended(_ id: MediaCallID) async throws -> MediaReport {

@@ -15,8 +15,8 @@ struct FloodTests {
     func flood() async throws {
         let pair = try EnginePair()
         let call = try ConnectedCall(pair, number: 1)
-        try await pair.callerEvents.established(call.caller)
-        try await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.flowing(call.caller)
+        try await pair.deviceEvents.flowing(call.device)
         let targets = [
             try await Self.remote(of: call.caller, pair.callerEvents),
             try await Self.remote(of: call.device, pair.deviceEvents),

@@ -18,7 +18,7 @@ struct HiddenAddressTests {
         // The device knows no candidate of the caller's, so it sends no check by itself; and the caller knows a name.
         let call = try ConnectedCall(
             pair, number: 1, toldToCaller: { $0.replacingHost(with: "0F8E2C4A.local") }, toldToDevice: { _ in nil })
-        try await pair.callerEvents.established(call.caller)
+        try await pair.callerEvents.flowing(call.caller)
         try await pair.device.receives(10, on: call.device)
         pair.shutdown()
         #expect(await responder.stop() > 0)

@@ -35,7 +35,7 @@ struct LossyRelayTests {
             plan.peer.transport = .direct(to: remote)
         }
         #expect(callerPort != devicePort)
-        try await pair.callerEvents.established(call.caller)
+        try await pair.callerEvents.flowing(call.caller)
         try await pair.device.receives(400, on: call.device)
         let device = try #require(await pair.device.report(on: call.device))
         let caller = try #require(await pair.caller.report(on: call.caller))

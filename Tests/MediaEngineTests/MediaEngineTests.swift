@@ -37,8 +37,8 @@ struct MediaEngineTests {
         let call = try pair.call(
             callerAudio: AudioBehaviour(source: .file(path: spoken, loops: false), recording: kept),
             deviceAudio: AudioBehaviour(source: .echo))
-        try await pair.callerEvents.established(call.caller)
-        try await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.flowing(call.caller)
+        try await pair.deviceEvents.flowing(call.device)
         _ = try await pair.callerEvents.first {
             if case .playbackEnded(call.caller) = $0 { true } else { false }
         }
@@ -77,7 +77,7 @@ struct MediaEngineTests {
         pair.shutdown()
         #expect(report.peer.dropped.unauthenticated > 0)
         #expect(report.peer.packetsReceived == 0)
-        #expect(!pair.deviceEvents.all.contains { if case .established = $0 { true } else { false } })
+        #expect(!pair.deviceEvents.all.contains { if case .flowing = $0 { true } else { false } })
     }
 
     @Test("Twenty calls between two sockets find each other by SSRC, and end one by one", arguments: SRTPSuite.allCases)
@@ -90,8 +90,8 @@ struct MediaEngineTests {
                 deviceAudio: AudioBehaviour(source: .echo))
         }
         for call in calls {
-            try await pair.callerEvents.established(call.caller)
-            try await pair.deviceEvents.established(call.device)
+            try await pair.callerEvents.flowing(call.caller)
+            try await pair.deviceEvents.flowing(call.device)
         }
         for call in calls {
             pair.device.stop(call.device)
@@ -113,8 +113,8 @@ struct MediaEngineTests {
             callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
             deviceAudio: AudioBehaviour(source: .echo)
         ) { plans.append($0) }
-        try await pair.callerEvents.established(call.caller)
-        try await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.flowing(call.caller)
+        try await pair.deviceEvents.flowing(call.device)
         for (codec, number) in [(SoundCodec.opus, UInt8(96)), (.pcmu, 0), (.pcma, 8), (.opus, 111)] {
             for index in plans.indices {
                 plans[index].codec = codec
@@ -157,8 +157,8 @@ struct MediaEngineTests {
         let call = try pair.call(
             callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
             deviceAudio: AudioBehaviour(source: .echo))
-        try await pair.callerEvents.established(call.caller)
-        try await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.flowing(call.caller)
+        try await pair.deviceEvents.flowing(call.device)
         var generator = SeededGenerator(seed: 5)
         let (there, back) = (SRTPKey.random(suite, using: &generator), SRTPKey.random(suite, using: &generator))
         try pair.device.rekey(call.device, send: back, receive: there)
@@ -193,7 +193,7 @@ struct MediaEngineTests {
         let call = try pair.call(
             callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
             deviceAudio: AudioBehaviour(source: .echo))
-        try await pair.deviceEvents.established(call.device)
+        try await pair.deviceEvents.flowing(call.device)
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
         let attacker = try UDPSocket(boundTo: loopback)
         var batch = DatagramBatch()

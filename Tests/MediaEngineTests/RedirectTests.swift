@@ -17,7 +17,7 @@ struct RedirectTests {
         #expect(!pair.deviceEvents.all.contains { if case .mediaReceived = $0 { true } else { false } })
         pair.caller.redirect(ids.caller, to: pair.device.place().localAddress, control: nil)
         // The device answers to where it is written from.
-        try await pair.deviceEvents.established(ids.device)
-        try await pair.callerEvents.established(ids.caller)
+        try await pair.deviceEvents.flowing(ids.device)
+        try await pair.callerEvents.flowing(ids.caller)
     }
 }

@@ -20,8 +20,8 @@ struct RelayedCallTests {
         let pair = try EnginePair(relayTrust: .file(server.certificate))
         let servers = [try server.server(over: transport)]
         let call = try await ConnectedCall(pair, caller: servers, device: servers)
-        try await pair.callerEvents.established(call.caller)
-        try await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.flowing(call.caller)
+        try await pair.deviceEvents.flowing(call.device)
         for events in [pair.callerEvents, pair.deviceEvents] {
             let event = try await events.first { if case .connected = $0 { true } else { false } }
             guard case .connected(_, let path) = event else { throw EventMismatch() }
@@ -43,7 +43,7 @@ struct RelayedCallTests {
         let server = try RelayServer()
         let pair = try EnginePair(relayTrust: .file(server.certificate))
         let call = try await ConnectedCall(pair, caller: [try server.server(over: transport)])
-        try await pair.callerEvents.established(call.caller)
+        try await pair.callerEvents.flowing(call.caller)
         try await pair.device.receives(20, on: call.device)
         try await pair.caller.receives(20, on: call.caller)
         pair.shutdown()
@@ -54,7 +54,7 @@ struct RelayedCallTests {
         let server = try RelayServer(hasIPv6: true)
         let pair = try EnginePair(relayTrust: .file(server.certificate), deviceHost: "::1")
         let call = try await ConnectedCall(pair, caller: [try server.server(over: transport)])
-        try await pair.callerEvents.established(call.caller)
+        try await pair.callerEvents.flowing(call.caller)
         let event = try await pair.callerEvents.first { if case .connected = $0 { true } else { false } }
         guard case .connected(_, let path) = event, case .relayed(_, let relay, _) = path.route else {
             throw EventMismatch()

@@ -91,8 +91,8 @@ struct SoundAtOnceTests {
         }
         let reports = call.reports
         #expect(reports.left.peer.packetsReceived > 40 && reports.right.peer.packetsReceived > 40)
-        let isEstablished = call.left.pointee.peer.isEstablished
-        #expect(!isEstablished, "CALL-2 waits for a report, or three seconds")
+        let isFlowing = call.left.pointee.peer.isFlowing
+        #expect(!isFlowing, "that is reported after a report of the peer, or three seconds")
     }
 
     @Test("A peer that listens and sends nothing hears a file from its first sample, a second after our first frame")
@@ -123,6 +123,22 @@ struct SoundAtOnceTests {
         #expect(recorded.contains { abs(Int($0)) > 4_000 })
     }
 
+    @Test("A call on the sound card is recorded from a second on if the peer sends nothing")
+    func silentPeerOfCard() throws {
+        let right = Files()
+        var kept = right.recording
+        var call = try VirtualCall(rightRings: right.forCall) { plan in
+            if plan.peer.localSSRC == 2 { plan.audio = AudioBehaviour(source: .card, recording: "") }
+        }
+        call.isConnected = false
+        var work = SampleBuffer(capacity: CardMixer.tickSamples)
+        for (seconds, isRecorded) in [(0.9, false), (0.3, true)] {
+            try call.run(seconds: seconds)
+            call.right.pointee.hearTick(at: call.now, through: &work)
+            #expect(Files.samples(&kept).isEmpty != isRecorded)
+        }
+    }
+
     @Test("A call on the sound card brings the peer's sound to the loudspeaker from the first packet on")
     func card() throws {
         var call = try VirtualCall { plan in
@@ -138,7 +154,7 @@ struct SoundAtOnceTests {
                 for index in samples.indices { loudest = max(loudest, abs(Int(samples[index]))) }
             }
         }
-        let isEstablished = call.right.pointee.peer.isEstablished
-        #expect(loudest > 4_000 && !isEstablished)
+        let isFlowing = call.right.pointee.peer.isFlowing
+        #expect(loudest > 4_000 && !isFlowing)
     }
 }

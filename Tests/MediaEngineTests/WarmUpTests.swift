@@ -16,7 +16,7 @@ struct WarmUpTests {
         let call = try pair.call(
             callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
             deviceAudio: AudioBehaviour(source: .echo))
-        try await pair.callerEvents.established(call.caller)
+        try await pair.callerEvents.flowing(call.caller)
         try await pair.caller.receives(40, on: call.caller)
         // Without that it is eleven: the code that the control side has not used, the stack, the rings.
         for counters in pair.caller.shutdown() + pair.device.shutdown() { #expect(counters.pageFaults <= 3) }

@@ -30,7 +30,7 @@ struct WorkerPulsesTests {
         let call = try pair.call(
             callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
             deviceAudio: AudioBehaviour(source: .echo))
-        try await pair.callerEvents.established(call.caller)
+        try await pair.callerEvents.flowing(call.caller)
         _ = pair.caller.areWorkersAlive()
         try await until { pair.caller.areWorkersAlive() }
         pair.shutdown()

@@ -109,18 +109,18 @@ struct KeyChangeTests {
         try PeerPair.deliver(first, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
         pair.now = Self.at(4_000)
         _ = pair.rightMedia()
-        var isEstablished = pair.right.isEstablished
-        #expect(isEstablished)
+        var isFlowing = pair.right.isFlowing
+        #expect(isFlowing)
         _ = pair.right.takeNews()
         pair.right.beginFlow()
         _ = pair.rightMedia()
-        isEstablished = pair.right.isEstablished
+        isFlowing = pair.right.isFlowing
         var news = pair.right.takeNews()
-        #expect(!isEstablished && !news.contains(.established))
+        #expect(!isFlowing && !news.contains(.flowing))
         try PeerPair.deliver(second, to: &pair.right, from: PeerPair.leftAddress, at: Self.at(4_020))
         pair.now = Self.at(8_000)
         _ = pair.rightMedia()
         news = pair.right.takeNews()
-        #expect(news.contains(.established))
+        #expect(news.contains(.flowing))
     }
 }

@@ -25,42 +25,54 @@ struct PeerSessionTests {
         #expect(ssrc == 1 && count == 1)
     }
 
-    @Test("CALL-2: Media flows both ways once the peer has been heard and has reported that it hears us, not before")
-    func established() throws {
+    @Test("CALL-2: Media is reported to flow both ways once the peer is heard and reports that it hears us, not before")
+    func flowing() throws {
         var pair = try PeerPair()
         let toRight = pair.leftMedia()
         try PeerPair.deliver(toRight, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
         let toLeft = pair.rightMedia()
         try PeerPair.deliver(toLeft, to: &pair.left, from: PeerPair.rightAddress, at: .zero)
-        var both = (pair.left.isEstablished, pair.right.isEstablished)
+        var both = (pair.left.isFlowing, pair.right.isFlowing)
         #expect(both == (false, false), "neither knows yet that it is heard")
 
         let report = try #require(PeerPair.control(of: &pair.right, .zero), "the first report goes out at once")
         try PeerPair.deliver(report, to: &pair.left, from: PeerPair.rightAddress, at: .zero)
-        both = (pair.left.isEstablished, pair.right.isEstablished)
+        both = (pair.left.isFlowing, pair.right.isFlowing)
         #expect(both == (true, false))
         let news = pair.left.takeNews()
-        #expect(news.contains(.established) && news.contains(.mediaReceived))
+        #expect(news.contains(.flowing) && news.contains(.mediaReceived))
 
         let answer = try #require(PeerPair.control(of: &pair.left, .zero))
         try PeerPair.deliver(answer, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
-        let right = pair.right.isEstablished
+        let right = pair.right.isFlowing
         #expect(right)
+    }
+
+    @Test("CALL-2: A call to a described address is ready at once, and again when another one answers")
+    func readyAtOnce() throws {
+        var pair = try PeerPair()
+        var news = pair.left.takeNews()
+        #expect(news.contains(.ready))
+        news = pair.left.takeNews()
+        #expect(!news.contains(.ready))
+        pair.left.beginFlow()
+        news = pair.left.takeNews()
+        #expect(news.contains(.ready))
     }
 
     @Test("CALL-2: A peer that sends media but never a report is taken to hear us after three seconds")
     func silentReporter() throws {
         var pair = try PeerPair()
-        var established: [Int64: Bool] = [:]
+        var flowing: [Int64: Bool] = [:]
         for milliseconds in stride(from: Int64(0), through: 3_100, by: 20) {
             pair.now = Instant(nanoseconds: milliseconds * 1_000_000)
             let packet = pair.rightMedia()
             try PeerPair.deliver(packet, to: &pair.left, from: PeerPair.rightAddress, at: pair.now)
             _ = pair.leftMedia()
-            established[milliseconds] = pair.left.isEstablished
+            flowing[milliseconds] = pair.left.isFlowing
         }
-        #expect(established[2_980] == false)
-        #expect(established[3_020] == true)
+        #expect(flowing[2_980] == false)
+        #expect(flowing[3_020] == true)
     }
 
     @Test("Where media is to flow one way only, that way alone is waited for")
@@ -70,14 +82,14 @@ struct PeerSessionTests {
         pair.right.setDirection(sends: true, receives: false)
         let packet = pair.rightMedia()
         try PeerPair.deliver(packet, to: &pair.left, from: PeerPair.rightAddress, at: .zero)
-        var both = (pair.left.isEstablished, pair.right.isEstablished)
+        var both = (pair.left.isFlowing, pair.right.isFlowing)
         #expect(both == (true, false), "the sender does not know yet that it is heard")
         let news = pair.left.takeNews()
-        #expect(news.contains(.established))
+        #expect(news.contains(.flowing))
 
         let report = try #require(PeerPair.control(of: &pair.left, .zero))
         try PeerPair.deliver(report, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
-        both.1 = pair.right.isEstablished
+        both.1 = pair.right.isFlowing
         #expect(both.1)
     }
 
@@ -85,14 +97,14 @@ struct PeerSessionTests {
     func silentListener() throws {
         var pair = try PeerPair()
         pair.right.setDirection(sends: true, receives: false)
-        var established: [Int64: Bool] = [:]
+        var flowing: [Int64: Bool] = [:]
         for milliseconds in stride(from: Int64(0), through: 3_100, by: 20) {
             pair.now = Instant(nanoseconds: milliseconds * 1_000_000)
             _ = pair.rightMedia()
-            established[milliseconds] = pair.right.isEstablished
+            flowing[milliseconds] = pair.right.isFlowing
         }
-        #expect(established[2_980] == false)
-        #expect(established[3_000] == true)
+        #expect(flowing[2_980] == false)
+        #expect(flowing[3_000] == true)
     }
 
     @Test("A report waits for media to report on, and then does not wait")
@@ -130,7 +142,7 @@ struct PeerSessionTests {
         #expect(statistics.dropped.total == packet.count + 1)
         #expect(statistics.packetsReceived == 1)
         let news = pair.right.takeNews()
-        #expect(!news.contains(.goodbyeReceived) && !news.contains(.established))
+        #expect(!news.contains(.goodbyeReceived) && !news.contains(.flowing))
     }
 
     @Test("Our packets follow an authenticated packet's address, and nobody else's")

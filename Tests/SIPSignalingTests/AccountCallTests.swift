@@ -32,6 +32,52 @@ struct AccountCallTests {
         #expect(run.statuses.last == 200)
     }
 
+    @Test("CALL-2: The ACK of an accept is reported once, with the host that it came from")
+    func acknowledged() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.ask(.accept(invite, AccountRun.accept))
+        let to = try #require(try run.response(200).headers["To"])
+        func acknowledgements(_ run: AccountRun) -> [Acknowledgement] {
+            run.events.compactMap {
+                if case .callSignal(let signal) = $0, signal.type == Acknowledgement.signal, signal.invite == invite {
+                    Acknowledgement(data: signal.data)
+                } else {
+                    nil
+                }
+            }
+        }
+        #expect(acknowledgements(run).isEmpty)
+        for branch in ["ack", "again"] { try run.receive(try run.peerRequest("ACK", 1, to: to, branch: branch)) }
+        #expect(acknowledgements(run).count == 1)
+        #expect(acknowledgements(run).first?.host != nil)
+    }
+
+    @Test("CALL-2: A re-INVITE that comes in place of a lost ACK acknowledges the answer, too")
+    func acknowledgedByNewOffer() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.ask(.accept(invite, AccountRun.accept))
+        let to = try #require(try run.response(200).headers["To"])
+        try run.receive(
+            try run.peerRequest("INVITE", 2, to: to, body: AccountRun.offer + "a=sendonly\r\n", branch: "second"))
+        let types = run.events.compactMap { if case .callSignal(let signal) = $0 { signal.type } else { nil } }
+        #expect(types == [Acknowledgement.signal, "offer"])
+    }
+
+    @Test("CALL-5: A call whose accept is never acknowledged ends as acceptFailed")
+    func neverAcknowledged() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.ask(.accept(invite, AccountRun.accept))
+        run.run(.seconds(33))
+        guard case .callEnded(let news)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
+        #expect(news.invite == invite && news.reason == "acceptFailed")
+    }
+
     @Test("A Call-ID that comes up again is another call, by whose id the first is found, too")
     func sameCallID() throws {
         var run = try AccountRun()

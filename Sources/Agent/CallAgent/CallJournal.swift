@@ -62,6 +62,7 @@ public final class CallJournal: Sendable {
             direction: record.direction.rawValue, peer: record.peer.text)
         entry.ended = Self.now
         entry.answeredAfter = record.answeredAfter.map(Self.milliseconds)
+        entry.establishedAfter = record.establishedAfter.map(Self.milliseconds)
         entry.setUpTime = record.setUpTime.map(Self.milliseconds)
         entry.duration = Self.milliseconds(record.duration)
         entry.reason = record.reason.rawValue
@@ -203,9 +204,11 @@ public struct KeptCall: Codable, Hashable, Sendable {
     public var peer: String
     /// Milliseconds from the invite to the answer, if there was one.
     public var answeredAfter: Int64?
+    /// Milliseconds from the invite until the call could carry media, if it could.
+    public var establishedAfter: Int64?
     /// Milliseconds from the invite to media flowing both ways, if it did.
     public var setUpTime: Int64?
-    /// Milliseconds for which media flowed both ways.
+    /// Milliseconds for which the call was established.
     public var duration: Int64?
     /// One of ``CallEndReason``.
     public var reason: String?
@@ -261,6 +264,7 @@ public struct KeptCall: Codable, Hashable, Sendable {
         case call, application, began, ended, invite, direction, peer, reason, cause, error, turns
         case isOver = "over"
         case answeredAfter = "answered_after_ms"
+        case establishedAfter = "established_ms"
         case setUpTime = "setup_ms"
         case duration = "duration_ms"
         case endedBy = "ended_by"

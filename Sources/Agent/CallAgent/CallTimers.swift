@@ -36,6 +36,7 @@ struct CallTimers {
     private var answer = WakeTimer()
     private var limit = WakeTimer()
     private var end = WakeTimer()
+    private var sound = WakeTimer()
     private var silence: Task<Void, Never>?
 
     /// Has `wake` called at the machine's next deadline; nil for never.
@@ -56,6 +57,11 @@ struct CallTimers {
     /// Has `hangUp` called after what is still to be heard.
     mutating func hangUp(after delay: Duration, _ hangUp: @escaping @Sendable () async -> Void) {
         end.set(after: delay, hangUp)
+    }
+
+    /// Has `wake` called when the peer should have sent something.
+    mutating func expectSound(after delay: Duration, _ wake: @escaping @Sendable () async -> Void) {
+        sound.set(after: delay, wake)
     }
 
     /// Whether the peer is silent, and the call waits for it.
@@ -85,6 +91,7 @@ struct CallTimers {
         answer.cancel()
         limit.cancel()
         end.cancel()
+        sound.cancel()
         stopWaitingForPeer()
     }
 }

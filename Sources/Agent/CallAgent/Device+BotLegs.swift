@@ -50,7 +50,7 @@ extension Device {
             logger.info(
                 "A TURN server is of no use to a bot's leg",
                 metadata: about(leg.call, ["server": "\(server)", "reason": "\(reason)"]))
-        case .mediaReceived, .established, .playbackEnded, .sendingStopped, .sendingResumed, .connected, .pathLost,
+        case .mediaReceived, .ready, .flowing, .playbackEnded, .sendingStopped, .sendingResumed, .connected, .pathLost,
             .relayOverrun, .fileFailed, .announcementEnded, .recordingEnded, .ended, .card, .effortLimited,
             .loadMeasured,
             .realtimePriorityRefused:
@@ -70,8 +70,9 @@ extension MediaEvent {
     /// The call or leg that it is about; nil if it is about the engine.
     var call: MediaCallID? {
         switch self {
-        case .mediaReceived(let id, _), .established(let id, _), .playbackEnded(let id), .digit(let id, _, _),
-            .sendingStopped(let id, _), .sendingResumed(let id), .candidate(let id, _), .candidatesComplete(let id),
+        case .mediaReceived(let id, _), .ready(let id, _), .flowing(let id, _), .playbackEnded(let id),
+            .digit(let id, _, _), .sendingStopped(let id, _), .sendingResumed(let id), .candidate(let id, _),
+            .candidatesComplete(let id),
             .connected(let id, _), .secured(let id), .connectionQuiet(let id), .connectionBack(let id),
             .pathLost(let id), .relayFailed(let id, _, _), .relayOverrun(let id, _, _, _),
             .connectionFailed(let id, _), .goodbyeReceived(let id), .fileFailed(let id, _), .refused(let id),

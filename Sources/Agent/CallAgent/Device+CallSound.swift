@@ -202,7 +202,7 @@ extension Device {
         hangUp(id, because: .playbackEnded, after: Self.lastWord)
     }
 
-    /// Media flows both ways.
+    /// The call is established.
     func beginDuration(of id: CallID) {
         if calls[id]?.sound.isOverEarly == true { hangUp(id, because: .playbackEnded, after: Self.lastWord) }
         guard let limit = calls[id]?.rules.maximumDuration else { return }

@@ -51,11 +51,14 @@ extension Device {
                 calls[replaced]?.transferredTo = call.machine.peer
                 handOver(replaced)
             }
-            if calls[id]?.media.takeEarlyFlow() == true { feed(.media(.flowing), to: id) }
+            for report in calls[id]?.media.takeEarly() ?? [] { feed(.media(report), to: id) }
             carryOutWaitingTransfer(of: id)
-        case .established(let setUpTime):
-            publish(.established(id, setUpTime: setUpTime))
+        case .established(let time):
+            publish(.established(id, after: time))
             beginDuration(of: id)
+            expectSound(in: id)
+        case .flowing(let time, let establishedAfter):
+            publish(.flowing(id, after: time, establishedAfter: establishedAfter))
         case .ended(var record):
             if record.endedBy == .local { record.hangUpCause = calls[id]?.hangUpCause }
             noteTransfer(of: id, .failed)

@@ -4,6 +4,7 @@ internal import CallControl
 internal import JSON
 internal import Logging
 internal import CallMedia
+internal import Connectivity
 internal import Peering
 internal import MediaEngine
 internal import Realtime
@@ -125,7 +126,10 @@ extension Device {
         noteStart(of: id)
         if let capture = plan.capture { logger.info("A call is captured", metadata: ["file": "\(capture)"]) }
         if audio.direction != .sendrecv { calls[id]?.media.setDirection(audio.direction, on: engine) }
-        if let remote = agreed.remote { calls[id]?.media.connect(to: remote, on: engine) }
+        guard let remote = agreed.remote else { return }
+        calls[id]?.media.connect(to: remote, on: engine)
+        // Without ICE only the handshake is waited for.
+        if case .direct = remote.way { noteMedia(.pathFound, of: id, at: MonotonicClock.now) }
     }
 
     /// The file that the next call is captured in; nil if it is not.
@@ -184,13 +188,19 @@ extension Device {
     func handle(_ event: MediaEvent) {
         if handleLeg(event) { return }
         switch event {
-        case .established(let media, let time):
+        case .ready(let media, let time):
             with(media) { id in
-                if calls[id]?.media.noteEarlyFlow() != true { feed(.media(.flowing), to: id, at: time) }
+                guard let isVerified = calls[id]?.media.isConnectedByHandshake else { return }
+                noteMedia(.connected(isVerified: isVerified), of: id, at: time)
             }
+        case .flowing(let media, let time): with(media) { noteMedia(.flowing, of: $0, at: time) }
         case .mediaReceived(let media, _):
-            // What rings there is heard in place of our tone.
-            with(media) { if calls[$0]?.media.isEarly == true { note(.talking, of: $0) } }
+            with(media) { id in
+                calls[id]?.media.notePacket()
+                logger.debug("The peer's first packet has come", metadata: about(id))
+                // What rings there is heard in place of our tone.
+                if calls[id]?.media.isEarly == true { note(.talking, of: id) }
+            }
         case .playbackEnded(let media):
             with(media) { id in
                 publish(.playbackEnded(id))
@@ -243,6 +253,7 @@ extension Device {
         case .connected(let connection, let path):
             with(connection) { id in
                 logger.debug("A call has a path", metadata: about(id, ["path": "\(path)"]))
+                noteMedia(.pathFound, of: id, at: MonotonicClock.now)
             }
         case .connectionQuiet(let connection): with(connection) { peerFellSilent(in: $0) }
         case .connectionBack(let connection): with(connection) { peerIsBack(in: $0) }
@@ -256,6 +267,26 @@ extension Device {
         // The call ends by signaling; without it, by loss of media.
         case .goodbyeReceived, .pathLost, .secured: break
         }
+    }
+
+    /// What the media has found out counts once the call is answered.
+    private func noteMedia(_ report: CallMachine.MediaReport, of id: CallID, at time: Instant) {
+        if calls[id]?.media.noteEarly(report) != true { feed(.media(report), to: id, at: time) }
+    }
+
+    /// How long after a call is established its peer is silent before the log says so.
+    private static let soundExpected = Duration.seconds(10)
+
+    /// A peer that sends no sound is reported, and nothing follows from it (contract CALL-2).
+    func expectSound(in id: CallID) {
+        calls[id]?.timers.expectSound(after: Self.soundExpected) { [weak self] in await self?.noteSilence(in: id) }
+    }
+
+    private func noteSilence(in id: CallID) {
+        guard let call = calls[id], call.machine.isEstablished, !call.media.hasHeardPeer else { return }
+        logger.notice(
+            "The peer has sent no sound yet",
+            metadata: about(id, ["established_s": "\(Int(Self.soundExpected / .seconds(1)))"]))
     }
 
     /// The peer has pressed a key.
@@ -288,7 +319,7 @@ extension Device {
             [
                 "candidate", "offer", "answer", EarlyAnswer.signal, OfferRefusal.signal, CallTransfer.signal,
                 CallTransfer.progressSignal,
-            ].contains(signal.type) || signal.type == CallKey.signal && isSIP,
+            ].contains(signal.type) || [CallKey.signal, Acknowledgement.signal].contains(signal.type) && isSIP,
             let id = calls.id(of: signal.invite),
             let call = calls[id]
         else { return false }
@@ -304,6 +335,7 @@ extension Device {
             guard call.machine.isAnswered || call.machine.progress == .connecting, let key = CallKey(data: signal.data)
             else { break }
             heard(key.key, by: .signaling, heldFor: key.held, in: id)
+        case Acknowledgement.signal: feed(.service(.acknowledged), to: id)
         case EarlyAnswer.signal: hearEarly(signal.data, in: id)
         case CallTransfer.signal, CallTransfer.progressSignal: take(transfer: signal, in: id)
         default: accept(newAnswer: signal.data, in: id)
@@ -312,7 +344,7 @@ extension Device {
     }
 
     /// Whether calls go by a SIP server, which sees to it that offers do not cross.
-    private var isSIP: Bool { configuration.account.sip != nil }
+    var isSIP: Bool { configuration.account.sip != nil }
 
     /// The peer renegotiates: hold, resume, another microphone, an ICE restart. It is told if that cannot be.
     private func answer(newOffer offer: JSONValue, in id: CallID) {

@@ -48,7 +48,8 @@ extension Device {
         guard invite.data["offer"] != nil, asksUser(invite) else { return takeInvite(invite) }
         let audio = configuration.behaviour.audio(named: recordingName(from: invite))
         var call = ActiveCall(
-            machine: CallMachine(receiving: invite, timings: callTimings), audio: audio, invite: .received(invite.id))
+            machine: CallMachine(receiving: invite, timings: callTimings, awaitsAcknowledgement: isSIP), audio: audio,
+            invite: .received(invite.id))
         call.replaces = replacedCall(by: invite)
         call.transferredBy = CallTransfer.Origin(inviteData: invite.data)?.by
         feed(.begin, to: newCall(call))

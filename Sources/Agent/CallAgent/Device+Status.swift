@@ -61,7 +61,7 @@ public struct CallStatus: Sendable {
     /// Whether it waits in silence because another call has the card.
     public let isHeld: Bool
 
-    /// How long media has flowed both ways at `now`; nil if it does not.
+    /// For how long the call has been established at `now`; nil if it is not.
     public func duration(at now: Instant) -> Duration? {
         guard case .established(let since) = progress else { return nil }
         return since.duration(to: now)

@@ -36,12 +36,14 @@ public enum DeviceEvent: Sendable {
     case invited(IncomingInvite)
     /// News of an invite that is no call.
     case invite(InviteNews)
-    /// The invitee took our call, or we took theirs; media does not flow yet.
+    /// The invitee took our call, or we took theirs; it may not be able to carry media yet.
     case answered(CallID)
-    /// Media flows both ways (contract CALL-2).
-    case established(CallID, setUpTime: Duration)
-    /// The file that the call plays is over. A short one may be before ``established(_:setUpTime:)``, with a peer that
-    /// sends no reports.
+    /// The call can carry media, since that time after its invite (contract CALL-2). Its duration counts from now on.
+    case established(CallID, after: Duration)
+    /// Media flows both ways: the peer is heard, and has reported that it hears us or sends no reports. A fact that nothing
+    /// waits for: it never comes with a peer that sends no sound. Both times count from the invite.
+    case flowing(CallID, after: Duration, establishedAfter: Duration)
+    /// The file that the call plays is over. A short one may be before ``flowing(_:after:establishedAfter:)``.
     case playbackEnded(CallID)
     /// A file is played in place of the call's source.
     case playing(CallID, path: String)
@@ -89,7 +91,8 @@ extension DeviceEvent {
     public var call: CallID? {
         switch self {
         case .identified(let call, _), .incoming(let call, _), .answered(let call), .established(let call, _),
-            .playbackEnded(let call), .playing(let call, _), .playingEnded(let call, _, _), .recording(let call, _),
+            .flowing(let call, _, _), .playbackEnded(let call), .playing(let call, _), .playingEnded(let call, _, _),
+            .recording(let call, _),
             .recordingEnded(let call, _, _), .attached(let call), .detached(let call), .digit(let call, _, _),
             .speech(let call, _, _), .interrupted(let call, _), .responded(let call, _),
             .transferRequested(let call, _, _), .transferProgress(let call, _, _), .sendingStopped(let call, _),

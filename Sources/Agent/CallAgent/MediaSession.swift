@@ -1,4 +1,5 @@
 internal import AudioPort
+internal import CallControl
 internal import JSON
 internal import CallMedia
 internal import Connectivity
@@ -30,8 +31,10 @@ struct MediaSession {
     private var port: MediaPort?
     private var candidates = CandidateExchange()
     private var stream = Stream.none
-    /// Media has flowed both ways before the call was answered.
-    private var hasFlowedEarly = false
+    /// The peer's first packet has come.
+    private(set) var hasHeardPeer = false
+    /// What the media has found out before the call was answered.
+    private var early: [CallMachine.MediaReport] = []
     /// The connection that an early answer led to has failed.
     private var hasFailedEarly = false
 
@@ -59,6 +62,9 @@ struct MediaSession {
     func goes(by name: MediaCallID) -> Bool { id == name || connection == name }
 
     var isPrepared: Bool { preparation != nil }
+
+    /// Whether ICE or a handshake connects the call, so that media can flow only to a peer that was reached.
+    var isConnectedByHandshake: Bool { connection != nil }
 
     /// How telephone events go to the peer; nil if it takes none.
     var sentEvents: NegotiatedTelephoneEvents? { preparation?.negotiation.sentEvents }
@@ -166,19 +172,21 @@ struct MediaSession {
         preparation?.offered = nil
     }
 
-    /// Media flows both ways; nobody is told before the call is answered.
+    mutating func notePacket() { hasHeardPeer = true }
+
+    /// Keeps what the media finds out before the call is answered.
     ///
-    /// - Returns: Whether that is so.
-    mutating func noteEarlyFlow() -> Bool {
-        if isEarly { hasFlowedEarly = true }
+    /// - Returns: Whether the call is not answered yet.
+    mutating func noteEarly(_ report: CallMachine.MediaReport) -> Bool {
+        if isEarly, !early.contains(report) { early.append(report) }
         return isEarly
     }
 
-    /// Whether media flowed both ways before the call was answered: true once, after that.
-    mutating func takeEarlyFlow() -> Bool {
-        guard !isEarly, hasFlowedEarly else { return false }
-        hasFlowedEarly = false
-        return true
+    /// What the media found out before the call was answered, once, after that.
+    mutating func takeEarly() -> [CallMachine.MediaReport] {
+        guard !isEarly else { return [] }
+        defer { early = [] }
+        return early
     }
 
     /// Takes the answer of the one that answered, which may be another than the one that was heard before.
@@ -203,13 +211,14 @@ struct MediaSession {
         if changes.contains(.direction) { setDirection(audio.direction, on: engine) }
         try apply(changes, before, audio, isAnother: true, on: engine)
         guard hasFailedEarly || !changes.isDisjoint(with: [.address, .keys, .ice]) else { return }
-        if let connection, var remote = try preparation?.negotiation.remote(for: audio) {
-            remote.isAnother = true
-            engine.connect(connection, to: remote)
-        }
         hasFailedEarly = false
-        hasFlowedEarly = false
+        hasHeardPeer = false
+        early = []
+        // The worker forgets the former one's path and keys before it can get the new ones.
         if let runningID { engine.beginFlow(runningID) }
+        guard let connection, var remote = try preparation?.negotiation.remote(for: audio) else { return }
+        remote.isAnother = true
+        engine.connect(connection, to: remote)
     }
 
     // MARK: The connection

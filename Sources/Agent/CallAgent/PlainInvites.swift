@@ -156,7 +156,7 @@ struct PlainInvites {
         case .hungUp(let news):
             if seen.contains(id), let user = news.from { return [.publish(.left(id, by: user))] }
         case .inviteFailed, .answerConfirmed, .answerFailed, .cancelConfirmed, .cancelFailed, .handledElsewhere,
-            .cancelled, .disconnected:
+            .cancelled, .acknowledged, .disconnected:
             break  // Over already, or not about an invite.
         }
         return []
@@ -209,7 +209,7 @@ extension OutgoingInviteMachine.Input {
         case .timedOut(let users): self = .timedOut(users)
         case .inviteEnded: self = .endedByService
         case .inviteSent, .inviteFailed, .answerConfirmed, .answerFailed, .cancelConfirmed, .cancelFailed,
-            .handledElsewhere, .cancelled, .hungUp, .disconnected:
+            .handledElsewhere, .cancelled, .acknowledged, .hungUp, .disconnected:
             return nil
         }
     }
@@ -223,7 +223,7 @@ extension IncomingInviteMachine.Input {
         case .cancelled: self = .cancelled
         case .timedOut: self = .timedOut
         case .inviteSent, .inviteFailed, .accepted, .rejected, .answerConfirmed, .answerFailed, .cancelConfirmed,
-            .cancelFailed, .inviteEnded, .hungUp, .disconnected:
+            .cancelFailed, .inviteEnded, .acknowledged, .hungUp, .disconnected:
             return nil
         }
     }

@@ -11,7 +11,7 @@ struct RunningSound {
     var participation = Participation.none
     /// Programs and bots that were told to leave, and of which something may still be told.
     private var leaving = 0
-    /// The file was played to its end before media flowed both ways.
+    /// The file was played to its end before the call was established.
     var isOverEarly = false
     /// The file that is being recorded to.
     private(set) var recording: String?

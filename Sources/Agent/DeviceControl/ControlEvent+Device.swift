@@ -17,7 +17,11 @@ extension ControlEvent {
         case .incoming(let call, let user): self = .incoming(call: call.number, from: user.text)
         case .answered(let call): self = .answered(call: call.number)
         case .established(let call, let time):
-            self = .established(call: call.number, setUpMilliseconds: (time.seconds * 10_000).rounded() / 10)
+            self = .established(call: call.number, establishedMilliseconds: Self.milliseconds(time))
+        case .flowing(let call, let time, let establishedAfter):
+            self = .media(
+                call: call.number, setUpMilliseconds: Self.milliseconds(time),
+                establishedMilliseconds: Self.milliseconds(establishedAfter))
         case .playbackEnded(let call): self = .playbackEnded(call: call.number)
         case .playing(let call, let path): self = .play(call: call.number, File(state: "started", path: path))
         case .playingEnded(let call, let path, let end):

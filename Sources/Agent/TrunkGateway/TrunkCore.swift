@@ -14,7 +14,7 @@ public struct TrunkCore: Sendable {
         case placed(TrunkLeg, for: TrunkLeg)
         /// Our call was answered.
         case answered(TrunkLeg)
-        /// Media flows both ways.
+        /// The call can carry media.
         case established(TrunkLeg)
         /// The peer has pressed a key.
         case digit(TrunkLeg, Character)

@@ -107,7 +107,8 @@ public actor TrunkGateway {
                 ])
             await feed(.ended(leg, record.reason))
         case .signaling(let event): log(event, side)
-        case .identified, .invited, .invite, .playbackEnded, .playing, .playingEnded, .recording, .recordingEnded,
+        case .identified, .invited, .invite, .flowing, .playbackEnded, .playing, .playingEnded, .recording,
+            .recordingEnded,
             .attached,
             .detached,
             .speech, .interrupted, .responded, .transferRequested, .transferProgress, .sendingStopped, .sendingResumed,

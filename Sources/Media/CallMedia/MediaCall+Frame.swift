@@ -15,12 +15,12 @@ extension MediaCall {
     /// by then, and a peer that sends nothing at first may well be listening.
     private static var patienceNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
 
-    /// Hears 10 ms for the sound card's loudspeaker; nothing before the peer's first packet.
+    /// Hears 10 ms for the sound card's loudspeaker, and its recording; nothing before the peer's first packet or the call's beginning.
     @_noAllocation @_noLocks
     mutating func hearTick(at due: Instant, through work: inout SampleBuffer) {
         guard case .running = pace else { return }
         hear(from: &playout, into: &work, &capture, CardPort.tickSamples, at: due)
-        if peer.hasHeardPeer { bring(work, CardPort.tickSamples, to: &audio) }
+        if peer.hasHeardPeer || hasBegun { bring(work, CardPort.tickSamples, to: &audio) }
     }
 
     /// Pulls come earlier by so much from now on, or later if it is negative.
@@ -38,11 +38,10 @@ extension MediaCall {
         counters.captureRecordsLost = capture?.countLost() ?? 0
         // On the sound card, playback has its own ticks.
         if !usesCard { hear(from: &playout, into: &scratch.heard, &capture, frameSamples, at: due) }
+        begin()
         if usesCard {
-            takeFromCard(
-                &audio, into: &scratch.sending, frameSamples, isRecorded: peer.hasHeardPeer, isEarly: isEarly)
+            takeFromCard(&audio, into: &scratch.sending, frameSamples, isRecorded: hasBegun, isEarly: isEarly)
         } else {
-            begin()
             if hasBegun {
                 exchange(with: &audio, scratch.heard, &scratch.sending, frameSamples, isEarly: isEarly)
             } else {

@@ -116,10 +116,17 @@ package struct MediaCall: ~Copyable {
         @_noAllocation @_noLocks get { Pacer.Grid(periodNanoseconds: periodNanoseconds) }
     }
 
-    /// Whether datagrams should be handled as they come rather than with the next frame: until media flows both ways, and
-    /// while packets are lost and can be sent again in time.
+    /// Whether datagrams should be handled as they come rather than with the next frame: until media flows both ways, for
+    /// some seconds at most, and while packets are lost and can be sent again in time.
     package var isSettling: Bool {
-        @_noAllocation @_noLocks get { repairFrames > 0 || !peer.isEstablished }
+        @_noAllocation @_noLocks get { repairFrames > 0 || !peer.isFlowing && hasJustBegun }
+    }
+
+    /// A peer that sends nothing for longer than this need not be waited for at every moment.
+    private static var settlingNanoseconds: Int64 { @_noAllocation @_noLocks get { 10_000_000_000 } }
+
+    private var hasJustBegun: Bool {
+        @_noAllocation @_noLocks get { Int64(counters.framesRun) &* periodNanoseconds < Self.settlingNanoseconds }
     }
 
     /// Takes one datagram of the peer: RTP, or RTCP (control).
@@ -164,7 +171,7 @@ package struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     package mutating func answered() { isEarly = false }
 
-    /// Another one is at the other end, to and from which media has not been seen to flow.
+    /// Another one is at the other end: path, keys and the flow of media are those to that one.
     @_noAllocation @_noLocks
     package mutating func beginFlow() { peer.beginFlow() }
 

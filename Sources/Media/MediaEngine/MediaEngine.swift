@@ -222,8 +222,8 @@ public final class MediaEngine: Sendable {
     /// The one that a call goes to has answered, after early media (``MediaCallPlan/isEarly``): the call's source begins.
     public func answered(_ id: MediaCallID) { worker(of: id)?.enqueue(.answered(id)) }
 
-    /// Another one is at the other end of a call than before: ``MediaEvent/established(_:at:)`` comes again, once media flows to
-    /// and from that one.
+    /// Another one is at the other end of a call than before: ``MediaEvent/ready(_:at:)`` and ``MediaEvent/flowing(_:at:)`` come
+    /// again, for that one.
     public func beginFlow(_ id: MediaCallID) { worker(of: id)?.enqueue(.beginFlow(id)) }
 
     /// The machine's addresses are others: calls without ICE find out again from which one they send.
@@ -333,7 +333,8 @@ extension MediaEngine {
         case .load(let load): note(load, of: worker)
         case .pulse(let overdue): note(overdueNanoseconds: overdue, of: worker)
         case .mediaReceived(let id, let time): onEvent(.mediaReceived(id, at: time))
-        case .established(let id, let time): onEvent(.established(id, at: time))
+        case .ready(let id, let time): onEvent(.ready(id, at: time))
+        case .flowing(let id, let time): onEvent(.flowing(id, at: time))
         case .playbackEnded(let id): onEvent(.playbackEnded(id))
         case .announcementEnded(let id, let number): endAnnouncement(of: id, number: number, .played)
         case .audioChanged(let change):

@@ -13,8 +13,10 @@ public import Timekeeping
 public enum MediaEvent: Sendable {
     /// The peer's first packet has come.
     case mediaReceived(MediaCallID, at: Instant)
-    /// Media flows both ways. Sound does not wait for this.
-    case established(MediaCallID, at: Instant)
+    /// The call can carry media: there is a path to the peer, and keys if packets are protected.
+    case ready(MediaCallID, at: Instant)
+    /// Media flows both ways. Nothing waits for this.
+    case flowing(MediaCallID, at: Instant)
     /// The file being played is over.
     case playbackEnded(MediaCallID)
     /// A file that was played in place of the call's source is over (``MediaEngine/play(_:on:)``).

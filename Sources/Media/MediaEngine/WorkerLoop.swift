@@ -12,7 +12,7 @@ internal import Timekeeping
 
 /// A media worker's thread: owns the sockets and runs its calls from datagram to samples.
 ///
-/// Once all its calls are established it waits only for its timer: datagrams that arrive in between are read, with the
+/// Once media flows in all its calls it waits only for its timer: datagrams that arrive in between are read, with the
 /// kernel's timestamps, when the next frame is due, because nothing could be played earlier. While a call is being set
 /// up it handles datagrams as they arrive.
 @safe
@@ -140,6 +140,7 @@ extension WorkerLoop {
             if case .none = faultsBefore { faultsBefore = ThreadMemory.pageFaults }
             if calls.count < calls.capacity {
                 unsafe calls.append(call)
+                takeNews(of: calls.count - 1, at: now)
             } else {
                 unsafe emit(.refused(call))
             }
@@ -173,6 +174,7 @@ extension WorkerLoop {
         case .beginFlow(let id):
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.beginFlow()
+            takeNews(of: index, at: now)
         case .networkChanged:
             for index in 0..<calls.count { unsafe calls[index].pointee.releaseLocalAddress() }
         case .install(let id, let pair):
@@ -322,7 +324,8 @@ extension WorkerLoop {
         let id = unsafe call.pointee.id
         if news.contains(.routeChanged) || news.contains(.mediaReceived) { calls.update(position) }
         if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: arrival)) }
-        if news.contains(.established) { emit(.established(id, at: MonotonicClock.now)) }
+        if news.contains(.ready) { emit(.ready(id, at: MonotonicClock.now)) }
+        if news.contains(.flowing) { emit(.flowing(id, at: MonotonicClock.now)) }
         if news.contains(.goodbyeReceived) { emit(.goodbyeReceived(id)) }
     }
 

@@ -48,8 +48,10 @@ enum WorkerCommand: BitwiseCopyable {
 enum WorkerEvent: BitwiseCopyable {
     /// The first authenticated packet of the peer came in.
     case mediaReceived(MediaCallID, at: Instant)
+    /// The call can carry media.
+    case ready(MediaCallID, at: Instant)
     /// Media flows both ways.
-    case established(MediaCallID, at: Instant)
+    case flowing(MediaCallID, at: Instant)
     case playbackEnded(MediaCallID)
     /// The announcement of this number has been played to its end.
     case announcementEnded(MediaCallID, number: UInt64)

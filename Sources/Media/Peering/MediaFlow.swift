@@ -2,6 +2,8 @@ internal import Timekeeping
 
 /// Finds out when media flows both ways: the peer's packets reach us, and the peer reports that it receives.
 ///
+/// That is a fact to report, and nothing waits for it: a call is established when it can carry media (``MediaReadiness``).
+///
 /// The peer says so with its first report (RTCP) about our stream, which a Handset sends at once (RFC 3550 §6.2 allows
 /// it in a unicast session). A peer that sends media but no report for three seconds is taken to have none to send.
 /// Where media is agreed on for one way only, that way is all that is waited for.
@@ -11,7 +13,8 @@ struct MediaFlow: BitwiseCopyable {
         @_noAllocation @_noLocks get { 3_000_000_000 }
     }
 
-    private(set) var isEstablished = false
+    /// Media has been seen to flow each way that it is to.
+    private(set) var isFlowing = false
     private var isConfirmed = false
     private var hasSent = false
     private(set) var hasReceived = false
@@ -27,7 +30,7 @@ struct MediaFlow: BitwiseCopyable {
         /// The first packet in this direction.
         case begun
         /// With this, media flows both ways.
-        case established
+        case flowing
     }
 
     /// One of our media packets was sent.
@@ -83,8 +86,7 @@ struct MediaFlow: BitwiseCopyable {
         if since.nanoseconds(to: now) >= Self.patienceNanoseconds { isConfirmed = true }
     }
 
-    /// Whether media has been seen to flow each way that it is to.
-    private var isFlowing: Bool {
+    private var flowsNow: Bool {
         @_noAllocation @_noLocks get {
             let isSent = !sends || isConfirmed && hasSent
             let isReceived = !receives || hasReceived
@@ -94,9 +96,9 @@ struct MediaFlow: BitwiseCopyable {
 
     @_noAllocation @_noLocks
     private mutating func change(_ isFirst: Bool) -> Change {
-        if !isEstablished, isFlowing {
-            isEstablished = true
-            return .established
+        if !isFlowing, flowsNow {
+            isFlowing = true
+            return .flowing
         }
         return isFirst ? .begun : .nothing
     }

@@ -19,6 +19,7 @@ public struct PeerSession: ~Copyable {
     private var arrivals: ArrivalFeedback
     private var repairs: RepairRequests
     private var flow = MediaFlow()
+    private var readiness: MediaReadiness
     private var news = News(rawValue: 0)
     private var counters = PeerStatistics()
 
@@ -31,6 +32,8 @@ public struct PeerSession: ~Copyable {
         reporter = RTCPReporter(plan, at: now)
         arrivals = ArrivalFeedback(plan, at: now)
         repairs = RepairRequests(ssrc: plan.localSSRC)
+        readiness = MediaReadiness(plan)
+        if readiness.isReady { news.insert(.ready) }
     }
 
     /// The result for a datagram.
@@ -80,7 +83,7 @@ public struct PeerSession: ~Copyable {
             @_noAllocation @_noLocks get { News(rawValue: 1) }
         }
         /// Media flows both ways.
-        public static var established: News {
+        public static var flowing: News {
             @_noAllocation @_noLocks get { News(rawValue: 2) }
         }
         /// The peer has left (RTCP BYE).
@@ -90,6 +93,10 @@ public struct PeerSession: ~Copyable {
         /// The peer's address or SSRC is another now.
         public static var routeChanged: News {
             @_noAllocation @_noLocks get { News(rawValue: 8) }
+        }
+        /// The call can carry media: there is a path, and keys if packets are protected.
+        public static var ready: News {
+            @_noAllocation @_noLocks get { News(rawValue: 16) }
         }
     }
 }
@@ -125,15 +132,15 @@ extension PeerSession {
         @_noAllocation @_noLocks get { flow.hasReceived }
     }
 
-    /// Whether an authenticated packet of the peer has arrived: the peer knows our description, so it plays what we
-    /// send if the path carries it. Sound begins then; it takes longer to be sure that media flows both ways.
+    /// Whether an authenticated packet of the peer, RTP or RTCP, has arrived: the peer knows our description, so it plays
+    /// what we send if the path carries it. Sound begins then; it takes longer to be sure that media flows both ways.
     public var hasHeardPeer: Bool {
         @_noAllocation @_noLocks get { flow.hasHeardPeer }
     }
 
     /// Whether media has been seen to flow both ways.
-    public var isEstablished: Bool {
-        @_noAllocation @_noLocks get { flow.isEstablished }
+    public var isFlowing: Bool {
+        @_noAllocation @_noLocks get { flow.isFlowing }
     }
 
     /// The way of our packets; nil while there is none.
@@ -259,6 +266,9 @@ extension PeerSession {
     @_noAllocation @_noLocks
     public mutating func use(_ path: MediaPath?, roundTripNanoseconds: Int64? = nil) {
         route.use(path)
+        var exists = false
+        if case .some = path { exists = true }
+        if readiness.noted(path: exists) { news.insert(.ready) }
         if let roundTripNanoseconds { reporter.setRoundTrip(nanoseconds: roundTripNanoseconds) }
         news.insert(.routeChanged)
     }
@@ -292,11 +302,15 @@ extension PeerSession {
         protection.install(&pair, at: now)
         sender.forgetSent()
         if isHandshaken { noteConfirmation() }
+        if readiness.notedKeys() { news.insert(.ready) }
     }
 
-    /// Another one has answered than the one that was heard before: media has to be seen to flow to and from that one.
+    /// Another one has answered than the one that was heard before: path, keys and the flow of media are those to that one.
     @_noAllocation @_noLocks
-    public mutating func beginFlow() { flow.begin() }
+    public mutating func beginFlow() {
+        flow.begin()
+        if readiness.begin() { news.insert(.ready) }
+    }
 
     /// Takes packets of these formats from now on, and those of the formats before that still come (RFC 3264 §8.3.2).
     ///
@@ -536,7 +550,7 @@ extension PeerSession {
         counters.packetsSent += 1
         counters.payloadBytesSent += payloadBytes
         reporter.sentMedia(payloadBytes: payloadBytes, timestamp: mediaTime, at: now)
-        if case .established = flow.sent(at: now) { news.insert(.established) }
+        if case .flowing = flow.sent(at: now) { news.insert(.flowing) }
     }
 }
 
@@ -665,16 +679,16 @@ extension PeerSession {
         switch change {
         case .nothing: return
         case .begun: news.insert(other)
-        case .established:
+        case .flowing:
             news.insert(other)
-            news.insert(.established)
+            news.insert(.flowing)
         }
     }
 
     /// Takes over what the peer's report says about our packets' arrival.
     @_noAllocation @_noLocks
     private mutating func noteConfirmation() {
-        if case .established = flow.confirmed() { news.insert(.established) }
+        if case .flowing = flow.confirmed() { news.insert(.flowing) }
     }
 }
 

@@ -8,7 +8,7 @@ public enum CallEndReason: String, CaseIterable, Hashable, Sendable {
     case busy
     /// Nobody answered before the invite's time was up.
     case noAnswer
-    /// The caller took the invite back, or one side hung up before media flowed.
+    /// The caller took the invite back, or one side hung up before the call was established.
     case cancelled
     /// Another device of this user answered.
     case acceptedElsewhere
@@ -30,6 +30,6 @@ extension CallEndReason {
     /// Reads the reason a peer gave for hanging up; an unknown one counts as an ordinary hang-up.
     public init(toldByPeer text: String) { self = CallEndReason(rawValue: text) ?? .completed }
 
-    /// Whether the call took place: media flowed and one side hung up.
+    /// Whether the call took place: it was established and one side hung up.
     public var isSuccess: Bool { self == .completed }
 }

@@ -43,7 +43,7 @@ public enum CallFailureCause: String, CaseIterable, Hashable, Sendable {
     case handshakeRefused
     /// The DTLS handshake was not over in time.
     case handshakeTimedOut
-    /// Media was not ready, or did not flow both ways, in time.
+    /// Media was not ready in time. Earlier versions also sent this when media did not flow both ways in time.
     case mediaTimedOut
 
     // The device.
@@ -76,7 +76,7 @@ extension CallFailureCause {
         case .handshakeFailed: "the DTLS handshake failed"
         case .handshakeRefused: "the DTLS handshake was refused with an alert"
         case .handshakeTimedOut: "the DTLS handshake was not over in time"
-        case .mediaTimedOut: "media did not flow both ways in time"
+        case .mediaTimedOut: "media was not ready in time"
         case .fileUnusable: "a file that the call needs cannot be used"
         case .deviceFull: "the device has as many calls as it can have"
         case .deviceFault: "the device has a fault of its own"

@@ -38,9 +38,10 @@ extension CallMachine {
         var invite = invite
         switch input {
         case .media(.ready(let description)):
-            let key = description["type"]?.string == "offer" ? "offer" : "answer"
-            let steps = invite.steps(.accept(data: [key: description]), at: now)
-            current = .accepting(invite, isFlowing: false)
+            setUp.offersInAccept = description["type"]?.string == "offer"
+            let steps = invite.steps(
+                .accept(data: [setUp.offersInAccept ? "offer" : "answer": description]), at: now)
+            current = .accepting(invite)
             finish(steps, at: now, into: &outbox)
         case .media(.failed(let failure)):
             note(failure)
@@ -64,18 +65,19 @@ extension CallMachine {
             } else {
                 finish(steps, at: now, into: &outbox)
             }
-        case .begin, .user(.answer), .media(.flowing), .media(.lost):
+        case .media(.pathFound), .media(.connected), .media(.flowing):
+            setUp.note(input, at: now)
+        case .begin, .user(.answer), .media(.lost):
             break  // Answering already.
         }
     }
 
     mutating func whileAccepting(
-        _ input: Input, _ invite: IncomingInviteMachine, _ isFlowing: Bool, at now: Instant,
-        into outbox: inout [Output]
+        _ input: Input, _ invite: IncomingInviteMachine, at now: Instant, into outbox: inout [Output]
     ) {
         switch input {
-        case .media(.flowing):
-            current = .accepting(invite, isFlowing: true)  // The peer was quicker than the service's word to us.
+        case .media(.pathFound), .media(.connected), .media(.flowing), .service(.acknowledged):
+            setUp.note(input, at: now)  // The peer was quicker than the service's confirmation.
         case .media(.failed(let failure)):
             hangUp(invite.invite, .acceptFailed, by: .neither, failure, at: now, into: &outbox)
         case .media(.lost):
@@ -87,32 +89,27 @@ extension CallMachine {
             end(CallEndReason(toldByPeer: news.reason), by: .remote, error: draft.error, at: now, into: &outbox)
         case .service(let word):
             guard let told = IncomingInviteMachine.Input(word) else { return }
-            follow(told, invite, isFlowing, at: now, into: &outbox)
+            follow(told, invite, at: now, into: &outbox)
         case .timerFired:
-            follow(.timerFired, invite, isFlowing, at: now, into: &outbox)
+            follow(.timerFired, invite, at: now, into: &outbox)
         case .begin, .user(.answer), .media(.ready):
             break  // Answered already.
         }
     }
 
     private mutating func follow(
-        _ word: IncomingInviteMachine.Input, _ invite: IncomingInviteMachine, _ isFlowing: Bool, at now: Instant,
+        _ word: IncomingInviteMachine.Input, _ invite: IncomingInviteMachine, at now: Instant,
         into outbox: inout [Output]
     ) {
         var invite = invite
         let steps = invite.steps(word, at: now)
         guard steps.contains(.accepted) else {
-            current = .accepting(invite, isFlowing: isFlowing)
+            current = .accepting(invite)
             return finish(steps, at: now, into: &outbox)
         }
         draft.answeredAfter = invitedAt.duration(to: now)
         outbox.append(.answered)
-        if isFlowing {
-            establish(invite.invite, answeredAt: now, at: now, into: &outbox)
-        } else {
-            current = .settingUp(
-                invite.invite, answeredAt: now, deadline: now.advanced(by: timings.setUpTimeout))
-        }
+        proceed(invite.invite, answeredAt: now, at: now, into: &outbox)
     }
 
     mutating func whileRejecting(
@@ -208,8 +205,8 @@ extension IncomingInviteMachine.Input {
         case .handledElsewhere(let action): self = .handledElsewhere(action)
         case .cancelled: self = .cancelled
         case .timedOut: self = .timedOut
-        case .inviteSent, .inviteFailed, .accepted, .rejected, .cancelConfirmed, .cancelFailed, .inviteEnded, .hungUp,
-            .disconnected:
+        case .acknowledged, .inviteSent, .inviteFailed, .accepted, .rejected, .cancelConfirmed, .cancelFailed,
+            .inviteEnded, .hungUp, .disconnected:
             return nil
         }
     }

@@ -21,7 +21,8 @@ extension CallMachine {
             end(.dialFailed, by: .neither, error: draft.error, at: now, into: &outbox)
         case .user(.hangUp), .user(.handOver):
             end(.cancelled, by: .local, at: now, into: &outbox)
-        case .begin, .user(.answer), .user(.reject), .media(.flowing), .media(.lost), .service, .timerFired:
+        case .begin, .user(.answer), .user(.reject), .media(.pathFound), .media(.connected), .media(.flowing),
+            .media(.lost), .service, .timerFired:
             break  // Out of turn, or woken early.
         }
     }
@@ -42,7 +43,8 @@ extension CallMachine {
             tell(told, to: invite, rejection, at: now, into: &outbox)
         case .timerFired:
             tell(.timerFired, to: invite, rejection, at: now, into: &outbox)
-        case .begin, .user(.answer), .user(.reject), .media(.ready), .media(.flowing), .media(.lost):
+        case .begin, .user(.answer), .user(.reject), .media(.ready), .media(.pathFound), .media(.connected),
+            .media(.flowing), .media(.lost):
             break  // Out of turn.
         }
     }
@@ -93,10 +95,9 @@ extension CallMachine {
             hangUp(accepted.invite, .dialFailed, by: .neither, failure, at: now, into: &outbox)
             return
         }
-        current = .settingUp(
-            accepted.invite, answeredAt: now, deadline: now.advanced(by: timings.setUpTimeout))
         outbox.append(.applyAnswer(answer))
         outbox.append(.answered)
+        proceed(accepted.invite, answeredAt: now, at: now, into: &outbox)
     }
 
     /// Another invitee was first.
@@ -172,7 +173,8 @@ extension OutgoingInviteMachine.Input {
         case .cancelConfirmed: self = .cancelConfirmed
         case .cancelFailed(let error): self = .cancelFailed(error)
         case .inviteEnded: self = .endedByService
-        case .answerConfirmed, .answerFailed, .handledElsewhere, .cancelled, .hungUp, .disconnected: return nil
+        case .answerConfirmed, .answerFailed, .handledElsewhere, .cancelled, .acknowledged, .hungUp, .disconnected:
+            return nil
         }
     }
 }

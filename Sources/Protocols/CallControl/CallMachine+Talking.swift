@@ -8,15 +8,15 @@ extension CallMachine {
         into outbox: inout [Output]
     ) {
         switch input {
-        case .media(.flowing):
-            establish(invite, answeredAt: answeredAt, at: now, into: &outbox)
+        case .media(.pathFound), .media(.connected), .media(.flowing), .service(.acknowledged):
+            setUp.note(input, at: now)
+            proceed(invite, answeredAt: answeredAt, at: now, into: &outbox)
         case .media(.failed(let failure)):
             hangUp(invite, setUpFailure, by: .neither, failure, at: now, into: &outbox)
         case .media(.lost):
             hangUp(invite, setUpFailure, by: .neither, at: now, into: &outbox)
         case .timerFired where now >= deadline:
-            let failure = MediaFailure.late("none flowed both ways within \(timings.setUpTimeout.text) of the answer")
-            hangUp(invite, setUpFailure, by: .neither, failure, at: now, into: &outbox)
+            giveUpSetUp(invite, at: now, into: &outbox)
         case .user(.hangUp):
             hangUp(invite, .cancelled, by: .local, at: now, into: &outbox)
         case .user(.handOver):
@@ -42,7 +42,10 @@ extension CallMachine {
             hangUp(invite, .internalError, by: .neither, failure, duration: duration, at: now, into: &outbox)
         case .service(.hungUp(let news)):
             finish(news, answeredAt, at: now, into: &outbox)
-        case .begin, .user(.answer), .user(.reject), .media(.ready), .media(.flowing), .service, .timerFired:
+        case .media(.flowing):
+            flow(at: now, into: &outbox)
+        case .begin, .user(.answer), .user(.reject), .media(.ready), .media(.pathFound), .media(.connected), .service,
+            .timerFired:
             break  // The invite is settled: the service may still speak of it.
         }
     }
@@ -59,13 +62,45 @@ extension CallMachine {
             into: &outbox)
     }
 
-    mutating func establish(
-        _ invite: InviteID, answeredAt: Instant, at now: Instant, into outbox: inout [Output]
-    ) {
-        let setUpTime = invitedAt.duration(to: now)
-        draft.setUpTime = setUpTime
+    /// Establishes an answered call if it can carry media, and else waits for what is missing.
+    mutating func proceed(_ invite: InviteID, answeredAt: Instant, at now: Instant, into outbox: inout [Output]) {
+        guard setUp.carriesMedia else {
+            let deadline =
+                setUp.awaitsOnlyAcknowledgement
+                ? answeredAt.advanced(by: timings.acknowledgementTimeout)
+                : (setUp.begunAt ?? answeredAt).advanced(by: timings.setUpTimeout)
+            current = .settingUp(invite, answeredAt: answeredAt, deadline: deadline)
+            return
+        }
+        let time = invitedAt.duration(to: now)
+        draft.establishedAfter = time
         current = .established(invite, answeredAt: answeredAt, since: now)
-        outbox.append(.established(setUpTime: setUpTime))
+        outbox.append(.established(after: time))
+        if setUp.isFlowing { flow(at: now, into: &outbox) }
+    }
+
+    /// Media flows both ways in an established call: reported once.
+    private mutating func flow(at now: Instant, into outbox: inout [Output]) {
+        guard draft.setUpTime == nil, let establishedAfter = draft.establishedAfter else { return }
+        let time = max(invitedAt.duration(to: now), establishedAfter)
+        draft.setUpTime = time
+        outbox.append(.flowing(after: time, establishedAfter: establishedAfter))
+    }
+
+    /// The call cannot carry media in time.
+    private mutating func giveUpSetUp(_ invite: InviteID, at now: Instant, into outbox: inout [Output]) {
+        guard !setUp.awaitsOnlyAcknowledgement else {
+            draft.error = SignalingError(
+                .timedOut, activity: "set up the call",
+                cause: "the caller has not acknowledged the answer within \(timings.acknowledgementTimeout.text)")
+            return hangUp(invite, setUpFailure, by: .neither, at: now, into: &outbox)
+        }
+        let limit = "within \(timings.setUpTimeout.text) of the answer"
+        let failure =
+            setUp.connection == .path
+            ? MediaFailure(.handshakeTimedOut, "the DTLS handshake was not over \(limit)")
+            : MediaFailure(.noPath, "no path to the peer was found \(limit)")
+        hangUp(invite, setUpFailure, by: .neither, failure, at: now, into: &outbox)
     }
 
     /// Tells the peer, then ends.

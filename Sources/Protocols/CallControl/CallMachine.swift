@@ -30,6 +30,11 @@ public struct CallMachine: ProtocolCore, Sendable {
     public enum MediaReport: Hashable, Sendable {
         /// Media can be received from now on; `description` is the offer or answer for the peer.
         case ready(description: JSONValue)
+        /// There is a path to the peer. The call can carry media once it has keys, too.
+        case pathFound
+        /// The call can carry media. With `isVerified` ICE or a handshake has reached the peer; without it the peer is
+        /// where its description says, and only the answer's confirmation shows that it is there.
+        case connected(isVerified: Bool)
         /// Media flows both ways.
         case flowing
         /// Media could not be set up, or broke.
@@ -54,6 +59,8 @@ public struct CallMachine: ProtocolCore, Sendable {
         case answerFailed(SignalingError)
         case handledElsewhere(InviteHandling.Action)
         case cancelled
+        /// The caller has received our answer. Only expected by a machine made with `awaitsAcknowledgement`.
+        case acknowledged
 
         // To both.
         case timedOut([UserID])
@@ -80,9 +87,12 @@ public struct CallMachine: ProtocolCore, Sendable {
 
         /// An invite waits for an answer.
         case ringing
-        /// The invitee took the call; media does not flow yet.
+        /// The invitee took the call, which may not be able to carry media yet.
         case answered
-        case established(setUpTime: Duration)
+        /// The call can carry media, since that time after its invite (contract CALL-2).
+        case established(after: Duration)
+        /// Media flows both ways; at most once, after `established`. Both times count from the invite.
+        case flowing(after: Duration, establishedAfter: Duration)
         case ended(CallRecord)
         /// The request came too late (INV-10).
         case refused(SignalingError)
@@ -97,7 +107,7 @@ public struct CallMachine: ProtocolCore, Sendable {
 
         case ringing(IncomingInviteMachine)
         case preparingAnswer(IncomingInviteMachine, deadline: Instant)
-        case accepting(IncomingInviteMachine, isFlowing: Bool)
+        case accepting(IncomingInviteMachine)
         case rejecting(IncomingInviteMachine)
 
         case settingUp(InviteID, answeredAt: Instant, deadline: Instant)
@@ -117,6 +127,8 @@ public struct CallMachine: ProtocolCore, Sendable {
     var draft: CallRecord
     /// When the invite was sent or received: set-up is measured from here.
     var invitedAt = Instant.zero
+    /// What is known of the call's media before it is established.
+    var setUp = CallSetUp()
 
     /// Makes a call to one user, or to several, of whom the first to accept gets it and the others are released. The
     /// options' data belongs to the application; the offer is added to it.
@@ -133,8 +145,14 @@ public struct CallMachine: ProtocolCore, Sendable {
     }
 
     /// Makes a call from somebody.
-    public init(receiving invite: ReceivedInvite, timings: CallTimings = CallTimings()) {
+    ///
+    /// - Parameter awaitsAcknowledgement: Whether the service confirms an accept before the caller has received the answer,
+    ///   and reports that as ``ServiceEvent/acknowledged``: over SIP, by the ACK.
+    public init(
+        receiving invite: ReceivedInvite, timings: CallTimings = CallTimings(), awaitsAcknowledgement: Bool = false
+    ) {
         self.init(.received(invite), .incoming, invite: invite.id, peer: invite.inviter, timings)
+        setUp.isAcknowledged = !awaitsAcknowledgement
     }
 
     private init(
@@ -170,13 +188,13 @@ public struct CallMachine: ProtocolCore, Sendable {
         return record
     }
 
-    /// Whether media has flowed both ways and the call goes on.
+    /// Whether the call can carry media and has not ended (contract CALL-2).
     public var isEstablished: Bool {
         guard case .established = current else { return false }
         return true
     }
 
-    /// Whether both sides know that the call was answered, and it has not ended; media may not flow yet.
+    /// Whether the call was answered and has not ended; it may not be established yet.
     public var isAnswered: Bool {
         switch current {
         case .settingUp, .established: true
@@ -203,7 +221,7 @@ public struct CallMachine: ProtocolCore, Sendable {
         case .new, .established, .ended: nil
         case .preparingOffer(let deadline), .settingUp(_, _, let deadline): deadline
         case .inviting(let invite, _), .withdrawing(let invite): invite.nextDeadline
-        case .ringing(let invite), .accepting(let invite, _), .rejecting(let invite): invite.nextDeadline
+        case .ringing(let invite), .accepting(let invite), .rejecting(let invite): invite.nextDeadline
         case .preparingAnswer(let invite, let deadline): invite.nextDeadline.map { min($0, deadline) } ?? deadline
         }
     }
@@ -236,8 +254,8 @@ public struct CallMachine: ProtocolCore, Sendable {
             whileRinging(input, invite, at: now, into: &outbox)
         case (.preparingAnswer(let invite, let deadline), _):
             whilePreparingAnswer(input, invite, deadline, at: now, into: &outbox)
-        case (.accepting(let invite, let isFlowing), _):
-            whileAccepting(input, invite, isFlowing, at: now, into: &outbox)
+        case (.accepting(let invite), _):
+            whileAccepting(input, invite, at: now, into: &outbox)
         case (.rejecting(let invite), _):
             whileRejecting(input, invite, at: now, into: &outbox)
         case (.settingUp(let invite, let answeredAt, let deadline), _):

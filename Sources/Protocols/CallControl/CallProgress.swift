@@ -6,9 +6,9 @@ public enum CallProgress: Hashable, Sendable {
     case calling
     /// It came in, and waits for an answer.
     case ringing
-    /// Somebody took it; media does not flow both ways yet.
+    /// It was answered, and cannot carry media yet.
     case connecting
-    /// Media has flowed both ways since then.
+    /// It has been able to carry media since then.
     case established(since: Instant)
     /// It is over, except that the service has not been told everything yet.
     case ending

@@ -28,9 +28,11 @@ public struct CallRecord: Hashable, Sendable {
     public var began: Instant
     /// From invite to accept; `nil` if it was never accepted.
     public var answeredAfter: Duration?
-    /// From invite to media flowing both ways; `nil` if it never did (contract CALL-2).
+    /// From invite until the call could carry media; `nil` if it never could (contract CALL-2).
+    public var establishedAfter: Duration?
+    /// From invite to media flowing both ways; `nil` if it never did.
     public var setUpTime: Duration?
-    /// How long media flowed both ways; zero if it never did (CALL-3).
+    /// For how long the call was established; zero if it never was (CALL-3).
     public var duration: Duration
     /// Why it ended (CALL-5).
     public var reason: CallEndReason

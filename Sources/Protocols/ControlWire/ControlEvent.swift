@@ -10,8 +10,10 @@ public enum ControlEvent: Hashable, Sendable {
     case calling(call: UInt64, to: String)
     /// Somebody took the call.
     case answered(call: UInt64)
-    /// Media flows both ways.
-    case established(call: UInt64, setUpMilliseconds: Double)
+    /// The call can carry media; its duration begins. The time counts from the invite.
+    case established(call: UInt64, establishedMilliseconds: Double)
+    /// Media flows both ways. Both times count from the invite.
+    case media(call: UInt64, setUpMilliseconds: Double, establishedMilliseconds: Double)
     /// A call is over.
     case ended(call: UInt64, End)
     /// The peer pressed a telephone key.
@@ -86,7 +88,7 @@ public enum ControlEvent: Hashable, Sendable {
         public var reason: String
         /// `local`, `remote` or `neither`.
         public var endedBy: String
-        /// Seconds for which media flowed both ways.
+        /// Seconds for which the call was established.
         public var durationSeconds: Double
         /// Why the device hung up, if it did.
         public var hangUpCause: String?
@@ -119,6 +121,7 @@ extension ControlEvent: Codable {
     private enum Key: String, CodingKey {
         case event, state, call, invite, from, to, key, stopped
         case setUp = "setup_ms"
+        case established = "established_ms"
         case position = "position_ms"
         case played = "played_ms"
         case after = "after_ms"
@@ -136,7 +139,12 @@ extension ControlEvent: Codable {
         case "calling": self = .calling(call: try call(), to: try text(.to))
         case "answered": self = .answered(call: try call())
         case "established":
-            self = .established(call: try call(), setUpMilliseconds: try members.decode(Double.self, forKey: .setUp))
+            self = .established(
+                call: try call(), establishedMilliseconds: try members.decode(Double.self, forKey: .established))
+        case "media":
+            self = .media(
+                call: try call(), setUpMilliseconds: try members.decode(Double.self, forKey: .setUp),
+                establishedMilliseconds: try members.decode(Double.self, forKey: .established))
         case "ended": self = .ended(call: try call(), try End(from: decoder))
         case "digit": self = .digit(call: try call(), key: try text(.key))
         case "speech":
@@ -187,7 +195,11 @@ extension ControlEvent: Codable {
         case .answered(let call): try name("answered", call: call)
         case .established(let call, let milliseconds):
             try name("established", call: call)
+            try members.encode(milliseconds, forKey: .established)
+        case .media(let call, let milliseconds, let established):
+            try name("media", call: call)
             try members.encode(milliseconds, forKey: .setUp)
+            try members.encode(established, forKey: .established)
         case .ended(let call, let end):
             try name("ended", call: call)
             try end.encode(to: encoder)

@@ -218,9 +218,9 @@ public struct ControlCall: Codable, Hashable, Sendable {
         case calling
         /// It comes in, and waits for an answer.
         case ringing
-        /// Somebody took it, and media does not flow both ways yet.
+        /// It was answered, and cannot carry media yet.
         case connecting
-        /// Media flows both ways.
+        /// It is established.
         case talking
         /// It is over but for what is left to be told.
         case ending
@@ -236,7 +236,7 @@ public struct ControlCall: Codable, Hashable, Sendable {
     public var isIncoming: Bool
     /// Where it stands.
     public var state: State
-    /// Seconds for which media has flowed both ways; nil before that.
+    /// Seconds for which it has been established; nil before that.
     public var durationSeconds: Double?
     /// Whether it waits in silence because another call has the card.
     public var isHeld: Bool

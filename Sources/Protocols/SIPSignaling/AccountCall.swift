@@ -45,6 +45,8 @@ struct AccountCall: Sendable {
     /// Our description, and the peer's, that hold: what is offered counts when it is answered.
     var ours: [UInt8]
     var theirs: [UInt8]?
+    /// Whether the peer is known to have our answer, or the call is ours.
+    var isAcknowledged = true
     /// How many answers came before the call was answered.
     var earlyAnswers = 0
     /// Our offer that has no answer.

@@ -817,6 +817,7 @@ struct AccountCalls: Sendable {
         var call = AccountCall(
             invite: id, sip: sip, peer: peer, phase: .ringing(ringAt: now.advanced(by: Self.ringDelay)), ours: [])
         call.theirs = offer
+        call.isAcknowledged = false
         calls[id] = call
         invites[sip] = id
         var data: [String: JSONValue] = ["offer": offer.map { Self.description("offer", $0) } ?? OfferWish.description]
@@ -852,6 +853,11 @@ struct AccountCalls: Sendable {
     private mutating func confirmed(
         _ call: AccountCall, _ answer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
+        if !call.isAcknowledged {
+            calls[call.invite]?.isAcknowledged = true
+            let host = agent.acknowledgingHost(of: call.sip)
+            tell(Acknowledgement.signal, Acknowledgement(from: host?.text).data, of: call, &outbox)
+        }
         if call.theirs == nil, call.ourOffer != nil {
             calls[call.invite]?.ourOffer = nil
             guard let answer else {
@@ -961,6 +967,8 @@ struct AccountCalls: Sendable {
             let reason: CallEndReason =
                 switch end {
                 case .local, .remote, .replaced: .completed
+                // No ACK came.
+                case .lost where !call.isAcknowledged: .acceptFailed
                 case .refused, .unanswered, .unauthorized, .lost, .failed: .connectionLost
                 }
             let news = CallHangUp(

@@ -178,17 +178,19 @@ struct CallCommand: AsyncParsableCommand {
         for await event in device.events {
             switch event {
             case .answered: progress.say("Answered")
-            case .established(_, let setUpTime):
-                run.setUpTime = setUpTime
+            case .established(_, let time):
+                run.establishedAfter = time
                 let end = duration == nil && play == nil ? "; Ctrl-C hangs up" : ""
-                progress.say("Media flows both ways after \(setUpTime.milliseconds.rounded(toPlaces: 1)) ms\(end)")
+                progress.say("Established after \(time.milliseconds.rounded(toPlaces: 1)) ms\(end)")
                 if let press { await self.press(press, on: call, of: device, progress) }
                 if let duration { hangUpLater(.seconds(duration)) } else if isPlayed { hangUpLater(Self.lastSound) }
+            case .flowing(_, let time, _):
+                run.setUpTime = time
+                progress.say("Media flows both ways after \(time.milliseconds.rounded(toPlaces: 1)) ms")
             case .playbackEnded:
                 progress.say("The file is over")
                 isPlayed = true
-                // A peer that sends no reports may have heard a short file before media is known to flow both ways.
-                if duration == nil, run.setUpTime != nil { hangUpLater(Self.lastSound) }
+                if duration == nil, run.establishedAfter != nil { hangUpLater(Self.lastSound) }
             case .digit(_, let digit, _): progress.say("The peer pressed \(digit)")
             case .sendingStopped(_, let reason): progress.warn("The call sends no more: \(reason.rawValue)")
             case .sendingResumed: progress.say("The call sends again")

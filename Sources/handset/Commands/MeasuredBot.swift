@@ -78,10 +78,12 @@ struct MeasuredBot {
             caller.run { key in Task { try? await device.press(String(key), on: call) } }
             Task { await device.hangUp(call) }
         }
-        var (setUp, ended): (Duration?, (CallRecord, MediaReport?)?) = (nil, nil)
+        var (isEstablished, ended): (Bool, (CallRecord, MediaReport?)?) = (false, nil)
+        var setUp: Duration?
         for await event in device.events {
             if case .answered = event { progress.say("Answered") }
-            if case .established(_, let time) = event { setUp = time }
+            if case .established = event { isEstablished = true }
+            if case .flowing(_, let time, _) = event { setUp = time }
             if case .ended(_, let record, let report) = event {
                 ended = (record, report)
                 break
@@ -92,7 +94,7 @@ struct MeasuredBot {
         await device.shutDown()
         try? await group.shutdownGracefully()
         let record = ended?.0
-        guard setUp != nil else { throw Self.failure(callee, record) }
+        guard isEstablished else { throw Self.failure(callee, record) }
         if record?.endedBy == .remote { caller.noteHangUp() }
         recording = caller.recording
         facts = [.init("Called", callee), .init("Ended", record?.reason.rawValue ?? "unknown")]

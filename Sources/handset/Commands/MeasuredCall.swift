@@ -21,6 +21,7 @@ struct MeasuredCall {
     private let ringSeconds: Int
     private var media: MediaReport?
     private var card: CardStatistics?
+    private var isEstablished = false
     private var setUpTime: Duration?
     private var record: CallRecord?
     private var fileError: AudioFileError?
@@ -61,9 +62,9 @@ struct MeasuredCall {
             switch event {
             case .answered: progress.say("Answered")
             case .established(_, let time):
-                setUpTime = time
+                isEstablished = true
                 progress.say(
-                    "Media flows both ways after \(time.milliseconds.rounded(toPlaces: 1)) ms"
+                    "Established after \(time.milliseconds.rounded(toPlaces: 1)) ms"
                         + (ends.hasCards ? "; measuring in \(Self.settleSeconds) s" : "; measuring"))
                 listening = Task { [ends] in
                     let heard = await ends.listen(settleSeconds: Self.settleSeconds, ending)
@@ -71,10 +72,12 @@ struct MeasuredCall {
                     return heard
                 }
                 if isPlayed { hangUpAfterLastSound() }
+            case .flowing(_, let time, _):
+                setUpTime = time
+                progress.say("Media flows both ways after \(time.milliseconds.rounded(toPlaces: 1)) ms")
             case .playbackEnded:
-                // A peer that sends no reports may have heard it all before media is known to flow both ways.
                 isPlayed = true
-                if setUpTime != nil { hangUpAfterLastSound() }
+                if isEstablished { hangUpAfterLastSound() }
             case .fileFailed(_, let error):
                 progress.warn("\(error)")
                 fileError = error
@@ -104,7 +107,7 @@ struct MeasuredCall {
     func check() throws {
         if let fileError { throw fileError }
         let reason = record?.reason ?? .internalError
-        guard setUpTime == nil else { return }
+        guard !isEstablished else { return }
         if let record, record.foundNobodyOnline {
             throw CommandFailure(
                 .callNotAnswered,

@@ -25,8 +25,15 @@ enum DeviceEventLog {
         case .answered(let call): logger.debug("Answered", metadata: ["call": "\(call)"])
         case .established(let call, let time):
             logger.info(
+                "Established",
+                metadata: ["call": "\(call)", "established_ms": "\(time.milliseconds.rounded(toPlaces: 1))"])
+        case .flowing(let call, let time, let establishedAfter):
+            logger.info(
                 "Media flows both ways",
-                metadata: ["call": "\(call)", "setup_ms": "\(time.milliseconds.rounded(toPlaces: 1))"])
+                metadata: [
+                    "call": "\(call)", "setup_ms": "\(time.milliseconds.rounded(toPlaces: 1))",
+                    "established_ms": "\(establishedAfter.milliseconds.rounded(toPlaces: 1))",
+                ])
         case .playbackEnded(let call): logger.debug("The file is over", metadata: ["call": "\(call)"])
         case .digit(let call, let digit, let time):
             logger.info(

@@ -44,6 +44,8 @@ struct CallReport {
     /// Login and connection together.
     let connectMilliseconds: Double
     var setUpMilliseconds: Double?
+    /// From the invite until the call could carry media.
+    var establishedMilliseconds: Double?
     var durationMilliseconds = 0.0
     /// From a sample's sending to its return, both as files.
     var roundTripMilliseconds: Double?
@@ -101,6 +103,7 @@ struct CallReport {
         }
         add("cause", cause.map { "\($0.rawValue): \($0.sentence)" })
         add("login and connect", "\(connectMilliseconds.rounded(toPlaces: 1)) ms")
+        add("established", establishedMilliseconds.map { "\($0.rounded(toPlaces: 1)) ms after the invite" })
         add("set-up", setUpMilliseconds.map { "\($0.rounded(toPlaces: 1)) ms, invite to media both ways" })
         add("duration", "\((durationMilliseconds / 1_000).rounded(toPlaces: 1)) s")
         add("round-trip audio", roundTripMilliseconds.map { "\($0.rounded(toPlaces: 1)) ms" })
@@ -159,6 +162,7 @@ struct CallReport {
         object.add("error", error)
         object.add("login_connect_ms", connectMilliseconds)
         object.add("setup_ms", setUpMilliseconds)
+        object.add("established_ms", establishedMilliseconds)
         object.add("duration_ms", durationMilliseconds)
         object.add("round_trip_ms", roundTripMilliseconds)
         object.add("likeness", likeness)

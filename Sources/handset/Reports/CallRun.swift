@@ -19,6 +19,7 @@ struct CallRun {
     /// The PCMs that the call is on, if it is on a sound card.
     private let cards: (playback: String?, capture: String?)?
     var connectTime = Duration.zero
+    var establishedAfter: Duration?
     var setUpTime: Duration?
     var fileError: AudioFileError?
     /// Whether the process was asked to end before the call had come to its end.
@@ -49,13 +50,14 @@ struct CallRun {
     var hasSoundToCompare: Bool { play != nil && recordingPath != nil && isRecorded }
 
     /// Whether the recording is this call's. One of an earlier call may be there if this one's cannot be written.
-    private var isRecorded: Bool { setUpTime != nil && fileError?.purpose != .record }
+    private var isRecorded: Bool { establishedAfter != nil && fileError?.purpose != .record }
 
     /// The report; compares the two recordings, which takes a moment.
     func report() -> CallReport {
         var report = CallReport(
             callee: callee, outcome: outcome,
             connectMilliseconds: connectTime.milliseconds)
+        report.establishedMilliseconds = establishedAfter?.milliseconds
         report.setUpMilliseconds = setUpTime?.milliseconds
         report.durationMilliseconds = record?.duration.milliseconds ?? 0
         report.cause = record?.cause

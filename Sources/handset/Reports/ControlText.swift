@@ -80,6 +80,7 @@ enum ControlText {
         case .calling(let call, let user): "call \(call) goes out to \(printable(user))"
         case .answered(let call): "call \(call) is answered"
         case .established(let call, let time): "call \(call) is established, after \(decibels(time)) ms"
+        case .media(let call, let time, _): "call \(call): media flows both ways, after \(decibels(time)) ms"
         case .ended(let call, let end):
             "call \(call) with \(printable(end.peer)) is over after \(clock(end.durationSeconds)): "
                 + printable(end.reason) + (end.hangUpCause.map { " (hung up: \(printable($0)))" } ?? "")

@@ -78,13 +78,20 @@ struct SetupTrial {
         defer { limit.cancel() }
         for await event in device.events {
             switch event {
-            case .established(let id, let time) where id == call:
+            case .flowing(let id, let time, _) where id == call:
                 await device.hangUp(call)
                 return time
             case .ended(let id, let record, _) where id == call:
+                guard record.establishedAfter == nil else {
+                    throw CommandFailure(
+                        .failed,
+                        "the call to itself was established, but its sound did not arrive within \(Self.patience.seconds) s. "
+                            + "Does a firewall drop UDP?")
+                }
                 let error = record.error.map { ": \($0)" } ?? ""
                 throw CommandFailure(.failed, "the call to itself ended as \(record.reason.rawValue)\(error)")
-            case .signaling, .identified, .incoming, .invited, .invite, .answered, .established, .playbackEnded, .digit,
+            case .signaling, .identified, .incoming, .invited, .invite, .answered, .established, .flowing,
+                .playbackEnded, .digit,
                 .speech,
                 .interrupted, .responded, .transferRequested, .transferProgress,
                 .sendingStopped,

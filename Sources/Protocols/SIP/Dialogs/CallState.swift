@@ -181,6 +181,8 @@ struct Call: Sendable {
         var negotiation = Negotiation.stable
         var postponed: PostponedOffer?
         var unacknowledged: Unacknowledged?
+        /// The host that the ACK of our 2xx came from, or a request that tells as much.
+        var acknowledgedFrom: SIPHost?
         var timer: SessionTimer?
         /// The owner ended the call, and the BYE waits for the ACK (RFC 3261 §15).
         var endsWithCause: Int??

@@ -155,8 +155,13 @@ extension UserAgent {
         }
         talking.negotiation = .received(request, transaction)
         // A re-INVITE tells that the ACK of the one before was lost; nothing waits for it any more.
-        if request.method == .invite { talking.unacknowledged = nil }
+        let acknowledges = request.method == .invite && talking.unacknowledged != nil
+        if acknowledges {
+            talking.unacknowledged = nil
+            talking.acknowledgedFrom = request.headers.topVia?.source
+        }
         keep(id, .talking(talking))
+        if acknowledges { tell(id, .confirmed(nil), now, &outbox) }
         tell(id, .offered(offer), now, &outbox)
     }
 
@@ -201,6 +206,7 @@ extension UserAgent {
             waiting.sequence == request.headers.sequence?.number
         else { return }
         talking.unacknowledged = nil
+        talking.acknowledgedFrom = request.headers.topVia?.source
         keep(id, .talking(talking))
         if let cause = talking.endsWithCause {
             return end(id, talking, .local, cause: cause, now, &outbox)

@@ -84,6 +84,12 @@ public struct UserAgent: ProtocolCore, Sendable {
         return talking.dialog.mayAllow(method)
     }
 
+    /// The host that acknowledged our 2xx, which has received it: its random tag is in the ACK.
+    public func acknowledgingHost(of call: SIPCall) -> SIPHost? {
+        guard case .talking(let talking)? = calls[call]?.stage else { return nil }
+        return talking.acknowledgedFrom
+    }
+
     /// By which flow a call goes; `nil` if there is no such call.
     public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
 
