@@ -82,6 +82,33 @@ struct SIPCallTests {
         await device.device.shutDown()
     }
 
+    /// Packets that the device has sent in a call after some more frames.
+    private func packets(_ device: Handheld, _ call: CallID, frames: Int) async throws -> Int {
+        let before = await device.device.mediaReport(on: call)?.call.framesRun ?? 0
+        try await until { await device.device.mediaReport(on: call)?.call.framesRun ?? 0 >= before + frames }
+        return await device.device.mediaReport(on: call)?.peer.packetsSent ?? 0
+    }
+
+    @Test(
+        "Little is sent to where a caller's description says before the ACK, and to a stranger until something comes from there",
+        arguments: [("server", "127.0.0.1"), ("anybody", "127.0.0.1"), ("anybody", "127.0.0.66")])
+    func soundLimit(callers: String, host: String) async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(Self.plain, Self.answering, callsFrom: callers)
+        let offer = SIPTelephone.description(SIPTelephone.pcmu).replacing(
+            "c=IN IP4 127.0.0.1", with: "c=IN IP4 \(host)")
+        let call = try await telephone.call("one", offer: offer, acknowledges: false)
+        let id = try await device.incoming()
+        #expect(try await packets(device, id, frames: 40) == 12)
+        try telephone.acknowledge(call)
+        _ = try await device.established()
+        let sent = try await packets(device, id, frames: 40)
+        // The ACK shows that our answer has arrived at its host, which is not where the last one wants sound.
+        if host == "127.0.0.1" { #expect(sent >= 12 + 30) } else { #expect(sent <= 13) }
+        await device.device.shutDown()
+    }
+
     @Test("CALL-2: A telephone that is called and sends no sound has an established call once it has answered")
     func calledSilentTelephone() async throws {
         let telephone = try await SIPTelephone()

@@ -38,7 +38,9 @@ final class SIPTelephone: Sendable {
     /// An account at this server that answers at once, and its device, registered.
     ///
     /// - Parameter sections: Lines of the configuration beside the account.
-    func device(_ sections: String..., password: String = "secret") async throws -> Handheld {
+    func device(
+        _ sections: String..., password: String = "secret", callsFrom callers: String = "server"
+    ) async throws -> Handheld {
         let folder = FileManager.default.temporaryDirectory.appending(path: "handset-sip-\(UUID())").path()
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -48,7 +50,7 @@ final class SIPTelephone: Sendable {
               kind: sip
               password_file: password
               callees: [carol]
-              sip: { address: 'sip:alice@sip.test', server: '127.0.0.1:\(port)' }
+              sip: { address: 'sip:alice@sip.test', server: '127.0.0.1:\(port)', calls_from: \(callers) }
 
             """
         try (text + sections.joined(separator: "\n") + "\n")

@@ -1,4 +1,5 @@
 import AudioKit
+import NetworkAddress
 import Peering
 import Realtime
 import SecureTransport
@@ -107,6 +108,96 @@ struct SoundAtOnceTests {
         let recorded = Files.samples(&heard)
         #expect(Self.shareOfBurst(in: recorded, 0..<980) < 0.01)
         #expect(Self.shareOfBurst(in: recorded, 980..<1_200) > 0.7)
+    }
+
+    /// Packets and bytes of RTP payload that left has sent, and frames that it has run.
+    private static func sent(_ call: borrowing VirtualCall) -> (packets: Int, bytes: Int, frames: Int) {
+        let report = call.reports.left
+        return (report.peer.packetsSent, report.peer.payloadBytesSent, report.call.framesRun)
+    }
+
+    private static func limited(
+        _ condition: MediaCallPlan.SoundCondition, rings: consuming CallRings = CallRings(),
+        source: AudioBehaviour.Source = .tone(frequencyHz: 440, levelDBFS: -12)
+    ) throws -> VirtualCall {
+        var call = try VirtualCall(leftRings: rings) { plan in
+            plan.codec = .pcmu
+            plan.peer.clockRate = 8_000
+            plan.peer.sendPayloadType = 0
+            plan.peer.receivePayloadType = 0
+            guard plan.peer.localSSRC == 1 else { return }
+            plan.soundCondition = condition
+            plan.audio = AudioBehaviour(source: source)
+        }
+        call.isConnected = false
+        return call
+    }
+
+    @Test(
+        "A peer from which nothing has come gets 2,000 bytes and a packet every five seconds, until it is there",
+        arguments: [MediaCallPlan.SoundCondition.confirmed, .heard])
+    func limit(condition: MediaCallPlan.SoundCondition) throws {
+        var call = try Self.limited(condition)
+        try call.run(seconds: 1)
+        // Of 172 bytes with the header: the twelfth reaches 2,000.
+        #expect(Self.sent(call).packets == 12 && Self.sent(call).frames >= 49)
+        try call.run(seconds: 31)
+        let (packets, bytes, _) = Self.sent(call)
+        #expect(
+            packets == 12 + 6 && bytes + packets * 12 == 18 * 172, "3,096 bytes in the 32 s that SIP waits for an ACK")
+        call.left.pointee.liftSoundLimit()
+        try call.run(seconds: 1)
+        #expect(Self.sent(call).packets >= packets + 49)
+    }
+
+    @Test("Without a condition sound goes out at once, as to one that we have called")
+    func unlimited() throws {
+        var call = try Self.limited(.none)
+        try call.run(seconds: 1)
+        #expect(Self.sent(call).packets >= 49)
+    }
+
+    @Test("A packet or a report of the peer lifts the limit", arguments: [true, false])
+    func heard(sendsMedia: Bool) throws {
+        var call = try Self.limited(.heard)
+        try call.run(seconds: 1)
+        call.isConnected = true
+        if !sendsMedia { call.right.pointee.setDirection(sends: false, receives: true) }
+        // A report comes within some seconds.
+        try call.run(seconds: sendsMedia ? 0.1 : 10)
+        let before = Self.sent(call).packets
+        try call.run(seconds: 1)
+        #expect(Self.sent(call).packets >= before + 49)
+    }
+
+    @Test("Another host in a later description is limited again where anybody may call, and the same host is not")
+    func redirected() throws {
+        for (condition, host, isLimited) in [
+            (MediaCallPlan.SoundCondition.heard, "192.0.2.66", true), (.heard, "192.0.2.2", false),
+            (.confirmed, "192.0.2.66", false),
+        ] {
+            var call = try Self.limited(condition)
+            call.left.pointee.liftSoundLimit()
+            try call.run(seconds: 1)
+            let there = try #require(SocketAddress(host: host, port: 7_000))
+            call.left.pointee.redirect(to: there, control: nil, at: call.now)
+            let before = Self.sent(call).packets
+            try call.run(seconds: 1)
+            #expect((Self.sent(call).packets - before == 12) == isLimited, "\(host)")
+        }
+    }
+
+    @Test("A file waits for the end of the limit, so that nothing of it is lost")
+    func fileAfterLimit() throws {
+        let left = Files()
+        var call = try Self.limited(.confirmed, rings: left.forCall, source: Self.behaviour.source)
+        try call.run(seconds: 3)
+        var hasBegun = call.left.pointee.hasBegun
+        #expect(!hasBegun)
+        call.left.pointee.liftSoundLimit()
+        try call.run(seconds: 0.1)
+        hasBegun = call.left.pointee.hasBegun
+        #expect(hasBegun)
     }
 
     @Test("A tone, which has no beginning to lose, goes out with the first frame")

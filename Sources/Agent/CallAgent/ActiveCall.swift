@@ -21,6 +21,8 @@ struct ActiveCall {
     var rules = CallRules()
     /// What has happened to the call's sound while it runs.
     var sound = RunningSound()
+    /// What acknowledged our answer, over SIP.
+    var acknowledgement: Acknowledgement?
     /// The peer's keys, each of which counts once.
     var keys = ReceivedKeys()
     var transfer = TransferState.none

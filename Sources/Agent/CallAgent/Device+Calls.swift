@@ -46,6 +46,8 @@ extension Device {
         case .answered:
             note(.talking, of: id)
             publish(.answered(id))
+            // On an exchange the accept is confirmed with that; over SIP by the ACK.
+            if !isSIP { peerIsThere(in: id, at: nil) }
             noteTransfer(of: id, .accepted)
             if let call = calls[id], let replaced = call.replaces {
                 calls[replaced]?.transferredTo = call.machine.peer

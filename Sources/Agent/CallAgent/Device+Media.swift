@@ -120,9 +120,11 @@ extension Device {
         plan.isEarly = isEarly
         if plan.audio.recording != nil { makeRecordingFolder() }
         if agreed.remote == nil { calls[id]?.media.dropConnection(on: engine) }
+        plan.soundCondition = soundCondition(of: id)
         plan.capture = nextCapture()
         let line = plan.audio.source == .program ? try beginProgram(for: id) : nil
         try calls[id]?.media.start(plan, line: line, on: engine)
+        if let known = call.acknowledgement { peerIsThere(in: id, at: known.host) }
         noteStart(of: id)
         if let capture = plan.capture { logger.info("A call is captured", metadata: ["file": "\(capture)"]) }
         if audio.direction != .sendrecv { calls[id]?.media.setDirection(audio.direction, on: engine) }
@@ -335,7 +337,7 @@ extension Device {
             guard call.machine.isAnswered || call.machine.progress == .connecting, let key = CallKey(data: signal.data)
             else { break }
             heard(key.key, by: .signaling, heldFor: key.held, in: id)
-        case Acknowledgement.signal: feed(.service(.acknowledged), to: id)
+        case Acknowledgement.signal: take(Acknowledgement(data: signal.data), in: id)
         case EarlyAnswer.signal: hearEarly(signal.data, in: id)
         case CallTransfer.signal, CallTransfer.progressSignal: take(transfer: signal, in: id)
         default: accept(newAnswer: signal.data, in: id)

@@ -4,6 +4,7 @@ internal import JSON
 internal import CallMedia
 internal import Connectivity
 internal import MediaEngine
+internal import NetworkAddress
 internal import Peering
 internal import SDP
 
@@ -65,6 +66,11 @@ struct MediaSession {
 
     /// Whether ICE or a handshake connects the call, so that media can flow only to a peer that was reached.
     var isConnectedByHandshake: Bool { connection != nil }
+
+    /// Where the peer's description wants our media without ICE; nil if nowhere.
+    var remote: SocketAddress? {
+        preparation?.negotiation.agreed.flatMap(MediaNegotiation.addresses)?.remote
+    }
 
     /// How telephone events go to the peer; nil if it takes none.
     var sentEvents: NegotiatedTelephoneEvents? { preparation?.negotiation.sentEvents }

@@ -44,6 +44,7 @@ extension MediaCall {
         var packet = batch.freePacket(by: path)
         let length = peer.writeTelephoneEvent(event, mediaTime: timestamp, at: now, into: &packet)
         batch.commitPacket(byteCount: length, by: path)
+        soundLimit.sent(bytes: length, at: now)
         // The following sound is a new talk spurt.
         marker = true
         // Copies are of the packets directly before theirs.

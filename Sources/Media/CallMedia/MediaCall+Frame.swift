@@ -61,14 +61,15 @@ extension MediaCall {
     private mutating func begin() {
         guard !hasBegun else { return }
         let elapsed = Int64(counters.framesRun) &* periodNanoseconds
-        hasBegun = peer.hasHeardPeer || peer.packetsSent > 0 && elapsed >= Self.patienceNanoseconds
+        let hasWaited = peer.packetsSent > 0 && elapsed >= Self.patienceNanoseconds
+        hasBegun = peer.hasHeardPeer || hasWaited && !soundLimit.applies
     }
 
     @_noAllocation @_noLocks
     private mutating func sendFrame(
         _ samples: borrowing SampleBuffer, _ frame: inout EncodedFrame, at now: Instant, batch: inout DatagramBatch
     ) {
-        guard sends, peer.canSend, !control.isStopped, let path = peer.path else {
+        guard sends, peer.canSend, !control.isStopped, soundLimit.allows(at: now), let path = peer.path else {
             control.paused()
             marker = true
             return
@@ -105,6 +106,7 @@ extension MediaCall {
         guard length > 0 else { return }
         marker = encoder.isNoise || isPause
         batch.commitPacket(byteCount: length, by: path)
+        soundLimit.sent(bytes: length, at: now)
     }
 }
 

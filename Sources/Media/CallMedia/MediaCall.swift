@@ -49,8 +49,10 @@ package struct MediaCall: ~Copyable {
     private(set) var (sends, receives) = (true, true)
     /// Formats that are sent in once the key that is under way has been sent.
     var waitingChange: UnsafeMutablePointer<MediaCallChange>?
-    /// A call without a card plays its file and keeps its recording.
+    /// The call plays its file and keeps its recording.
     var hasBegun = false
+    /// What goes to an address from which nothing has come.
+    var soundLimit: SoundLimit
     /// Nobody has answered: the peer is heard, and gets silence.
     private(set) var isEarly: Bool
     /// The call is to end, and the worker waits for room in the ring to report that it has.
@@ -88,6 +90,7 @@ package struct MediaCall: ~Copyable {
         control = RateController(bitrateBps: plan.encoder.bitrateBps, packetNanoseconds: periodNanoseconds)
         timestamp = firstTimestamp
         isEarly = plan.isEarly
+        soundLimit = SoundLimit(plan.soundCondition)
         switch plan.start {
         case .atOnce: pace = .running(nextFrame: now)
         case .withFirstPacket(let limit): pace = .waiting(until: now.advanced(by: limit))
@@ -147,6 +150,7 @@ package struct MediaCall: ~Copyable {
         case .dropped: return nil
         case .refused(let refusal): return refusal
         }
+        soundLimit.received(from: origin.remote, soundGoesTo: peer.path?.datagrams.remote)
         control.heard(at: arrival)
         if case .waiting = pace { pace = .running(nextFrame: arrival) }
         return nil
@@ -178,8 +182,15 @@ package struct MediaCall: ~Copyable {
     /// Sends to where a later description of the peer wants media.
     @_noAllocation @_noLocks
     package mutating func redirect(to remote: SocketAddress, control: SocketAddress?, at now: Instant) {
+        let former = peer.path?.datagrams.remote
         peer.redirect(to: remote, control: control, at: now)
+        guard let former, let new = peer.path?.datagrams.remote, !new.hasSameHost(as: former) else { return }
+        soundLimit.redirected()
     }
+
+    /// The peer has shown by signaling that it is where our sound goes.
+    @_noAllocation @_noLocks
+    package mutating func liftSoundLimit() { soundLimit.lift() }
 
     /// The network has changed.
     @_noAllocation @_noLocks

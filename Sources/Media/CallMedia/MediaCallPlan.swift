@@ -21,8 +21,20 @@ public struct MediaCallPlan: Sendable {
     /// The one that is called has not answered yet, and is heard already (early media): the call is heard and recorded, and sends
     /// silence, so that nothing of its source is lost, until ``MediaEngine`` says that it is answered.
     public var isEarly = false
+    /// What must have come before sound may go without limit to the address in the peer's description.
+    public var soundCondition = SoundCondition.none
     /// Path of a file for the jitter buffer's inputs, so that the call can be replayed (``StreamReplay``).
     public var capture: String?
+
+    /// What must have come before sound may go without limit to a peer that neither ICE nor a handshake has reached.
+    public enum SoundCondition: Sendable, Equatable, BitwiseCopyable {
+        /// Nothing: we have called it, or it was reached.
+        case none
+        /// A packet from there, or what confirms that it has our answer (``MediaEngine/liftSoundLimit(of:)``).
+        case confirmed
+        /// The same, and again after each change of the address.
+        case heard
+    }
 
     /// When a call's first packet goes out.
     public enum Start: Sendable, Equatable {

@@ -226,6 +226,9 @@ public final class MediaEngine: Sendable {
     /// again, for that one.
     public func beginFlow(_ id: MediaCallID) { worker(of: id)?.enqueue(.beginFlow(id)) }
 
+    /// The peer of a call has shown by signaling that it is where the call's sound goes (``MediaCallPlan/soundCondition``).
+    public func liftSoundLimit(of id: MediaCallID) { worker(of: id)?.enqueue(.liftSoundLimit(id)) }
+
     /// The machine's addresses are others: calls without ICE find out again from which one they send.
     public func networkChanged() {
         for worker in workers { worker.enqueue(.networkChanged) }

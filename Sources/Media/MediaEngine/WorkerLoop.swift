@@ -175,6 +175,9 @@ extension WorkerLoop {
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.beginFlow()
             takeNews(of: index, at: now)
+        case .liftSoundLimit(let id):
+            guard let index = calls.index(of: id) else { return }
+            unsafe calls[index].pointee.liftSoundLimit()
         case .networkChanged:
             for index in 0..<calls.count { unsafe calls[index].pointee.releaseLocalAddress() }
         case .install(let id, let pair):

@@ -19,6 +19,8 @@ enum WorkerCommand: BitwiseCopyable {
     /// The one that the call goes to has answered, after early media.
     case answered(MediaCallID)
     case beginFlow(MediaCallID)
+    /// The peer has shown by signaling that it is where the call's sound goes.
+    case liftSoundLimit(MediaCallID)
     /// The network has changed: local addresses may be gone.
     case networkChanged
     /// The call's keys; what it had before comes back.
