@@ -33,6 +33,8 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case nothingMeasured = 13
     case soundCardUnusable = 14
     case deviceUnreachable = 15
+    case noSuchNumber = 16
+    case calleeNotReachable = 17
     case interrupted = 130
 
     /// What the number stands for, in a few words.
@@ -54,6 +56,8 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .nothingMeasured: "a loopback's test signal did not come back, so nothing was measured"
         case .soundCardUnusable: "a sound card cannot be used, or went away"
         case .deviceUnreachable: "no running device can be reached at the control socket"
+        case .noSuchNumber: "there is no such number or user to call"
+        case .calleeNotReachable: "the callee cannot be reached now"
         case .interrupted: "interrupted"
         }
     }

@@ -43,6 +43,31 @@ struct FailureCauseTests {
         }
     }
 
+    @Test(
+        "A caller whose service knows no such callee, or cannot reach it now, has that as its cause; other failures have none"
+    )
+    func unreachable() throws {
+        let cases: [(SignalingError.Code, CallFailureCause?)] = [
+            (.unknownUser, .noSuchNumber), (.serverError, .notReachable), (.noDeviceOnline, .notReachable),
+            (.timedOut, .notReachable), (.disconnected, .notReachable), (.notAllowed, nil), (.tooLarge, nil),
+        ]
+        for (code, cause) in cases {
+            var call = CallFixtures.sending
+            let error = SignalingError(code, activity: "invite bob", cause: "x")
+            let record = try #require(Self.record(Self.outputs(&call, .service(.inviteFailed(error)))))
+            #expect(record.reason == .dialFailed && record.cause == cause && record.error == error, "\(code)")
+        }
+    }
+
+    @Test("A call is rejected with a cause that the device's user gives, and its own record has it")
+    func rejectedWithCause() throws {
+        var call = CallFixtures.ringing
+        let sent = Self.outputs(&call, .user(.reject(.failed, cause: .noSuchNumber)))
+        #expect(sent.contains(.sendReject("i1", data: ["reason": "failed", "cause": "noSuchNumber"])))
+        let record = try #require(Self.record(Self.outputs(&call, .service(.answerConfirmed))))
+        #expect(record.reason == .acceptFailed && record.cause == .noSuchNumber)
+    }
+
     @Test("A call whose set-up fails is hung up with the cause, and the other side's record has it")
     func hangUp() throws {
         var call = CallFixtures.settingUpOutgoing

@@ -65,6 +65,15 @@ struct ExitCodeTests {
         #expect(call.outputText.contains(#""outcome": "declined""#))
     }
 
+    @Test("CALL-5: A callee that does not exist ends the call with 16, and the report has the cause")
+    func noSuchNumber() async throws {
+        let running = try await RunningSite(Site())
+        defer { running.site.remove() }
+        let call = try running.call(["--json"], to: "nobody-here@localhost")
+        #expect(await call.ending() == 16, "\(call.errorText)")
+        #expect(call.outputText.contains(#""cause": "noSuchNumber""#), "\(call.outputText)")
+    }
+
     @Test("INV-7, CALL-5: A device that only rings ends the call with 10 at its ttl, and the report says noAnswer")
     func noAnswer() async throws {
         let running = try await RunningSite(Site(answer: "ring"))

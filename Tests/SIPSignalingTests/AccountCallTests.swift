@@ -161,6 +161,8 @@ struct AccountCallTests {
             (RejectReason.busy.data, 486), (RejectReason.declined.data, 603), (RejectReason.noAnswer.data, 480),
             (RejectReason.failed.data(cause: .noCommonCodec), 488),
             (RejectReason.failed.data(cause: .deviceFault), 500),
+            (RejectReason.failed.data(cause: .noSuchNumber), 404),
+            (RejectReason.failed.data(cause: .notReachable), 480),
         ])
     func refusals(_ data: JSONValue, _ status: Int) throws {
         var run = try AccountRun()
@@ -408,6 +410,23 @@ struct AccountCallTests {
         let rejected = run.events.compactMap { if case .inviteRejected(let answer) = $0 { answer } else { nil } }
         #expect(rejected.map { RejectReason(data: $0.data) } == [reason])
         guard case .inviteEnded? = run.events.last else { return #expect(Bool(false)) }
+    }
+
+    @Test(
+        "A refusal after it rang has a cause if it says that the callee cannot be had",
+        arguments: [
+            (404, CallFailureCause.noSuchNumber), (484, .noSuchNumber), (503, .notReachable), (502, .notReachable),
+            (488, nil), (486, nil),
+        ] as [(Int, CallFailureCause?)])
+    func causes(_ status: Int, _ cause: CallFailureCause?) throws {
+        var run = try AccountRun()
+        try run.connect()
+        run.ask(.invite(AccountRun.options()))
+        let invite = try run.request(.invite)
+        try run.respond(180, to: invite)
+        try run.respond(status, to: invite)
+        let rejected = run.events.compactMap { if case .inviteRejected(let answer) = $0 { answer } else { nil } }
+        #expect(rejected.map { $0.data["cause"]?.string } == [cause?.rawValue])
     }
 
     @Test("An invite that is taken back is cancelled once the peer has been heard of")

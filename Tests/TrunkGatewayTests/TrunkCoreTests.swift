@@ -93,6 +93,19 @@ private struct TrunkRun {
         #expect(run.core.count == 0)
     }
 
+    @Test(
+        "A caller is told that there is no such number, or that it cannot be reached now, and nothing of the trunk's own media",
+        arguments: [
+            (CallFailureCause.noSuchNumber, CallFailureCause.noSuchNumber), (.notReachable, .notReachable),
+            (.noCommonCodec, nil), (.deviceFault, nil),
+        ] as [(CallFailureCause, CallFailureCause?)])
+    func causes(cause: CallFailureCause, told: CallFailureCause?) {
+        var run = TrunkRun()
+        _ = run.feed(.incoming(inside, TrunkCall(dialled: "112")))
+        _ = run.feed(.placed(outside, for: inside))
+        #expect(run.feed(.ended(outside, .dialFailed, cause)) == [.reject(inside, .failed, told)])
+    }
+
     @Test("A caller gives up: while the other half rings, and while it is being placed")
     func givenUp() {
         var run = TrunkRun(limit: 1)
@@ -169,7 +182,7 @@ private struct TrunkRun {
                 switch output {
                 case .place(let origin, _, _): placing.append(origin)
                 case .answer(let leg): answered.insert(leg)
-                case .reject(let leg, _):
+                case .reject(let leg, _, _):
                     #expect(!answered.contains(leg))
                     alive.remove(leg)
                 case .hangUp(let leg): alive.remove(leg)

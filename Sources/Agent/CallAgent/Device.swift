@@ -238,7 +238,11 @@ public actor Device {
     }
 
     /// Declines a call that rings.
-    public func reject(_ id: CallID, _ reason: RejectReason = .declined) { feed(.user(.reject(reason)), to: id) }
+    ///
+    /// - Parameter cause: What the caller is told beside the reason.
+    public func reject(_ id: CallID, _ reason: RejectReason = .declined, cause: CallFailureCause? = nil) {
+        feed(.user(.reject(reason, cause: cause)), to: id)
+    }
 
     /// Hangs up, cancels or declines, whichever fits.
     public func hangUp(_ id: CallID) { hangUp(id, because: .request) }

@@ -21,7 +21,7 @@ public struct TrunkCore: Sendable {
         /// The call is over, but its device has not told why yet: it counts no more.
         case over(TrunkLeg)
         /// The call is over.
-        case ended(TrunkLeg, CallEndReason)
+        case ended(TrunkLeg, CallEndReason, CallFailureCause? = nil)
     }
 
     /// What is to be done.
@@ -31,7 +31,7 @@ public struct TrunkCore: Sendable {
         /// Answer a call.
         case answer(TrunkLeg)
         /// Reject a call that rings.
-        case reject(TrunkLeg, RejectReason)
+        case reject(TrunkLeg, RejectReason, CallFailureCause? = nil)
         /// End a call.
         case hangUp(TrunkLeg)
         /// Have both hear each other.
@@ -89,7 +89,7 @@ public struct TrunkCore: Sendable {
             // The place of one whose other half is being placed is not free: that half will be there for a moment.
             guard let origin = pair(of: leg)?.origin, pairs[origin]?.target != nil else { return }
             pairs[origin]?.isOver = true
-        case .ended(let leg, let reason): ended(leg, reason, &outbox)
+        case .ended(let leg, let reason, let cause): ended(leg, reason, cause, &outbox)
         }
     }
 
@@ -125,7 +125,9 @@ public struct TrunkCore: Sendable {
         outbox.append(.join(origin, target))
     }
 
-    private mutating func ended(_ leg: TrunkLeg, _ reason: CallEndReason, _ outbox: inout [Output]) {
+    private mutating func ended(
+        _ leg: TrunkLeg, _ reason: CallEndReason, _ cause: CallFailureCause?, _ outbox: inout [Output]
+    ) {
         if let pair = pairs.removeValue(forKey: leg) {
             guard let target = pair.target else {
                 given.insert(leg)
@@ -134,7 +136,10 @@ public struct TrunkCore: Sendable {
             origins[target] = nil
             outbox.append(.hangUp(target))
         } else if let origin = origins.removeValue(forKey: leg), let pair = pairs.removeValue(forKey: origin) {
-            outbox.append(pair.isAnswered ? .hangUp(origin) : .reject(origin, Self.rejection(reason)))
+            let rejection = Self.rejection(reason)
+            // Only what the callee's side says of the callee: this trunk's own media is none of the caller's business.
+            let told = rejection == .failed && cause?.isOfCallee == true ? cause : nil
+            outbox.append(pair.isAnswered ? .hangUp(origin) : .reject(origin, rejection, told))
         }
     }
 

@@ -105,7 +105,7 @@ public actor TrunkGateway {
                     "reason": "\(record.reason.rawValue)",
                     "duration_ms": "\(Int(record.duration / .milliseconds(1)))",
                 ])
-            await feed(.ended(leg, record.reason))
+            await feed(.ended(leg, record.reason, record.cause))
         case .signaling(let event): log(event, side)
         case .identified, .invited, .invite, .flowing, .playbackEnded, .playing, .playingEnded, .recording,
             .recordingEnded,
@@ -157,7 +157,8 @@ public actor TrunkGateway {
                 "Its other half is placed", metadata: ["call": "\(origin)", "half": "\(target)", "to": "\(callee)"])
             await feed(.placed(target, for: origin))
         case .answer(let leg): await act(on: leg) { device, call in await device.answer(call) }
-        case .reject(let leg, let reason): await act(on: leg) { device, call in await device.reject(call, reason) }
+        case .reject(let leg, let reason, let cause):
+            await act(on: leg) { device, call in await device.reject(call, reason, cause: cause) }
         case .hangUp(let leg): await act(on: leg) { device, call in await device.hangUp(call) }
         case .press(let digit, let leg):
             await act(on: leg) { [logger] device, call in

@@ -46,6 +46,13 @@ public enum CallFailureCause: String, CaseIterable, Hashable, Sendable {
     /// Media was not ready in time. Earlier versions also sent this when media did not flow both ways in time.
     case mediaTimedOut
 
+    // Who is called.
+
+    /// There is no such number or user.
+    case noSuchNumber
+    /// The callee exists, or may exist, and cannot be reached now: its server or network has a fault, or no device is there.
+    case notReachable
+
     // The device.
 
     /// A file that the call plays or records cannot be used; the disk may be full.
@@ -77,6 +84,8 @@ extension CallFailureCause {
         case .handshakeRefused: "the DTLS handshake was refused with an alert"
         case .handshakeTimedOut: "the DTLS handshake was not over in time"
         case .mediaTimedOut: "media was not ready in time"
+        case .noSuchNumber: "there is no such number or user"
+        case .notReachable: "the callee cannot be reached now"
         case .fileUnusable: "a file that the call needs cannot be used"
         case .deviceFull: "the device has as many calls as it can have"
         case .deviceFault: "the device has a fault of its own"
@@ -90,8 +99,20 @@ extension CallFailureCause {
             .unsupportedTransport, .unusableAddress, .unusableICE, .answerDoesNotFit:
             true
         case .noPath, .certificateMismatch, .certificateUnsupported, .handshakeFailed, .handshakeRefused,
-            .handshakeTimedOut, .mediaTimedOut, .fileUnusable, .deviceFull, .deviceFault:
+            .handshakeTimedOut, .mediaTimedOut, .noSuchNumber, .notReachable, .fileUnusable, .deviceFull, .deviceFault:
             false
+        }
+    }
+
+    /// Whether it says that the callee cannot be had, and nothing of media or of a device.
+    public var isOfCallee: Bool { self == .noSuchNumber || self == .notReachable }
+
+    /// Why the service says that a call reaches nobody; nil for an error that says nothing of the callee.
+    init?(_ error: SignalingError) {
+        switch error.code {
+        case .unknownUser: self = .noSuchNumber
+        case .noDeviceOnline, .serverError, .timedOut, .disconnected: self = .notReachable
+        default: return nil
         }
     }
 
@@ -103,8 +124,16 @@ extension CallFailureCause {
 
     /// The error in the record of a side that was told this.
     var toldError: SignalingError {
-        SignalingError(
-            .mediaFailed, activity: "provide the call's media", cause: "the other side says that \(sentence)")
+        let cause = "the other side says that \(sentence)"
+        switch self {
+        case .noSuchNumber: return SignalingError(.unknownUser, activity: "call", cause: cause)
+        case .notReachable: return SignalingError(.serverError, activity: "call", cause: cause)
+        case .descriptionUnreadable, .descriptionTooLarge, .noAudio, .noCommonCodec, .noCommonKeys, .plainMediaRefused,
+            .unsupportedTransport, .unusableAddress, .unusableICE, .answerDoesNotFit, .noPath, .certificateMismatch,
+            .certificateUnsupported, .handshakeFailed, .handshakeRefused, .handshakeTimedOut, .mediaTimedOut,
+            .fileUnusable, .deviceFull, .deviceFault:
+            return SignalingError(.mediaFailed, activity: "provide the call's media", cause: cause)
+        }
     }
 }
 

@@ -11,7 +11,8 @@ extension CallMachine {
             guard case .received(let received) = origin else { return }
             current = .preparingAnswer(invite, deadline: now.advanced(by: timings.prepareTimeout))
             outbox.append(.prepareAnswer(offer: received.data["offer"] ?? .null))
-        case .user(.reject(let reason)):
+        case .user(.reject(let reason, let cause)):
+            draft.cause = cause ?? draft.cause
             reject(invite, reason, at: now, into: &outbox)
         case .user(.hangUp), .user(.handOver):
             reject(invite, .declined, at: now, into: &outbox)
@@ -46,7 +47,8 @@ extension CallMachine {
         case .media(.failed(let failure)):
             note(failure)
             reject(invite, .failed, at: now, into: &outbox)
-        case .user(.reject(let reason)):
+        case .user(.reject(let reason, let cause)):
+            draft.cause = cause ?? draft.cause
             reject(invite, reason, at: now, into: &outbox)
         case .user(.hangUp), .user(.handOver):
             reject(invite, .declined, at: now, into: &outbox)

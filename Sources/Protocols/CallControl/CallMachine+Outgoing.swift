@@ -74,6 +74,7 @@ extension CallMachine {
                     rejection?.endOfOutgoingCall ?? .noAnswer, by: ender, error: draft.error, at: now, into: &outbox)
             case .ended(.cancelled): return end(.cancelled, by: .local, at: now, into: &outbox)
             case .ended(.failed(let error)):
+                draft.cause = draft.cause ?? CallFailureCause(error)
                 return end(.dialFailed, by: .neither, error: error, at: now, into: &outbox)
             }
         }

@@ -20,7 +20,7 @@ public struct CallMachine: ProtocolCore, Sendable {
     /// Requests of the user, or of a policy on the user's behalf.
     public enum UserAction: Hashable, Sendable {
         case answer
-        case reject(RejectReason)
+        case reject(RejectReason, cause: CallFailureCause? = nil)
         case hangUp
         /// Another call has taken this one's place (contract CALL-8).
         case handOver

@@ -989,13 +989,16 @@ struct AccountCalls: Sendable {
         }
         take(id, now, &outbox)
         let reason: RejectReason
+        var cause: CallFailureCause?
         switch end {
-        case .refused(let status, _): reason = SIPStatus.reason(status)
+        case .refused(let status, _):
+            reason = SIPStatus.reason(status)
+            cause = SIPStatus.cause(status)
         case .remote, .local, .replaced: reason = .declined
         case .unauthorized, .lost, .failed: reason = .failed
         case .unanswered: return outbox.append(.event(.inviteTimedOut(id, invitees: [call.peer])))
         }
-        let answer = InviteAnswer(invite: id, invitee: call.peer, device: "sip", data: reason.data)
+        let answer = InviteAnswer(invite: id, invitee: call.peer, device: "sip", data: reason.data(cause: cause))
         outbox += [.event(.inviteRejected(answer)), .event(.inviteEnded(id))]
     }
 

@@ -11,7 +11,13 @@ enum SIPStatus {
         case .busy: 486
         case .noAnswer: 480
         case .failed:
-            CallFailureCause(toldByPeer: data["cause"]?.string).map { $0.isInDescription ? 488 : 500 } ?? 500
+            switch CallFailureCause(toldByPeer: data["cause"]?.string) {
+            case .noSuchNumber: 404
+            // Not 503, which says that all of this device is out of order.
+            case .notReachable: 480
+            case let cause?: cause.isInDescription ? 488 : 500
+            case nil: 500
+            }
         }
     }
 
@@ -22,6 +28,15 @@ enum SIPStatus {
         case 408, 480, 487: .noAnswer
         case 403, 603: .declined
         default: .failed
+        }
+    }
+
+    /// Why a call that a peer did not take reaches nobody; nil if the status says something else.
+    static func cause(_ status: Int) -> CallFailureCause? {
+        switch status {
+        case 404, 410, 484, 485, 604: .noSuchNumber
+        case 430, 500..<600: .notReachable
+        default: nil
         }
     }
 

@@ -182,7 +182,7 @@ struct CallCommand: AsyncParsableCommand {
                 run.establishedAfter = time
                 let end = duration == nil && play == nil ? "; Ctrl-C hangs up" : ""
                 progress.say("Established after \(time.milliseconds.rounded(toPlaces: 1)) ms\(end)")
-                if let press { await self.press(press, on: call, of: device, progress) }
+                if let press { run.keyError = await self.press(press, on: call, of: device, progress) }
                 if let duration { hangUpLater(.seconds(duration)) } else if isPlayed { hangUpLater(Self.lastSound) }
             case .flowing(_, let time, _):
                 run.setUpTime = time
@@ -222,12 +222,17 @@ struct CallCommand: AsyncParsableCommand {
         }
     }
 
-    private func press(_ digits: String, on call: CallID, of device: Device, _ progress: ProgressLines) async {
+    /// - Returns: Why the keys cannot be pressed; nil if they are.
+    private func press(
+        _ digits: String, on call: CallID, of device: Device, _ progress: ProgressLines
+    ) async -> String? {
         do throws(DigitError) {
             try await device.press(digits, on: call)
             progress.say("Pressing \(digits)")
+            return nil
         } catch {
             progress.warn("Keys cannot be pressed: \(error)")
+            return "\(error)"
         }
     }
 

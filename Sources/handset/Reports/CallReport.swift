@@ -57,6 +57,8 @@ struct CallReport {
     var cause: CallFailureCause?
     var error: String?
     var fileError: AudioFileError?
+    /// Whether the keys that were to be pressed could not be.
+    var keysFailed = false
     var media: MediaReport?
     var card: CardStatistics?
     /// The PCMs that the call was on, if it was on a sound card.
@@ -81,8 +83,10 @@ struct CallReport {
         case .notThere: return .callNotAnswered
         case .ended(let reason):
             switch reason {
-            case .completed: return nil
+            case .completed: return keysFailed ? .failed : nil
             case .declined, .busy, .noAnswer: return .callNotAnswered
+            case .dialFailed where cause == .noSuchNumber: return .noSuchNumber
+            case .dialFailed where cause == .notReachable: return .calleeNotReachable
             case .cancelled, .acceptedElsewhere, .declinedElsewhere, .dialFailed, .acceptFailed, .connectionLost,
                 .disconnected, .internalError:
                 return .failed

@@ -22,6 +22,8 @@ struct CallRun {
     var establishedAfter: Duration?
     var setUpTime: Duration?
     var fileError: AudioFileError?
+    /// Why the keys that were to be pressed could not be.
+    var keyError: String?
     /// Whether the process was asked to end before the call had come to its end.
     var isInterrupted = false
     private(set) var record: CallRecord?
@@ -62,6 +64,10 @@ struct CallRun {
         report.durationMilliseconds = record?.duration.milliseconds ?? 0
         report.cause = record?.cause
         report.error = record?.foundNobodyOnline == true ? nil : record?.error.map { "\($0)" }
+        if let keyError {
+            report.keysFailed = true
+            report.error = report.error ?? "the keys could not be pressed: \(keyError)"
+        }
         report.fileError = fileError
         if let media { report.take(media) }
         report.card = card
