@@ -114,6 +114,12 @@ extension BrokenConfiguration {
             "6: account.sip.server: must be HOST or HOST:PORT, such as sip.example.org or 192.0.2.10:5060",
             "7: account.sip.register_s: must be a whole number from 0 to 86400, not \"-1\""),
         .whole(
+            "a SIP account that follows redirections to nobody",
+            "account:\n  kind: sip\n  password_file: token\n  sip:\n    address: sip:alice@example.org\n    transport: tls\n"
+                + "    follow_redirections: true\nrooms: [lobby]\n",
+            "7: account.sip.follow_redirections: warning: is true, and account.callees has nobody, so that no redirection is",
+            "8: rooms: is for an exchange: a SIP server has no rooms"),
+        .whole(
             "a SIP account with half a certificate",
             "account:\n  kind: sip\n  password_file: token\n  sip:\n    address: sip:alice@example.org\n    transport: tls\n"
                 + "    client_key: token\n    instance_file: one\ndevice:\n  call_records: one\n",

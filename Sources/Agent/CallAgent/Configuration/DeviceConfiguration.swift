@@ -147,6 +147,7 @@ extension DeviceConfiguration {
         if account.sip != nil {
             answer.callers = answer.callers.mapped(SIPName.caller)
             judgeTransfers(answers, &problems)
+            judgeRedirections(root, &problems)
         }
         if let section = root.value(\Keys.invites, &problems) { invites = InviteConfiguration(section, &problems) }
         rooms = root.value(\Keys.rooms, &problems) ?? []
@@ -187,6 +188,19 @@ extension DeviceConfiguration {
                 \.transfers,
                 "is \(answer.transfers.rawValue), and account.callees has nobody, so that every transfer is refused; list there who "
                     + "may be called"))
+    }
+
+    /// Who asks for redirections to be followed must say to whom.
+    private func judgeRedirections<Keys: AccountKeys>(_ root: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        var ignored: [ConfigProblem] = []  // Reported where the sections are read.
+        guard let section = root.value(\Keys.account, &ignored)?.value(\.sip, &ignored), section.has(\.redirections),
+            account.sip?.followsRedirections == true, account.callees?.isEmpty != false
+        else { return }
+        problems.append(
+            section.warning(
+                \.redirections,
+                "is true, and account.callees has nobody, so that no redirection is followed; list there who may be called"
+            ))
     }
 
     /// Reads what all accounts of a process have in common.
