@@ -589,6 +589,31 @@ struct AccountCallTests {
         #expect(run.statuses == statuses)
     }
 
+    @Test("An ACK answers the description that the 200 had, and not an offer of the device's that waits for the ACK")
+    func confirmedWithWaitingOffer() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        try run.receive(try run.peerRequest("INVITE", 2, to: to))
+        run.run(.seconds(4))
+        #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
+        let before = run.requests(.invite).count
+        let held = AccountRun.reply + "a=sendonly\r\n"
+        run.ask(.send(CallSignal(invite: invite, type: "offer", data: ["type": "offer", "sdp": .string(held)])))
+        #expect(run.requests(.invite).count == before, "an offer of ours waits for the ACK")
+        let answer = AccountRun.offer + "a=recvonly\r\n"
+        try run.receive(try run.peerRequest("ACK", 2, to: to, body: answer, branch: "ack2"))
+        let signal = try run.signal()
+        #expect(signal.type == "offer" && signal.data["sdp"]?.string == answer)
+        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0"])))
+        run.run(.seconds(3))
+        #expect(run.requests(.invite).count > before)
+        let body = String(decoding: try run.request(.invite).body, as: UTF8.self)
+        #expect(body.hasSuffix("a=sendonly\r\n"), "\(body)")
+        // Its answer is the device's own.
+        try run.respond(200, to: try run.request(.invite), body: Array(AccountRun.offer.utf8))
+        #expect(try run.signal().type == "answer")
+    }
+
     @Test("A peer that asks for an offer and answers nothing has refused it")
     func askedForOfferWithoutAnswer() throws {
         var run = try AccountRun()
