@@ -31,7 +31,8 @@ struct SIPEdgeTests {
         func misplaced(_ status: Int, from peer: PeerAddress, by number: Int) {
             state.withLock { $0.misplaced.append("\(status) \(peer.port) \(number)") }
         }
-        func admits(_ message: SIPMessage) -> Bool { true }
+        func admits(_ message: SIPMessage, by flow: SIPFlow) -> Bool { true }
+        func expects(_ host: SIPHost) -> Bool { false }
         func isInUse(_ number: Int) -> Bool { number < 0 }
 
         var flow: SIPFlow? { state.withLock { $0.opened.first } }

@@ -34,11 +34,12 @@ private struct KeptLines: LogHandler {
 @Suite("A SIP account over real sockets", .timeLimit(.minutes(1)))
 struct SIPServiceTests {
     private func service(
-        _ server: ScriptedServer, _ transport: SIPTransport, localPort: UInt16 = 0,
+        _ server: ScriptedServer, _ transport: SIPTransport, localPort: UInt16 = 0, acceptsStrangers: Bool = false,
         logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     ) throws -> SIPService {
         let uri = try #require(AnyURI("sip:alice@sip.test"))
-        let account = SIPAccountSettings(address: NameAddress(uri), username: "alice", password: "secret")
+        var account = SIPAccountSettings(address: NameAddress(uri), username: "alice", password: "secret")
+        account.acceptsStrangers = acceptsStrangers
         var configuration = SIPServiceConfiguration(
             account: account, server: .init(host: "127.0.0.1", port: server.port, transport: transport))
         configuration.localPort = localPort
@@ -221,5 +222,86 @@ struct SIPServiceTests {
         }
         try await next(&events) { $0 == .reconnecting ? () : nil }
         await service.disconnect()
+    }
+
+    // MARK: Strangers
+
+    /// Where an account that has registered over UDP is reached.
+    private func port(at server: ScriptedServer) throws -> UInt16 {
+        let contacts = server.received.compactMap { $0.headers.contacts?.first?.uri.sip?.port }
+        return try #require(contacts.last)
+    }
+
+    private func request(_ method: String, _ branch: String, to: String, callID: String) -> [UInt8] {
+        Array(
+            ("\(method) sip:alice@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.9:9;rport;branch=z9hG4bK\(branch)\r\n"
+                + "From: <sip:bob@sip.test>;tag=b\r\nTo: \(to)\r\nCall-ID: \(callID)\r\nCSeq: 2 \(method)\r\n"
+                + "Max-Forwards: 70\r\nContent-Length: 0\r\n\r\n").utf8)
+    }
+
+    @Test("However much rubbish comes from elsewhere, each request of a host that sends few is answered")
+    func rubbish() async throws {
+        let server = try await ScriptedServer(.udp)
+        let stranger = try await ScriptedServer(.udp, host: "127.0.0.2") { _ in nil }
+        let flooder = try await ScriptedServer(.udp, host: "127.0.0.3") { _ in nil }
+        defer { for peer in [server, stranger, flooder] { peer.close() } }
+        let service = try service(server, .udp, acceptsStrangers: true)
+        try await service.connect()
+        let port = try port(at: server)
+        for number in 1...40 {
+            for round in 0..<60 {
+                let rubbish =
+                    round.isMultiple(of: 2)
+                    ? [UInt8](repeating: 0x58, count: 500) : Array("OPTIONS sip:a SIP/2.0\r\nX: 1\r\n\r\n".utf8)
+                flooder.send(rubbish, to: port)
+            }
+            stranger.send(request("OPTIONS", "o\(number)", to: "<sip:alice@sip.test>", callID: "o\(number)"), to: port)
+            try await until { stranger.received.count == number }
+        }
+        await service.disconnect()
+    }
+
+    @Test("A stranger who has read a call's names does not end it from another host, and the server's BYE does")
+    func foreignBye() async throws {
+        for acceptsStrangers in [false, true] {
+            let server = try await ScriptedServer(.udp)
+            let stranger = try await ScriptedServer(.udp, host: "127.0.0.2") { _ in nil }
+            defer { for peer in [server, stranger] { peer.close() } }
+            let service = try service(server, .udp, acceptsStrangers: acceptsStrangers)
+            var events = service.events.makeAsyncIterator()
+            try await service.connect()
+            server.send(try invite())
+            let invite = try await next(&events) { if case .inviteReceived(let invite) = $0 { invite } else { nil } }
+            try await service.accept(invite.id, data: ["answer": ["type": "answer", "sdp": "v=0"]])
+            func accepted() -> SIPResponse? {
+                server.received.lazy.compactMap {
+                    if case .response(let response) = $0, response.status == 200 { response } else { nil }
+                }.first
+            }
+            try await until { accepted() != nil }
+            let to = try #require(accepted()?.headers["To"])
+            let port = try port(at: server)
+            stranger.send(request("BYE", "foreign", to: to, callID: "z9hG4bKa"), to: port)
+            if acceptsStrangers {
+                try await until { !stranger.received.isEmpty }
+                guard case .response(let response)? = stranger.received.first else { throw CancellationError() }
+                #expect(response.status == 481)
+            }
+            server.send(request("BYE", "own", to: to, callID: "z9hG4bKa"), to: port)
+            let end = try await next(&events) { if case .callEnded(let end) = $0 { end } else { nil } }
+            #expect(end.invite == invite.id)
+            // What had been taken of the other one would have ended the call before, with this one refused.
+            try await until {
+                server.received.contains {
+                    if case .response(let response) = $0 {
+                        response.status == 200 && response.headers.sequence?.method == .bye
+                    } else {
+                        false
+                    }
+                }
+            }
+            #expect(stranger.received.isEmpty == !acceptsStrangers)
+            await service.disconnect()
+        }
     }
 }

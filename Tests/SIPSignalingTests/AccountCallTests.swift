@@ -1128,9 +1128,12 @@ struct AccountCallTests {
         guard case .request(let scan) = try run.peerRequest("INVITE", 9, branch: "scan"),
             case .request(let bye) = try run.peerRequest("BYE", 9, to: to)
         else { return }
-        #expect(!run.account.admits(scan))
-        #expect(run.account.admits(bye))
-        let open = try AccountRun { $0.acceptsStrangers = true }
-        #expect(open.account.admits(scan))
+        let host = try #require(SIPHost("192.0.2.77"))
+        let contact = SIPFlow(id: -1, transport: .udp, localHost: host, localPort: nil, remoteHost: host)
+        var open = try AccountRun { $0.acceptsStrangers = true }
+        let admitted = [
+            run.admits(scan, by: contact), run.admits(bye, by: contact), open.admits(scan, by: contact),
+        ]
+        #expect(admitted == [false, true, true])
     }
 }

@@ -60,7 +60,9 @@ struct AccountRun {
 
     mutating func open(_ number: Int, _ transport: SIPTransport, from address: String = "192.0.2.9") throws {
         let host = try #require(SIPHost(address))
-        let opened = SIPFlow(id: number, transport: transport, localHost: host, localPort: 40_000 + UInt16(number))
+        let opened = SIPFlow(
+            id: number, transport: transport, localHost: host, localPort: 40_000 + UInt16(number),
+            remoteHost: SIPHost("192.0.2.1"))
         if flow == nil || transport == flow?.transport { flow = opened }
         feed(.opened(opened))
     }
@@ -131,6 +133,11 @@ struct AccountRun {
         let flow = try #require(flow)
         // Everything passes the parser and the writer.
         feed(.received(try SIPMessage(parsing: message.bytes), flow))
+    }
+
+    /// Whether a request of a peer that is not known yet is looked at.
+    mutating func admits(_ request: SIPRequest, by flow: SIPFlow) -> Bool {
+        account.admits(request, by: flow, at: now, into: &outputs)
     }
 
     /// A message by another flow than the account's own.

@@ -39,6 +39,8 @@ public enum AccountInput: Sendable {
     case request(UInt64, AccountRequest)
     /// The answer to ``AccountOutput/resolve``.
     case resolved([SIPTarget])
+    /// The answer to ``AccountOutput/lookUp(_:)``: where a name leads; empty if that is not known.
+    case found(String, [SIPHost])
     /// The answer to ``AccountOutput/open(_:_:)``.
     case opened(SIPFlow)
     /// The flow of that number could not be opened, or has ended.
@@ -75,6 +77,8 @@ public struct FlowFailure: Equatable, Sendable {
 public enum AccountOutput: Equatable, Sendable {
     /// Look the server up.
     case resolve
+    /// Look up a host that a call has as its peer's, or in its route.
+    case lookUp(String)
     /// Open a flow of that number.
     case open(Int, SIPTarget)
     /// Close the flow of that number, or stop opening it.
@@ -111,4 +115,7 @@ public enum AccountNote: Equatable, Sendable {
     case offerRefused(Int)
     /// The peer did not take a key by INFO.
     case keyRefused(Int)
+    /// Messages that name a call or a request of ours came from where neither goes, and were refused: the last one's method and
+    /// source, and how many there were since the account began.
+    case foreign(SIPMethod?, SIPHost?, count: Int)
 }

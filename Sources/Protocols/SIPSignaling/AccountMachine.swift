@@ -50,6 +50,10 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private var flowFailure: FlowFailure?
     /// From where a response came that was dropped, since the flow was opened.
     private var misplaced: SocketAddress?
+    /// Messages from elsewhere that were counted, and how often the log reports them.
+    private var foreignCount = 0
+    private var foreignOfRequests = 0
+    private var foreignLimit = LogLimit(burst: 5, perSecond: 1.0 / 60)
     private var connecting: [UInt64] = []
     private var closing: [UInt64] = []
 
@@ -108,10 +112,20 @@ public struct AccountMachine: ProtocolCore, Sendable {
         }
     }
 
-    /// Whether a request that did not come from the server is looked at: one in a call, or any if strangers may call.
-    public func admits(_ request: SIPRequest) -> Bool {
-        settings.acceptsStrangers || calls.agent.knowsDialog(of: request)
+    /// Whether a request that did not come from the server is looked at: any if strangers may call, or else one in a call, from where
+    /// its peer or its route is.
+    ///
+    /// - Parameter flow: Of a peer that is not known yet; its number does not count.
+    public mutating func admits(
+        _ request: SIPRequest, by flow: SIPFlow, at now: Instant, into outbox: inout [AccountOutput]
+    ) -> Bool {
+        if settings.acceptsStrangers { return true }
+        defer { noteForeign(now, &outbox) }
+        return calls.agent.admits(request, by: flow, at: now)
     }
+
+    /// Whether messages from that address may be of a call.
+    public mutating func expects(_ host: SIPHost) -> Bool { calls.agent.expects(host) }
 
     /// Whether a call goes by the flow of that number, which so is not to be given up.
     public func isInUse(_ flow: Int) -> Bool { calls.agent.flow(flow) != nil }
@@ -129,7 +143,10 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .request(let ticket, let request): handle(request, ticket, now, &outbox)
         case .resolved(let targets):
             calls.identityTrust.resolved(targets)
+            calls.agent.locate(servers: calls.identityTrust.servers)
+            requests.locate(servers: calls.identityTrust.servers)
             feed(link: .resolved(targets), now, &outbox)
+        case .found(let name, let hosts): calls.agent.learn(name, hosts)
         case .opened(let flow):
             if case .opening(flow.id, _) = calls.stream {
                 calls.streamOpened(flow, now, &outbox)
@@ -174,6 +191,20 @@ public struct AccountMachine: ProtocolCore, Sendable {
             feed(requests: .received(message, flow), now, &outbox)
         } else {
             calls.run(.received(message, flow), now, &outbox)
+        }
+        noteForeign(now, &outbox)
+    }
+
+    /// Reports messages that were refused because of where they came from, and has names looked up that could explain it.
+    private mutating func noteForeign(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        for name in calls.agent.takeUnknownNames() { outbox.append(.lookUp(name)) }
+        let (ofCalls, ofRequests) = (calls.agent.foreignMessages, requests.foreign)
+        let count = ofCalls.count + ofRequests.count
+        guard count > foreignCount else { return }
+        let last = ofRequests.count > foreignOfRequests ? ofRequests : ofCalls
+        (foreignCount, foreignOfRequests) = (count, ofRequests.count)
+        if foreignLimit.admit(at: now) != nil {
+            outbox.append(.note(.foreign(last.method, last.host, count: count)))
         }
     }
 

@@ -16,6 +16,9 @@ public struct IdentityTrust: Sendable {
     /// The server has been looked up.
     mutating func resolved(_ targets: [SIPTarget]) { server = targets.compactMap { SIPHost($0.address.host) } }
 
+    /// Where the server is, each of its nodes.
+    var servers: [SIPHost] { server + hosts }
+
     /// Whether the peer that a request came from vouches for its caller. The request's top `Via` is stamped.
     func vouches(for request: SIPRequest, by flow: SIPFlow?) -> Bool {
         guard let source = request.headers.topVia?.source else { return false }

@@ -71,6 +71,7 @@ final class SIPDriver: SIPEdgeOwner {
     private func carryOut(_ output: AccountOutput) {
         switch output {
         case .resolve: resolve()
+        case .lookUp(let name): lookUp(name)
         case .open(let number, let target):
             lastTarget = target
             logger.debug("Opening a flow to the SIP server", metadata: ["target": "\(target)"])
@@ -86,6 +87,10 @@ final class SIPDriver: SIPEdgeOwner {
 
     private func resolve() {
         resolver.locate { [weak self] targets in self?.resolved(targets) }
+    }
+
+    private func lookUp(_ name: String) {
+        resolver.lookUp(name) { [weak self] hosts in self?.feed(.found(name, hosts)) }
     }
 
     private func resolved(_ targets: [SIPTarget]) {
@@ -140,6 +145,15 @@ final class SIPDriver: SIPEdgeOwner {
             logger.notice("The peer refused a new offer; the call goes on as it was", metadata: ["status": "\(status)"])
         case .keyRefused(let status):
             logger.notice("The peer did not take a key by INFO", metadata: ["status": "\(status)"])
+        case .foreign(let method, let host, let count):
+            logger.warning(
+                "A SIP message that names a call or a request of this account came from elsewhere, and was refused",
+                metadata: [
+                    "method": "\(method?.rawValue ?? "unknown")", "source": "\(host?.text ?? "unknown")",
+                    "count": "\(count)",
+                    "advice":
+                        "if the source is a node of the server, have the server's name lead to it, or name it in account.sip.identity_from",
+                ])
         }
     }
 
@@ -193,12 +207,16 @@ final class SIPDriver: SIPEdgeOwner {
         feed(.networkChanged(source: edge.source(to: target)))
     }
 
-    func admits(_ message: SIPMessage) -> Bool {
-        switch message {
-        case .request(let request): machine.admits(request)
-        // Whoever guesses no branch changes nothing by one.
-        case .response: true
-        }
+    func admits(_ message: SIPMessage, by flow: SIPFlow) -> Bool {
+        // The machine knows where answers to its requests come from.
+        guard case .request(let request) = message else { return true }
+        var outbox: [AccountOutput] = []
+        let isAdmitted = machine.admits(request, by: flow, at: now, into: &outbox)
+        for output in outbox { carryOut(output) }
+        return isAdmitted
     }
+
+    func expects(_ host: SIPHost) -> Bool { machine.expects(host) }
+
     func isInUse(_ number: Int) -> Bool { machine.isInUse(number) }
 }

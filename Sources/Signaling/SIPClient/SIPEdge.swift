@@ -25,8 +25,10 @@ protocol SIPEdgeOwner: AnyObject {
     func mapped(_ number: Int, _ address: PeerAddress)
     /// A response with that status came to the flow of that number from its server's host, but from another port, and was dropped.
     func misplaced(_ status: Int, from peer: PeerAddress, by number: Int)
-    /// Whether a message that did not come from the server is looked at.
-    func admits(_ message: SIPMessage) -> Bool
+    /// Whether a message that did not come from the server is looked at. The flow has the peer's address, and no number yet.
+    func admits(_ message: SIPMessage, by flow: SIPFlow) -> Bool
+    /// Whether messages from that address may be of a call.
+    func expects(_ host: SIPHost) -> Bool
     /// Whether a call goes by the flow of that number.
     func isInUse(_ number: Int) -> Bool
 }
@@ -34,9 +36,8 @@ protocol SIPEdgeOwner: AnyObject {
 /// The sockets of an account: a UDP socket with a flow for each peer, connections and WebSockets with one each. It frames, parses and stamps
 /// what comes, and knows no rule of SIP beyond that. Everything happens on one event loop.
 ///
-/// Capacity: flows of peers other than the server as ``PeerFlows`` says, whose datagrams are looked at ``strangerLimit`` times a
-/// second; ``mostUnsentBytes`` that a connection's peer does not read, after which the flow is dead; pings of a peer are answered
-/// ``pongLimit`` times a second, and not beyond.
+/// Capacity: flows of peers other than the server as ``PeerFlows`` says, whose datagrams are read as ``DatagramGate`` says;
+/// ``mostUnsentBytes`` that a connection's peer does not read, after which the flow is dead; pings of a peer are answered ``pongLimit`` times a second, and not beyond.
 final class SIPEdge {
     private enum Way {
         case opening((any Channel)?)
@@ -63,15 +64,19 @@ final class SIPEdge {
     private var servers: [PeerAddress] = []
     /// The binding request that was sent last by each flow (RFC 5626 §3.5.2); answers to others are not believed.
     private var bindings: [Int: STUN.TransactionID] = [:]
-    private var strangerLimit = LogLimit(burst: 100, perSecond: 100)
+    private var gate: DatagramGate
     private var pongLimit = LogLimit(burst: 10, perSecond: 2)
     /// Datagrams that nobody looked at.
     private(set) var droppedDatagrams = 0
     /// Those of them that were responses from the server's host, but from another port than requests go to.
     private(set) var misplacedResponses = 0
 
-    init(on loop: any EventLoop, trust: TLSTrust, server: SIPServiceConfiguration.Server, localPort: UInt16) {
+    init(
+        on loop: any EventLoop, trust: TLSTrust, server: SIPServiceConfiguration.Server, localPort: UInt16,
+        acceptsStrangers: Bool = false
+    ) {
         self.loop = loop
+        gate = DatagramGate(acceptsStrangers: acceptsStrangers)
         self.trust = trust
         self.server = server
         self.localPort = localPort
@@ -138,7 +143,9 @@ final class SIPEdge {
                 case .success(let channel):
                     guard case .opening? = ways[number] else { return channel.close(promise: nil) }
                     let port = channel.localAddress?.port.flatMap { UInt16(exactly: $0) }
-                    let flow = SIPFlow(id: number, transport: .udp, localHost: host, localPort: port)
+                    let flow = SIPFlow(
+                        id: number, transport: .udp, localHost: host, localPort: port,
+                        remoteHost: SIPHost(server.host))
                     ways[number] = .datagrams(channel, flow, peer: server)
                     owner?.opened(flow)
                 case .failure(let error): fail(number, "the socket cannot be opened: \(error)")
@@ -216,7 +223,9 @@ final class SIPEdge {
             guard case .webSocket(_, nil, let peer)? = ways[number],
                 let local = socket.localAddress.flatMap(PeerAddress.init), let host = SIPHost(local.host)
             else { return socket.abandon() }
-            let flow = SIPFlow(id: number, transport: target.transport, localHost: host, localPort: local.port)
+            let flow = SIPFlow(
+                id: number, transport: target.transport, localHost: host, localPort: local.port,
+                remoteHost: SIPHost(target.address.host))
             ways[number] = .webSocket(socket, flow, peer: peer)
             owner?.opened(flow)
         case .text(let bytes), .binary(let bytes): receivedFrame(bytes, by: number)
@@ -299,12 +308,14 @@ final class SIPEdge {
 
     // MARK: Receiving
 
-    fileprivate func streamOpened(_ number: Int, _ transport: SIPTransport, _ channel: any Channel) {
+    fileprivate func streamOpened(_ number: Int, _ target: SIPTarget, _ channel: any Channel) {
         guard case .opening? = ways[number], let host = channel.localAddress?.ipAddress.flatMap({ SIPHost($0) }) else {
             return channel.close(promise: nil)
         }
         let port = channel.localAddress?.port.flatMap { UInt16(exactly: $0) }
-        let flow = SIPFlow(id: number, transport: transport, localHost: host, localPort: port)
+        let flow = SIPFlow(
+            id: number, transport: target.transport, localHost: host, localPort: port,
+            remoteHost: SIPHost(target.address.host))
         ways[number] = .stream(channel, flow)
         owner?.opened(flow)
     }
@@ -353,13 +364,16 @@ final class SIPEdge {
             return
         }
         let isServer = servers.contains { $0.hasSameHost(as: peer) }
-        if !isServer, strangerLimit.admit(at: now) == nil {
-            droppedDatagrams += 1
-            return
+        if !isServer {
+            let isOfCall = SIPHost(peer.host).map { owner?.expects($0) == true } ?? false
+            guard gate.admits(bytes, from: peer, isOfCall: isOfCall, at: now) else {
+                droppedDatagrams += 1
+                return
+            }
         }
         do throws(SIPParseError) {
             let message = try SIPMessage(parsing: bytes)
-            guard isServer || owner?.admits(message) == true else {
+            guard isServer || owner?.admits(message, by: flow.ofStranger(0, at: peer)) == true else {
                 droppedDatagrams += 1
                 return
             }
@@ -414,8 +428,7 @@ final class SIPEdge {
             return known
         case .new(let number, let evicted):
             if let evicted { fail(evicted, "there are too many peers") }
-            let stranger = SIPFlow(
-                id: number, transport: .udp, localHost: flow.localHost, localPort: flow.localPort)
+            let stranger = flow.ofStranger(number, at: peer)
             ways[number] = .datagrams(channel, stranger, peer: peer)
             return stranger
         }
@@ -450,6 +463,14 @@ final class SIPEdge {
         }
         let gone = Set(strangers.numbers.filter { ways[$0] == nil })
         strangers.forget { gone.contains($0) }
+    }
+}
+
+extension SIPFlow {
+    /// The flow by the same socket to another peer.
+    fileprivate func ofStranger(_ number: Int, at peer: PeerAddress) -> SIPFlow {
+        SIPFlow(
+            id: number, transport: .udp, localHost: localHost, localPort: localPort, remoteHost: SIPHost(peer.host))
     }
 }
 
@@ -501,13 +522,13 @@ private final class StreamHandler: ChannelInboundHandler {
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        if target.transport != .tls { edge.streamOpened(number, target.transport, context.channel) }
+        if target.transport != .tls { edge.streamOpened(number, target, context.channel) }
         context.fireChannelActive()
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .handshakeCompleted? = event as? TLSUserEvent {
-            edge.streamOpened(number, target.transport, context.channel)
+            edge.streamOpened(number, target, context.channel)
         }
         context.fireUserInboundEventTriggered(event)
     }

@@ -18,13 +18,46 @@ final class SIPResolver {
     private let client: NameClient
     private var locator: ServerLocator
     private var tell: (([SIPTarget]) -> Void)?
+    private let key: [UInt8]
+    /// Names that are being looked up.
+    private var lookups: [String: Lookup] = [:]
+
+    private struct Lookup {
+        var locator: ServerLocator
+        let tell: ([SIPHost]) -> Void
+    }
 
     init(_ configuration: SIPServiceConfiguration, key: [UInt8], on loop: any EventLoop) {
         self.loop = loop
         let server = configuration.server
         client = NameClient(servers: configuration.nameServers, limit: Self.limit)
         locator = ServerLocator(host: server.host, port: server.port, choice: server.transport, key: key)
+        self.key = key
     }
+
+    /// Finds the addresses of a host that speaks SIP over UDP. What is being looked up is not looked up a second time.
+    func lookUp(_ name: String, _ tell: @escaping ([SIPHost]) -> Void) {
+        guard lookups[name] == nil else { return }
+        let locator = ServerLocator(host: name, port: nil, choice: .only(.udp), key: key + [9])
+        lookups[name] = Lookup(locator: locator, tell: tell)
+        feed(.locate, name)
+    }
+
+    private func feed(_ input: ServerLocator.Input, _ name: String) {
+        var outbox: [ServerLocator.Output] = []
+        lookups[name]?.locator.handle(input, at: now, into: &outbox)
+        var questions: [DNSQuestion] = []
+        for output in outbox {
+            switch output {
+            case .ask(let question): questions.append(question)
+            case .located(let targets):
+                lookups.removeValue(forKey: name)?.tell(targets.compactMap { SIPHost($0.address.host) })
+            }
+        }
+        if !questions.isEmpty { ask(questions) { $0.feed($1, name) } }
+    }
+
+    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
 
     /// Finds the server. A call while it is being found takes the place of the one before.
     func locate(_ tell: @escaping ([SIPTarget]) -> Void) {
@@ -34,7 +67,6 @@ final class SIPResolver {
 
     private func feed(_ input: ServerLocator.Input) {
         var outbox: [ServerLocator.Output] = []
-        let now = Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds))
         locator.handle(input, at: now, into: &outbox)
         var questions: [DNSQuestion] = []
         for output in outbox {
@@ -46,16 +78,17 @@ final class SIPResolver {
                 tell?(targets)
             }
         }
-        if !questions.isEmpty { ask(questions) }
+        if !questions.isEmpty { ask(questions) { $0.feed($1) } }
     }
 
-    private func ask(_ questions: [DNSQuestion]) {
+    private func ask(_ questions: [DNSQuestion], _ take: @escaping (SIPResolver, ServerLocator.Input) -> Void) {
         let client = client
         NIOThreadPool.singleton.runIfActive(eventLoop: loop) { Self.answers(to: questions, client) }
             .assumeIsolated()
             .whenComplete { [weak self] result in
                 let answers = try? result.get()
-                for question in questions { self?.feed(.answered(question, answers?[question] ?? .failed)) }
+                guard let self else { return }
+                for question in questions { take(self, .answered(question, answers?[question] ?? .failed)) }
             }
     }
 

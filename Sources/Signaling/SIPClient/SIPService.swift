@@ -49,7 +49,8 @@ public final class SIPService: SignalingService {
         events = SignalingEvents(hub: hub)
         self.loop = loop
         let edge = SIPEdge(
-            on: loop, trust: trust, server: configuration.server, localPort: configuration.localPort)
+            on: loop, trust: trust, server: configuration.server, localPort: configuration.localPort,
+            acceptsStrangers: configuration.account.acceptsStrangers)
         let resolver = SIPResolver(configuration, key: key + [8], on: loop)
         driver = NIOLoopBoundBox.makeBoxSendingValue(
             SIPDriver(machine, resolver: resolver, edge: edge, loop: loop, hub: hub, logger: logger),

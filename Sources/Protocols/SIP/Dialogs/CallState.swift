@@ -224,6 +224,26 @@ struct Call: Sendable {
         }
     }
 
+    /// Its dialog, or that of the fork whose peer has that tag.
+    func dialog(with tag: String?) -> Dialog? {
+        switch stage {
+        case .calling(let calling): calling.forks[tag ?? ""]?.dialog
+        case .ringing(let ringing): ringing.dialog
+        case .talking(let talking): talking.dialog
+        case .mortal(let mortal): mortal.dialog
+        }
+    }
+
+    /// Where its peers may be.
+    var peerHosts: [SIPHost] {
+        switch stage {
+        case .calling(let calling): calling.forks.values.flatMap(\.dialog.peerHosts)
+        case .ringing(let ringing): ringing.dialog.peerHosts
+        case .talking(let talking): talking.dialog.peerHosts
+        case .mortal(let mortal): mortal.dialog.peerHosts
+        }
+    }
+
     /// Its Call-ID.
     var callID: String? {
         switch stage {

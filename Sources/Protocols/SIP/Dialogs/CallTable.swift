@@ -7,6 +7,8 @@ struct CallTable: Sendable {
     private var dialogs: [String: SIPCall] = [:]
     private var deadlines = DeadlineQueue<SIPCall>()
     private var incoming: UInt64 = 0
+    /// Where the peers of all calls may be; `nil` after a change.
+    private var hosts: HostSet?
 
     var count: Int { calls.count }
     var isFull: Bool { calls.count >= SIPLimits.calls }
@@ -28,6 +30,18 @@ struct CallTable: Sendable {
     /// By which flows calls go, each once, in an order that is the same in each run.
     var flows: [SIPFlow] { Set(calls.values.map(\.flow)).sorted { $0.id < $1.id } }
 
+    /// Where the peers of all calls may be.
+    mutating func peerHosts(_ known: KnownHosts) -> HostSet {
+        if let hosts { return hosts }
+        var all = HostSet()
+        for call in calls.values { for host in call.peerHosts { known.insert(host, into: &all) } }
+        hosts = all
+        return all
+    }
+
+    /// Names have led to other addresses.
+    mutating func forgetPeerHosts() { hosts = nil }
+
     /// The name of a call that is not ours.
     mutating func newIncoming() -> SIPCall {
         incoming += 1
@@ -41,6 +55,7 @@ struct CallTable: Sendable {
     mutating func keep(_ id: SIPCall, _ stage: Call.Stage) {
         let call = Call(stage: stage)
         calls[id] = call
+        hosts = nil
         deadlines.set(id, call.deadline)
     }
 
@@ -54,6 +69,7 @@ struct CallTable: Sendable {
 
     mutating func forget(_ id: SIPCall) {
         guard let call = calls.removeValue(forKey: id) else { return }
+        hosts = nil
         deadlines.set(id, nil)
         switch call.stage {
         case .calling(let calling):

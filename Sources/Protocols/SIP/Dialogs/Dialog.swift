@@ -11,6 +11,8 @@ struct Dialog: Sendable {
     private(set) var target: AnyURI
     private let routes: [NameAddress]
     private(set) var flow: SIPFlow
+    /// Where the peer was by the flows before.
+    private var formerHosts: [SIPHost] = []
     private(set) var localSequence: UInt32
     /// The highest `CSeq` of the peer's requests.
     private var remoteSequence: UInt32?
@@ -114,8 +116,32 @@ struct Dialog: Sendable {
         note(headers)
     }
 
-    /// Requests go by another flow from now on.
-    mutating func move(to flow: SIPFlow) { self.flow = flow }
+    /// Requests go by another flow from now on. The peer may still be known to be where it was.
+    mutating func move(to flow: SIPFlow) {
+        if let host = self.flow.remoteHost, !formerHosts.contains(host) { formerHosts.append(host) }
+        if formerHosts.count > Self.mostFormerHosts { formerHosts.removeFirst() }
+        self.flow = flow
+    }
+
+    private static let mostFormerHosts = 4
+
+    /// Where the peer's messages may come from besides the server: the flow, where it went before, the route set, and the target.
+    var peerHosts: [SIPHost] {
+        let uris = routes.map(\.uri) + [target]
+        let named = uris.flatMap { uri -> [SIPHost] in
+            guard let uri = uri.sip else { return [] }
+            return [uri.host] + [uri.parameters["maddr"].flatMap { SIPHost($0) }].compactMap { $0 }
+        }
+        return [flow.remoteHost].compactMap { $0 } + formerHosts + named
+    }
+
+    /// Whether what comes by a flow may be of this dialog's peer. Tags and a Call-ID alone prove nothing: who has read them on their way
+    /// may be anywhere.
+    func isPeer(_ flow: SIPFlow, among known: KnownHosts) -> Bool {
+        if known.isSamePeer(flow, as: self.flow) { return true }
+        guard let address = flow.remoteHost else { return false }
+        return peerHosts.contains { known.isSame($0, as: address) }
+    }
 
     /// Numbers of requests that were sent before the dialog knew of them: of other forks.
     mutating func raiseSequence(to number: UInt32) { localSequence = max(localSequence, number) }

@@ -24,7 +24,11 @@ extension UserAgent {
         }
         guard let callID = request.headers.callID, let id = calls.call(callID, localTag: tag), let call = calls[id]
         else { return respond(transaction, SIPResponse(481, to: request), now, &outbox) }
+        // Others learn no more than if there was no such call.
         let remote = request.headers.from?.tag
+        guard isPeer(flow, of: call, with: remote, request.method, now) else {
+            return respond(transaction, SIPResponse(481, to: request), now, &outbox)
+        }
         switch call.stage {
         case .talking(var talking) where talking.dialog.isRemote(tag: remote):
             guard talking.dialog.take(request) else { return disordered(request, transaction, now, &outbox) }
@@ -199,11 +203,14 @@ extension UserAgent {
     }
 
     /// An ACK of our 2xx.
-    mutating func acknowledged(_ request: SIPRequest, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
+    mutating func acknowledged(
+        _ request: SIPRequest, by flow: SIPFlow, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
         guard let tag = request.headers.to?.tag, let callID = request.headers.callID,
-            let id = calls.call(callID, localTag: tag), case .talking(var talking)? = calls[id]?.stage,
+            let id = calls.call(callID, localTag: tag), let call = calls[id], case .talking(var talking) = call.stage,
             talking.dialog.isRemote(tag: request.headers.from?.tag), let waiting = talking.unacknowledged,
-            waiting.sequence == request.headers.sequence?.number
+            waiting.sequence == request.headers.sequence?.number,
+            isPeer(flow, of: call, with: request.headers.from?.tag, .ack, now)
         else { return }
         talking.unacknowledged = nil
         talking.acknowledgedFrom = request.headers.topVia?.source

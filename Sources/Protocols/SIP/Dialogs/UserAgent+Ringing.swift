@@ -16,7 +16,7 @@ extension UserAgent {
             return respond(transaction, refusal(status), now, &outbox)
         }
         let replacing: SIPCall?
-        switch replaced(by: request) {
+        switch replaced(by: request, flow, now) {
         case .refused(let status): return respond(transaction, refusal(status), now, &outbox)
         case .none: replacing = nil
         case .call(let call): replacing = call
@@ -60,12 +60,14 @@ extension UserAgent {
     }
 
     /// The call that an INVITE is to take the place of (RFC 3891 §3).
-    private func replaced(by request: SIPRequest) -> Replacement {
+    private mutating func replaced(by request: SIPRequest, _ flow: SIPFlow, _ now: Instant) -> Replacement {
         guard request.headers.count("Replaces") > 0 else { return .none }
         guard let replaces = request.headers.replaces else { return .refused(400) }
         guard let id = calls.call(replaces.callID, localTag: replaces.toTag), let call = calls[id] else {
             return .refused(481)
         }
+        // Who has read the dialog's names is not its peer yet (RFC 3891 §3, §8).
+        guard isPeer(flow, of: call, with: replaces.fromTag, .invite, now) else { return .refused(481) }
         switch call.stage {
         case .talking(let talking):
             guard talking.dialog.isRemote(tag: replaces.fromTag) else { return .refused(481) }

@@ -54,10 +54,41 @@ public struct UserAgent: ProtocolCore, Sendable {
         }
     }
 
-    /// Whether a peer's request belongs to one of our calls.
-    public func knowsDialog(of request: SIPRequest) -> Bool {
-        guard let tag = request.headers.to?.tag, let callID = request.headers.callID else { return false }
-        return calls.call(callID, localTag: tag) != nil
+    /// Whether a peer's request belongs to one of our calls, and comes from where its peer, its route or the server is.
+    public mutating func admits(_ request: SIPRequest, by flow: SIPFlow, at now: Instant) -> Bool {
+        guard let tag = request.headers.to?.tag, let callID = request.headers.callID,
+            let id = calls.call(callID, localTag: tag), let call = calls[id]
+        else { return false }
+        return isPeer(flow, of: call, with: request.headers.from?.tag, request.method, now)
+    }
+
+    /// Whether what comes from an address may be of one of our calls.
+    public mutating func expects(_ host: SIPHost) -> Bool { calls.peerHosts(table.known).contains(host) }
+
+    /// Messages that name a call or a request of ours, and came from elsewhere.
+    public var foreignMessages: ForeignMessages { table.foreign }
+
+    /// The server is at these addresses.
+    public mutating func locate(servers: [SIPHost]) { table.locate(servers: servers) }
+
+    /// The names that are to be looked up, because calls have peers there.
+    public mutating func takeUnknownNames() -> [String] { table.known.takeWanted() }
+
+    /// A name has led to these addresses.
+    public mutating func learn(_ name: String, _ hosts: [SIPHost]) {
+        table.known.learn(name, hosts)
+        calls.forgetPeerHosts()
+    }
+
+    /// Whether what comes by a flow is of a call's peer. If not it is counted, and names of the call are looked up for the next time.
+    mutating func isPeer(
+        _ flow: SIPFlow, of call: Call, with tag: String?, _ method: SIPMethod, _ now: Instant
+    ) -> Bool {
+        let dialog = call.dialog(with: tag)
+        if dialog?.isPeer(flow, among: table.known) ?? table.known.isSamePeer(flow, as: call.flow) { return true }
+        table.foreign.note(method, by: flow)
+        if let dialog { table.known.want(dialog.peerHosts, at: now) }
+        return false
     }
 
     /// The flow of that number, if a call goes by it.
@@ -170,7 +201,7 @@ public struct UserAgent: ProtocolCore, Sendable {
             case .transmit(let message, let flow): outbox.append(.transmit(message, flow))
             case .request(let request, let id, let flow): receive(request, id, flow, now, &outbox)
             case .cancelled(let request, let id, _, let invite): cancelled(request, id, invite, now, &outbox)
-            case .ack(let request, _): acknowledged(request, now, &outbox)
+            case .ack(let request, let flow): acknowledged(request, by: flow, now, &outbox)
             case .response(let response, .client(let number)): receive(response, number, now, &outbox)
             case .timedOut(.client(let number)): failed(number, 408, now, &outbox)
             case .failed(.client(let number)): failed(number, 503, now, &outbox)

@@ -28,6 +28,9 @@ public struct SIPHost: Hashable, Sendable, CustomStringConvertible {
         self.text = inner
     }
 
+    /// Whether it is an address rather than a name.
+    var isAddress: Bool { isIPv6 || SocketAddress(host: text, port: 0) != nil }
+
     /// With brackets if it is an IPv6 address.
     public var description: String { isIPv6 ? "[\(text)]" : text }
 

@@ -26,15 +26,20 @@ public struct SIPFlow: Hashable, Sendable {
     public let localHost: SIPHost
     /// Our port there.
     public let localPort: UInt16?
+    /// The peer's address; `nil` if the owner of the sockets does not say it.
+    public let remoteHost: SIPHost?
 
     /// Whether we opened it, to the account's server.
     public var isToServer: Bool { id > 0 }
 
     /// Makes a flow.
-    public init(id: Int, transport: SIPTransport, localHost: SIPHost, localPort: UInt16?) {
+    public init(
+        id: Int, transport: SIPTransport, localHost: SIPHost, localPort: UInt16?, remoteHost: SIPHost? = nil
+    ) {
         self.id = id
         self.transport = transport
         self.localHost = localHost
         self.localPort = localPort
+        self.remoteHost = remoteHost
     }
 }

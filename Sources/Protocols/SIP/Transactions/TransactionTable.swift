@@ -79,6 +79,10 @@ public struct TransactionTable: ProtocolCore, Sendable {
     public private(set) var refusals = 0
     /// Responses that belong to none of our requests, or came by more than one hop.
     public private(set) var strays = 0
+    /// Whose messages are taken from other addresses than those that transactions go to.
+    var known = KnownHosts()
+    /// Messages that name a transaction, and come from elsewhere.
+    public internal(set) var foreign = ForeignMessages()
 
     /// Makes an empty table.
     public init(tokens: TokenSource, timers: TransactionTimers = .init(), capacity: Int = SIPLimits.transactions) {
@@ -90,6 +94,9 @@ public struct TransactionTable: ProtocolCore, Sendable {
     /// How many there are.
     public var count: Int { entries.count }
 
+    /// The server is at these addresses, each of which may speak for another.
+    public mutating func locate(servers: [SIPHost]) { known.locate(servers: servers) }
+
     /// When ``handle(_:at:into:)`` must next be called.
     public var nextDeadline: Instant? { deadlines.next }
 
@@ -97,7 +104,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
     public mutating func handle(_ input: TransactionInput, at now: Instant, into outbox: inout [TransactionOutput]) {
         switch input {
         case .received(.request(let request), let flow): receive(request, flow, now, &outbox)
-        case .received(.response(let response), _): receive(response, now, &outbox)
+        case .received(.response(let response), let flow): receive(response, flow, now, &outbox)
         case .start(let number, let request, let flow): start(.client(number), request, flow, now, &outbox)
         case .cancel(let invite, let number, let headers):
             cancel(.client(invite), .client(number), headers, now, &outbox)
@@ -175,7 +182,9 @@ public struct TransactionTable: ProtocolCore, Sendable {
         insertClient(id, request, branch, entry.flow, now, &outbox)
     }
 
-    private mutating func receive(_ response: SIPResponse, _ now: Instant, _ outbox: inout [TransactionOutput]) {
+    private mutating func receive(
+        _ response: SIPResponse, _ flow: SIPFlow, _ now: Instant, _ outbox: inout [TransactionOutput]
+    ) {
         guard let vias = response.headers.vias, vias.count == 1, let branch = vias[0].branch,
             let method = response.headers.sequence?.method, let id = keys[Self.clientKey(branch, method)],
             let entry = entries[id]
@@ -183,6 +192,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
             strays += 1
             return
         }
+        guard known.isSamePeer(flow, as: entry.flow) else { return foreign.note(method, by: flow) }
         var effects: [TransactionEffect] = []
         switch entry.machine {
         case .inviteClient(var machine):
@@ -205,7 +215,16 @@ public struct TransactionTable: ProtocolCore, Sendable {
         guard let via = request.headers.topVia else { return }
         let key = Self.serverKey(request, via, request.method == .ack ? .invite : request.method)
         if let id = keys[key], let entry = entries[id] {
-            return receiveAgain(request, id, entry, now, &outbox)
+            guard known.isSamePeer(flow, as: entry.flow) else {
+                // An ACK of a 2xx may have the branch of its INVITE, and comes from the caller itself.
+                if request.method == .ack {
+                    outbox.append(.ack(request, flow))
+                } else {
+                    foreign.note(request.method, by: flow)
+                }
+                return
+            }
+            return receiveAgain(request, id, entry, by: flow, now, &outbox)
         }
         guard request.method != .ack else { return outbox.append(.ack(request, flow)) }
         guard entries.count < capacity else {
@@ -224,29 +243,33 @@ public struct TransactionTable: ProtocolCore, Sendable {
         entries[id] = Entry(machine: machine, flow: flow, key: key)
         keys[key] = id
         if request.method == .cancel {
-            outbox.append(.cancelled(request, id, flow, invite: invite(cancelledBy: request, via)))
+            outbox.append(.cancelled(request, id, flow, invite: invite(cancelledBy: request, via, by: flow)))
         } else {
             outbox.append(.request(request, id, flow))
         }
         settle(id)
     }
 
-    private func invite(cancelledBy request: SIPRequest, _ via: Via) -> TransactionID? {
-        guard let id = keys[Self.serverKey(request, via, .invite)],
-            case .inviteServer(let machine)? = entries[id]?.machine
+    private mutating func invite(cancelledBy request: SIPRequest, _ via: Via, by flow: SIPFlow) -> TransactionID? {
+        guard let id = keys[Self.serverKey(request, via, .invite)], let entry = entries[id],
+            case .inviteServer(let machine) = entry.machine
         else { return nil }
+        guard known.isSamePeer(flow, as: entry.flow) else {
+            foreign.note(.cancel, by: flow)
+            return nil
+        }
         return machine.isProceeding ? id : nil
     }
 
     private mutating func receiveAgain(
-        _ request: SIPRequest, _ id: TransactionID, _ entry: Entry, _ now: Instant,
+        _ request: SIPRequest, _ id: TransactionID, _ entry: Entry, by flow: SIPFlow, _ now: Instant,
         _ outbox: inout [TransactionOutput]
     ) {
         var effects: [TransactionEffect] = []
         switch entry.machine {
         case .inviteServer(var machine):
             if request.method == .ack {
-                if machine.acknowledge(at: now) { outbox.append(.ack(request, entry.flow)) }
+                if machine.acknowledge(at: now) { outbox.append(.ack(request, flow)) }
                 entries[id]?.machine = .inviteServer(machine)
             } else {
                 machine.repeated(into: &effects)

@@ -1,0 +1,93 @@
+package import NetworkAddress
+internal import SIP
+package import Timekeeping
+
+/// How many datagrams of peers that are not the server are read: of each host ``perHost`` a second, and of all hosts without a call
+/// together ``ofStrangers``. Peers of calls have ``ofCalls`` of their own, so that no others keep them from being heard.
+///
+/// What does not even begin like a message counts for no limit. An IPv6 host is its /64. Capacity: ``hosts``, of which those that were
+/// silent for longest are forgotten, and begin again with a full ``burst``: it is the limit for all that bounds what many addresses can do.
+package struct DatagramGate: Sendable {
+    /// Datagrams of one host that are read in a second.
+    package static let perHost = 100.0
+    /// And at once.
+    package static let burst = 200.0
+    /// Datagrams of all peers of calls that are read in a second: some for each call.
+    package static let ofCalls = 2_000.0
+    /// Datagrams of hosts without a call that are read in a second, if strangers may call, and if only calls are looked for.
+    package static let ofStrangers = 1_000.0
+    /// The same if strangers may not call.
+    package static let ofOthers = 100.0
+    /// Hosts that are remembered.
+    package static let hosts = 1_024
+
+    private struct Bucket {
+        var tokens: Double
+        var last: Instant
+
+        /// Whether one more may pass, at that rate.
+        mutating func take(_ perSecond: Double, _ burst: Double, _ now: Instant) -> Bool {
+            tokens = min(burst, tokens + last.duration(to: now).seconds * perSecond)
+            last = now
+            guard tokens >= 1 else { return false }
+            tokens -= 1
+            return true
+        }
+    }
+
+    private let rate: Double
+    private var all: Bucket?
+    /// Hosts that were heard lately, and those before them: when there are too many, the latter are forgotten.
+    private var recent: [ClientAddress: Bucket] = [:]
+    private var former: [ClientAddress: Bucket] = [:]
+    /// The same of peers of calls, whom a flood of others must not have forgotten.
+    private var peers: [ClientAddress: Bucket] = [:]
+    private var allPeers: Bucket?
+
+    /// Makes one.
+    package init(acceptsStrangers: Bool) { rate = acceptsStrangers ? Self.ofStrangers : Self.ofOthers }
+
+    /// Whether a datagram is read.
+    ///
+    /// - Parameter isOfCall: Whether it comes from where the peer of a call may be.
+    package mutating func admits(
+        _ bytes: some Collection<UInt8>, from peer: SocketAddress, isOfCall: Bool, at now: Instant
+    ) -> Bool {
+        guard Self.beginsLikeMessage(bytes) else { return false }
+        let host = ClientAddress(peer.host) ?? .none
+        if isOfCall {
+            if peers.count >= Self.hosts { peers = [:] }
+            guard peers[host, default: Bucket(tokens: Self.burst, last: now)].take(Self.perHost, Self.burst, now)
+            else { return false }
+            return Self.take(Self.ofCalls, of: &allPeers, now)
+        }
+        var bucket = recent[host] ?? former[host] ?? Bucket(tokens: Self.burst, last: now)
+        let isAdmitted = bucket.take(Self.perHost, Self.burst, now)
+        if recent[host] == nil, recent.count >= Self.hosts / 2 {
+            former = recent
+            recent = [:]
+        }
+        recent[host] = bucket
+        return isAdmitted && Self.take(rate, of: &all, now)
+    }
+
+    private static func take(_ rate: Double, of bucket: inout Bucket?, _ now: Instant) -> Bool {
+        var taken = bucket ?? Bucket(tokens: rate, last: now)
+        defer { bucket = taken }
+        return taken.take(rate, rate, now)
+    }
+
+    /// Whether the first line is one of SIP's: it begins or ends with the version. Longer ones are none that would be served.
+    static func beginsLikeMessage(_ bytes: some Collection<UInt8>) -> Bool {
+        let line = Array(bytes.drop { $0 == 13 || $0 == 10 }.prefix(longestLine).prefix { $0 != 10 })
+        let version = "sip/2.0".utf8
+        func isVersion(_ part: some Collection<UInt8>) -> Bool {
+            part.count == version.count && zip(part, version).allSatisfy { $0 == $1 || $0 | 0x20 == $1 }
+        }
+        if isVersion(line.prefix(version.count)) { return true }
+        return isVersion((line.last == 13 ? line.dropLast() : line[...]).suffix(version.count))
+    }
+
+    /// A method, a URI and a version.
+    private static let longestLine = SIPLimits.uriBytes + 64
+}
