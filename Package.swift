@@ -199,7 +199,7 @@ let package = Package(
             "Signaling", "SIPClient",
             [
                 "CallControl", "Datagrams", "DomainNames", "HTTPTransport", "JSON", "NameLookup", "NetworkAddress",
-                "SIP", "SIPSignaling", "STUN", "SignalingClient", "TLS", "Timekeeping", logging,
+                "Realtime", "SIP", "SIPSignaling", "STUN", "SignalingClient", "TLS", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOTLS", package: "swift-nio"),
@@ -373,7 +373,7 @@ let package = Package(
         tests("NetworkAddressTests", ["NetworkAddress"]),
         tests("RTPTests", ["Bytes", "RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
-        tests("SIPTests", ["Identifiers", "SIP", "Timekeeping"], resources: [.copy("Vectors")]),
+        tests("SIPTests", ["Identifiers", "Realtime", "SIP", "Timekeeping"], resources: [.copy("Vectors")]),
         tests(
             "SIPSignalingTests",
             ["CallControl", "DomainNames", "JSON", "NetworkAddress", "SIP", "SIPSignaling", "Timekeeping"]),

@@ -115,6 +115,8 @@ public enum AccountNote: Equatable, Sendable {
     case offerRefused(Int)
     /// The peer did not take a key by INFO.
     case keyRefused(Int)
+    /// There was no room for requests of peers, which got 503: how many since the account began.
+    case overloaded(count: Int)
     /// Messages that name a call or a request of ours came from where neither goes, and were refused: the last one's method and
     /// source, and how many there were since the account began.
     case foreign(SIPMethod?, SIPHost?, count: Int)

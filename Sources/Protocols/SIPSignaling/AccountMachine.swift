@@ -54,6 +54,9 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private var foreignCount = 0
     private var foreignOfRequests = 0
     private var foreignLimit = LogLimit(burst: 5, perSecond: 1.0 / 60)
+    /// Requests that had no room, and how often the log reports them.
+    private var refusalCount = 0
+    private var refusalLimit = LogLimit(burst: 1, perSecond: 1.0 / 60)
     private var connecting: [UInt64] = []
     private var closing: [UInt64] = []
 
@@ -72,6 +75,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         var configuration = UserAgentConfiguration(address: settings.address, contact: self.contact)
         configuration.product = settings.product
         configuration.passesOn = settings.passesOn
+        configuration.transactionMemory = settings.transactionMemory
         configuration.redirectionTargets = settings.followsRedirections ? settings.callees : CalleeList()
         let realms = settings.realms.isEmpty ? nil : settings.realms
         trust = DigestTrust(realms: realms)
@@ -123,6 +127,12 @@ public struct AccountMachine: ProtocolCore, Sendable {
         defer { noteForeign(now, &outbox) }
         return calls.agent.admits(request, by: flow, at: now)
     }
+
+    /// Whether there are calls.
+    public var hasCalls: Bool { calls.agent.callsInMemory > 0 }
+
+    /// Bytes that the transactions of peers take up.
+    public var transactionBytes: Int { calls.agent.transactionBytes }
 
     /// Whether messages from that address may be of a call.
     public mutating func expects(_ host: SIPHost) -> Bool { calls.agent.expects(host) }
@@ -193,6 +203,14 @@ public struct AccountMachine: ProtocolCore, Sendable {
             calls.run(.received(message, flow), now, &outbox)
         }
         noteForeign(now, &outbox)
+        noteRefusals(now, &outbox)
+    }
+
+    private mutating func noteRefusals(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        let count = calls.agent.refusals
+        guard count > refusalCount else { return }
+        refusalCount = count
+        if refusalLimit.admit(at: now) != nil { outbox.append(.note(.overloaded(count: count))) }
     }
 
     /// Reports messages that were refused because of where they came from, and has names looked up that could explain it.

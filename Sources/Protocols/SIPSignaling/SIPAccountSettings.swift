@@ -35,6 +35,8 @@ public struct SIPAccountSettings: Sendable {
     public var followsRedirections = true
     /// Whether the first failure to connect is the last, rather than tried again.
     public var givesUpAtOnce = false
+    /// Bytes that the transactions of peers may take up.
+    public var transactionMemory = SIPLimits.transactionMemory.lowerBound
     /// `User-Agent` and `Server`; `nil` says nothing.
     public var product: String?
 

@@ -2,6 +2,7 @@ internal import CallControl
 internal import HTTPTransport
 internal import Logging
 internal import NIOCore
+internal import Realtime
 internal import SIP
 internal import SIPSignaling
 internal import SignalingClient
@@ -27,6 +28,9 @@ final class SIPDriver: SIPEdgeOwner {
     /// Inputs that came while the machine's outputs were carried out.
     private var inputs: [AccountInput] = []
     private var isBusy = false
+    /// The most that transactions took up since memory was given back, and when that was.
+    private var mostBytes = 0
+    private var released: Instant?
 
     init(
         _ machine: AccountMachine, resolver: SIPResolver, edge: SIPEdge, loop: any EventLoop,
@@ -66,7 +70,23 @@ final class SIPDriver: SIPEdgeOwner {
         }
         isBusy = false
         arm()
+        releaseMemory()
     }
+
+    /// What a flood of requests took up goes back to the system once it is over, and not only to the heap.
+    private func releaseMemory() {
+        let bytes = machine.transactionBytes
+        mostBytes = max(mostBytes, bytes)
+        // It delays allocations by some milliseconds, and so the set-up of calls.
+        guard mostBytes >= Self.worthReleasing, bytes <= mostBytes / 4, !machine.hasCalls else { return }
+        if let released, released.duration(to: now) < Self.releaseInterval { return }
+        released = now
+        mostBytes = bytes
+        ProcessMemory.releaseFreeMemory()
+    }
+
+    private static let worthReleasing = 1 << 20
+    private static let releaseInterval = Duration.seconds(15)
 
     private func carryOut(_ output: AccountOutput) {
         switch output {
@@ -145,6 +165,10 @@ final class SIPDriver: SIPEdgeOwner {
             logger.notice("The peer refused a new offer; the call goes on as it was", metadata: ["status": "\(status)"])
         case .keyRefused(let status):
             logger.notice("The peer did not take a key by INFO", metadata: ["status": "\(status)"])
+        case .overloaded(let count):
+            logger.warning(
+                "Requests of SIP peers were refused with 503, because those before them take up all the memory that they may",
+                metadata: ["count": "\(count)", "bytes": "\(machine.transactionBytes)"])
         case .foreign(let method, let host, let count):
             logger.warning(
                 "A SIP message that names a call or a request of this account came from elsewhere, and was refused",

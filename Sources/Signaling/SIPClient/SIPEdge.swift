@@ -37,7 +37,8 @@ protocol SIPEdgeOwner: AnyObject {
 /// what comes, and knows no rule of SIP beyond that. Everything happens on one event loop.
 ///
 /// Capacity: flows of peers other than the server as ``PeerFlows`` says, whose datagrams are read as ``DatagramGate`` says;
-/// ``mostUnsentBytes`` that a connection's peer does not read, after which the flow is dead; pings of a peer are answered ``pongLimit`` times a second, and not beyond.
+/// ``mostUnsentBytes`` that a connection's peer does not read, after which the flow is dead, or that a socket does not take, after which
+/// datagrams are lost; pings of a peer are answered ``pongLimit`` times a second, and not beyond.
 final class SIPEdge {
     private enum Way {
         case opening((any Channel)?)
@@ -131,6 +132,10 @@ final class SIPEdge {
             .channelOption(.socketOption(.so_reuseaddr), value: 1)
             // Datagrams of SIP may be as large as there are any.
             .channelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 65_536))
+            .channelOption(
+                .writeBufferWaterMark,
+                value: .init(low: Self.mostUnsentBytes / 2, high: Self.mostUnsentBytes)
+            )
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(DatagramHandler(bound.value, number))
@@ -293,6 +298,8 @@ final class SIPEdge {
         case .webSocket(let socket, .some, _)?: socket.send(bytes)
         case .datagrams(let channel, _, let peer)?:
             guard let address = try? NIOCore.SocketAddress(ipAddress: peer.host, port: Int(peer.port)) else { return }
+            // What the socket does not take is lost, as datagrams may be, rather than kept.
+            guard channel.isWritable else { return }
             let envelope = AddressedEnvelope(remoteAddress: address, data: ByteBuffer(bytes: bytes))
             let written = channel.eventLoop.makePromise(of: Void.self)
             channel.writeAndFlush(envelope, promise: written)

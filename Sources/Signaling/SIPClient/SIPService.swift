@@ -4,6 +4,7 @@ public import JSON
 public import Logging
 public import NIOCore
 internal import NIOPosix
+internal import Realtime
 internal import SIP
 internal import SIPSignaling
 public import SignalingClient
@@ -39,7 +40,9 @@ public final class SIPService: SignalingService {
         }
         var generator = SystemRandomNumberGenerator()
         let key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-        guard let machine = AccountMachine(configuration.account, key: key) else {
+        var account = configuration.account
+        account.transactionMemory = SIPLimits.transactionMemory(of: MachineMemory.limitBytes)
+        guard let machine = AccountMachine(account, key: key) else {
             throw SignalingError(
                 .badConfiguration, activity: "use the address \(configuration.account.address.uri)",
                 cause: "it is no SIP URI with a user", advice: "It should look like sip:alice@example.org.")

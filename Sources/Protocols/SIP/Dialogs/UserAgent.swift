@@ -26,13 +26,19 @@ public struct UserAgent: ProtocolCore, Sendable {
         self.configuration = configuration
         credentials = ServerCredentials(digest)
         tokens = TokenSource(key: key)
-        table = TransactionTable(tokens: TokenSource(key: key.reversed() + [1]), timers: configuration.timers)
+        table = TransactionTable(
+            tokens: TokenSource(key: key.reversed() + [1]), timers: configuration.timers,
+            memory: configuration.transactionMemory)
     }
 
     /// How many calls there are, with those that wait for the answer to a BYE.
     public var callsInMemory: Int { calls.count }
     /// How many transactions there are.
     public var transactionsInMemory: Int { table.count }
+    /// Bytes that the transactions of peers take up.
+    public var transactionBytes: Int { table.bytes }
+    /// Requests that found no room for their transactions.
+    public var refusals: Int { table.refusals }
 
     /// When ``handle(_:at:into:)`` must next be called.
     public var nextDeadline: Instant? { [table.nextDeadline, calls.nextDeadline].compactMap { $0 }.min() }
@@ -41,7 +47,9 @@ public struct UserAgent: ProtocolCore, Sendable {
     public mutating func handle(_ input: UserAgentInput, at now: Instant, into outbox: inout [UserAgentOutput]) {
         requests.forgetOld(at: now)
         switch input {
-        case .received(let message, let flow): pass(.received(message, flow), now, &outbox)
+        case .received(let message, let flow):
+            if !flow.isToServer { table.callers = calls.peerHosts(table.known) }
+            pass(.received(message, flow), now, &outbox)
         case .command(let id, let command): handle(command, id, now, &outbox)
         case .registered(let contact, let routes):
             configuration.contact = contact

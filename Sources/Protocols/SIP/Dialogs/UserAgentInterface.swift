@@ -40,6 +40,8 @@ public struct UserAgentConfiguration: Sendable {
     public var product: String?
     /// The timers of transactions.
     public var timers = TransactionTimers()
+    /// Bytes that the transactions of peers may take up.
+    public var transactionMemory = SIPLimits.transactionMemory.lowerBound
 
     /// Makes a configuration.
     public init(address: NameAddress, contact: AnyURI) {

@@ -37,6 +37,12 @@ struct DeadlineQueue<Owner: Hashable & Sendable>: Sendable {
         while let first = heap.first, current[first.owner] != first.deadline { removeFirst() }
     }
 
+    /// Gives back the memory of a queue that has shrunk.
+    mutating func shrink() {
+        current = current.packed
+        rebuild()
+    }
+
     private mutating func rebuild() {
         heap = []
         for (owner, deadline) in current { push(Entry(deadline: deadline, owner: owner)) }
@@ -65,4 +71,9 @@ struct DeadlineQueue<Owner: Hashable & Sendable>: Sendable {
             index = least
         }
     }
+}
+
+extension Dictionary {
+    /// The same, in no more memory than it needs.
+    var packed: Self { Dictionary(uniqueKeysWithValues: map { ($0.key, $0.value) }) }
 }

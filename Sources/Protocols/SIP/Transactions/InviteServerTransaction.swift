@@ -13,7 +13,8 @@ struct InviteServerTransaction {
         case terminated
     }
 
-    let request: SIPRequest
+    /// The INVITE. Nothing is left of it once it has a final answer, which alone is kept.
+    private(set) var request: SIPRequest
     private let isReliable: Bool
     private let timers: TransactionTimers
     /// When it is answered without its user.
@@ -39,6 +40,12 @@ struct InviteServerTransaction {
 
     var isTerminated: Bool {
         if case .terminated = state { true } else { false }
+    }
+
+    /// The final answer, if it is kept.
+    var answer: SIPResponse? {
+        guard case .completed(let response, _, _, _) = state else { return nil }
+        return response
     }
 
     /// Whether a CANCEL still has an effect.
@@ -70,6 +77,7 @@ struct InviteServerTransaction {
     mutating func respond(_ response: SIPResponse, at now: Instant, into effects: inout [TransactionEffect]) {
         switch state {
         case .proceeding:
+            if !response.isProvisional { request = SIPRequest(method: .invite, uri: .other(scheme: "x", rest: "x")) }
             if response.isProvisional {
                 state = .proceeding(last: response, tryingAt: nil)
             } else if response.isSuccess {

@@ -32,6 +32,17 @@ struct RequestServerTransaction {
         if case .terminated = state { true } else { false }
     }
 
+    /// The final answer, once there is one.
+    var answer: SIPResponse? {
+        guard case .completed(let response, _) = state else { return nil }
+        return response
+    }
+
+    /// Whether the user has not answered.
+    var isWaiting: Bool {
+        if case .waiting = state { true } else { false }
+    }
+
     func repeated(into effects: inout [TransactionEffect]) {
         switch state {
         case .waiting(let last?, _), .completed(let last, _): effects.append(.transmit(.response(last)))

@@ -1,3 +1,4 @@
+internal import NetworkAddress
 public import Timekeeping
 
 /// The name of a transaction in one table.
@@ -52,10 +53,12 @@ public enum TransactionOutput: Equatable, Sendable {
 
 /// All transactions of an element, which matches messages with them (RFC 3261 §17).
 ///
-/// Capacity: ``SIPLimits/transactions``. When it is full, requests of peers are answered with 503 without a transaction,
-/// and ours fail; both are counted in ``refusals``.
+/// Capacity: ``SIPLimits/transactions``, and for those of peers ``TransactionBudget`` in bytes: a request counts with its text until it has
+/// a final answer, and then that answer alone. When it is full, requests of peers are answered with 503 without a transaction, and ours
+/// fail; both are counted in ``refusals``. Ours are as many as calls need, and have no budget: a BYE always goes out.
 public struct TransactionTable: ProtocolCore, Sendable {
-    private enum Machine {
+    /// Each case has a block of its own, so that tables of them stay small.
+    private indirect enum Machine {
         case inviteClient(InviteClientTransaction)
         case client(RequestClientTransaction)
         case inviteServer(InviteServerTransaction)
@@ -66,6 +69,8 @@ public struct TransactionTable: ProtocolCore, Sendable {
         var machine: Machine
         var flow: SIPFlow
         let key: String
+        /// Who is charged for it, and how many bytes; our own are not.
+        var charge: (peer: TransactionBudget.Peer, bytes: Int)?
     }
 
     private let timers: TransactionTimers
@@ -75,6 +80,11 @@ public struct TransactionTable: ProtocolCore, Sendable {
     private var keys: [String: TransactionID] = [:]
     private var deadlines = DeadlineQueue<TransactionID>()
     private var serverCount: UInt64 = 0
+    private var budget: TransactionBudget
+    /// The most entries since memory was given back last.
+    private var peak = 0
+    /// Where peers of calls are.
+    var callers = HostSet()
     /// Requests that found the table full.
     public private(set) var refusals = 0
     /// Responses that belong to none of our requests, or came by more than one hop.
@@ -85,7 +95,13 @@ public struct TransactionTable: ProtocolCore, Sendable {
     public internal(set) var foreign = ForeignMessages()
 
     /// Makes an empty table.
-    public init(tokens: TokenSource, timers: TransactionTimers = .init(), capacity: Int = SIPLimits.transactions) {
+    ///
+    /// - Parameter memory: Bytes that transactions of peers may take up.
+    public init(
+        tokens: TokenSource, timers: TransactionTimers = .init(), capacity: Int = SIPLimits.transactions,
+        memory: Int = SIPLimits.transactionMemory.lowerBound
+    ) {
+        budget = TransactionBudget(limit: memory)
         self.tokens = tokens
         self.timers = timers
         self.capacity = capacity
@@ -93,6 +109,9 @@ public struct TransactionTable: ProtocolCore, Sendable {
 
     /// How many there are.
     public var count: Int { entries.count }
+
+    /// Bytes that the transactions of peers take up.
+    public var bytes: Int { budget.used }
 
     /// The server is at these addresses, each of which may speak for another.
     public mutating func locate(servers: [SIPHost]) { known.locate(servers: servers) }
@@ -153,6 +172,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
             : .client(RequestClientTransaction(request, isReliable: isReliable, timers: timers, at: now))
         let key = Self.clientKey(branch, request.method)
         entries[id] = Entry(machine: machine, flow: flow, key: key)
+        peak = max(peak, entries.count)
         keys[key] = id
         outbox.append(.transmit(.request(request), flow))
         settle(id)
@@ -227,7 +247,13 @@ public struct TransactionTable: ProtocolCore, Sendable {
             return receiveAgain(request, id, entry, by: flow, now, &outbox)
         }
         guard request.method != .ack else { return outbox.append(.ack(request, flow)) }
-        guard entries.count < capacity else {
+        let peer = peer(flow)
+        let isInvite = request.method == .invite
+        // An offer is kept by its call, too, and goes to the device as text.
+        let copies = isInvite ? 2 * request.body.count : 0
+        let bytes =
+            SIPLimits.transactionBytes + MessageFootprint.of(key) + request.footprint + copies + SIPLimits.answerBytes
+        guard entries.count < capacity, budget.allows(bytes, for: peer) else {
             refusals += 1
             var response = SIPResponse(503, to: request)
             response.headers.append("Retry-After", "10")
@@ -237,11 +263,13 @@ public struct TransactionTable: ProtocolCore, Sendable {
         let id = TransactionID.server(serverCount)
         let isReliable = flow.transport.isReliable
         let machine: Machine =
-            request.method == .invite
+            isInvite
             ? .inviteServer(InviteServerTransaction(request, isReliable: isReliable, timers: timers, at: now))
             : .server(RequestServerTransaction(isReliable: isReliable, timers: timers, at: now))
-        entries[id] = Entry(machine: machine, flow: flow, key: key)
+        entries[id] = Entry(machine: machine, flow: flow, key: key, charge: (peer, bytes))
+        budget.use(bytes, by: peer)
         keys[key] = id
+        peak = max(peak, entries.count)
         if request.method == .cancel {
             outbox.append(.cancelled(request, id, flow, invite: invite(cancelledBy: request, via, by: flow)))
         } else {
@@ -296,7 +324,47 @@ public struct TransactionTable: ProtocolCore, Sendable {
         case .inviteClient, .client: break
         }
         apply(effects, id, entry.flow, &outbox)
+        recharge(id)
         settle(id)
+    }
+
+    // MARK: Memory
+
+    private func peer(_ flow: SIPFlow) -> TransactionBudget.Peer {
+        guard !known.isServer(flow) else { return .server }
+        let address = flow.remoteHost.flatMap { ClientAddress($0.text) } ?? .none
+        return flow.remoteHost.map { callers.contains($0) } == true ? .caller(address) : .stranger(address)
+    }
+
+    /// A request has its final answer: from now on that counts. One that is larger than all that was set aside for it is not kept, if it
+    /// is too large: a repetition of the request is then a new one.
+    private mutating func recharge(_ id: TransactionID) {
+        guard let entry = entries[id], let charge = entry.charge else { return }
+        let answer: SIPResponse?
+        switch entry.machine {
+        case .inviteServer(let machine):
+            guard !machine.isProceeding else { return }
+            answer = machine.answer
+        case .server(let machine):
+            guard !machine.isWaiting else { return }
+            answer = machine.answer
+        case .inviteClient, .client: return
+        }
+        let bytes = SIPLimits.transactionBytes + MessageFootprint.of(entry.key) + (answer?.footprint ?? 0)
+        let more = bytes - charge.bytes
+        guard more != 0 else { return }
+        if more > 0, !budget.allows(more, for: charge.peer) { return remove(id) }
+        budget.use(more, by: charge.peer)
+        entries[id]?.charge = (charge.peer, bytes)
+    }
+
+    /// Gives back the memory of tables that a peak has left empty.
+    private mutating func shrink() {
+        guard peak > 256, entries.count < peak / 4 else { return }
+        peak = entries.count
+        entries = entries.packed
+        keys = keys.packed
+        deadlines.shrink()
     }
 
     // MARK: Time and failures
@@ -319,6 +387,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
             entries[id]?.machine = .server(machine)
         }
         apply(effects, id, entry.flow, &outbox)
+        recharge(id)
         settle(id)
     }
 
@@ -377,8 +446,11 @@ public struct TransactionTable: ProtocolCore, Sendable {
     }
 
     private mutating func remove(_ id: TransactionID) {
-        if let entry = entries.removeValue(forKey: id) { keys[entry.key] = nil }
+        guard let entry = entries.removeValue(forKey: id) else { return }
+        keys[entry.key] = nil
+        if let charge = entry.charge { budget.use(-charge.bytes, by: charge.peer) }
         deadlines.set(id, nil)
+        shrink()
     }
 
     // MARK: Matching
