@@ -225,6 +225,43 @@ struct ForeignMessageTests {
         }
     }
 
+    @Test(
+        "A request to any name shows a stranger neither the account's user nor the version, and the server both",
+        arguments: ["OPTIONS", "INVITE", "SUBSCRIBE", "BYE"])
+    func secrets(_ method: String) throws {
+        for (host, isServer) in [(Self.elsewhere, false), ("192.0.2.1", true)] {
+            var run = try connected { $0.product = "Handset/9.9.9" }
+            guard
+                case .request(var request) = try run.peerRequest(
+                    method, 1, to: "<sip:nobody@192.0.2.9>", body: method == "INVITE" ? AccountRun.offer : "")
+            else { return }
+            request.uri = try #require(AnyURI("sip:nobody@192.0.2.9"))
+            let start = run.outputs.count
+            try run.receive(.request(request), by: try flow(-1, at: host))
+            if method == "INVITE" { run.ask(.accept(try run.received().id, AccountRun.accept)) }
+            let sent = run.outputs.dropFirst(start).compactMap { output -> String? in
+                guard case .transmit(let message, _) = output else { return nil }
+                return String(decoding: message.bytes, as: UTF8.self)
+            }
+            #expect(!sent.isEmpty)
+            for text in sent {
+                #expect(text.contains("Handset/9.9.9") == isServer, "\(text)")
+                #expect(isServer || !text.contains("alice"), "\(text)")
+            }
+            if method == "INVITE" || method == "OPTIONS" {
+                let name = isServer ? "alice" : "nobody"
+                #expect(sent.last?.contains("Contact: <sip:\(name)@192.0.2.9:40001>") == true)
+            }
+            guard method == "INVITE" else { continue }
+            // What we send in the call tells no more.
+            run.ask(.hangUp(CallHangUp(invite: try run.received().id, reason: "completed", duration: .zero)))
+            let to = try #require(try run.response(200).headers["To"])
+            try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"), by: try flow(-1, at: host))
+            let bye = String(decoding: SIPMessage.request(try run.request(.bye)).bytes, as: UTF8.self)
+            #expect(bye.contains("Handset/9.9.9") == isServer && (isServer || !bye.contains("alice")))
+        }
+    }
+
     @Test("The log has few of many such messages, and how many there were")
     func limit() throws {
         var run = try connected()

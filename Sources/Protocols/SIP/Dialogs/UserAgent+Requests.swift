@@ -80,7 +80,9 @@ extension UserAgent {
     ) {
         // The status is that of an INVITE (RFC 3261 §11.2).
         var response = SIPResponse(calls.isFull ? 486 : 200, to: request, toTag: toTag)
-        addContact(&response.headers)
+        if let flow = table.flow(of: transaction) {
+            addContact(&response.headers, as: response.headers.to, by: flow)
+        }
         addAbilities(&response.headers)
         response.headers.append("Accept", configuration.screen.accept)
         respond(transaction, response, now, &outbox)
@@ -187,7 +189,7 @@ extension UserAgent {
         for line in request.headers.lines("Record-Route") { response.headers.append("Record-Route", line) }
         response.headers.append("Content-Type", MediaType.sdp.description)
         response.body = description
-        addContact(&response.headers)
+        addContact(&response.headers, as: response.headers.to, by: talking.dialog.flow)
         addAbilities(&response.headers)
         talking.timer = answerTimer(request, &response, now) ?? talking.timer
         talking.description = description

@@ -129,7 +129,7 @@ extension UserAgent {
         response.headers.append("RSeq", String(ringing.nextReliable))
         ringing.nextReliable += 1
         ringing.isAnsweredReliably = ringing.isAnsweredReliably || answer != nil
-        addContact(&response.headers)
+        addContact(&response.headers, as: response.headers.to, by: ringing.dialog.flow)
         addAbilities(&response.headers)
         describe()
         // These are repeated without a longest interval (RFC 3262 §3).
@@ -147,7 +147,7 @@ extension UserAgent {
         let description = ringing.earlyAnswer ?? description
         var response = SIPResponse(200, to: request, toTag: ringing.dialog.localTag)
         copyRecordRoute(from: request, to: &response)
-        addContact(&response.headers)
+        addContact(&response.headers, as: response.headers.to, by: ringing.dialog.flow)
         addAbilities(&response.headers)
         var talking = Call.Talking(dialog: ringing.dialog, isCaller: false, description: description)
         talking.timer = answerTimer(request, &response, now)

@@ -237,9 +237,13 @@ public struct UserAgent: ProtocolCore, Sendable {
         _ request: SIPRequest, _ kind: RequestUse.Kind, _ call: SIPCall, _ flow: SIPFlow, attempts: Int
     ) -> (UInt64, SIPRequest) {
         var request = request
-        if [.invite, .update, .refer, .notify, .options].contains(request.method) { addContact(&request.headers) }
+        if [.invite, .update, .refer, .notify, .options].contains(request.method) {
+            addContact(&request.headers, as: request.headers.from, by: flow)
+        }
         if request.method == .invite || request.method == .update { addAbilities(&request.headers) }
-        if let product = configuration.product { request.headers.set("User-Agent", product) }
+        if let product = configuration.product, table.known.isServer(flow) {
+            request.headers.set("User-Agent", product)
+        }
         credentials.authorize(&request, by: flow)
         let use = RequestUse(kind: kind, call: call, request: request, flow: flow, attempts: attempts)
         return (requests.add(use), request)
@@ -254,24 +258,37 @@ public struct UserAgent: ProtocolCore, Sendable {
         pass(.start(number, request, flow), now, &outbox)
     }
 
-    func addContact(_ headers: inout SIPHeaders) { headers.set("Contact", "<\(configuration.contact)>") }
+    /// Names where requests in the call reach us: with the account's user to our server, and to others with the name that they have for
+    /// us, so that they learn none.
+    func addContact(_ headers: inout SIPHeaders, as name: NameAddress?, by flow: SIPFlow) {
+        var contact = configuration.contact
+        if !table.known.isServer(flow), case .sip(var uri) = contact {
+            uri.user = name?.uri.sip?.user
+            contact = .sip(uri)
+        }
+        headers.set("Contact", "<\(contact)>")
+    }
 
     func addAbilities(_ headers: inout SIPHeaders) {
         headers.set("Allow", configuration.screen.allow)
         headers.set("Supported", configuration.screen.supported)
     }
 
-    /// Answers a request; 2xx and 1xx of an INVITE or UPDATE carry our contact and abilities.
+    /// Answers a request; 2xx and 1xx of an INVITE or UPDATE carry our contact and abilities, and what goes to the server our product:
+    /// strangers who look for a version with a known fault need not know it.
     mutating func respond(
         _ id: TransactionID, _ response: SIPResponse, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
         var response = response
+        let flow = table.flow(of: id)
         let method = response.headers.sequence?.method
         if response.status > 100, response.status < 300, method == .invite || method == .update {
-            addContact(&response.headers)
+            if let flow { addContact(&response.headers, as: response.headers.to, by: flow) }
             addAbilities(&response.headers)
         }
-        if let product = configuration.product { response.headers.set("Server", product) }
+        if let product = configuration.product, let flow, table.known.isServer(flow) {
+            response.headers.set("Server", product)
+        }
         pass(.respond(id, response), now, &outbox)
     }
 

@@ -110,6 +110,9 @@ public struct TransactionTable: ProtocolCore, Sendable {
     /// How many there are.
     public var count: Int { entries.count }
 
+    /// By which flow a transaction goes; `nil` if it is over.
+    func flow(of id: TransactionID) -> SIPFlow? { entries[id]?.flow }
+
     /// Bytes that the transactions of peers take up.
     public var bytes: Int { budget.used }
 
