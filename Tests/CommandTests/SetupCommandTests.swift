@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// `handset setup`, from the real command, with a real exchange.
@@ -85,5 +86,53 @@ struct SetupCommandTests {
         #expect(unreachable.code == 5, "\(unreachable.process.errorText)")
         let untried = try await setup(["--server", "http://127.0.0.1:9", "--force", "--no-trial"])
         #expect(untried.code == 0, "\(untried.process.errorText)")
+    }
+
+    @Test(
+        "As root it gives nothing away by a link of another user, copies no file behind one, and warns of folders that others write",
+        .enabled(if: geteuid() == 0 && getpwnam("daemon") != nil))
+    func folderOfOthers() async throws {
+        defer { site.remove() }
+        func setup(_ more: [String]) async throws -> (code: Int32, text: String) {
+            let process = try HandsetProcess(
+                [
+                    "setup", "front", "--group", "daemon", "--server", "http://127.0.0.1:9", "--no-trial", "--force",
+                    "--control", site.path("control.sock"),
+                ] + more)
+            return (await process.ending(), process.errorText)
+        }
+        func owner(_ name: String) throws -> uid_t {
+            var status = stat()
+            try #require(lstat(site.path(name), &status) == 0)
+            return status.st_uid
+        }
+        let daemon = try #require(getpwnam("daemon")?.pointee.pw_uid)
+        for name in ["shared", "victim"] {
+            try FileManager.default.createDirectory(atPath: site.path(name), withIntermediateDirectories: false)
+        }
+        try "root's own\n".write(toFile: site.path("victim/secret"), atomically: true, encoding: .utf8)
+        chmod(site.path("victim/secret"), 0o600)
+        chmod(site.path("shared"), 0o777)
+        let folder = ["--folder", site.path("shared")]
+
+        symlink(site.path("victim"), site.path("shared/state"))
+        lchown(site.path("shared/state"), daemon, gid_t.max)
+        let token = site.path("token")
+        try "media-token-0123456789\n".write(toFile: token, atomically: true, encoding: .utf8)
+        let linked = try await setup(folder + ["--state", site.path("shared/state"), "--token-file", token])
+        #expect(linked.code == 1 && linked.text.contains("symbolic link of the user daemon"), "\(linked.text)")
+        #expect(try owner("victim") == 0)
+
+        symlink(site.path("victim/secret"), site.path("shared/front.token"))
+        lchown(site.path("shared/front.token"), daemon, gid_t.max)
+        let copied = try await setup(folder + ["--state", site.path("state")])
+        #expect(copied.code == 1 && copied.text.contains("front.token\": it is a symbolic link"), "\(copied.text)")
+
+        let done = try await setup(folder + ["--state", site.path("state"), "--token-file", token])
+        #expect(
+            done.code == 0 && done.text.contains("other users may replace what is in \(site.path("shared"))"),
+            "\(done.text)")
+        #expect(try owner("state") == daemon && owner("victim/secret") == 0)
+        #expect(try mode("victim/secret") == 0o600 && mode("shared/front.token") == 0o640)
     }
 }

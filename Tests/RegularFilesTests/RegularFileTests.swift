@@ -132,16 +132,6 @@ final class RegularFileTests {
         }
     }
 
-    @Test("A folder and those above it get the rights that are asked for, whatever the process's mask")
-    func folderRights() throws {
-        try WritableFolder.make(path("a/b/c"), mode: 0o750, parents: 0o755)
-        try WritableFolder.make(path("a"), mode: 0o700)
-        for (name, mode) in [("a", 0o755), ("a/b", 0o755), ("a/b/c", 0o750)] {
-            let attributes = try FileManager.default.attributesOfItem(atPath: path(name))
-            #expect(attributes[.posixPermissions] as? Int == mode, "\(name)")
-        }
-    }
-
     @Test("A folder that is a file, lies under a file, or cannot be written to is refused")
     func noFolder() throws {
         #expect(open(path("file"), O_WRONLY | O_CREAT) == nil)

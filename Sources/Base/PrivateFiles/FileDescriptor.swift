@@ -3,7 +3,10 @@ internal import RegularFiles
 
 /// One open file; closed by its `deinit`.
 struct FileDescriptor: ~Copyable {
-    private let number: Int32
+    let number: Int32
+
+    /// Takes over a descriptor that is open.
+    init(adopting number: Int32) { self.number = number }
 
     init(opening path: String, _ flags: Int32, doing activity: String) throws(PrivateFileError) {
         number = try Self.open(path, flags, doing: activity)

@@ -2,25 +2,17 @@ internal import Glibc
 
 /// Folders that files are to be written into.
 public enum WritableFolder {
-    /// Makes the folder at `path`, and those above it that are missing. A folder that exists stays as it is.
+    /// Makes the folder at `path`, and those above it that are missing, for their owner alone. A folder that exists stays as it is.
     ///
-    /// - Parameters:
-    ///   - mode: The rights to the folder, whatever the process's mask; only for its owner unless given.
-    ///   - parents: The rights to those above it; the same unless given.
     /// - Throws: ``RegularFileError`` if it cannot be made, or exists and cannot be written to.
-    public static func make(_ path: String, mode: UInt32 = 0o700, parents: UInt32? = nil) throws(RegularFileError) {
+    public static func make(_ path: String) throws(RegularFileError) {
         if try exists(path) { return }
-        try make(parent(of: path), mode: parents ?? mode)
-        guard unsafe mkdir(path, 0o700) == 0 else {
-            // Another process may have made it meanwhile.
-            guard errno == EEXIST else { throw RegularFileError(systemError: errno) }
-            return
-        }
-        // The mask does not count.
-        if mode != 0o700, unsafe chmod(path, mode_t(mode)) != 0 { throw RegularFileError(systemError: errno) }
+        try make(parent(of: path))
+        // Another process may have made it meanwhile.
+        guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else { throw RegularFileError(systemError: errno) }
     }
 
-    /// Finds out whether ``make(_:mode:parents:)`` would succeed, and makes nothing.
+    /// Finds out whether ``make(_:)`` would succeed, and makes nothing.
     ///
     /// - Throws: ``RegularFileError`` if it would not.
     public static func check(_ path: String) throws(RegularFileError) {

@@ -123,7 +123,7 @@ struct SetupCommand: AsyncParsableCommand {
         } else {
             proof = [(plan.tokenPath, try token(of: plan, progress) + "\n")]
         }
-        try write(proof + copies + [(plan.configurationPath, plan.text)], plan)
+        try write(proof + copies + [(plan.configurationPath, plan.text)], plan, progress)
         progress.say("Wrote \(plan.configurationPath) and \(proof[0].path)")
         try ConfigurationCheck.expect("run", path: plan.configurationPath)
         let configuration = try DeviceConfiguration.read(path: plan.configurationPath, fileChecks: .all)
@@ -224,8 +224,7 @@ struct SetupCommand: AsyncParsableCommand {
     }
 
     private func draftKey(_ plan: SetupPlan) throws -> DeviceLoginKey {
-        if Self.isThere(plan.draftKeyPath) {
-            let bytes = try PrivateFile.read(plan.draftKeyPath, maximumBytes: 4_096) ?? []
+        if let bytes = try Self.own(plan.draftKeyPath, plan) {
             if let key = DeviceLoginKey(pem: String(decoding: bytes, as: UTF8.self), enrollment: "") { return key }
         }
         guard let key = DeviceLoginKey() else {
@@ -239,13 +238,13 @@ struct SetupCommand: AsyncParsableCommand {
         if tokenFile == "-" { return try UserCommand.secretFromInput() }
         if let tokenFile { return try Self.secret(in: tokenFile) }
         if let exchangeConfig { return try makeAccount(exchangeConfig, plan, progress) }
-        guard Self.isThere(plan.tokenPath) else {
+        guard let token = try keptToken(plan) else {
             throw CommandFailure(
                 .usage,
                 "give --exchange-config to make an account, or --token-file with the media token of one that there is")
         }
         progress.say("Taking the token in \(plan.tokenPath)")
-        return try Self.secret(in: plan.tokenPath)
+        return token
     }
 
     private func makeAccount(_ exchange: String, _ plan: SetupPlan, _ progress: ProgressLines) throws -> String {
@@ -253,7 +252,7 @@ struct SetupCommand: AsyncParsableCommand {
         (place.config, place.usersFile) = (exchange, nil)
         let (file, configured) = try place.resolve(makesFile: true)
         // The token is on disk before the exchange knows its digest: an account whose token is lost is of no use.
-        let kept = Self.isThere(plan.tokenPath) ? try Self.secret(in: plan.tokenPath) : nil
+        let kept = try keptToken(plan)
         let token = kept ?? FreshSecret.make().secret
         if kept == nil { try write([(plan.tokenPath, token + "\n")], plan) }
         let digest = SecretDigest(of: token)
@@ -281,6 +280,11 @@ struct SetupCommand: AsyncParsableCommand {
         return token
     }
 
+    /// The token that an earlier run wrote.
+    private func keptToken(_ plan: SetupPlan) throws -> String? {
+        try Self.own(plan.tokenPath, plan).map { try Self.line(of: $0, plan.tokenPath) }
+    }
+
     private static func secret(in path: String) throws -> String {
         let bytes: [UInt8]?
         do throws(PrivateFileError) {
@@ -288,7 +292,11 @@ struct SetupCommand: AsyncParsableCommand {
         } catch {
             throw CommandFailure(.failed, "\(error)")
         }
-        let line = bytes.map { String(decoding: $0, as: UTF8.self) }?.split(whereSeparator: \.isNewline).first
+        return try line(of: bytes ?? [], path)
+    }
+
+    private static func line(of bytes: [UInt8], _ path: String) throws -> String {
+        let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first
         guard let line else { throw CommandFailure(.failed, "there is nothing in \"\(path)\"") }
         return String(line)
     }
@@ -314,24 +322,44 @@ struct SetupCommand: AsyncParsableCommand {
 
     private static func isThere(_ path: String) -> Bool { (try? RegularFile.checkAccess(path, F_OK)) != nil }
 
-    private func write(_ files: [(path: String, text: String)], _ plan: SetupPlan) throws {
-        do {
-            try WritableFolder.make(plan.folder, mode: 0o755)
-            try WritableFolder.make(plan.state, parents: 0o755)
-            // The unit's user has its group's name.
-            try PrivateFile.hand(plan.state, toUser: group)
-            for (path, text) in files {
-                try PrivateFile.replace(path, with: Array(text.utf8))
-                // A key is for the unit's user alone.
-                if path.hasSuffix(".key") {
-                    try PrivateFile.hand(path, toUser: group)
-                } else if path != plan.draftKeyPath {
-                    try PrivateFile.share(path, withGroup: group)
-                }
+    /// Writes files into the plan's folder, and makes that of the state. All by descriptors, because root writes here, perhaps into
+    /// folders that others may write to as well.
+    ///
+    /// - Parameter progress: Where a folder is reported in which other users may replace what is there.
+    private func write(
+        _ files: [(path: String, text: String)], _ plan: SetupPlan, _ progress: ProgressLines? = nil
+    ) throws {
+        do throws(PrivateFileError) {
+            let folder = try HeldFolder(making: plan.folder, mode: 0o755)
+            let state = try HeldFolder(making: plan.state, parents: 0o755)
+            // The unit's user, who has its group's name, owns the state's folder after the first time.
+            for place in Set(folder.exposed + state.exposed.filter { $0 != plan.state }).sorted() {
+                progress?.warn(
+                    "other users may replace what is in \(place), and so the device's files; `chmod go-w` it as root's, or "
+                        + "choose another --folder or --state")
             }
-        } catch let error as RegularFileError {
-            throw CommandFailure(
-                .failed, "cannot make \(plan.folder) or \(plan.state): \(error.message). Are you root?")
+            try state.hand(toUser: group)
+            for (path, text) in files {
+                let name = path.split(separator: "/").last.map(String.init) ?? path
+                try folder.replace(name, with: Array(text.utf8), for: reader(of: path, plan))
+            }
+        } catch {
+            throw CommandFailure(.failed, "\(error)")
+        }
+    }
+
+    private func reader(of path: String, _ plan: SetupPlan) -> HeldFolder.Reader {
+        // A key is for the unit's user alone.
+        if path.hasSuffix(".key") { return .user(group) }
+        return path == plan.draftKeyPath ? .owner : .group(group)
+    }
+
+    /// Reads a file that an earlier run may have left in the plan's folder.
+    private static func own(_ path: String, _ plan: SetupPlan) throws -> [UInt8]? {
+        guard isThere(path) else { return nil }
+        do throws(PrivateFileError) {
+            let name = path.split(separator: "/").last.map(String.init) ?? path
+            return try HeldFolder(making: plan.folder).read(name, maximumBytes: 4_096)
         } catch {
             throw CommandFailure(.failed, "\(error)")
         }

@@ -1,0 +1,119 @@
+internal import Glibc
+
+/// A folder that is held open: what is done with it, and with files in it, reaches this folder, whatever its path leads to
+/// meanwhile. So root may use folders on whose path other users may write.
+public struct HeldFolder: ~Copyable {
+    /// Which users may read a file, besides root.
+    public enum Reader: Sendable, Equatable {
+        /// The process's user (mode 0600).
+        case owner
+        /// The process's user, and a group (mode 0640), as the group of a service may read what its administrator wrote. The same
+        /// as ``owner`` if there is no such group, or the process is not root's.
+        case group(String)
+        /// Another user alone (mode 0600), who owns the file then. The same as ``owner`` if there is no such user, or the process
+        /// is not root's.
+        case user(String)
+    }
+
+    /// The path that led to it.
+    public let path: String
+    /// Folders on its path, itself included, in which users other than root and this process's may replace what the path, or a file
+    /// in the folder, is next.
+    public let exposed: [String]
+    private let folder: FileDescriptor
+
+    /// Opens the folder at `path`, which is absolute, and makes it and those above it that are missing.
+    ///
+    /// - Parameters:
+    ///   - mode: The rights to the folder if this makes it, whatever the process's mask.
+    ///   - parents: The rights to those above it that this makes; the same unless given.
+    /// - Throws: ``PrivateFileError`` if it cannot be made or written to, or the path has a symbolic link of a user other than root
+    ///   and this process's.
+    public init(making path: String, mode: UInt32 = 0o700, parents: UInt32? = nil) throws(PrivateFileError) {
+        self.path = path
+        var walk = try FolderWalk(path)
+        let last = try walk.finish(mode: mode_t(mode), parents: mode_t(parents ?? mode))
+        let isExposed = FolderWalk.isExposed(try FolderWalk.status(last.number, path))
+        exposed = walk.exposed + (isExposed ? [path] : [])
+        folder = last
+    }
+
+    /// Gives the folder to a user and its group, as the service of that user needs it. Nothing changes if there is no such user,
+    /// the folder is not root's, or this process is not.
+    public borrowing func hand(toUser name: String) throws(PrivateFileError) {
+        guard geteuid() == 0, let user = unsafe getpwnam(name)?.pointee,
+            try FolderWalk.status(folder.number, path).st_uid == 0
+        else { return }
+        guard unsafe fchown(folder.number, user.pw_uid, user.pw_gid) == 0 else {
+            throw PrivateFileError(doing: "give away", path, errno)
+        }
+    }
+
+    /// Reads a file of the folder; nil if there is none. A symbolic link is refused.
+    public borrowing func read(_ name: String, maximumBytes: Int) throws(PrivateFileError) -> [UInt8]? {
+        let whole = "\(path)/\(name)"
+        let number = unsafe openat(folder.number, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+        guard number >= 0 else {
+            if errno == ENOENT { return nil }
+            guard errno == ELOOP else { throw PrivateFileError(doing: "read", whole, errno) }
+            throw PrivateFileError(doing: "read", whole, "it is a symbolic link, not a regular file")
+        }
+        let file = FileDescriptor(adopting: number)
+        guard try FolderWalk.status(number, whole).st_mode & S_IFMT == S_IFREG else {
+            throw PrivateFileError(doing: "read", whole, "it is not a regular file")
+        }
+        return try file.readAll(of: whole, maximumBytes: maximumBytes)
+    }
+
+    /// Replaces a file of the folder atomically, as ``PrivateFile/replace(_:with:)`` does. The file has its owner and its rights
+    /// before it has its name.
+    public borrowing func replace(
+        _ name: String, with bytes: [UInt8], for reader: Reader = .owner
+    ) throws(PrivateFileError) {
+        let whole = "\(path)/\(name)"
+        let draft = "\(name).new"
+        // One that a crash left behind may be there, with another mode.
+        _ = unsafe unlinkat(folder.number, draft, 0)
+        do throws(PrivateFileError) {
+            try write(bytes, to: draft, whole, for: reader)
+            guard unsafe renameat(folder.number, draft, folder.number, name) == 0 else {
+                throw PrivateFileError(doing: "replace", whole, errno)
+            }
+        } catch {
+            _ = unsafe unlinkat(folder.number, draft, 0)
+            throw error
+        }
+        try folder.synchronize(path)
+    }
+
+    private borrowing func write(
+        _ bytes: [UInt8], to draft: String, _ whole: String, for reader: Reader
+    ) throws(PrivateFileError) {
+        let number = unsafe openat(folder.number, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard number >= 0 else { throw PrivateFileError(doing: "write", whole, errno) }
+        let file = FileDescriptor(adopting: number)
+        try file.makePrivate(whole)
+        try file.write(bytes, to: whole)
+        try file.permit(reader, whole)
+        try file.synchronize(whole)
+    }
+}
+
+extension FileDescriptor {
+    /// Gives a file its owner, or its group and the rights for that.
+    fileprivate func permit(_ reader: HeldFolder.Reader, _ path: String) throws(PrivateFileError) {
+        guard geteuid() == 0 else { return }
+        let isDone: Bool
+        switch reader {
+        case .owner: return
+        case .group(let name):
+            guard let group = unsafe getgrnam(name)?.pointee.gr_gid else { return }
+            // The owner stays.
+            isDone = fchown(number, uid_t.max, group) == 0 && fchmod(number, 0o640) == 0
+        case .user(let name):
+            guard let user = unsafe getpwnam(name)?.pointee else { return }
+            isDone = unsafe fchown(number, user.pw_uid, user.pw_gid) == 0
+        }
+        guard isDone else { throw PrivateFileError(doing: "share", path, errno) }
+    }
+}
