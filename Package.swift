@@ -125,7 +125,7 @@ let package = Package(
         module("Base", "NameLookup", ["CAres", "DomainNames", "NetworkAddress"]),
         module("Base", "Datagrams", ["CRealtime", "NetworkAddress", "Realtime", "Timekeeping"]),
         module("Base", "RegularFiles"),
-        module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
+        module("Base", "ConfigReader", ["Bytes", "CYAML", "RegularFiles"]),
         module("Base", "PrivateFiles", ["RegularFiles"]),
         module("Base", "TLS", ["COpenSSL", "RegularFiles"]),
         module("Base", "ServiceManager", ["Timekeeping"]),
@@ -185,7 +185,7 @@ let package = Package(
             ]),
 
         // Floor 4: signaling.
-        module("Signaling", "HTTPTransport", nio + ["NetworkAddress", "PrivateFiles", "TLS", "Timekeeping"]),
+        module("Signaling", "HTTPTransport", nio + ["Bytes", "NetworkAddress", "PrivateFiles", "TLS", "Timekeeping"]),
         module(
             "Signaling", "SignalingClient",
             [

@@ -88,7 +88,7 @@ let package = Package(
         module("Base", "XML", ["CExpat"]),
         module("Base", "RegularFiles"),
         module("Base", "TLS", ["COpenSSL", "RegularFiles"]),
-        module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
+        module("Base", "ConfigReader", ["Bytes", "CYAML", "RegularFiles"]),
         module("Base", "NetworkAddress", ["CRealtime"]),
         module("Base", "DomainNames", ["NetworkAddress"]),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Glibc
+internal import Realtime
 
 /// The command `handset`, of which all others are parts.
 struct Handset: AsyncParsableCommand {
@@ -27,6 +28,8 @@ enum Main {
     /// The first thread takes the signals and does nothing else; the command runs on Swift's own threads. So nothing
     /// here may need the main actor.
     static func main() {
+        // Before anything secret is read. With the variable, debuggers of the same user and core dumps may have the memory.
+        if unsafe getenv("HANDSET_DUMPABLE") == nil { ProcessMemory.forbidDumps() }
         Shutdown.blockSignals()
         Task.detached { await run() }
         Shutdown.watchSignals()

@@ -6,12 +6,15 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "CRealtime.h"
+
+void handset_test_set_dumpable(int may_be) { prctl(PR_SET_DUMPABLE, may_be, 0, 0, 0); }
 
 // Bytes of address space that this process has taken; 0 if the system does not tell.
 static size_t address_space(void) {

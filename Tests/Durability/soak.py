@@ -89,8 +89,10 @@ class Process:
         path = os.path.join(self.folder, name + ".yaml")
         private(path, configuration.replace("STATE", os.path.join(self.folder, "state")).replace("SOCKET", self.socket))
         self.log = open(os.path.join(self.folder, "log"), "wb")
+        environment = os.environ | {"HANDSET_DUMPABLE": "1"}  # So that its memory and descriptors can be counted.
         self.process = subprocess.Popen(
-            [handset, command, "--config", path], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+            [handset, command, "--config", path], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            env=environment)
 
     def measure(self):
         pid = self.process.pid

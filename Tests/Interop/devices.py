@@ -1,6 +1,7 @@
 """Handset's own side of a call: `handset run` and `handset call` as processes, and what the system knows of them."""
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -27,7 +28,7 @@ class Device:
             self.process = subprocess.Popen(
                 [handset, "run", "--config", str(folder / "device.yaml"),
                  "--server", f"http://127.0.0.1:{exchange.port}", "--log-format", "json", "--log-level", "debug"],
-                stderr=log)
+                stderr=log, env=os.environ | {"HANDSET_DUMPABLE": "1"})  # So that its descriptors can be counted.
         wait("the device is ready", lambda: self.tells("Ready"), 20)
 
     def events(self, message):

@@ -12,6 +12,18 @@ struct ProcessMemoryTests {
         #expect(outcome == HANDSET_TEST_LOCK_REFUSED)
     }
 
+    @Test("With dumps forbidden the process reads what it needs of /proc/self, and its programs may be dumped as ever")
+    func forbiddenDumps() throws {
+        let before = ProcessMemory.mayBeDumped
+        defer { handset_test_set_dumpable(before ? 1 : 0) }
+        ProcessMemory.forbidDumps()
+        #expect(!ProcessMemory.mayBeDumped)
+        let releases = ProcessMemory.releases
+        ProcessMemory.releaseStartUpCode()
+        #expect(ProcessMemory.releases == releases + 1 && ProcessMemory.residentBytes > 0)
+        #expect(MachineMemory.limitBytes ?? 0 > 0)
+    }
+
     @Test("Code that stays because memory is locked does not count as let go of, and does once it is unlocked")
     func lockedCode() throws {
         // Machines that refuse to lock memory have nothing to show here.

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Glibc
 internal import RegularFiles
 
@@ -17,13 +18,25 @@ public enum SmallFile {
     /// The secret in a file that holds it and nothing else; a newline at its end does not count.
     public static func secret(path: String) -> Result<Secret, Failure> {
         if let failure = unreadable(path) { return .failure(failure) }
-        return read(path: path, maximumBytes: maximumSecretBytes).flatMap { text in
-            guard let end = text.lastIndex(where: { !$0.isNewline }) else {
+        return bytes(path: path, maximumBytes: maximumSecretBytes).flatMap { bytes in
+            var bytes = bytes
+            defer { bytes.wipe() }
+            guard (try? UTF8Span(validating: bytes.span)) != nil else { return .failure(notText(bytes)) }
+            var end = bytes.count
+            while let newline = newlines.first(where: { bytes[..<end].suffix($0.count).elementsEqual($0) }) {
+                end -= newline.count
+            }
+            guard end > 0 else {
                 return .failure(Failure(message: "it is empty; it must hold the secret and nothing else"))
             }
-            return .success(Secret(String(text[...end])))
+            return .success(Secret(bytes[..<end]))
         }
     }
+
+    /// What ends a line in Unicode, as UTF-8.
+    private static let newlines: [[UInt8]] = [
+        [0x0A], [0x0B], [0x0C], [0x0D], [0xC2, 0x85], [0xE2, 0x80, 0xA8], [0xE2, 0x80, 0xA9],
+    ]
 
     /// Whether a text can be the name of an environment variable: letters, digits and _.
     public static func isVariableName(_ text: String) -> Bool {
@@ -62,11 +75,26 @@ public enum SmallFile {
     }
 
     static func read(path: String, maximumBytes: Int) -> Result<String, Failure> {
+        bytes(path: path, maximumBytes: maximumBytes).flatMap { bytes in
+            String(validating: bytes, as: UTF8.self).map { .success($0) } ?? .failure(notText(bytes))
+        }
+    }
+
+    private static func notText(_ bytes: [UInt8]) -> Failure {
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        let line = lines.firstIndex { String(validating: $0, as: UTF8.self) == nil }.map { $0 + 1 }
+        return Failure(message: "it is not UTF-8 text", line: line ?? 0)
+    }
+
+    /// The bytes of a file, of which a longer one than most secrets are leaves copies behind.
+    private static func bytes(path: String, maximumBytes: Int) -> Result<[UInt8], Failure> {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return .failure(Failure(message: systemMessage(errno))) }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(4_096)
         var block = [UInt8](repeating: 0, count: 16_384)
+        defer { block.wipe() }
         while true {
             let count = unsafe block.withUnsafeMutableBytes {
                 unsafe Glibc.read(descriptor, $0.baseAddress, $0.count)
@@ -79,12 +107,7 @@ public enum SmallFile {
                 return .failure(Failure(message: "it is longer than the \(maximumBytes) bytes allowed"))
             }
         }
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-            let line = lines.firstIndex { String(validating: $0, as: UTF8.self) == nil }.map { $0 + 1 }
-            return .failure(Failure(message: "it is not UTF-8 text", line: line ?? 0))
-        }
-        return .success(text)
+        return .success(bytes)
     }
 
     /// Why the file at `path` cannot be read; nil if it is a regular file that can be.

@@ -15,6 +15,15 @@ public enum ProcessMemory {
 
     private static let released = Atomic<Int>(0)
 
+    /// Keeps what this process has in memory, secrets among it, from core dumps, and from other processes of its user: no debugger
+    /// of theirs attaches, and `/proc/PID/mem` is root's. Programs that it starts are not affected.
+    ///
+    /// Files in `/proc/self` that only the owner may read are root's from then on; the one that this module needs stays open.
+    public static func forbidDumps() { _ = handset_forbid_dumps() }
+
+    /// Whether core dumps and debuggers may have what is in memory.
+    public static var mayBeDumped: Bool { handset_may_be_dumped() }
+
     /// Locks the pages that this process uses from now on: none is swapped out or dropped, however little memory there
     /// is, so that no real-time thread waits for a disk. Unused pages take no memory.
     ///

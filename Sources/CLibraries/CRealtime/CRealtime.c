@@ -664,16 +664,28 @@ static void release_file_pages(int map, uintptr_t first, uintptr_t end, bool *re
     }
 }
 
+// Which pages of this process are in memory. Open from handset_forbid_dumps() on, because the file is root's afterwards.
+static int page_map = -1;
+
+static int open_page_map(void) { return open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); }
+
+int handset_forbid_dumps(void) {
+    if (page_map < 0) page_map = open_page_map();
+    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : -errno;
+}
+
+bool handset_may_be_dumped(void) { return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0; }
+
 // Constants of the program lie in a segment that may be written to, because some are addresses, which the loader fills in.
 // Pages with such addresses stay.
 static int release_constants(struct dl_phdr_info *object, size_t size, void *context) {
     (void)size;
-    int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), map = page_map >= 0 ? page_map : open_page_map();
     uintptr_t start, end;
     if (program >= 0 && map >= 0 && find_section(program, ".rodata", &start, &end))
         release_file_pages(map, object->dlpi_addr + start, object->dlpi_addr + end, context);
     if (program >= 0) close(program);
-    if (map >= 0) close(map);
+    if (map >= 0 && map != page_map) close(map);
     return 1;  // The first object is the program.
 }
 

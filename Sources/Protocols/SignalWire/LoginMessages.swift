@@ -1,25 +1,27 @@
 /// Body of `POST /v1.1/login` (AUTH-1): a media token, or our addition, a user id with a password.
 public struct LoginRequest: Codable, Hashable, Sendable {
-    /// Which kind of login: ``mediaTokenType``, ``passwordType``, ``accessTokenType`` or ``keyType``.
-    public var type: String
-    /// With a media-token login: the token.
-    public var mediaToken: Redacted<String>?
-    /// With a password or access-token login: whose it is.
-    public var userID: UserID?
-    /// With a password login: the password.
-    public var password: Redacted<String>?
+    // In the order of their names in JSON, so that writing it sorts nothing and leaves no second copy of a secret in memory.
+
     /// With an access-token login: the user's long-lived access token.
     public var accessToken: Redacted<String>?
-    /// With a key: the public key, base64url.
-    public var publicKey: String?
-    /// With a key: what the exchange has asked to sign.
-    public var challenge: String?
-    /// With a key: the signature, base64url.
-    public var signature: Redacted<String>?
     /// `offline`: the login outlives the connection.
     public var accessType: String?
+    /// With a key: what the exchange has asked to sign.
+    public var challenge: String?
+    /// With a media-token login: the token.
+    public var mediaToken: Redacted<String>?
+    /// With a password login: the password.
+    public var password: Redacted<String>?
+    /// With a key: the public key, base64url.
+    public var publicKey: String?
     /// `mappings`: the answer names the user's ids.
     public var scope: String?
+    /// With a key: the signature, base64url.
+    public var signature: Redacted<String>?
+    /// Which kind of login: ``mediaTokenType``, ``passwordType``, ``accessTokenType`` or ``keyType``.
+    public var type: String
+    /// With a password or access-token login: whose it is.
+    public var userID: UserID?
 
     /// The type of a media-token login.
     public static let mediaTokenType = "Cima"

@@ -139,15 +139,9 @@ extension RESTClient {
     fileprivate func enroll(
         _ request: EnrollmentRequest, doing activity: String
     ) async throws(ServiceFailure) -> EnrollmentResponse {
-        let body: [UInt8]
-        do throws(SignalCodingError) {
-            body = try SignalCoding.encode(request)
-        } catch {
-            throw ServiceFailure(SignalingError(.internalError, activity: activity, cause: "\(error)"), remedy: .none)
-        }
         let question = Question(
             method: .POST, base: configuration.addresses.authentication, path: "/v1.1/enroll",
-            authorization: "Basic \(appToken)", body: body, activity: activity)
+            authorization: "Basic \(appToken)", body: try Self.encode(request, doing: activity), activity: activity)
         return try await withClient { client async throws(ServiceFailure) in
             try await ask(question, of: client, for: EnrollmentResponse.self)
         }

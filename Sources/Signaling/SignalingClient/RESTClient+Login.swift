@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CallControl
 internal import Enrollment
 internal import FoundationEssentials
@@ -185,9 +186,11 @@ extension RESTClient {
         }
     }
 
-    private static func encode(_ body: some Encodable, doing activity: String) throws(ServiceFailure) -> [UInt8] {
+    /// Writes a request's body, which is overwritten in memory once it was sent.
+    static func encode(_ body: some Encodable, doing activity: String) throws(ServiceFailure) -> WipedBytes {
         do throws(SignalCodingError) {
-            return try SignalCoding.encode(body)
+            var text = try SignalCoding.encode(body)
+            return WipedBytes(wiping: &text)
         } catch {
             throw ServiceFailure(
                 SignalingError(.internalError, activity: activity, cause: "\(error)"), remedy: .none)

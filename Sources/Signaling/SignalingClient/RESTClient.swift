@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CallControl
 internal import FoundationEssentials
 internal import HTTPTransport
@@ -59,7 +60,8 @@ extension RESTClient {
         let base: String
         let path: String
         let authorization: String
-        var body: [UInt8]?
+        /// It may have a token or a password.
+        var body: WipedBytes?
         /// To be read after "cannot".
         let activity: String
     }
@@ -70,7 +72,8 @@ extension RESTClient {
         let endpoint = try checked(question)
         let base = endpoint.path.hasSuffix("/") ? String(endpoint.path.dropLast()) : endpoint.path
         var request = HTTPFetch.Request(
-            question.method, endpoint, target: base + question.path, body: question.body ?? [])
+            question.method, endpoint, target: base + question.path)
+        request.secretBody = question.body
         request.headers.add(name: "User-Agent", value: configuration.application.userAgent)
         request.headers.add(name: "Authorization", value: question.authorization)
         request.headers.add(name: "Accept", value: "application/json")

@@ -15,6 +15,9 @@ enum handset_test_lock {
 };
 enum handset_test_lock handset_test_lock_in_user_namespace(void);
 
+/// Whether this process's memory may be dumped from now on, whatever was forbidden.
+void handset_test_set_dumpable(int may_be);
+
 /// Takes the right to ask for real-time priority from the calling thread, for good. Nonzero if that fails.
 int handset_test_drop_priority_right(void);
 

@@ -176,6 +176,10 @@ void handset_unlock_memory(void);
 /// Those that are needed come back from the page cache by themselves, at a few microseconds for 64 KiB. Returns false if they
 /// stay, because memory is locked.
 bool handset_release_code_pages(void);
+/// Keeps this process's memory from core dumps, and from debuggers of its own user. Returns 0, or what went wrong as -errno.
+int handset_forbid_dumps(void);
+/// Whether neither is kept from it.
+bool handset_may_be_dumped(void);
 /// Gives the system back the whole pages among what was allocated and freed. Other threads wait while their arena is
 /// looked through.
 void handset_release_free_memory(void);

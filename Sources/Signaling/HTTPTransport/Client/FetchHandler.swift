@@ -1,3 +1,4 @@
+internal import Bytes
 internal import NIOCore
 internal import NIOHTTP1
 internal import TLS
@@ -87,21 +88,39 @@ final class FetchHandler: ChannelInboundHandler {
             version: .http1_1, method: request.method, uri: HTTPEndpoint.escaped(request.target))
         head.headers.add(name: "Host", value: request.endpoint.authority)
         head.headers.add(contentsOf: request.headers)
-        head.headers.replaceOrAdd(name: "Content-Length", value: "\(request.body.count)")
+        let body = Self.body(of: request, context.channel.allocator)
+        head.headers.replaceOrAdd(name: "Content-Length", value: "\(body.readableBytes)")
         if exchange.job.isLast { head.headers.replaceOrAdd(name: "Connection", value: "close") }
         listen(context)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
-        if !request.body.isEmpty {
-            let bytes = context.channel.allocator.buffer(bytes: request.body)
-            context.write(wrapOutboundOut(.body(.byteBuffer(bytes))), promise: nil)
-        }
+        if body.readableBytes > 0 { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
         let written = context.eventLoop.makePromise(of: Void.self)
         let number = exchange.number
         written.futureResult.assumeIsolated().whenSuccess { [weak self] in
             guard self?.exchange?.number == number else { return }
             self?.exchange?.isWritten = true
         }
+        if request.secretBody != nil {
+            let loop = context.eventLoop.assumeIsolated()
+            var sent = body
+            written.futureResult.assumeIsolated().whenComplete { _ in
+                // Nobody else has the buffer once it was written, so that this overwrites it in place.
+                loop.execute {
+                    sent.clear()
+                    sent.writeRepeatingByte(0, count: sent.capacity)
+                }
+            }
+        }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+    }
+
+    private static func body(of request: HTTPFetch.Request, _ allocator: ByteBufferAllocator) -> ByteBuffer {
+        guard let secret = request.secretBody else { return allocator.buffer(bytes: request.body) }
+        var buffer = allocator.buffer(capacity: secret.count)
+        secret.read { bytes in
+            for index in 0..<bytes.byteCount { if let byte = bytes.uint8(at: index) { buffer.writeInteger(byte) } }
+        }
+        return buffer
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {

@@ -1,3 +1,4 @@
+package import Bytes
 package import NIOCore
 package import NIOHTTP1
 internal import NIOPosix
@@ -15,6 +16,8 @@ package enum HTTPFetch {
         /// In addition to `Host`, `Content-Length` and `Connection`.
         package var headers: HTTPHeaders
         package var body: [UInt8]
+        /// In the place of `body`, one that is overwritten in memory when it was sent, because it has secrets.
+        package var secretBody: WipedBytes?
         /// Whether the server may receive it twice, so that it can be sent again if a kept connection fails. Otherwise that
         /// depends on the method (RFC 9110 §9.2.2).
         package var isRepeatable: Bool
