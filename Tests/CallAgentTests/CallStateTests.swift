@@ -84,6 +84,17 @@ struct CallStateTests {
         #expect(!other.hangsUpAfterFile && other.maximumDuration == .seconds(60))
     }
 
+    @Test(
+        "A call lasts four hours at most, and a silent peer is probed after half a minute, if nothing else is configured"
+    )
+    func usualRules() {
+        let configuration = DeviceConfiguration(account: AccountConfiguration(server: "http://127.0.0.1:1"))
+        let rules = CallRules(
+            configuration.behaviour, for: configuration.behaviour.audio(named: "a"),
+            silenceTimeout: configuration.media.silenceTimeout)
+        #expect(rules.maximumDuration == .seconds(14_400) && rules.silenceTimeout == .seconds(30))
+    }
+
     @Test("The figures of programs that take part one after the other are those of all of them")
     func turnFigures() {
         var figures = TurnFigures()

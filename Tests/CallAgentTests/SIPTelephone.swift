@@ -16,6 +16,8 @@ final class SIPTelephone: Sendable {
         var device: NIOCore.SocketAddress?
         var contact = ""
         var requests = 0
+        /// The status that OPTIONS are answered with; nil for no answer.
+        var probeAnswer: Int?
     }
 
     private let state = Mutex(State())
@@ -30,6 +32,9 @@ final class SIPTelephone: Sendable {
             }.bind(host: "127.0.0.1", port: 0).get()
         channel.withLock { $0 = opened }
     }
+
+    /// Answers OPTIONS from now on with this status, or not at all.
+    func answerProbes(with status: Int?) { state.withLock { $0.probeAnswer = status } }
 
     func close() { channel.withLock { $0?.close(promise: nil) } }
 
@@ -195,6 +200,7 @@ final class SIPTelephone: Sendable {
             for line in request.headers.lines("Contact") { response.headers.append("Contact", line) }
             send(SIPMessage.response(response).bytes)
         case .bye, .notify, .info: answer(200, request)
+        case .options: if let status = state.withLock({ $0.probeAnswer }) { answer(status, request) }
         default: break
         }
     }

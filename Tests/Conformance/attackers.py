@@ -137,6 +137,7 @@ class Prowler:
                      {"timeout_payload": payload(random, 2000)}]),
             "invite.list": lambda: random.choice([{}, {"after": random.randrange(1 << 30)}]),
             "call.signal": lambda: {"invite": self.invite(), "type": "t", "data": data},
+            "call.probe": lambda: {"invite": self.invite()},
             "call.end": lambda: {"invite": self.invite(), "reason": random.choice(REASONS),
                                  "duration_ms": random.randrange(1 << 40), "cause": lambda marker: marker},
             "room.join": lambda: {"room": self.room(), "data": lambda marker: "x" * random.choice([0, 900]) + marker},

@@ -8,7 +8,8 @@ from raw import BINARY, CLOSE, PING, PONG, TEXT, frame
 UNSEEN = ["\0", "\n", "\x1b", "\x7f", "\u0085", "\u00ad", "\u200b", "\u200d", "\u2028", "\u202e", "\u2066", "\ufe0f",
           "\ufeff", "\ufffe", "\U000e0041", "\U0010ffff"]
 METHODS = ["session.renew", "session.end", "device.register", "device.unregister", "invite.send", "invite.accept",
-           "invite.reject", "invite.cancel", "invite.modify", "invite.list", "call.signal", "call.end", "room.join",
+           "invite.reject", "invite.cancel", "invite.modify", "invite.list", "call.signal", "call.probe", "call.end",
+           "room.join",
            "room.leave", "room.signal", "group.create", "group.join", "group.leave", "group.dismiss", "group.members",
            "group.list", "presence.subscribe", "presence.unsubscribe", "ping"]
 REASONS = ["completed", "declined", "busy", "noAnswer", "cancelled", "acceptedElsewhere", "declinedElsewhere", "dialFailed",

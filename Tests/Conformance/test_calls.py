@@ -173,6 +173,21 @@ async def test_call_outlives_connections(exchange):
     await alice.hear("callEnded", invite=number)
 
 
+async def test_probe(hasty):
+    """CALL-4: A probe says whether the peer's device is connected, or can still resume; it is for the two of the call alone"""
+    alice, bob, carol = await hasty.party(1, 1, 1)
+    number = await call(alice, bob)
+    await refusal(carol.ask("call.probe", invite=number), "notYours")
+    for device in alice, bob:
+        assert await device.ask("call.probe", invite=number) == {"present": True}
+    await bob.lose()
+    assert await alice.ask("call.probe", invite=number) == {"present": True}
+    await asyncio.sleep(1.6)
+    assert await alice.ask("call.probe", invite=number) == {"present": False}
+    await alice.ask("call.end", invite=number, reason="connectionLost", duration_ms=1)
+    await refusal(alice.ask("call.probe", invite=number), "unknownCall")
+
+
 async def test_call_outlives_the_window(hasty):
     """CALL-6, CONN-5: A call stands though a side was away for longer than a session can be resumed"""
     alice, bob = await hasty.party(1, 1)

@@ -103,6 +103,36 @@ private struct CallScenario {
         #expect(call.exchange.events(of: call.alice).count == 1)
     }
 
+    @Test(
+        "CALL-4: A probe says whether the peer is connected, or can still come back, and is for the two of a call alone"
+    )
+    func probe() {
+        var call = CallScenario()
+        let carol = call.exchange.device("c", of: "carol")
+        let probe = ClientRequest.callProbe(CallProbe(invite: call.invite))
+        func present(_ connection: ConnectionID) -> Bool? {
+            guard case .success(.probe(let result)) = call.exchange.request(probe, from: connection) else { return nil }
+            return result.present
+        }
+        #expect(present(call.alice) == true)
+        #expect(present(call.bob) == true)
+        #expect(call.exchange.refusal(of: probe, from: carol) == .notYours)
+        #expect(call.exchange.events(of: call.bob).isEmpty, "the peer learns nothing of it")
+        call.exchange.feed(.disconnected(call.bob))
+        #expect(present(call.alice) == true)
+        call.exchange.advance(by: .milliseconds(59_999))
+        #expect(present(call.alice) == true)
+        call.exchange.advance(by: .milliseconds(1))
+        #expect(present(call.alice) == false)
+        let other = call.exchange.device("b2", of: "bob")
+        #expect(present(call.alice) == false, "another device of the user is not the peer")
+        _ = other
+        let back = call.exchange.device("b", of: "bob")
+        #expect(present(call.alice) == true)
+        #expect(call.exchange.refusal(of: call.hangUp, from: back) == nil)
+        #expect(call.exchange.refusal(of: probe, from: call.alice) == .unknownCall)
+    }
+
     @Test("A call whose two devices are both gone for good is not kept")
     func orphan() {
         var call = CallScenario()

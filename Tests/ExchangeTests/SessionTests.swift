@@ -25,6 +25,7 @@ private func start(_ token: String, device: DeviceID = "d", resume: SessionStart
             .groupLeave(GroupLeave(group: "g")), .groupDismiss(GroupDismiss(group: "g")),
             .groupMembers(GroupMembers(group: "g")), .groupList(GroupList()),
             .roomSignal(RoomSignal(room: "r", type: "t")), .callSignal(CallSignal(invite: "i", type: "t")),
+            .callProbe(CallProbe(invite: "i")),
             .callEnd(CallEnd(invite: "i", reason: "completed", durationMilliseconds: 1)),
             .roomJoin(RoomJoin(room: "r")), .roomLeave(RoomLeave(room: "r")),
             .presenceSubscribe(PresenceSubscribe()), .presenceUnsubscribe(PresenceUnsubscribe()),

@@ -53,6 +53,25 @@ struct RateControllerTests {
         #expect(call.left.pointee.control.stop == nil)
     }
 
+    @Test(
+        "CALL-4: A report has the arrival of the peer's newest packet, also if that is RTCP of a peer that sends no sound"
+    )
+    func newestArrival() throws {
+        var call = try VirtualCall()
+        #expect(call.reports.left.newestArrival == nil)
+        try call.run(seconds: 20)
+        call.right.pointee.setDirection(sends: false, receives: true)
+        let muted = try #require(call.reports.left.newestArrival)
+        try call.run(seconds: 30)
+        let alive = try #require(call.reports.left.newestArrival)
+        #expect(muted.duration(to: alive) >= .seconds(20), "its reports come")
+        call.isConnected = false
+        try call.run(seconds: 1)
+        let last = try #require(call.reports.left.newestArrival)
+        try call.run(seconds: 30)
+        #expect(call.reports.left.newestArrival == last)
+    }
+
     @Test("Sending stops for good when reports tell that nothing arrives")
     func notArriving() throws {
         var call = try VirtualCall()

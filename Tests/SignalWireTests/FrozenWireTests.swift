@@ -53,6 +53,7 @@ private struct WireNames {
         try collect(InviteModify.self, examples)
         try collect(InviteList.self, examples)
         try collect(CallSignal.self, examples)
+        try collect(CallProbe.self, examples)
         try collect(CallEnd.self, examples)
         try collect(RoomJoin.self, examples)
         try collect(RoomLeave.self, examples)

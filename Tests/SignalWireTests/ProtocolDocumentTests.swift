@@ -107,6 +107,7 @@ import Testing
         try check(InviteModify.self)
         try check(InviteList.self)
         try check(CallSignal.self)
+        try check(CallProbe.self)
         try check(CallEnd.self)
         try check(RoomJoin.self)
         try check(RoomLeave.self)

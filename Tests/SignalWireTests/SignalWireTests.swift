@@ -87,6 +87,7 @@ private let events: [ExchangeEvent] = [
             invite: "i", inviter: "u", group: "g", invitees: ["v", "w"], pending: ["w"], data: offer, ttlRemaining: 2.5)
         try roundTrip(method: InviteList(after: 3), InviteList.Result(invites: [entry], next: 4))
         try roundTrip(method: CallSignal(invite: "i", type: "candidate", data: "…"), Empty())
+        try roundTrip(method: CallProbe(invite: "i", peer: "v"), CallProbe.Result(present: false))
         try roundTrip(method: CallEnd(invite: "i", reason: "completed", durationMilliseconds: 9_000_000_000), Empty())
         try roundTrip(method: CallSignal(invite: "i", type: "candidate", peer: "v"), Empty())
         try roundTrip(

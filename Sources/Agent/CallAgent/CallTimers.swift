@@ -37,11 +37,17 @@ struct CallTimers {
     private var limit = WakeTimer()
     private var end = WakeTimer()
     private var sound = WakeTimer()
+    private var watch = WakeTimer()
     private var silence: Task<Void, Never>?
 
     /// Has `wake` called at the machine's next deadline; nil for never.
     mutating func wakeMachine(at deadline: Instant?, _ wake: @escaping @Sendable () async -> Void) {
         machine.set(at: deadline, wake)
+    }
+
+    /// Has `wake` called when the call's peer is looked at next; nil for never.
+    mutating func wakeWatch(at deadline: Instant?, _ wake: @escaping @Sendable () async -> Void) {
+        watch.set(at: deadline, wake)
     }
 
     /// Has `answer` called when the answer policy's delay is over.
@@ -92,6 +98,7 @@ struct CallTimers {
         limit.cancel()
         end.cancel()
         sound.cancel()
+        watch.cancel()
         stopWaitingForPeer()
     }
 }

@@ -58,6 +58,7 @@ extension Device {
         case .established(let time):
             publish(.established(id, after: time))
             beginDuration(of: id)
+            watchPeer(of: id)
             expectSound(in: id)
         case .flowing(let time, let establishedAfter):
             publish(.flowing(id, after: time, establishedAfter: establishedAfter))

@@ -29,6 +29,7 @@ extension Device {
         case .inviteEnded(let invite): feed(.inviteEnded, about: invite)
         case .inviteTimedOut(let invite, let invitees): feed(.timedOut(invitees), about: invite)
         case .callEnded(let news): feed(.hungUp(news), about: news.invite)
+        case .callSignal(let signal) where signal.type == PeerProbe.signal: answerProbe(signal)
         case .callSignal(let signal):
             if !take(signal) { publish(.signaling(event)) }
         case .inviteModified(let invite, let data): publish(.invite(.modified(invite, data: data)))

@@ -391,7 +391,8 @@ public actor Device {
     func newCall(_ call: ActiveCall) -> CallID {
         engine.warmUp()
         var call = call
-        call.rules = CallRules(configuration.behaviour, for: call.audio)
+        call.rules = CallRules(
+            configuration.behaviour, for: call.audio, silenceTimeout: configuration.media.silenceTimeout)
         let id = calls.add(call, number: shared.nextCall())
         if let journal {
             let key = journal.begin(invite: call.invite.id, peer: call.machine.peer, direction: call.direction)

@@ -75,6 +75,22 @@ struct MediaSession {
     /// How telephone events go to the peer; nil if it takes none.
     var sentEvents: NegotiatedTelephoneEvents? { preparation?.negotiation.sentEvents }
 
+    /// What is expected from the peer while the call is established.
+    enum Expectation {
+        /// ICE connects the call, whose consent checks notice a peer that vanishes.
+        case covered
+        /// Nothing: the call is on hold.
+        case onHold
+        case expecting
+    }
+
+    /// What is expected from the peer by what was agreed last.
+    var expectation: Expectation {
+        guard let agreed = preparation?.negotiation.agreed else { return .expecting }
+        if agreed.ice != nil { return .covered }
+        return agreed.direction.receives ? .expecting : .onHold
+    }
+
     // MARK: Offer and answer before media runs
 
     /// Finds a place for the call's media, and begins to negotiate it.

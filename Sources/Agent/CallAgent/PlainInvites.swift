@@ -42,6 +42,9 @@ struct PlainInvites {
     /// For what peers say after their invites are settled.
     private var seen = SeenInvites()
 
+    /// Whether an invite is, or was lately, one of these.
+    func knows(_ id: InviteID) -> Bool { pending[id] != nil || earlyAnswers[id] != nil || seen.contains(id) }
+
     // MARK: New invites
 
     /// Takes an invite that asks this user.

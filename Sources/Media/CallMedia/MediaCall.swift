@@ -375,7 +375,8 @@ package struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     package func report() -> MediaReport {
         MediaReport(
-            peer: peer.statistics, playout: playout.statistics, call: counters, audio: audio.counters, sound: sound,
+            peer: peer.statistics, newestArrival: control.heardAt, playout: playout.statistics, call: counters,
+            audio: audio.counters, sound: sound,
             frameSamples: frameSamples, encoderDelaySamples: encoder.delaySamples,
             decoderDelaySamples: encoder.decoderDelaySamples)
     }

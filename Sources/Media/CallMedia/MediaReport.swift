@@ -1,10 +1,13 @@
 public import Peering
 public import Playout
+public import Timekeeping
 
 /// Statistics of a call's media, from its start until now or its end. A plain value, copied on the media thread.
 public struct MediaReport: BitwiseCopyable, Sendable {
     /// Packets, loss, round trip: the network half.
     public let peer: PeerStatistics
+    /// When the peer's newest packet arrived, media or RTCP; nil if none has.
+    public let newestArrival: Instant?
     /// Delay, concealment, stretching: the playout half.
     public let playout: PlayoutStatistics
     /// Frames, and what became of them.
@@ -25,16 +28,19 @@ public struct MediaReport: BitwiseCopyable, Sendable {
     /// A report of nothing, to be written over.
     package static var empty: MediaReport {
         MediaReport(
-            peer: .init(), playout: .init(), call: .init(), audio: .init(), sound: nil, frameSamples: 0,
+            peer: .init(), newestArrival: nil, playout: .init(), call: .init(), audio: .init(), sound: nil,
+            frameSamples: 0,
             encoderDelaySamples: 0, decoderDelaySamples: 0)
     }
 
     @_noAllocation @_noLocks
     init(
-        peer: PeerStatistics, playout: PlayoutStatistics, call: CallCounters, audio: CallAudioEndpoint.Counters,
-        sound: SoundReport?, frameSamples: Int, encoderDelaySamples: Int, decoderDelaySamples: Int
+        peer: PeerStatistics, newestArrival: Instant?, playout: PlayoutStatistics, call: CallCounters,
+        audio: CallAudioEndpoint.Counters, sound: SoundReport?, frameSamples: Int, encoderDelaySamples: Int,
+        decoderDelaySamples: Int
     ) {
         self.peer = peer
+        self.newestArrival = newestArrival
         self.playout = playout
         self.call = call
         playUnderrunSamples = audio.playUnderrun

@@ -20,7 +20,8 @@ struct RateController {
     /// The breaker has been started, with the first report, because some peers send none at all.
     private var isWatching = false
     private var packetsSentAtReport = 0
-    private var heardAt: Instant?
+    /// When the newest authentic packet of the peer arrived, media or RTCP.
+    private(set) var heardAt: Instant?
     private var silenceToldAt: Instant?
     /// Why sending has stopped; nil while it has not.
     private(set) var stop: SendingStop?

@@ -58,6 +58,8 @@ struct AccountCall: Sendable {
     var hasReferral = false
     /// Our wish that the peer call somebody else, which it has said nothing of; then it has failed.
     var transferUntil: Instant?
+    /// The request that waits for what comes of a probe.
+    var probe: UInt64?
     /// Our invite.
     var dial: Dial?
 

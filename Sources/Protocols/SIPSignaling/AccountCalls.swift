@@ -563,6 +563,49 @@ struct AccountCalls: Sendable {
         outbox.append(.answer(ticket, .done))
     }
 
+    /// Probes the peer of a call (contract CALL-4). Another probe takes the place of one that has no answer.
+    mutating func probe(_ id: InviteID, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        func refuse(_ code: SignalingError.Code, _ cause: String) {
+            outbox.append(.answer(ticket, .failed(Self.notProbed(code, cause))))
+        }
+        guard let call = calls[id], call.isTalking else {
+            return refuse(.inviteEnded, "the call is not answered, or has ended")
+        }
+        guard let way = agent.flow(of: call.sip), !lostFlows.contains(way) else {
+            return refuse(.disconnected, "the connection to the server is down")
+        }
+        answerProbe(of: call, &outbox)
+        calls[id]?.probe = ticket
+        run(.command(call.sip, .probe), now, &outbox)
+    }
+
+    /// A probe has ended.
+    ///
+    /// - Parameter status: The answer's; 408 if there was none; nil if the probe was not sent.
+    private mutating func probed(_ call: AccountCall, _ status: Int?, _ outbox: inout [AccountOutput]) {
+        guard let ticket = call.probe else { return }
+        calls[call.invite]?.probe = nil
+        switch status {
+        case 408?: outbox.append(.answer(ticket, .probed(.failed(.noAnswer))))
+        case 481?: outbox.append(.answer(ticket, .probed(.failed(.unknownCall))))
+        case .some: outbox.append(.answer(ticket, .probed(.answered)))
+        case nil:
+            let failure = Self.notProbed(.disconnected, "the connection to the server failed")
+            outbox.append(.answer(ticket, .failed(failure)))
+        }
+    }
+
+    /// Nothing comes of a probe, because the call ends or another probe takes its place.
+    private func answerProbe(of call: AccountCall, _ outbox: inout [AccountOutput]) {
+        guard let ticket = call.probe else { return }
+        let failure = Self.notProbed(.inviteEnded, "the call has ended, or is probed again")
+        outbox.append(.answer(ticket, .failed(failure)))
+    }
+
+    private static func notProbed(_ code: SignalingError.Code, _ cause: String) -> SignalingError {
+        SignalingError(code, activity: "probe the peer", cause: cause)
+    }
+
     /// Sends a key by INFO.
     private mutating func press(
         _ data: JSONValue, in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
@@ -723,6 +766,7 @@ struct AccountCalls: Sendable {
     private mutating func end(_ id: InviteID, cause: Int?, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard let call = calls[id] else { return }
         answerReferral(of: call, now, &outbox)
+        answerProbe(of: call, &outbox)
         take(id, now, &outbox)
         forget(id)
         command(call.sip, .end(cause: cause), now, &outbox)
@@ -802,6 +846,7 @@ struct AccountCalls: Sendable {
         case .transferRefused:
             calls[id]?.transferUntil = nil
             tell(.refused, of: call, &outbox)
+        case .probed(let status): probed(call, status, &outbox)
         case .info: break
         case .ended(let end): ended(id, end, now, &outbox)
         }
@@ -960,6 +1005,7 @@ struct AccountCalls: Sendable {
     private mutating func ended(_ id: InviteID, _ end: CallEnd, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard let call = calls[id] else { return }
         answerReferral(of: call, now, &outbox)
+        answerProbe(of: call, &outbox)
         switch call.phase {
         case .preparing, .calling: refused(call, end, now, &outbox)
         case .ringing, .accepting: outbox += Self.withdrawn(call, end, own).map { .event($0) }

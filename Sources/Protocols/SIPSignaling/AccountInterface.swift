@@ -21,6 +21,8 @@ public enum AccountRequest: Sendable {
     case hangUp(CallHangUp)
     /// Send an offer, an answer or a candidate in a call.
     case send(CallSignal)
+    /// Find out whether the peer of a call is still there.
+    case probe(InviteID)
 }
 
 /// What becomes of a request.
@@ -29,6 +31,8 @@ public enum AccountAnswer: Hashable, Sendable {
     case done
     /// The invite is on its way to these.
     case sent(InviteID, invitees: [UserID])
+    /// What came of the probe.
+    case probed(PeerProbe)
     /// It cannot be done.
     case failed(SignalingError)
 }

@@ -242,7 +242,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         switch request {
         case .connect: return connect(ticket, now, &outbox)
         case .disconnect: return disconnect(ticket, now, &outbox)
-        case .invite, .accept, .reject, .cancel, .hangUp, .send: break
+        case .invite, .accept, .reject, .cancel, .hangUp, .send, .probe: break
         }
         guard phase.isWanted else {
             let error = SignalingError(
@@ -256,6 +256,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .cancel(let id, let data): calls.cancel(id, data, ticket: ticket, now, &outbox)
         case .hangUp(let news): calls.hangUp(news, ticket: ticket, now, &outbox)
         case .send(let signal): calls.send(signal, ticket: ticket, now, &outbox)
+        case .probe(let id): calls.probe(id, ticket: ticket, now, &outbox)
         case .connect, .disconnect: break
         }
     }

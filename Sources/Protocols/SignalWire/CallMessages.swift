@@ -25,6 +25,32 @@ public struct CallSignal: RPCMethod {
     }
 }
 
+/// `call.probe`: finds out whether the peer of a call is still connected (CALL-4).
+public struct CallProbe: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "call.probe"
+
+    /// What the exchange knows of the peer.
+    public struct Result: Codable, Hashable, Sendable {
+        /// Whether the peer's device is connected, or can still resume its session.
+        public var present: Bool
+
+        /// Makes the result.
+        public init(present: Bool) { self.present = present }
+    }
+
+    /// The invite that became the call.
+    public var invite: InviteID
+    /// From an inviter: the call with which invitee. Needed once several have accepted.
+    public var peer: UserID?
+
+    /// Makes the parameters.
+    public init(invite: InviteID, peer: UserID? = nil) {
+        self.invite = invite
+        self.peer = peer
+    }
+}
+
 /// `call.end`: hangs up. The peer hears `callEnded` (CALL-3).
 public struct CallEnd: RPCMethod {
     /// The method's name on the wire.

@@ -12,6 +12,7 @@ public enum ClientRequest: Hashable, Sendable {
     case inviteModify(InviteModify)
     case inviteList(InviteList)
     case callSignal(CallSignal)
+    case callProbe(CallProbe)
     case callEnd(CallEnd)
     case roomJoin(RoomJoin)
     case roomLeave(RoomLeave)
@@ -31,8 +32,9 @@ public enum ClientRequest: Hashable, Sendable {
         SessionStart.method, SessionRenew.method, SessionEnd.method, DeviceRegister.method, DeviceUnregister.method,
         InviteSend.method, InviteAccept.method, InviteReject.method, InviteCancel.method, InviteModify.method,
         InviteList.method,
-        CallSignal.method, CallEnd.method, RoomJoin.method, RoomLeave.method, RoomSignal.method, GroupCreate.method,
-        GroupJoin.method, GroupLeave.method, GroupDismiss.method, GroupMembers.method, GroupList.method,
+        CallSignal.method, CallProbe.method, CallEnd.method, RoomJoin.method, RoomLeave.method, RoomSignal.method,
+        GroupCreate.method, GroupJoin.method, GroupLeave.method, GroupDismiss.method, GroupMembers.method,
+        GroupList.method,
         PresenceSubscribe.method, PresenceUnsubscribe.method, Ping.method,
     ]
 
@@ -53,6 +55,7 @@ public enum ClientRequest: Hashable, Sendable {
         case InviteModify.method: self = .inviteModify(try message.params(InviteModify.self))
         case InviteList.method: self = .inviteList(try message.params(InviteList.self))
         case CallSignal.method: self = .callSignal(try message.params(CallSignal.self))
+        case CallProbe.method: self = .callProbe(try message.params(CallProbe.self))
         case CallEnd.method: self = .callEnd(try message.params(CallEnd.self))
         case RoomJoin.method: self = .roomJoin(try message.params(RoomJoin.self))
         case RoomLeave.method: self = .roomLeave(try message.params(RoomLeave.self))

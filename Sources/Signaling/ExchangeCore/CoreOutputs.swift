@@ -11,6 +11,7 @@ package enum ClientResponse: Hashable, Sendable {
     case members(GroupMembers.Result)
     case groups(GroupList.Result)
     case presence(PresenceSubscribe.Result)
+    case probe(CallProbe.Result)
     case empty
 
     /// The response to the request `id`, ready to send.
@@ -25,6 +26,7 @@ package enum ClientResponse: Hashable, Sendable {
         case .groups(let result): try SignalCoding.response(id: id, result)
         case .presence(let result): try SignalCoding.response(id: id, result)
         case .room(let result): try SignalCoding.response(id: id, result)
+        case .probe(let result): try SignalCoding.response(id: id, result)
         case .empty: try SignalCoding.response(id: id, Empty())
         }
     }
@@ -47,7 +49,7 @@ package enum ClientResponse: Hashable, Sendable {
             result.participants.reduce(0) {
                 $0 + $1.connection.text.utf8.count + $1.user.text.utf8.count + ($1.data?.utf8.count ?? 0) + 64
             }
-        case .renewal, .invite, .group, .empty: 0
+        case .renewal, .invite, .group, .probe, .empty: 0
         }
     }
 }

@@ -334,7 +334,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
             return .presence(try presence.subscribe(try member(on: connection), accounts.directory, sessions))
         case .presenceUnsubscribe: presence.unsubscribe(try member(on: connection).connection)
         case .inviteSend, .inviteAccept, .inviteReject, .inviteCancel, .inviteModify, .inviteList, .callSignal,
-            .callEnd:
+            .callProbe, .callEnd:
             return try perform(aboutInvite: request, from: try member(on: connection), at: now, into: &outbox)
         case .groupCreate, .groupJoin, .groupLeave, .groupDismiss, .groupMembers, .groupList:
             return try perform(aboutGroup: request, from: try member(on: connection).endpoint.user)
@@ -364,6 +364,8 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         case .callSignal(let params):
             try trunks.check(params, accounts.directory)
             try invites.pass(params, from: session, &effects)
+        case .callProbe(let params):
+            return .probe(try invites.probe(params, from: session.endpoint, sessions, at: now))
         case .callEnd(let params): try invites.endCall(params, from: session.endpoint, at: now, &effects)
         case .ping, .sessionStart, .sessionRenew, .sessionEnd, .deviceRegister, .deviceUnregister, .presenceSubscribe,
             .presenceUnsubscribe, .groupCreate, .groupJoin, .groupLeave, .groupDismiss, .groupMembers, .groupList,
@@ -387,7 +389,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         case .groupDismiss(let params): dismiss(try groups.toDismiss(params.group, by: user))
         case .ping, .sessionStart, .sessionRenew, .sessionEnd, .deviceRegister, .deviceUnregister, .presenceSubscribe,
             .presenceUnsubscribe, .inviteSend, .inviteAccept, .inviteReject, .inviteCancel, .inviteModify, .inviteList,
-            .callSignal, .callEnd, .roomJoin, .roomLeave, .roomSignal:
+            .callSignal, .callProbe, .callEnd, .roomJoin, .roomLeave, .roomSignal:
             break
         }
         return .empty

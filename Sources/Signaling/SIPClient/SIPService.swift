@@ -101,7 +101,8 @@ public final class SIPService: SignalingService {
         switch await ask(.invite(options)) {
         case .sent(let id, let invitees): return SentInvite(id: id, invitees: invitees)
         case .failed(let error): throw error
-        case .done: throw SignalingError(.internalError, activity: "invite \(options.to)", cause: "it has no id")
+        case .done, .probed:
+            throw SignalingError(.internalError, activity: "invite \(options.to)", cause: "it has no id")
         }
     }
 
@@ -128,6 +129,15 @@ public final class SIPService: SignalingService {
     /// Sends an offer, an answer or a candidate to the peer of a call; others cannot be sent.
     public func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
         try await tell(.send(signal))
+    }
+
+    /// Asks the peer of a call by OPTIONS in the dialog. Without an answer it has failed after 32 s.
+    public func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe {
+        switch await ask(.probe(invite)) {
+        case .probed(let probe): return probe
+        case .failed(let error): throw error
+        case .done, .sent: return .answered
+        }
     }
 
     /// Ends a call.

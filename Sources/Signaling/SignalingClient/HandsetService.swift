@@ -157,6 +157,25 @@ public final class HandsetService: SignalingService {
         try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: "send a signal to the peer")
     }
 
+    /// Asks the exchange whether the peer of a call is connected, and has the peer hang up if it does not know the call any more. An
+    /// exchange that does not know the question has answered, too.
+    public func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe {
+        let message = CallProbe(invite: invite, peer: peer)
+        do throws(SignalingError) {
+            let result = try await ask { (driver, promise: EventLoopPromise<CallProbe.Result>) in
+                driver.request(message, doing: "probe the peer", promise)
+            }
+            guard result.present else { return .failed(.peerGone) }
+        } catch {
+            if error.code == .unknownCall || error.code == .unknownInvite { return .failed(.unknownCall) }
+            guard error.code == .invalidRequest else { throw error }
+        }
+        // It need not arrive: the next probe sends another one.
+        let signal = CallControl.CallSignal(invite: invite, type: PeerProbe.signal, data: [:], peer: peer)
+        try? await send(signal, retryAfterReconnect: false)
+        return .answered
+    }
+
     /// Tells the peer of a call that it is over.
     public func hangUp(_ news: CallHangUp) async throws(SignalingError) {
         let milliseconds =

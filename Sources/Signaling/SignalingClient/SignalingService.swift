@@ -60,6 +60,12 @@ public protocol SignalingService: Sendable {
     /// Tells the peer of a call that it is over.
     func hangUp(_ news: CallHangUp) async throws(SignalingError)
 
+    /// Finds out over signaling whether the peer of a call is still there (contract CALL-4).
+    ///
+    /// - Parameter peer: Which of several invitees, to an inviter.
+    /// - Throws: ``SignalingError`` if the peer could not be asked, which says nothing of it.
+    func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe
+
     /// Joins a room; gives the connections that are there already, each of which is told as `connectionCreated`, too.
     ///
     /// - Parameter data: What the others are told of us, up to 1,000 bytes.
@@ -93,6 +99,9 @@ public protocol SignalingService: Sendable {
 extension SignalingService {
     /// Nothing: the next attempt comes by itself.
     public func networkChanged() async {}
+
+    /// A service without probes: nothing is known against the peer.
+    public func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe { .answered }
 
     /// Sends a message to the peer of a call; while it reconnects, the message waits.
     public func send(_ signal: CallSignal) async throws(SignalingError) {

@@ -147,7 +147,7 @@ struct HeardResult: Decodable {
     struct Body: Decodable {
         var session, connection, user, invite, group, owner: String?
         var invitees, members: [String]?
-        var resumed, anonymous: Bool?
+        var resumed, anonymous, present: Bool?
         var sequence: UInt64?
         var participants: [Participant]?
         var invites, groups: [Entry]?

@@ -230,6 +230,17 @@ extension Oracle {
         }
     }
 
+    func applyProbe(_ frame: Frame, _ seat: Seat, _ result: HeardResult.Body) throws(Violation) {
+        let id = frame.text("invite") ?? ""
+        let peer = frame.text("peer")
+        let peers = (calls[id] ?? []).compactMap { $0.peer(of: seat.place) }.filter {
+            peer == nil || $0.bearer == account(peer ?? "")
+        }
+        try require(!peers.isEmpty, "\(seat.place) probes a call that it is not in: \(id)")
+        guard peers.count == 1, let only = peers.first, self.seat(at: only)?.connection != nil else { return }
+        try require(result.present == true, "\(only) is connected, and \(seat.place) learns that it is gone")
+    }
+
     func applyHangUp(_ frame: Frame, _ seat: Seat) throws(Violation) {
         let id = frame.text("invite") ?? ""
         let peer = frame.text("peer")

@@ -42,6 +42,7 @@ extension Oracle {
         case "invite.modify": try applyChange(frame, seat, cancels: false)
         case "invite.list": try applyList(frame, seat, result, isWhole: !hasMore)
         case "call.signal": try applySignal(frame, seat)
+        case "call.probe": try applyProbe(frame, seat, result)
         case "call.end": try applyHangUp(frame, seat)
         default: try applyGroup(frame, seat, result)
         }

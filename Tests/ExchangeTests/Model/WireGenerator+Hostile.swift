@@ -59,7 +59,8 @@ extension WireGenerator {
         "session.start": ["user", "application", "device"], "device.register": ["device"],
         "invite.send": ["to", "group", "idempotency_key"], "invite.accept": ["invite"], "invite.reject": ["invite"],
         "invite.cancel": ["invite"], "invite.modify": ["invite"], "call.signal": ["invite", "peer"],
-        "call.end": ["invite", "peer"], "room.join": ["room"], "room.leave": ["room"], "room.signal": ["room", "to"],
+        "call.probe": ["invite", "peer"], "call.end": ["invite", "peer"], "room.join": ["room"], "room.leave": ["room"],
+        "room.signal": ["room", "to"],
         "group.create": ["group", "members"], "group.join": ["group"], "group.leave": ["group"],
         "group.dismiss": ["group"], "group.members": ["group"], "group.list": ["after"],
     ]
@@ -82,7 +83,8 @@ extension WireGenerator {
             "session.start": ["token", "device"], "session.renew": ["token"], "device.register": ["device"],
             "invite.send": ["to", "ttl", "idempotency_key"], "invite.accept": ["invite"], "invite.reject": ["invite"],
             "invite.cancel": ["invite"], "invite.modify": ["invite"], "call.signal": ["invite", "type"],
-            "call.end": ["invite", "reason", "duration_ms"], "room.join": ["room"], "room.leave": ["room"],
+            "call.probe": ["invite"], "call.end": ["invite", "reason", "duration_ms"], "room.join": ["room"],
+            "room.leave": ["room"],
             "room.signal": ["room", "type"], "group.join": ["group"], "group.leave": ["group"],
             "group.dismiss": ["group"], "group.members": ["group"],
         ]

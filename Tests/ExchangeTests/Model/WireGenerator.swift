@@ -62,7 +62,8 @@ struct WireGenerator {
             } else {
                 [
                     "invite.send", "invite.send", "invite.accept", "invite.accept", "invite.reject", "invite.cancel",
-                    "call.signal", "call.signal", "call.end", "room.signal", "group.create", "session.renew",
+                    "call.signal", "call.signal", "call.probe", "call.end", "room.signal", "group.create",
+                    "session.renew",
                 ]
             }
         return chance(55) ? pick(common) ?? "ping" : pick(ClientRequest.methods) ?? "ping"
@@ -82,6 +83,10 @@ struct WireGenerator {
         case "call.signal":
             var params = signal(&frame, seat)
             params["invite"] = .string(inviteID(seat, owns: chance(50)))
+            if chance(30) { params["peer"] = .string(user()) }
+            return params
+        case "call.probe":
+            var params: [String: JSONValue] = ["invite": .string(inviteID(seat, owns: chance(50)))]
             if chance(30) { params["peer"] = .string(user()) }
             return params
         case "call.end":

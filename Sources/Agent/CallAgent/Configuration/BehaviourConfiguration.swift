@@ -33,8 +33,9 @@ public struct BehaviourConfiguration: Sendable, Equatable {
     public var attachment: Source?
     /// Whether the call ends when its file has been played.
     public var hangsUpAfterFile = false
-    /// The longest that a call may last once media flows; nil for no limit.
-    public var maximumDuration: Duration?
+    /// The longest that a call may last once it is established; nil for no limit. Four hours by default: a peer that answers probes
+    /// without being there would otherwise keep its place for ever.
+    public var maximumDuration: Duration? = .seconds(4 * 3_600)
     /// A folder in which each call is recorded, in a file that is named after the time and the peer, and replaces none. It is made if it
     /// is missing.
     public var recordingFolder: String?
@@ -123,9 +124,9 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             "what `handset control attach` brings into calls of another source; `command` or `bot` says how to start it"
         ).unset("nothing, or the program or bot that is the source")
         let maximumDuration = ConfigKey.seconds(
-            "max_call_seconds", in: 1...604_800,
-            "a call that lasts so long is hung up; what its program or bot has said by then is played first"
-        ).unset("no limit")
+            "max_call_seconds", in: 0...604_800,
+            "a call that lasts so long is hung up; what its program or bot has said by then is played first; 0 for no limit"
+        ).defaulting(to: BehaviourConfiguration().maximumDuration ?? .zero)
         let recordFolder = ConfigKey.outputFolder(
             "record_folder", "record calls, in a file for each (mode 0600); made if it is missing")
         let recordDays = ConfigKey.integer(
@@ -161,7 +162,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         if hangsUpAfterFile, loops {
             problems.append(section.problem(\.sequel, "is hangup, and with loop: true the file never ends; remove one"))
         }
-        maximumDuration = section.value(\.maximumDuration, &problems)
+        let longest = section.value(\.maximumDuration, &problems)
+        maximumDuration = longest == .zero ? nil : longest
         recordingFolder = section.value(\.recordFolder, &problems)
         recordingLimits.days = section.value(\.recordDays, &problems)
         recordingLimits.megabytes = section.value(\.recordMegabytes, &problems)

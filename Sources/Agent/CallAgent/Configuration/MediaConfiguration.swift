@@ -42,6 +42,9 @@ public struct MediaConfiguration: Sendable {
     public var relayTrustRoots: String?
     /// Say yes to media that is not encrypted.
     public var allowsPlainMedia = false
+    /// How long nothing may arrive from the peer of a call without ICE, neither RTP nor RTCP, before it is probed over signaling;
+    /// nil: it never is.
+    public var silenceTimeout: Duration? = .seconds(30)
 
     /// How outgoing calls are connected.
     public enum OfferKind: String, CaseIterable, Sendable {
@@ -109,6 +112,10 @@ public struct MediaConfiguration: Sendable {
             .defaulting(to: usual.codecs)
         let allowPlainRTP = ConfigKey.bool("allow_plain_rtp", "say yes to media that is not encrypted")
             .defaulting(to: usual.allowsPlainMedia)
+        let silenceTimeout = ConfigKey.seconds(
+            "silence_timeout_s", in: 0...3_600,
+            "when nothing comes from the peer of a call without ICE for so long, it is probed over signaling; the call ends if the probe fails ([sip.md](sip.md#a-telephone-that-vanishes)); 0 for never"
+        ).defaulting(to: usual.silenceTimeout ?? .zero)
         let srtpSuites = ConfigKey.choices(
             "srtp_suites", of: SRTPSuite.self, "suites to offer and to accept, the preferred one first"
         ).defaulting(to: usual.suites)
@@ -137,6 +144,8 @@ public struct MediaConfiguration: Sendable {
         iceServers = (section.value(\.iceServers, &problems) ?? []).compactMap { ICEServer($0, &problems) }
         relayTrustRoots = section.certificates(\.relayTrustRoots, &problems)
         allowsPlainMedia = section.value(\.allowPlainRTP, &problems)
+        let silence = section.value(\.silenceTimeout, &problems)
+        silenceTimeout = silence == .zero ? nil : silence
         if offers == .plain, !allowsPlainMedia {
             problems.append(section.problem(\.offers, "is plain, which needs allow_plain_rtp: true"))
         } else if offers == .plain {

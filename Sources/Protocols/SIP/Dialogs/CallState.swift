@@ -276,6 +276,7 @@ struct RequestUse: Sendable {
         case info
         case refer
         case notify
+        case probe
         case cancel
     }
 

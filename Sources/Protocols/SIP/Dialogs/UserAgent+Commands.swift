@@ -34,7 +34,8 @@ extension UserAgent {
             guard (300...699).contains(status) else { return }
             refuse(id, ringing, status, .local, now, &outbox)
         case .end(let cause): refuse(id, ringing, 603, .local, cause: cause, now, &outbox)
-        case .place, .offer, .withdrawOffer, .answer, .refuseOffer, .digit, .transfer, .acceptTransfer, .refuseTransfer:
+        case .place, .offer, .withdrawOffer, .answer, .refuseOffer, .digit, .transfer, .acceptTransfer, .refuseTransfer,
+            .probe:
             break
         }
     }
@@ -76,8 +77,20 @@ extension UserAgent {
             talking.referral = nil
             keep(id, .talking(talking))
             respond(referral.transaction, SIPResponse(603, to: referral.request), now, &outbox)
+        case .probe: probe(id, talking, now, &outbox)
         case .place, .ring, .accept, .refuse: break
         }
+    }
+
+    /// Asks the peer in the dialog, which is what an INVITE in it would meet (RFC 3261 §11). Nothing of the session changes.
+    private mutating func probe(
+        _ id: SIPCall, _ talking: Call.Talking, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        var talking = talking
+        var request = talking.dialog.request(.options)
+        request.headers.append("Accept", configuration.screen.accept)
+        keep(id, .talking(talking))
+        send(request, .probe, id, talking.dialog.flow, now, &outbox)
     }
 
     /// Sends the next digit that waits, now that the one before was answered.

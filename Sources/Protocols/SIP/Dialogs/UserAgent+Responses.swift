@@ -100,6 +100,8 @@ extension UserAgent {
             case .info:
                 if status >= 300 { tell(id, .digitRefused(status), now, &outbox) }
                 sendNextDigit(id, now, &outbox)
+            // Whether the call ends by it is the owner's decision: the peer's media may have come back meanwhile.
+            case .probe: tell(id, .probed(response == nil && status != 408 ? nil : status), now, &outbox)
             case .refer, .notify: break
             case .invite, .bye, .prack, .cancel: return
             }
@@ -109,7 +111,7 @@ extension UserAgent {
                 switch use.kind {
                 case .reinvite, .update, .refer: status == 481 || status == 408
                 case .info: status == 481
-                case .invite, .bye, .prack, .cancel, .notify: false
+                case .invite, .bye, .prack, .cancel, .notify, .probe: false
                 }
             guard isGone, case .talking(let talking)? = calls[id]?.stage else { return }
             end(id, talking, .lost, bye: status == 408, now, &outbox)

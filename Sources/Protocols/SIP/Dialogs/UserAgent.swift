@@ -323,7 +323,7 @@ public struct UserAgent: ProtocolCore, Sendable {
             notify(origin, status, isFinal: true, now, &outbox)
         case .incoming, .confirmed, .offered, .offerWithdrawn, .answered, .offerRefused, .digit, .digitRefused, .info,
             .transferRequested,
-            .transferProgress, .transferRefused:
+            .transferProgress, .transferRefused, .probed:
             break
         }
     }

@@ -80,6 +80,9 @@ public enum CallCommand: Sendable {
     case acceptTransfer(placing: UInt64, offer: [UInt8], by: SIPFlow? = nil)
     /// Refuse it with 603.
     case refuseTransfer
+    /// Ask the peer in the dialog (OPTIONS), to find out whether it is still there; ``CallEvent/probed(_:)`` follows while the
+    /// call lasts.
+    case probe
 }
 
 /// Why a call ended.
@@ -133,6 +136,8 @@ public enum CallEvent: Equatable, Sendable {
     case transferProgress(Int, isFinal: Bool)
     /// The peer does not do what we asked.
     case transferRefused(Int)
+    /// The status of the answer to our probe, 408 if none came in time; nil if the probe could not be sent.
+    case probed(Int?)
     /// It is over. Nothing comes after this.
     case ended(CallEnd)
 }

@@ -366,6 +366,17 @@ struct Invites: Sendable {
         }
     }
 
+    /// Whether the peer of a call is connected, or can still resume its session (CALL-4).
+    func probe(
+        _ params: CallProbe, from endpoint: Endpoint, _ sessions: Sessions, at now: Instant
+    ) throws(RPCError) -> CallProbe.Result {
+        guard let peer = try calls.call(params.invite, params.peer, of: endpoint)?.peer(of: endpoint) else {
+            throw calls.noCall(params.invite, for: endpoint)
+        }
+        let isConnected = sessions.session(at: peer) != nil
+        return CallProbe.Result(present: isConnected || sessions.canReturn(peer, at: now))
+    }
+
     /// Hangs up at a device's request.
     mutating func endCall(
         _ params: CallEnd, from endpoint: Endpoint, at now: Instant, _ effects: inout Effects

@@ -119,7 +119,7 @@ extension ExchangeCore {
         case .groupDismiss(let dismiss): 2 * (groups[dismiss.group]?.members.count ?? 0)
         case .sessionStart(let start): 4 + peers(of: start)
         case .sessionRenew, .deviceRegister, .deviceUnregister, .inviteAccept, .inviteReject,
-            .inviteList, .callSignal, .callEnd, .groupCreate, .groupMembers, .groupList, .presenceSubscribe,
+            .inviteList, .callSignal, .callProbe, .callEnd, .groupCreate, .groupMembers, .groupList, .presenceSubscribe,
             .presenceUnsubscribe, .ping:
             4
         }

@@ -1,0 +1,21 @@
+/// What came of a probe: a question over signaling that shows whether a call's peer is still there (contract CALL-4).
+public enum PeerProbe: Hashable, Sendable {
+    /// The peer, or the service on its behalf, has answered. A refusal, or an answer that the question is unknown, is an answer.
+    case answered
+    /// No answer came in time, or the answer is that there is no such call.
+    case failed(Cause)
+
+    /// Why a probe failed.
+    public enum Cause: String, CaseIterable, Hashable, Sendable {
+        /// No answer came in time.
+        case noAnswer = "the peer does not answer"
+        /// The peer, or the service, does not know the call.
+        case unknownCall = "the peer does not know the call"
+        /// The peer lost its connection to the service, and can no longer resume its session.
+        case peerGone = "the peer has no connection to the service"
+    }
+
+    /// The type of the call signal by which a peer at an exchange learns that it is probed. A device that does not know the
+    /// call, such as one that was started again, answers it with a hang-up.
+    public static let signal = "probe"
+}

@@ -1,0 +1,125 @@
+public import Timekeeping
+
+/// Notices that the peer of an established call has vanished (contract CALL-4), where no consent checks do (RFC 7675).
+///
+/// When nothing has arrived for a period, neither RTP nor RTCP, the peer is probed over signaling, and again after each further
+/// period of silence. While the call is on hold only probes count. The peer is lost when a probe fails and nothing has arrived
+/// since it was sent.
+public struct SilenceWatch: ProtocolCore, Sendable {
+    /// The inputs.
+    public enum Input: Hashable, Sendable {
+        /// The call is established.
+        case begin
+        /// The answer to ``Output/observe``.
+        case observed(Observation)
+        /// The answer to ``Output/probe(isOnHold:)``; nil if the probe could not be sent, which says nothing of the peer.
+        case probed(PeerProbe?)
+        /// `nextDeadline` has come. Early calls are harmless.
+        case timerFired
+    }
+
+    /// What the call's media shows of the peer.
+    public enum Observation: Hashable, Sendable {
+        /// The call has ICE, whose consent checks notice a peer that vanishes.
+        case covered
+        /// Nothing is expected from the peer: the call is on hold.
+        case onHold
+        /// The peer's newest packet arrived then, or none has arrived.
+        case expecting(newest: Instant?)
+    }
+
+    /// The outputs.
+    public enum Output: Hashable, Sendable {
+        /// Look at the call's media.
+        case observe
+        /// Probe the peer.
+        case probe(isOnHold: Bool)
+        /// The peer is lost. Nothing comes after this.
+        case lost(PeerProbe.Cause)
+    }
+
+    private enum State: Hashable, Sendable {
+        case idle
+        /// Since that time nothing is known to have come from the peer.
+        case waiting(since: Instant)
+        case observing(since: Instant)
+        case probing(since: Instant)
+        /// The probe has failed: whether anything has arrived since it was sent is being looked at.
+        case judging(since: Instant, PeerProbe.Cause)
+        case over
+    }
+
+    /// After this time a probe without a result counts as not sent: twice the longest transaction of SIP over UDP.
+    static let patience = Duration.seconds(64)
+
+    private let period: Duration
+    private var state = State.idle
+
+    /// - Parameter period: How long nothing may arrive before the peer is probed; more than zero.
+    public init(period: Duration) {
+        precondition(period > .zero, "a watch without a period would probe without a pause")
+        self.period = period
+    }
+
+    /// When ``handle(_:at:into:)`` must next be called even if nothing happens.
+    public var nextDeadline: Instant? {
+        switch state {
+        case .idle, .observing, .judging, .over: nil
+        case .waiting(let since): since.advanced(by: period)
+        case .probing(let since): since.advanced(by: Self.patience)
+        }
+    }
+
+    /// Takes one input.
+    public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        switch (state, input) {
+        case (.idle, .begin):
+            state = .waiting(since: now)
+        case (.waiting(let since), .timerFired) where since.advanced(by: period) <= now:
+            state = .observing(since: since)
+            outbox.append(.observe)
+        case (.observing(let since), .observed(let observation)):
+            consider(observation, since: since, at: now, into: &outbox)
+        case (.probing, .probed(.answered)), (.probing, .probed(nil)):
+            state = .waiting(since: now)
+        case (.probing(let since), .probed(.failed(let cause))):
+            state = .judging(since: since, cause)
+            outbox.append(.observe)
+        case (.probing(let since), .timerFired) where since.advanced(by: Self.patience) <= now:
+            state = .waiting(since: now)
+        case (.judging(let since, let cause), .observed(let observation)):
+            judge(cause, observation, since: since, at: now, into: &outbox)
+        case (.idle, _), (.waiting, _), (.observing, _), (.probing, _), (.judging, _), (.over, _):
+            break  // Woken early, or late.
+        }
+    }
+
+    private mutating func consider(
+        _ observation: Observation, since: Instant, at now: Instant, into outbox: inout [Output]
+    ) {
+        switch observation {
+        case .covered: state = .waiting(since: now)
+        case .onHold:
+            state = .probing(since: now)
+            outbox.append(.probe(isOnHold: true))
+        case .expecting(let newest):
+            let last = max(since, newest ?? since)
+            guard last.advanced(by: period) <= now else { return state = .waiting(since: last) }
+            state = .probing(since: now)
+            outbox.append(.probe(isOnHold: false))
+        }
+    }
+
+    private mutating func judge(
+        _ cause: PeerProbe.Cause, _ observation: Observation, since: Instant, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        switch observation {
+        case .covered: state = .waiting(since: now)
+        case .expecting(let newest?) where newest > since: state = .waiting(since: newest)
+        case .onHold, .expecting:
+            state = .over
+            outbox.append(.lost(cause))
+        }
+    }
+}
