@@ -241,8 +241,8 @@ let package = Package(
         module(
             "Agent", "BotCalls",
             nio + [
-                "AudioPort", "BotWire", "ConfigReader", "HTTPTransport", "Realtime", "TLS", "Timekeeping",
-                "VoiceActivity",
+                "AudioPort", "BotWire", "ConfigReader", "HTTPTransport", "NetworkAddress", "Realtime", "TLS",
+                "Timekeeping", "VoiceActivity",
             ]),
         module(
             "Agent", "CallAgent",
@@ -425,7 +425,7 @@ let package = Package(
         tests(
             "BotCallsTests",
             [
-                "BotCalls", "BotWire", "Bytes", "JSON", "Timekeeping",
+                "BotCalls", "BotWire", "Bytes", "JSON", "NetworkAddress", "Timekeeping",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(

@@ -677,6 +677,35 @@ struct BotTests {
         try await site.close(device)
     }
 
+    @Test("A guesser of passwords gets 30 answers and then 429, and 100 idle connections keep no request out")
+    func guessing() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let device = try await device(site, try placingPlan(bot))
+        let port = try #require(await device.device.botRequestPort)
+        func ask(_ password: String?) async throws -> HTTPFetch.Answer {
+            try await send(
+                .POST, "http://127.0.0.1:\(port)", "\(Self.calls).json", password.map { basic("SK1", $0) } ?? "",
+                "To=eve&From=1",
+                on: site)
+        }
+        var idle: [any Channel] = []
+        for _ in 0..<100 {
+            idle.append(try await ClientBootstrap(group: site.group).connect(host: "127.0.0.1", port: port).get())
+        }
+        // What has no password guesses none.
+        for _ in 0..<40 { #expect(try await ask(nil).status == 401) }
+        #expect(try await ask("place").status == 400)
+        var statuses: [Int] = []
+        for number in 0..<40 { statuses.append(try await ask("guess \(number)").status) }
+        #expect(statuses == Array(repeating: 401, count: 30) + Array(repeating: 429, count: 10))
+        let refused = try await ask("place")
+        #expect(refused.status == 429 && refused.headers.first(name: "Retry-After").flatMap(Int.init) ?? 0 > 0)
+        for channel in idle { try? await channel.close() }
+        await bot.stop()
+        try await site.close(device)
+    }
+
     @Test("Requests come by TLS when there is a certificate, and not in plain text; one that cannot be used is told")
     func requestsOverTLS() async throws {
         let site = try await Site()

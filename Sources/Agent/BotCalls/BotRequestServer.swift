@@ -3,6 +3,7 @@ internal import ConfigReader
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
+internal import NetworkAddress
 internal import Realtime
 internal import TLS
 internal import Timekeeping
@@ -11,14 +12,14 @@ internal import Timekeeping
 final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
     private struct Full: Error {}
 
-    /// Connections at a time: bots make one for each request.
-    private static let mostConnections = 64
     private static let bounds = StrangerBounds(bodyBytes: WireLimits.requestBytes, messageBytes: 1)
 
     private let environment: BotEnvironment
     private let requests: BotPlan.Requests
     private let registry: BotRegistry
-    private var connections = 0
+    private var connections = RequestConnections()
+    private var channels: [RequestConnections.ID: any Channel] = [:]
+    private var guesses = PasswordGuard()
     private var rules: PlacementRules?
     private var refusals = LogLimit(burst: 5, perSecond: 0.2)
 
@@ -40,52 +41,88 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
     // MARK: - Requests
 
     func answer(_ request: HTTPRequest, on channel: any Channel, then reply: @escaping (HTTPAnswer) -> Void) {
-        answer(request) { reply(Self.http($0)) }
-    }
-
-    private func answer(_ request: HTTPRequest, _ reply: @escaping Placements.Reply) {
-        let headers = request.head.headers
+        let (address, now) = (Self.address(of: channel), MonotonicClock.now)
         do throws(ServiceFault) {
-            let asked = try BotRequest(
-                ServiceRequest(
-                    method: request.head.method.rawValue, target: request.head.uri,
-                    authorization: headers.first(name: "Authorization"),
-                    contentType: headers.first(name: "Content-Type"), body: request.body))
-            let mayPlace = mayPlaceCalls(asked)
-            guard mayPlace || isKnown(asked) else {
-                throw ServiceFault(.unauthorized, asked.service, "the account or its password is unknown")
-            }
-            let order = try asked.order()
-            let isOwn = asked.account == nil || asked.account == environment.plan.account
-            switch order {
-            case .end(let name, _), .redirect(let name, _), .transfer(let name, _):
-                guard let bot = registry[name], isOwn else {
-                    throw ServiceFault(.noSuchCall, asked.service, "there is no such call, or it is over")
-                }
-                try checkTransfers(order, asked.service)
-                let (call, status) = try bot.carryOut(order)
-                if case .end = order {
-                    reply(.done(asked.service, call, status))
-                } else {
-                    reply(.redirected(asked.service, call, status))
-                }
-            case .place(let placed):
-                guard isOwn else { throw ServiceFault(.noSuchPath, .twilio, "there is no such account") }
-                guard mayPlace else {
-                    throw ServiceFault(
-                        .forbidden, .twilio,
-                        rules == nil
-                            ? "calls cannot be placed here" : "these credentials are not those that may place calls")
-                }
-                try checkTransfers(order, .twilio)
-                try rules?.check(placed, environment.hosts, at: MonotonicClock.now)
-                environment.publish(.place(registry.placements.add(placed, reply)))
-            }
+            let asked = try Self.request(request)
+            let rights = try rights(of: asked, from: address, at: now)
+            connections.trust(ObjectIdentifier(channel))
+            try follow(asked, rights, at: now) { reply(Self.http($0)) }
         } catch {
-            if let leftOut = refusals.admit(at: MonotonicClock.now) {
+            if let leftOut = refusals.admit(at: now) {
                 environment.publish(.warned("a request was refused: \(error.description)", leftOut: leftOut))
             }
-            reply(.refused(error))
+            var answer = Self.http(.refused(error))
+            if let wait = guesses.wait(address, at: now) {
+                answer.headers.add(name: "Retry-After", value: "\(Int(wait.seconds.rounded(.up)))")
+                answer.endsConnection = true
+            }
+            reply(answer)
+        }
+    }
+
+    private static func address(of channel: any Channel) -> ClientAddress {
+        channel.remoteAddress?.ipAddress.flatMap { ClientAddress($0) } ?? .none
+    }
+
+    private static func request(_ request: HTTPRequest) throws(ServiceFault) -> BotRequest {
+        let headers = request.head.headers
+        return try BotRequest(
+            ServiceRequest(
+                method: request.head.method.rawValue, target: request.head.uri,
+                authorization: headers.first(name: "Authorization"), contentType: headers.first(name: "Content-Type"),
+                body: request.body))
+    }
+
+    /// What the client of a request may do, if its password is right. A wrong one costs its address an attempt.
+    ///
+    /// - Returns: Whether it may place calls.
+    private func rights(
+        of request: BotRequest, from address: ClientAddress, at now: Instant
+    ) throws(ServiceFault) -> Bool {
+        guard !request.credentials.isEmpty else {
+            throw ServiceFault(.unauthorized, request.service, "there are no credentials")
+        }
+        if let wait = guesses.begin(address, at: now) {
+            throw ServiceFault(
+                .tooMany, request.service,
+                "there were too many wrong passwords: try again in \(Int(wait.seconds.rounded(.up))) s")
+        }
+        let mayPlace = mayPlaceCalls(request)
+        guard mayPlace || isKnown(request) else {
+            throw ServiceFault(.unauthorized, request.service, "the account or its password is unknown")
+        }
+        guesses.succeeded(address, at: now)
+        return mayPlace
+    }
+
+    private func follow(
+        _ asked: BotRequest, _ mayPlace: Bool, at now: Instant, _ reply: @escaping Placements.Reply
+    ) throws(ServiceFault) {
+        let order = try asked.order()
+        let isOwn = asked.account == nil || asked.account == environment.plan.account
+        switch order {
+        case .end(let name, _), .redirect(let name, _), .transfer(let name, _):
+            guard let bot = registry[name], isOwn else {
+                throw ServiceFault(.noSuchCall, asked.service, "there is no such call, or it is over")
+            }
+            try checkTransfers(order, asked.service)
+            let (call, status) = try bot.carryOut(order)
+            if case .end = order {
+                reply(.done(asked.service, call, status))
+            } else {
+                reply(.redirected(asked.service, call, status))
+            }
+        case .place(let placed):
+            guard isOwn else { throw ServiceFault(.noSuchPath, .twilio, "there is no such account") }
+            guard mayPlace else {
+                throw ServiceFault(
+                    .forbidden, .twilio,
+                    rules == nil
+                        ? "calls cannot be placed here" : "these credentials are not those that may place calls")
+            }
+            try checkTransfers(order, .twilio)
+            try rules?.check(placed, environment.hosts, at: now)
+            environment.publish(.place(registry.placements.add(placed, reply)))
         }
     }
 
@@ -121,9 +158,19 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
     // MARK: - Connections
 
     func accept(_ channel: any Channel) throws -> any ConnectionService {
-        guard connections < Self.mostConnections else { throw Full() }
-        connections += 1
-        channel.closeFuture.assumeIsolated().whenComplete { [self] _ in connections -= 1 }
+        let id = ObjectIdentifier(channel)
+        switch connections.admit(id, from: Self.address(of: channel)) {
+        case .taken: break
+        case .refused: throw Full()
+        case .takenFor(let idle):
+            let former = channels.removeValue(forKey: idle)
+            former?.close(promise: nil)
+        }
+        channels[id] = channel
+        channel.closeFuture.assumeIsolated().whenComplete { [self] _ in
+            connections.leave(id)
+            channels[id] = nil
+        }
         return self
     }
 

@@ -1,3 +1,5 @@
+package import Timekeeping
+
 extension ExchangeCore {
     /// The settings that matter here.
     package struct Settings: Sendable {

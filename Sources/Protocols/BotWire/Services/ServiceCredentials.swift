@@ -31,6 +31,9 @@ public struct ServiceCredentials: Equatable, Sendable, CustomStringConvertible, 
         }
     }
 
+    /// Whether there are none, so that nothing is tried with them.
+    public var isEmpty: Bool { content == .none }
+
     /// Whether these are the user and the password, compared in a time that depends on their lengths alone.
     public func match(user: String, password: String) -> Bool {
         guard case .basic(let ownUser, let ownPassword) = content else { return false }

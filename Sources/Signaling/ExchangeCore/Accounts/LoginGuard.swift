@@ -20,11 +20,8 @@ package struct LoginGuard: Sendable {
     private var known: [SecretDigest: [ClientAddress]] = [:]
 
     package init(_ limits: FailedLogins) {
-        func rate(_ count: Int) -> TokenBucket.Rate {
-            .init(burst: Double(count), perSecond: Double(count) / limits.window.seconds)
-        }
-        addresses = TokenBuckets(rate(limits.perAddress))
-        accounts = TokenBuckets(rate(limits.perAccount))
+        addresses = TokenBuckets(.init(limits.perAddress, within: limits.window))
+        accounts = TokenBuckets(.init(limits.perAccount, within: limits.window))
     }
 
     /// Takes an attempt from `address` at `account`, which ``succeeded(_:from:at:)`` gives back.

@@ -65,6 +65,8 @@ package struct HTTPAnswer: Sendable {
     package var contentType: String
     package var cacheControl: String
     package var body: [UInt8]
+    /// Whether the connection is closed after it, though its client would keep it.
+    package var endsConnection = false
 
     /// - Parameters:
     ///   - headers: Fields in addition to the type, the length, the cache control and those of ``SecurityHeaders``.

@@ -76,7 +76,7 @@ final class RequestHandler: ChannelInboundHandler {
         let request = HTTPRequest(head: head, body: body, number: HTTPRequest.Number())
         state = .answering(request.number)
         service.answer(request, on: channel) { [weak self] answer in
-            self?.write(answer, head, keepsAlive: head.isKeepAlive)
+            self?.write(answer, head, keepsAlive: head.isKeepAlive && !answer.endsConnection)
         }
     }
 

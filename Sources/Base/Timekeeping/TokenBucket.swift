@@ -1,18 +1,21 @@
-package import Timekeeping
-
 /// A measure of how much may happen: so much at once, and refilled evenly.
 package struct TokenBucket: Hashable, Sendable {
     /// How much a bucket holds and how fast it fills.
     package struct Rate: Hashable, Sendable {
         /// At once.
-        var burst: Double
+        package let burst: Double
         /// Within a second, for ever.
-        var perSecond: Double
+        package let perSecond: Double
 
         /// Sets both.
         package init(burst: Double, perSecond: Double) {
             self.burst = burst
             self.perSecond = perSecond
+        }
+
+        /// So many at once, and as many evenly within `window`.
+        package init(_ count: Int, within window: Duration) {
+            self.init(burst: Double(count), perSecond: Double(count) / window.seconds)
         }
     }
 
@@ -34,16 +37,16 @@ package struct TokenBucket: Hashable, Sendable {
     }
 
     /// Puts one back.
-    mutating func putBack(_ rate: Rate) { level = min(level + 1, rate.burst) }
+    package mutating func putBack(_ rate: Rate) { level = min(level + 1, rate.burst) }
 
     /// How long until there is one; zero if there is.
-    mutating func wait(_ rate: Rate, at now: Instant) -> Duration {
+    package mutating func wait(_ rate: Rate, at now: Instant) -> Duration {
         fill(rate, at: now)
         return level >= 1 ? .zero : .seconds((1 - level) / rate.perSecond)
     }
 
     /// Whether as much is there as fits in, so that the bucket need not be remembered.
-    mutating func isFull(_ rate: Rate, at now: Instant) -> Bool {
+    package mutating func isFull(_ rate: Rate, at now: Instant) -> Bool {
         fill(rate, at: now)
         return level >= rate.burst
     }
@@ -58,25 +61,25 @@ package struct TokenBucket: Hashable, Sendable {
 /// A bucket for each of many keys, of which the full ones are not remembered.
 ///
 /// Capacity: ``capacity`` keys; past it one of a few is forgotten, the one that has the most left.
-struct TokenBuckets<Key: Hashable & Sendable>: Sendable {
-    let rate: TokenBucket.Rate
-    let capacity: Int
+package struct TokenBuckets<Key: Hashable & Sendable>: Sendable {
+    package let rate: TokenBucket.Rate
+    package let capacity: Int
     private var buckets: [Key: TokenBucket] = [:]
 
-    init(_ rate: TokenBucket.Rate, capacity: Int = 20_000) {
+    package init(_ rate: TokenBucket.Rate, capacity: Int = 20_000) {
         self.rate = rate
         self.capacity = capacity
     }
 
     /// How many keys are remembered.
-    var count: Int { buckets.count }
+    package var count: Int { buckets.count }
 
     /// How long until there is one for `key`; zero if there is.
-    mutating func wait(_ key: Key, at now: Instant) -> Duration { buckets[key]?.wait(rate, at: now) ?? .zero }
+    package mutating func wait(_ key: Key, at now: Instant) -> Duration { buckets[key]?.wait(rate, at: now) ?? .zero }
 
     /// Takes one out for `key`, if there is one.
     @discardableResult
-    mutating func take(_ key: Key, at now: Instant) -> Bool {
+    package mutating func take(_ key: Key, at now: Instant) -> Bool {
         if buckets[key] == nil {
             if buckets.count >= capacity { makeRoom(at: now) }
             buckets[key] = TokenBucket(rate, at: now)
@@ -85,7 +88,7 @@ struct TokenBuckets<Key: Hashable & Sendable>: Sendable {
     }
 
     /// Puts one back for `key`.
-    mutating func putBack(_ key: Key, at now: Instant) {
+    package mutating func putBack(_ key: Key, at now: Instant) {
         buckets[key]?.putBack(rate)
         if buckets[key]?.isFull(rate, at: now) == true { buckets[key] = nil }
     }
