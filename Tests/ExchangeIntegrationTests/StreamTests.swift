@@ -192,6 +192,26 @@ import Testing
         }
     }
 
+    @Test("A stream to a trunk's account is refused as not allowed, and costs no stream")
+    func trunk() async throws {
+        var configuration = Self.configuration()
+        configuration.trunks = [Trunk(user: "bob", numbers: [try #require(NumberPattern("+49*"))])]
+        try await ServerFixture.withServer(configuration) { server in
+            let client = try await RawClient.connect(port: server.port)
+            let alice = "Bearer " + (try await ServerFixture.token(of: "alice", port: server.port))
+            for path in ["/whip/bob", "/whep/bob", "/whip/bob%40localhost"] {
+                let offer = Self.description(path.hasPrefix("/whip") ? "sendonly" : "recvonly")
+                let response = await client.request(
+                    "POST", path, Self.headers("application/sdp", token: alice), body: offer)
+                #expect(response.status == 403, "\(response.body)")
+                let problem = try SignalCoding.decode(JSONValue.self, from: Array(response.body.utf8))
+                #expect(problem["code"]?.string == "notAllowed")
+            }
+            #expect(await server.counters().openSessions == 0)
+            client.close()
+        }
+    }
+
     @Test("What a path does not take is refused with what it takes")
     func methods() async throws {
         try await ServerFixture.withServer(Self.configuration()) { server in

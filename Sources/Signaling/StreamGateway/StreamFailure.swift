@@ -7,6 +7,7 @@ package enum StreamFailure: Hashable, Sendable {
     case tokenExpired
     case foreignToken
     case noAccount
+    case barred
     case unknownUser
     case unknownSession
     case methodNotAllowed
@@ -38,7 +39,7 @@ package enum StreamFailure: Hashable, Sendable {
         switch self {
         case .malformed: 400
         case .notAuthenticated, .tokenExpired: 401
-        case .unknownOrigin, .foreignToken, .noAccount: 403
+        case .unknownOrigin, .foreignToken, .noAccount, .barred: 403
         case .unknownUser, .unknownSession: 404
         case .methodNotAllowed: 405
         case .noDeviceOnline, .declined, .underWay: 409
@@ -61,8 +62,9 @@ package enum StreamFailure: Hashable, Sendable {
         case .busy, .noAnswer, .hungUp, .goingDown: 5
         case .noDeviceOnline, .noRestart: 10
         case .declined, .full, .tooManyStreams: 30
-        case .unknownOrigin, .notAuthenticated, .tokenExpired, .foreignToken, .noAccount, .unknownUser, .unknownSession,
-            .methodNotAllowed, .wrongType, .tooLarge, .malformed, .unusable, .conditionMissing, .conditionFailed,
+        case .unknownOrigin, .notAuthenticated, .tokenExpired, .foreignToken, .noAccount, .barred, .unknownUser,
+            .unknownSession, .methodNotAllowed, .wrongType, .tooLarge, .malformed, .unusable, .conditionMissing,
+            .conditionFailed,
             .unusableAnswer, .deviceFailed, .failed:
             nil
         }
@@ -74,7 +76,7 @@ package enum StreamFailure: Hashable, Sendable {
         case .unknownOrigin: "unknownOrigin"
         case .notAuthenticated: "tokenRejected"
         case .tokenExpired: "tokenExpired"
-        case .foreignToken, .noAccount: "notAllowed"
+        case .foreignToken, .noAccount, .barred: "notAllowed"
         case .unknownUser: "unknownUser"
         case .unknownSession: "unknownSession"
         case .methodNotAllowed: "methodNotAllowed"
@@ -109,6 +111,7 @@ package enum StreamFailure: Hashable, Sendable {
         case .tokenExpired: "The access token has expired; log in again."
         case .foreignToken: "That token is not good for this user or this session."
         case .noAccount: "An anonymous login may not stream."
+        case .barred: "Streams do not go there; a trunk's account is called by telephone numbers alone."
         case .unknownUser: "Nobody here is called that."
         case .unknownSession: "There is no such session, or it is over."
         case .methodNotAllowed: "This path does not take that method; Allow says which it takes."

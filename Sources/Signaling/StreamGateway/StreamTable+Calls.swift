@@ -40,6 +40,10 @@ extension StreamTable {
         case .noDeviceOnline?: .noDeviceOnline
         case .tooManyRequests?: .tooManyStreams
         case .tooLarge?: .tooLarge
+        case .notAllowed?: .barred
+        // The login ended while the request was under way.
+        case .tokenExpired?: .tokenExpired
+        case .notAuthenticated?, .tokenRejected?, .tokenRevoked?: .notAuthenticated
         default: .failed  // Codes that an invite is not refused with.
         }
     }
