@@ -1,4 +1,5 @@
 @testable import ExchangeCore
+import Foundation
 import JSON
 import SignalWire
 import Testing
@@ -277,6 +278,29 @@ private struct TrunkScenario {
         settings.trunks = [trunk]
         settings.tokenLifetime = .seconds(86_400)
         return settings
+    }
+
+    @Test("The page's recipe bars a number and all that begin with it, and no other")
+    func barring() throws {
+        let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "docs/trunk.md")
+        let text = try String(contentsOf: page, encoding: .utf8)
+        let recipe = try #require(text.firstMatch(of: #/To bar numbers[^`]*`numbers: \[([^\]]*)\]`/#)).1
+        let patterns = recipe.split(separator: ",").compactMap { NumberPattern($0.filter { !" \"".contains($0) }) }
+        #expect(patterns.count == 2)
+        var run = TrunkScenario { ($0.callsPerHour, $0.callsAtOnce) = (9, 9) }
+        var settings = settings(["alice"]) {
+            $0.numbers = [NumberPattern("+49*")].compactMap { $0 }
+            ($0.callsPerHour, $0.callsAtOnce) = (9, 9)
+        }
+        settings.trunks.append(Trunk(user: "carol", numbers: patterns))
+        run.exchange.adopt(settings)
+        for barred in ["+49900", "+499001", "+4990012345"] {
+            #expect(run.refusal([UserID(ours: barred)], from: run.alice) == .notAllowed, "\(barred)")
+        }
+        for open in ["+4990", "+49901", "+491"] {
+            #expect(run.refusal([UserID(ours: open)], from: run.alice) == nil, "\(open)")
+        }
     }
 
     @Test("A caller or a trunk that is not listed for a moment has its calls counted on")

@@ -144,6 +144,7 @@ extension ExchangeConfiguration {
         let known = Set((users + fileUsers).map(\.id))
         var accounts: Set<UserID> = []
         var patterns: Set<NumberPattern> = []
+        var bars: [(stem: TelephoneNumber, hole: ConfigProblem)] = []
         for section in section.value(\.trunks, &problems) ?? [] {
             guard let trunk = Trunk(section, &problems) else { continue }
             if !accounts.insert(trunk.user).inserted {
@@ -162,8 +163,22 @@ extension ExchangeConfiguration {
                     problems.append(section.warning(\.callers, "\"\(caller)\" has no account yet"))
                 }
             }
+            for pattern in trunk.numbers where trunk.callers.isEmpty && pattern.text.hasSuffix("*") {
+                guard let stem = TelephoneNumber(String(pattern.text.dropLast())) else { continue }
+                bars.append(
+                    (
+                        stem,
+                        section.warning(
+                            \.numbers,
+                            "\"\(pattern)\" does not bar \(stem) itself, which another trunk takes: add \"\(stem)\"")
+                    ))
+            }
             trunks.append(trunk)
         }
+        // `*` is one digit or more.
+        var table = NumberTable<Bool>()
+        for trunk in trunks { for pattern in trunk.numbers { table.add(pattern, !trunk.callers.isEmpty) } }
+        problems += bars.filter { table[$0.stem] == true }.map(\.hole)
     }
 
     private mutating func readUsersFile(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
