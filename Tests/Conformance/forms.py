@@ -6,7 +6,7 @@ import struct
 from raw import BINARY, CLOSE, PING, PONG, TEXT, frame
 
 UNSEEN = ["\0", "\n", "\x1b", "\x7f", "\u0085", "\u00ad", "\u200b", "\u200d", "\u2028", "\u202e", "\u2066", "\ufe0f",
-          "\ufeff", "\ufffe", "\U000e0041", "\U0010ffff"]
+          "\ufeff", "\ufffe", "\u00a0", "\u2007", "\u2800", "\u3000", "\ue000", "\U000e0041", "\U0010ffff"]
 METHODS = ["session.renew", "session.end", "device.register", "device.unregister", "invite.send", "invite.accept",
            "invite.reject", "invite.cancel", "invite.modify", "invite.list", "call.signal", "call.probe", "call.end",
            "room.join",
@@ -20,7 +20,7 @@ def bad_name(random, base):
     """A name that the page refuses, near to one that is good."""
     return random.choice([
         "", " " * 300, "n" * 257, "\u00e9" * 129, base + random.choice(UNSEEN), random.choice(UNSEEN) + base,
-        "e\u0301" + base,
+        "e\u0301" + base, base + " ", " " + base,
         "\u1112\u1161\u11ab", base[:1] + "\u0301" + base[1:], "\ud800" + base])
 
 

@@ -163,7 +163,7 @@ async def test_guests_of_one_name_are_several(exchange):
 
 # What no name has: what is not seen, what turns text around, and another spelling of the same.
 UNSEEN = ["\0", "\n", "\x1b", "\x7f", "\x85", "\xad", "\u034f", "\u061c", "\u115f", "\u180e", "\u200b", "\u200d", "\u2028",
-          "\u202e", "\u2066", "\u3164", "\ufe0f", "\ufeff", "\ufff9", "\ufffe", "\U000e0041", "\U0010ffff"]
+          "\u202e", "\u2066", "\u00a0", "\u2007", "\u2800", "\u3000", "\ue000", "\u3164", "\ufe0f", "\ufeff", "\ufff9", "\ufffe", "\U000e0041", "\U0010ffff"]
 
 
 async def test_names_that_hide_something(exchange):

@@ -49,9 +49,11 @@ private func fault(_ text: String) -> IdentifierFault? {
             guard let scalar = Unicode.Scalar(value) else { continue }
             let properties = scalar.properties
             let isForbidden =
-                [.control, .format, .unassigned, .lineSeparator, .paragraphSeparator]
+                [.control, .format, .unassigned, .privateUse, .lineSeparator, .paragraphSeparator]
                 .contains(properties.generalCategory) || properties.isDefaultIgnorableCodePoint
                 || properties.isBidiControl || properties.isNoncharacterCodePoint
+                || (properties.isWhitespace && value != 0x20)
+                || [0x2800, 0x1_3441, 0x1_3442, 0x1_6FE4, 0x1_D159].contains(value)
             let found = fault("a\(scalar)b")
             if isForbidden {
                 refused += 1
@@ -69,7 +71,9 @@ private func fault(_ text: String) -> IdentifierFault? {
             "\0", "\t", "\n", "\u{1B}", "\u{7F}", "\u{85}", "\u{AD}", "\u{34F}", "\u{61C}", "\u{115F}", "\u{180B}",
             "\u{180E}", "\u{200B}", "\u{200C}", "\u{200D}", "\u{200E}", "\u{200F}", "\u{2028}", "\u{2029}", "\u{202A}",
             "\u{202E}", "\u{2060}", "\u{2066}", "\u{2069}", "\u{3164}", "\u{FE0F}", "\u{FEFF}", "\u{FFA0}", "\u{FFF9}",
-            "\u{FFFE}", "\u{E0001}", "\u{E0041}", "\u{E0100}", "\u{10FFFF}",
+            "\u{FFFE}", "\u{A0}", "\u{1680}", "\u{2007}", "\u{202F}", "\u{205F}", "\u{2800}", "\u{3000}", "\u{E000}",
+            "\u{F8FF}", "\u{13441}", "\u{16FE4}", "\u{1D159}", "\u{F0000}", "\u{10FFFD}", "\u{E0001}", "\u{E0041}",
+            "\u{E0100}", "\u{10FFFF}",
         ] as [Unicode.Scalar])
     func unseen(scalar: Unicode.Scalar) throws {
         for text in ["\(scalar)", "class-7\(scalar)", "\(scalar)class-7", "class-7\(scalar)x"] {
@@ -78,6 +82,14 @@ private func fault(_ text: String) -> IdentifierFault? {
             let hex = String(scalar.value, radix: 16, uppercase: true)
             #expect("\(found)".contains(hex))
         }
+    }
+
+    @Test(
+        "A space is within a name, and neither first nor last",
+        arguments: [" alice", "alice ", " ", "  ", " José", "José "])
+    func outerSpaces(text: String) throws {
+        #expect(fault(text) == .outerSpace)
+        #expect("\(try #require(fault(text)))" == "begins or ends with a space")
     }
 
     @Test("Texts that Swift takes as equal are one name at most: only Normalization Form C is taken")

@@ -2,9 +2,10 @@
 ///
 /// It has 1 to ``IdentifierLimits/bytes`` bytes of UTF-8 in Normalization Form C (Unicode Standard Annex #15), and no
 /// character that is not seen or that changes how others are shown: no control and no format characters, which are those
-/// that set the direction of text and those without a width, no separators of lines, nothing that may be left out when
-/// text is shown (Default_Ignorable_Code_Point), and no code point that Unicode has not assigned yet. Whoever holds one
-/// need not look at it again, and one kind cannot stand where another is meant.
+/// that set the direction of text and those without a width, no separators of lines, no space but U+0020 and none at its
+/// ends, nothing that may be left out when text is shown (Default_Ignorable_Code_Point) or is drawn as nothing, and no code
+/// point that is private or that Unicode has not assigned yet. Whoever holds one need not look at it again, and one kind
+/// cannot stand where another is meant.
 ///
 /// Equal names have equal bytes, wherever they are compared: Swift takes texts as equal that differ in their
 /// normalization form alone, and so do its hash tables, but SQLite, files and other languages compare bytes. A name in

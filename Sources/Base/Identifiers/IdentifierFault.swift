@@ -8,6 +8,8 @@ public enum IdentifierFault: Error, Hashable, Sendable, CustomStringConvertible 
     case tooLong(bytes: Int)
     /// It has a character that is not seen, or that changes how others are shown.
     case forbidden(Unicode.Scalar)
+    /// It begins or ends with a space.
+    case outerSpace
     /// It is not in Normalization Form C.
     case notNormalized
 
@@ -18,7 +20,8 @@ public enum IdentifierFault: Error, Hashable, Sendable, CustomStringConvertible 
         case .tooLong(let bytes): "has \(bytes) bytes; 1 to \(IdentifierLimits.bytes) are allowed"
         case .forbidden(let scalar):
             "has the character U+\(Self.hex(scalar)); control, format, bidirectional and zero-width characters, "
-                + "separators of lines and unassigned code points are not allowed"
+                + "separators of lines, spaces but U+0020, blanks, private and unassigned code points are not allowed"
+        case .outerSpace: "begins or ends with a space"
         case .notNormalized: "must be in Unicode Normalization Form C"
         }
     }
@@ -28,6 +31,7 @@ public enum IdentifierFault: Error, Hashable, Sendable, CustomStringConvertible 
         let bytes = text.utf8.count
         guard bytes > 0 else { self = .empty; return }
         guard bytes <= IdentifierLimits.bytes else { self = .tooLong(bytes: bytes); return }
+        if text.utf8.first == 0x20 || text.utf8.last == 0x20 { self = .outerSpace; return }
         // Nearly all names are of these, which are always in Normalization Form C.
         if text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) { return nil }
         if let scalar = text.unicodeScalars.first(where: { !$0.mayStandInNames }) {
@@ -48,9 +52,15 @@ extension Unicode.Scalar {
     /// Whether people see it where it stands, and nowhere else.
     fileprivate var mayStandInNames: Bool {
         switch properties.generalCategory {
-        // The normalization form of what is unassigned may change with a later version of Unicode.
-        case .control, .format, .surrogate, .unassigned, .lineSeparator, .paragraphSeparator: false
-        default: !properties.isDefaultIgnorableCodePoint
+        // The normalization form of what is unassigned may change with a later version of Unicode, and what is private looks as each
+        // font has it, or like nothing.
+        case .control, .format, .surrogate, .unassigned, .privateUse, .lineSeparator, .paragraphSeparator: false
+        case .spaceSeparator: value == 0x20
+        default: !properties.isDefaultIgnorableCodePoint && !Self.blanks.contains(value)
         }
     }
+
+    /// What is drawn as nothing, though Unicode counts it among symbols, letters and marks: the blank Braille pattern, the fillers of
+    /// Egyptian hieroglyphs and of Khitan, and the note without a head.
+    private static let blanks: Set<UInt32> = [0x2800, 0x1_3441, 0x1_3442, 0x1_6FE4, 0x1_D159]
 }

@@ -45,6 +45,8 @@ public struct TrunkCall: Hashable, Sendable {
             bytes += character.utf8.count
             return bytes <= longest
         }
-        return try? UserID(String(start)).text
+        // A name has no spaces at its ends.
+        let words = start.drop { $0 == " " }
+        return words.lastIndex { $0 != " " }.flatMap { try? UserID(String(words[...$0])).text }
     }
 }

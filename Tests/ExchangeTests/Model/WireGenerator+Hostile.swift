@@ -51,7 +51,7 @@ extension WireGenerator {
     private static let badNames = [
         "", String(repeating: "n", count: 257), "e\u{301}", "a\u{0}b", "a\u{202E}b", "a\u{200B}b", "a\u{200D}b",
         "a\u{FE0F}", "a\u{2028}b", "a\u{E0001}", "a\u{378}", "line\nbreak", "soft\u{AD}hyphen", "\u{212B}", "\u{FEFF}x",
-        "a\u{E000}\u{FFFF}",
+        "a\u{E000}\u{FFFF}", "a\u{A0}b", "a\u{2007}b", "\u{2800}", "a\u{3000}b", "a\u{E000}", " a", "a ",
     ]
 
     /// Which members of a method are names.
