@@ -39,6 +39,10 @@ struct DescriptorTests {
     func few() async throws {
         let site = try Site(database: "exchange.sqlite")
         defer { site.remove() }
+        // All come from here.
+        let text = try String(contentsOfFile: site.exchangeConfiguration, encoding: .utf8)
+        try (text + "\nconnections_from_this_machine: 32\n").write(
+            toFile: site.exchangeConfiguration, atomically: true, encoding: .utf8)
         let exchange = try HandsetProcess(
             [
                 "--nofile=64:64", try HandsetProcess.executable().path, "serve", "--config", site.exchangeConfiguration,

@@ -124,6 +124,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
     func connections() async throws {
         var configuration = ServerFixture.configuration()
         configuration.connections = 8
+        configuration.connectionsFromThisMachine = 8
         let log = LogCapture()
         try await ServerFixture.withServer(configuration, log: log) { server in
             let alice = try await ServerFixture.device("a", of: "alice", port: server.port)
@@ -142,6 +143,28 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             while await server.counters().openConnections > 1 {}
             #expect(try await ServerFixture.token(of: "bob", port: server.port).isEmpty == false)
             alice.raw.close()
+        }
+    }
+
+    @Test(
+        "This machine has half of the connections, so that a program on it keeps nobody out, and a key gives a proxy on it more"
+    )
+    func ownConnections() async throws {
+        for given in [nil, 12] {
+            var configuration = ServerFixture.configuration()
+            configuration.connections = 20
+            configuration.connectionsPerAddress = 1
+            configuration.connectionsFromThisMachine = given
+            let log = LogCapture()
+            try await ServerFixture.withServer(configuration, log: log) { server in
+                var held: [RawClient] = []
+                while await server.counters().refusedConnections == 0, held.count < 40 {
+                    held.append(try await RawClient.connect(port: server.port))
+                }
+                #expect(await server.counters().openConnections == given ?? 10)
+                #expect(log.text.contains("connections_from_this_machine"))
+                for client in held { client.close() }
+            }
         }
     }
 

@@ -13,11 +13,11 @@ private func address(_ text: String) throws -> ClientAddress { try #require(Clie
     func defaults() {
         let usual = ConnectionBounds(total: nil, perAddress: nil, descriptors: 1_024, outgoing: 16)
         #expect(usual.total == 1_024 - ConnectionBounds.otherDescriptors - 16 && !usual.isCut)
-        #expect(usual.perAddress == usual.total / 8)
+        #expect(usual.perAddress == usual.total / 8 && usual.fromThisMachine == usual.total / 2)
         let large = ConnectionBounds(total: nil, perAddress: nil, descriptors: 1 << 30, outgoing: 0)
         #expect(large.total == 200_000 && large.perAddress == 25_000)
         let small = ConnectionBounds(total: nil, perAddress: nil, descriptors: 64, outgoing: 0)
-        #expect(small.total == 32 && small.perAddress == 8)
+        #expect(small.total == 32 && small.perAddress == 8 && small.fromThisMachine == 16)
     }
 
     @Test("However low the limit on open files, one connection comes, and the bounds hold together")
@@ -25,8 +25,9 @@ private func address(_ text: String) throws -> ClientAddress { try #require(Clie
         for descriptors in 0...200 {
             for wanted in [nil, 1, 5, 1_000] {
                 let bounds = ConnectionBounds(
-                    total: wanted, perAddress: wanted, descriptors: descriptors, outgoing: 8)
+                    total: wanted, perAddress: wanted, fromThisMachine: wanted, descriptors: descriptors, outgoing: 8)
                 #expect(bounds.total >= 1 && (1...bounds.total).contains(bounds.perAddress))
+                #expect((1...bounds.total).contains(bounds.fromThisMachine))
                 #expect(bounds.total <= max(1, descriptors - ConnectionBounds.otherDescriptors - 8))
                 #expect(bounds.isCut == (wanted.map { $0 > bounds.total } ?? false))
             }
@@ -46,6 +47,18 @@ private func address(_ text: String) throws -> ClientAddress { try #require(Clie
         for _ in 0..<3 { try census.admit(nil) }
         #expect(throws: ConnectionRefusal.full) { try census.admit(nil) }
         #expect(census.total == 6 && census.connections(from: one) == 2)
+    }
+
+    @Test("One client may have a limit of its own, and all addresses of this machine are one")
+    func special() throws {
+        var census = ConnectionCensus<ClientAddress>(limit: 100, clientLimit: 1, special: (.thisMachine, 3))
+        for _ in 0..<3 { try census.admit(.thisMachine) }
+        #expect(throws: ConnectionRefusal.addressFull) { try census.admit(.thisMachine) }
+        try census.admit(address("192.0.2.1"))
+        #expect(throws: ConnectionRefusal.addressFull) { try census.admit(address("192.0.2.1")) }
+        #expect(
+            try address("127.0.0.1") == .thisMachine && address("127.9.8.7").isThisMachine
+                && address("::1").isThisMachine)
     }
 
     @Test("All of a /64 is one address")

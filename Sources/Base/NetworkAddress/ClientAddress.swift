@@ -12,10 +12,13 @@ package struct ClientAddress: Hashable, Sendable {
         bytes = Array(!address.isIPv6 ? whole[...] : whole.starts(with: mapped) ? whole[12...] : whole[..<8])
     }
 
-    private init() { bytes = [] }
+    private init(_ bytes: [UInt8] = []) { self.bytes = bytes }
 
     /// A client that has no address, as over a local socket.
     package static let none = ClientAddress()
+
+    /// One address for all that are this machine's.
+    package static let thisMachine = ClientAddress([127, 0, 0, 1])
 
     /// Whether it is this machine's: 127.0.0.0/8, or the /64 of `::1`, of which nothing else is given out.
     package var isThisMachine: Bool {

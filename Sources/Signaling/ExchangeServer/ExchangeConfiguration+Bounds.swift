@@ -29,6 +29,7 @@ extension ExchangeConfiguration {
     mutating func readBounds(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         connections = section.value(\.connections, &problems)
         connectionsPerAddress = section.value(\.connectionsPerAddress, &problems)
+        connectionsFromThisMachine = section.value(\.connectionsFromThisMachine, &problems)
         loginMemoryBytes = section.value(\.loginMemory, &problems) << 20
         keptMemoryBytes = section.value(\.keptMemory, &problems).map { $0 << 20 }
         allowedHosts = section.value(\.allowedHosts, &problems) ?? []

@@ -101,8 +101,13 @@ extension ExchangeConfiguration {
         let connections = ConfigKey.integer("connections", in: 1...10_000_000, "connections in all")
             .unset("as many as the limit on open files leaves room for, up to 200000")
         let connectionsPerAddress = ConfigKey.integer(
-            "connections_per_address", in: 1...10_000_000, "from one address, but for this machine's own"
+            "connections_per_address", in: 1...10_000_000, "from one address other than this machine's own"
         ).unset("an eighth of `connections`")
+        let connectionsFromThisMachine = ConfigKey.integer(
+            "connections_from_this_machine", in: 1...10_000_000,
+            "from this machine's own addresses (127.0.0.0/8 and ::1) together, as a reverse proxy's; those of `trusted_proxies` count for "
+                + "their clients once they name them"
+        ).unset("half of `connections`")
         let loginMemory = ConfigKey.integer(
             "login_memory_mib", in: 1...65_536, unit: "MiB",
             "what clients that have not logged in may take up together"

@@ -86,9 +86,11 @@ public struct ExchangeConfiguration: Sendable {
     public var messageBurst = 500
     /// TCP connections in all; `nil` for as many as the limit on open files leaves room for, up to 200,000.
     public var connections: Int?
-    /// TCP connections from one address, IPv6 by /64; `nil` for an eighth of all. This machine's own addresses are
-    /// exempt, and proxies' connections count for whom they speak.
+    /// TCP connections from one address, IPv6 by /64; `nil` for an eighth of all. This machine's own addresses have
+    /// ``connectionsFromThisMachine``, and proxies' connections count for whom they speak.
     public var connectionsPerAddress: Int?
+    /// TCP connections from this machine's own addresses (127.0.0.0/8 and `::1`) together; `nil` for half of all.
+    public var connectionsFromThisMachine: Int?
     /// Bytes that all clients together who have not logged in may make the exchange hold.
     public var loginMemoryBytes = 16 << 20
     /// Bytes of all that is kept for somebody: events, invites, pushes, calls, sessions, groups and push tokens.

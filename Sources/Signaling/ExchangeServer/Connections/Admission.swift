@@ -12,6 +12,7 @@ import Timekeeping
 /// Lives on the hub's event loop.
 final class Admission {
     private var census: ConnectionCensus<ClientAddress>
+    private let bounds: ConnectionBounds
     /// What those may hold together who have not logged in.
     let strangers: InboundBudget
     private let proxies: [ClientAddress]
@@ -35,7 +36,9 @@ final class Admission {
         _ configuration: ExchangeConfiguration, bounds: ConnectionBounds, loop: any EventLoop, thread: NIOThreadPool,
         logger: Logger
     ) {
-        census = ConnectionCensus(limit: bounds.total, clientLimit: bounds.perAddress)
+        census = ConnectionCensus(
+            limit: bounds.total, clientLimit: bounds.perAddress, special: (.thisMachine, bounds.fromThisMachine))
+        self.bounds = bounds
         strangers = InboundBudget(limit: configuration.loginMemoryBytes)
         proxies = configuration.trustedProxies.compactMap { ClientAddress($0) }
         self.loop = loop
@@ -56,7 +59,7 @@ final class Admission {
         do throws(ConnectionRefusal) {
             try census.admit(counted(peer))
         } catch {
-            refuse(error)
+            refuse(error, of: counted(peer))
             throw error
         }
         let connection = CountedConnection(peer: peer, counted: counted(peer))
@@ -79,18 +82,19 @@ final class Admission {
             connection.counted = new
             return true
         } catch {
-            refuse(error)
+            refuse(error, of: new)
             return false
         }
     }
 
-    /// What a connection from `address` is counted as: those of this machine are exempt from the bound for one address,
-    /// and so are those of proxies, until they say whom they speak for.
+    /// What a connection from `address` is counted as: all addresses of this machine are one, with a bound of its own, and proxies
+    /// elsewhere are exempt until they say whom they speak for.
     private func counted(_ address: ClientAddress) -> ClientAddress? {
-        address.isThisMachine || address == .none || proxies.contains(address) ? nil : address
+        if address.isThisMachine { return .thisMachine }
+        return address == .none || proxies.contains(address) ? nil : address
     }
 
-    private func refuse(_ refusal: ConnectionRefusal) {
+    private func refuse(_ refusal: ConnectionRefusal, of client: ClientAddress?) {
         refused += 1
         guard refusals.happen(at: now) else { return }
         setTimer()
@@ -101,6 +105,12 @@ final class Admission {
                 refusing connections: there are as many as the exchange takes; raise the limit on open files \
                 (LimitNOFILE= in systemd, ulimit -n elsewhere), or connections if the configuration sets it
                 """, metadata: ["connections": "\(census.total)", "open_files": "\(ReserveDescriptor.limit)"])
+        case .addressFull where client == .thisMachine:
+            logger.warning(
+                """
+                refusing connections from this machine, which has as many as it may have; if a proxy here makes them, name its \
+                address in trusted_proxies, else raise connections_from_this_machine (`ss -Htnp` shows the programs)
+                """, metadata: ["connections": "\(bounds.fromThisMachine)"])
         case .addressFull:
             logger.warning(
                 """

@@ -27,6 +27,7 @@ final class ExchangeFront: HTTPService {
         sockets = SocketSession.settings(keepalive: TimeAmount(configuration.keepalive))
         let bounds = ConnectionBounds(
             total: configuration.connections, perAddress: configuration.connectionsPerAddress,
+            fromThisMachine: configuration.connectionsFromThisMachine,
             descriptors: ReserveDescriptor.limit,
             outgoing: configuration.push.webhooks.count * configuration.push.parallelRequests)
         if bounds.isCut {

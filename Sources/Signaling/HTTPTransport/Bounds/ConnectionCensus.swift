@@ -9,6 +9,8 @@ package struct ConnectionCensus<Client: Hashable & Sendable>: Sendable {
     package let limit: Int
     /// Connections of one client, at most.
     package let clientLimit: Int
+    /// A client with a limit of its own.
+    private let special: (client: Client, limit: Int)?
     /// Connections now.
     package private(set) var total = 0
     private var byAddress: [Client: Int] = [:]
@@ -16,9 +18,11 @@ package struct ConnectionCensus<Client: Hashable & Sendable>: Sendable {
     /// - Parameters:
     ///   - limit: Connections in all, at most.
     ///   - clientLimit: Connections of one client, at most.
-    package init(limit: Int, clientLimit: Int) {
+    ///   - special: A client with a limit of its own.
+    package init(limit: Int, clientLimit: Int, special: (client: Client, limit: Int)? = nil) {
         self.limit = limit
         self.clientLimit = clientLimit
+        self.special = special
     }
 
     /// Counts a connection that comes.
@@ -49,7 +53,8 @@ package struct ConnectionCensus<Client: Hashable & Sendable>: Sendable {
     package func connections(from address: Client) -> Int { byAddress[address] ?? 0 }
 
     private func hasRoom(_ address: Client?) -> Bool {
-        address.map { connections(from: $0) < clientLimit } ?? true
+        address.map { connections(from: $0) < ($0 == special?.client ? special?.limit ?? clientLimit : clientLimit) }
+            ?? true
     }
 
     private mutating func count(_ address: Client?) {
