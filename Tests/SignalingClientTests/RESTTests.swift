@@ -61,6 +61,26 @@ struct RESTTests {
         await server.stop()
     }
 
+    @Test("AUTH-9: A login whose user the identity service does not name is ended, so that attempts do not gather")
+    func unnamed() async throws {
+        let unavailable = ScriptedAnswer(
+            status: 503, body: #"{"error":{"code":"unavailable","message":"No."}}"#)
+        for (answer, endsIt) in [(unavailable, true), (ScriptedAnswer(hangsUp: true), false)] {
+            let server = try await serve { request in
+                switch request.path {
+                case "/v1.1/login": ScriptedAnswer(body: #"{"token":"T","expires_in":60}"#)
+                case "/v1.1/logout": ScriptedAnswer(body: "{}")
+                default: answer
+                }
+            }
+            let rest = try Fixtures.rest(Fixtures.configuration("http://localhost:\(server.port)"))
+            _ = try await SignalingClientTests.failure { try await rest.login() }
+            #expect(server.requests.map(\.path).contains("/v1.1/logout") == endsIt)
+            #expect(server.requests.last?.headers["Authorization"] == ["Bearer T"])
+            await server.stop()
+        }
+    }
+
     @Test("AUTH-1: A password login names the user and says that it is one")
     func password() async throws {
         let server = try await serve { request in

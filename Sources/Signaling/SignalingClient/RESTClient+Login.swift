@@ -2,6 +2,7 @@ internal import Bytes
 internal import CallControl
 internal import Enrollment
 internal import FoundationEssentials
+internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
 internal import SignalWire
@@ -83,13 +84,15 @@ extension RESTClient {
     }
 
     private func end(_ login: Login) async throws(ServiceFailure) {
+        try await withClient { client async throws(ServiceFailure) in try await end(login.token, by: client) }
+    }
+
+    private func end(_ token: Redacted<String>, by client: HTTPClient) async throws(ServiceFailure) {
         let base = configuration.addresses.authentication
         let question = Question(
-            method: .POST, base: base, path: "/v1.1/logout", authorization: "Bearer \(login.token.secret)",
+            method: .POST, base: base, path: "/v1.1/logout", authorization: "Bearer \(token.secret)",
             activity: "log out at \(base)")
-        try await withClient { client async throws(ServiceFailure) in
-            _ = try await ask(question, of: client, for: Ignored.self)
-        }
+        _ = try await ask(question, of: client, for: Ignored.self)
     }
 
     private struct Ignored: Decodable {}
@@ -148,12 +151,20 @@ extension RESTClient {
             body: try Self.encode(body, doing: activity), activity: activity)
         return try await withClient { client async throws(ServiceFailure) in
             let answer = try await ask(question, of: client, for: LoginResponse.self)
-            let identities = try await ask(
-                Question(
-                    method: .GET, base: addresses.identity, path: "/v1/allidentities",
-                    authorization: "Bearer \(answer.token.secret)",
-                    activity: "ask \(addresses.identity) who this user is"),
-                of: client, for: Identities.self)
+            let identities: Identities
+            do throws(ServiceFailure) {
+                identities = try await ask(
+                    Question(
+                        method: .GET, base: addresses.identity, path: "/v1/allidentities",
+                        authorization: "Bearer \(answer.token.secret)",
+                        activity: "ask \(addresses.identity) who this user is"),
+                    of: client, for: Identities.self)
+            } catch {
+                // Each attempt makes a login, of which a user has few, and nothing else would end this one. Without an answer
+                // the service is not asked again.
+                if error.error.traceID != nil { try? await end(answer.token, by: client) }
+                throw error
+            }
             return Login(
                 token: answer.token, refreshToken: answer.refreshToken, lifetime: answer.lifetime, user: answer.id,
                 publicIDs: identities.publicIDs.map(\.text))
