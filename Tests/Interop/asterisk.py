@@ -1,0 +1,116 @@
+"""Asterisk in a root of its own as a PBX, and sound of which every 100 ms can be told apart."""
+
+import array
+import math
+import pathlib
+import shutil
+import subprocess
+import wave
+
+import numpy
+from sip_stage import PEER, PORT, TLS_PORT, Failed, Program, run, wait
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "asterisk"
+# Each step of the stairs is 100 ms of a frequency of its own, within what a telephone carries.
+STEP, STEPS = 0.1, [500 + 70 * step for step in range(30)]
+
+
+def make_stairs(path, rate):
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        samples, phase = array.array("h"), 0.0
+        for frequency in STEPS:
+            for _ in range(round(rate * STEP)):
+                phase += 2 * math.pi * frequency / rate
+                samples.append(int(9_000 * math.sin(phase)))
+        file.writeframes(samples.tobytes())
+
+
+def steps_heard(path):
+    """The numbers of the steps that a recording has, in the order in which they begin. One counts once it lasts for 40 ms.
+
+    Noise is no step: Asterisk plays what comes before its own end of the DTLS handshake as it is, encrypted, some 40 ms of it.
+    """
+    if not pathlib.Path(path).exists():
+        return []
+    with wave.open(str(path)) as file:
+        rate, channels = file.getframerate(), file.getnchannels()
+        samples = numpy.frombuffer(file.readframes(file.getnframes()), "<i2").astype(float)[::channels]
+    size, hop = rate * 40 // 1000, rate // 100
+    window, found = numpy.hanning(size), []
+    for start in range(0, len(samples) - size + 1, hop):
+        part = samples[start:start + size]
+        if numpy.mean(part ** 2) < 1_000 ** 2:
+            continue
+        spectrum = numpy.abs(numpy.fft.rfft(part * window, 8 * size)) ** 2
+        peak = int(numpy.argmax(spectrum))
+        # A tone's energy lies within two bins of its peak, which are 16 here.
+        if numpy.sum(spectrum[max(0, peak - 16):peak + 17]) < 0.7 * numpy.sum(spectrum):
+            continue
+        frequency = peak * rate / (8 * size)
+        step = round((frequency - STEPS[0]) / (STEPS[1] - STEPS[0]))
+        if 0 <= step < len(STEPS) and abs(frequency - STEPS[step]) < 20 and (not found or found[-1] != step):
+            found.append(step)
+    return found
+
+
+def expect_stairs(path, whose):
+    """All the steps are there, from the first 100 ms on and in order; at most one may be missing or doubled by a jitter buffer that
+    adapts."""
+    heard = steps_heard(path)
+    if heard[:1] != [0]:
+        raise Failed(f"{whose}: the first of the 100 ms pieces that are heard is number {heard[:1]} in {path}: {heard}")
+    missing = set(range(len(STEPS))) - set(heard)
+    if len(missing) > 1 or heard != sorted(heard):
+        raise Failed(f"{whose}: pieces {sorted(missing)} are missing in {path}: {heard}")
+
+
+class Asterisk(Program):
+    """A registrar and PBX at PEER. `endpoints` are names with a kind of pjsip.conf, codecs, and further lines of configuration."""
+
+    def __init__(self, root, folder, endpoints):
+        self.root, self.records = root, folder / "records"
+        self.records.mkdir(exist_ok=True)
+        self.records.chmod(0o777)
+        etc = folder / "etc-asterisk"
+        shutil.copytree(root / "etc/asterisk", etc)
+        for name in ("modules.conf", "extensions.conf"):
+            shutil.copy(FOLDER / name, etc)
+        text = (FOLDER / "pjsip.conf").read_text()
+        for word, value in (("ADDRESS", PEER), ("TLSPORT", TLS_PORT), ("PORT", PORT)):
+            text = text.replace(word, str(value))
+        for name, (kind, codecs, *more) in endpoints.items():
+            text += (f"\n[{name}]({kind})\nauth={name}\naors={name}\nallow={codecs}\n" + "".join(f"{line}\n" for line in more)
+                     + f"[{name}]\ntype=auth\nauth_type=userpass\nusername={name}\npassword=secret\n"
+                     + f"[{name}]\ntype=aor\nmax_contacts=1\nremove_existing=yes\n")
+        (etc / "pjsip.conf").write_text(text)
+        self.certificate = folder / "asterisk.pem"
+        run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+            "/CN=sip.test", "-addext", f"subjectAltName=DNS:sip.test,IP:{PEER}", "-keyout", etc / "key.pem", "-out",
+            self.certificate)
+        shutil.copy(self.certificate, etc / "cert.pem")
+        sounds = folder / "sounds"
+        (sounds / "en").mkdir(parents=True)
+        make_stairs(sounds / "en/stairs.wav", 8_000)
+        # The mount namespace is this check's own, so that nothing has to be taken back.
+        for source, place in ((etc, "etc/asterisk"), (self.records, "records"), (sounds, "usr/share/asterisk/sounds")):
+            (root / place).mkdir(parents=True, exist_ok=True)
+            run("mount", "--bind", source, root / place)
+        (root / "etc/resolv.conf").write_text("nameserver 127.0.0.1\n")  # Nobody answers there, and that shows at once.
+        super().__init__("asterisk", ["chroot", root, "asterisk", "-f", "-n", "-vvvvv", "-C", "/etc/asterisk/asterisk.conf"], folder)
+        wait("Asterisk is up", lambda: self.says("Asterisk Ready"), 30)
+
+    def command(self, text):
+        done = subprocess.run(["chroot", self.root, "asterisk", "-rx", text], capture_output=True, text=True, timeout=10, check=False)
+        return done.stdout + done.stderr
+
+    def heard(self, name):
+        """What came in from an endpoint, as a recording."""
+        return self.records / f"{name}.wav"
+
+    def stop(self, seconds=10):
+        super().stop(seconds)
+        for place in ("etc/asterisk", "records", "usr/share/asterisk/sounds"):
+            subprocess.run(["umount", self.root / place], check=False)
