@@ -24,6 +24,16 @@ struct LineCutterTests {
         #expect(cut(text.map { String($0) }) == ["one", "two", "three"])
     }
 
+    @Test("What is missing spoils the line that has begun and the one that it ends in, and no other")
+    func missing() {
+        var cutter = LineCutter(maximumBytes: 16)
+        var lines: [LineCutter.Line] = []
+        cutter.take(Array("one\ntw".utf8), into: &lines)
+        cutter.skip()
+        cutter.take(Array("ree\nfour\n".utf8), into: &lines)
+        #expect(lines == [.whole(Array("one".utf8)), .whole(Array("four".utf8))])
+    }
+
     @Test("A line that is too long is told once, and the next is read as ever")
     func tooLong() {
         let long = String(repeating: "x", count: 17)

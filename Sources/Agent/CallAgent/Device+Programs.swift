@@ -148,6 +148,16 @@ extension Device {
             logger.warning(
                 events ? "A program does not read its events" : "A program does not read what the caller says",
                 metadata: about(CallID(number: call)))
+        case .flooded(let call, let stream):
+            logger.warning(
+                stream == .log
+                    ? "A program writes too much to its log, and it is dropped"
+                    : "A program sends commands too fast, and they are dropped",
+                metadata: about(CallID(number: call)))
+        case .dropped(let call, let stream, let bytes):
+            logger.warning(
+                stream == .log ? "A program's log was dropped in part" : "A program's commands were dropped in part",
+                metadata: about(CallID(number: call), ["bytes": "\(bytes)"]))
         case .turn(let call, let news, let summary): note(news, summary, in: CallID(number: call))
         case .press(let call, let keys):
             guard calls[CallID(number: call)]?.hasLeft == false else { return }

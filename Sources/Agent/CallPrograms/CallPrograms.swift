@@ -32,6 +32,14 @@ public struct ProgramPlan: Sendable, Equatable {
     }
 }
 
+/// Lines that a program writes.
+public enum ProgramStream: Sendable, Equatable {
+    /// On standard error.
+    case log
+    /// On descriptor 3.
+    case commands
+}
+
 /// Events of programs for their device.
 public enum ProgramNews: Sendable, Equatable {
     /// The program takes part: a call that waits for it can be accepted.
@@ -52,6 +60,11 @@ public enum ProgramNews: Sendable, Equatable {
     case misunderstood(call: UInt64, String)
     /// The program does not read the caller's sound, or its events, fast enough; reported once for each process.
     case behind(call: UInt64, events: Bool)
+    /// The program writes this faster than it is read, and what it writes is dropped until it no longer does; reported once for each
+    /// process.
+    case flooded(call: UInt64, ProgramStream)
+    /// So many bytes of a process that has ended were dropped.
+    case dropped(call: UInt64, ProgramStream, bytes: Int)
     /// The program wants keys pressed.
     case press(call: UInt64, keys: String)
     /// The program wants the call's peer to call this user, any text, in the device's place.
@@ -243,19 +256,25 @@ public final class CallPrograms: Sendable {
 
     /// Waits for a frame of a call, for data of a program, for a message to one, or for a deadline.
     private func wait(for runs: [ProgramRun]) {
+        let now = MonotonicClock.now
+        var counts: [Int] = []
         var watched = [pollfd(fd: signal.descriptor, events: Int16(POLLIN), revents: 0)]
         for run in runs {
-            for descriptor in run.watched {
+            let descriptors = run.watched(at: now)
+            counts.append(descriptors.count)
+            for descriptor in descriptors {
                 watched.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
             }
         }
-        // Without programs there is nothing to do. Their deadlines are no closer than this.
-        let milliseconds: Int32 = runs.isEmpty ? -1 : 20
+        // Without programs there is nothing to do. Their deadlines are no closer than this, but for descriptors that rest.
+        let rest = runs.compactMap(\.watchesMoreAt).min().map {
+            max(1, Int32(now.duration(to: $0).milliseconds.rounded(.up)))
+        }
+        let milliseconds: Int32 = runs.isEmpty ? -1 : min(20, rest ?? 20)
         _ = unsafe poll(&watched, nfds_t(watched.count), milliseconds)
         if watched[0].revents != 0 { signal.clear() }
         var index = 1
-        for run in runs {
-            let count = run.watched.count
+        for (run, count) in zip(runs, counts) {
             run.readiness = watched[index..<index + count].map { $0.revents != 0 }
             index += count
         }

@@ -72,6 +72,8 @@ final class ProgramRun: @unchecked Sendable {
         var events: [UInt8] = []
         var commands = LineCutter(maximumBytes: ExecCommand.lineBytes)
         var errors = LineCutter(maximumBytes: logLineBytes)
+        var commandInflow = Inflow.commands
+        var errorInflow = Inflow.log
         /// The first half of a sample.
         var half: UInt8?
         /// Bytes of the program's sound that still count; nil: all.
@@ -116,12 +118,19 @@ final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    /// Descriptors that are read when they are readable: sound only if there is room for it.
-    var watched: [Int32] {
+    /// Descriptors that are read when they are readable: sound only if there is room for it, and lines of a program that floods only
+    /// once in a while.
+    func watched(at now: Instant) -> [Int32] {
         guard let descriptors = process?.descriptors else { return [] }
         let wantsSound = port.room > 0 && io.outputLeft != 0
-        return [wantsSound ? descriptors.output : -1, descriptors.errors, descriptors.events]
+        return [
+            wantsSound ? descriptors.output : -1, io.errorInflow.turn(at: now) == .wait ? -1 : descriptors.errors,
+            io.commandInflow.turn(at: now) == .wait ? -1 : descriptors.events,
+        ]
     }
+
+    /// When ``watched(at:)`` names a descriptor again that it leaves out for a moment; nil if it leaves out none.
+    var watchesMoreAt: Instant? { [io.errorInflow.restsUntil, io.commandInflow.restsUntil].compactMap(\.self).min() }
 
     func handle(_ input: Input, at now: Instant) {
         switch input {
@@ -216,12 +225,16 @@ final class ProgramRun: @unchecked Sendable {
         isAlive = false
         if life.isToStand, hasSpoken { feed(.stood, at: now) }
         // Its last log lines.
-        readErrors(at: now)
-        readCommands(at: now)
+        readErrors(at: now, isLast: true)
+        readCommands(at: now, isLast: true)
         noteExit(exit, at: now)
     }
 
     private func noteExit(_ exit: ProgramExit, at now: Instant) {
+        for (stream, inflow) in [(ProgramStream.log, io.errorInflow), (.commands, io.commandInflow)]
+        where inflow.dropped > 0 {
+            publish(.dropped(call: call, stream, bytes: inflow.dropped))
+        }
         let isRunning = life.isRunning
         feed(.exited(exit), at: now)
         if isRunning, case .failed(let how) = exit, life.isRestarting {
@@ -375,11 +388,39 @@ final class ProgramRun: @unchecked Sendable {
         io.events.removeFirst(count)
     }
 
-    private func readCommands(at now: Instant) {
-        guard case .bytes(let bytes)? = process?.readCommands(Self.readBytes) else { return }
+    private func readCommands(at now: Instant, isLast: Bool = false) {
+        switch io.commandInflow.turn(at: now, isLast: isLast) {
+        case .wait: return
+        case .drop:
+            io.commands.skip()
+            guard case .bytes(let bytes)? = process?.readCommands(Inflow.droppedAtOnce) else { return }
+            noteDropped(bytes.count, of: .commands, at: now)
+        case .read(let room):
+            guard case .bytes(let bytes)? = process?.readCommands(min(Self.readBytes, room)) else { return }
+            io.commandInflow.took(bytes.count, at: now)
+            follow(bytes, at: now)
+        }
+    }
+
+    /// Counts what is dropped; the first of it is reported.
+    private func noteDropped(_ count: Int, of stream: ProgramStream, at now: Instant) {
+        switch stream {
+        case .log: if io.errorInflow.dropped(count, at: now) { publish(.flooded(call: call, .log)) }
+        case .commands:
+            guard io.commandInflow.dropped(count, at: now) else { return }
+            publish(.flooded(call: call, .commands))
+            send(.error("commands come too fast, and are dropped until they no longer do"))
+        }
+    }
+
+    private func follow(_ bytes: [UInt8], at now: Instant) {
         var lines: [LineCutter.Line] = []
         io.commands.take(bytes, into: &lines)
         for line in lines {
+            guard io.commandInflow.takeLine() else {
+                noteDropped(line.count, of: .commands, at: now)
+                continue
+            }
             do throws(ExecCommand.Fault) {
                 guard case .whole(let bytes) = line else { throw ExecCommand.Fault.tooLong }
                 carryOut(try ExecCommand(line: bytes), at: now)
@@ -435,17 +476,44 @@ final class ProgramRun: @unchecked Sendable {
         port.clear(unread: discarded)
     }
 
-    private func readErrors(at now: Instant) {
-        guard case .bytes(let bytes)? = process?.readErrors(Self.readBytes) else { return }
+    private func readErrors(at now: Instant, isLast: Bool = false) {
+        switch io.errorInflow.turn(at: now, isLast: isLast) {
+        case .wait: return
+        case .drop:
+            io.errors.skip()
+            guard case .bytes(let bytes)? = process?.readErrors(Inflow.droppedAtOnce) else { return }
+            noteDropped(bytes.count, of: .log, at: now)
+        case .read(let room):
+            guard case .bytes(let bytes)? = process?.readErrors(min(Self.readBytes, room)) else { return }
+            io.errorInflow.took(bytes.count, at: now)
+            log(bytes, at: now)
+        }
+    }
+
+    private func log(_ bytes: [UInt8], at now: Instant) {
         var lines: [LineCutter.Line] = []
         io.errors.take(bytes, into: &lines)
         for line in lines {
+            guard io.errorInflow.takeLine() else {
+                noteDropped(line.count, of: .log, at: now)
+                continue
+            }
             guard let leftOut = logLimit.admit(at: now) else { continue }
             switch line {
             case .whole(let bytes): publish(.said(call: call, String(decoding: bytes, as: UTF8.self), leftOut: leftOut))
             case .tooLong:
                 publish(.said(call: call, "(a line of more than \(Self.logLineBytes) bytes)", leftOut: leftOut))
             }
+        }
+    }
+}
+
+extension LineCutter.Line {
+    /// Its bytes, with the line break; of one that is too long those are counted as one.
+    fileprivate var count: Int {
+        switch self {
+        case .whole(let bytes): bytes.count + 1
+        case .tooLong: 1
         }
     }
 }

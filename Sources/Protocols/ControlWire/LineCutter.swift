@@ -33,6 +33,9 @@ public struct LineCutter: Sendable {
         }
     }
 
+    /// A part of the stream is missing here: the line that has begun is not whole, and neither is the next one.
+    public mutating func skip() { (begun, isPassingOver) = ([], true) }
+
     /// The stream is over, or the line: what there is of it counts.
     public mutating func finish(into lines: inout [Line]) {
         defer { (begun, isPassingOver) = ([], false) }

@@ -1,0 +1,93 @@
+internal import Timekeeping
+
+/// How much is read of what a program writes to its log, or as commands, so that one that floods takes neither the programs' thread
+/// nor the log.
+///
+/// Within its rate all is read, at most once in each ``rest``. Past it all is dropped, once in each ``pause``, until a quarter of the
+/// burst has come back: the program never waits longer than that, and dropping costs one read of ``droppedAtOnce`` bytes each time.
+struct Inflow: Sendable {
+    /// What is to be done with what is there.
+    enum Turn: Equatable, Sendable {
+        /// Read this many bytes at most.
+        case read(Int)
+        /// Read, and forget, ``Inflow/droppedAtOnce`` bytes at most.
+        case drop
+        /// Leave it where it is.
+        case wait
+    }
+
+    /// Between two reads, so that a program that writes byte by byte is read in larger pieces.
+    static let rest = Duration.milliseconds(2)
+    /// Between two reads of what is dropped.
+    static let pause = Duration.milliseconds(20)
+    /// What pipes and sockets hold at most without a setting of their own.
+    static let droppedAtOnce = 262_144
+
+    /// What a line costs besides its bytes, so that many short ones are bounded, too.
+    static let lineBytes = 48
+
+    private let burst: Double
+    private let perSecond: Double
+    /// Bytes that may be read now.
+    private var level: Double
+    private var asOf: Instant?
+    /// When it is looked at again; nil for at once.
+    private(set) var restsUntil: Instant?
+    private var isDropping = false
+    /// Bytes that were dropped.
+    private(set) var dropped = 0
+
+    /// - Parameters:
+    ///   - burst: Bytes that are read at once after a pause.
+    ///   - perSecond: Bytes a second in the long run.
+    init(burst: Int, perSecond: Int) {
+        self.burst = Double(burst)
+        self.perSecond = Double(perSecond)
+        level = self.burst
+    }
+
+    /// Lines for the log.
+    static var log: Inflow { Inflow(burst: 65_536, perSecond: 65_536) }
+
+    /// Commands. The shortest that does anything has 20 bytes, so these are 240 a second, and 960 at once.
+    static var commands: Inflow { Inflow(burst: 65_536, perSecond: 16_384) }
+
+    /// What is to be done with what is there, or comes.
+    ///
+    /// - Parameter isLast: Whether nothing comes after it, as when the process has ended.
+    mutating func turn(at now: Instant, isLast: Bool = false) -> Turn {
+        if let asOf { level = min(burst, level + asOf.duration(to: now).seconds * perSecond) }
+        asOf = now
+        if let restsUntil, now >= restsUntil { self.restsUntil = nil }
+        if restsUntil != nil, !isLast { return .wait }
+        if isDropping, level >= burst / 4 { isDropping = false }
+        return isDropping ? .drop : .read(Int(level))
+    }
+
+    /// So many bytes were read.
+    mutating func took(_ count: Int, at now: Instant) {
+        level -= Double(count)
+        // What comes after the last byte that may be read is dropped, and not left for the little that comes back meanwhile.
+        if level < 1 { isDropping = true }
+        restsUntil = now.advanced(by: Self.rest)
+    }
+
+    /// Takes a line of what was read, which costs as much as ``lineBytes`` bytes.
+    ///
+    /// - Returns: Whether it counts; otherwise it is dropped.
+    mutating func takeLine() -> Bool {
+        level -= Double(Self.lineBytes)
+        guard level < 0 else { return true }
+        (level, isDropping) = (0, true)
+        return false
+    }
+
+    /// So many bytes were dropped.
+    ///
+    /// - Returns: Whether they are the first.
+    mutating func dropped(_ count: Int, at now: Instant) -> Bool {
+        restsUntil = now.advanced(by: Self.pause)
+        defer { dropped += count }
+        return dropped == 0 && count > 0
+    }
+}
