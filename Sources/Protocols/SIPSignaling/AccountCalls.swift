@@ -1082,7 +1082,7 @@ extension CallCommand {
         switch self {
         case .ring, .accept, .refuse: true
         case .place, .end, .offer, .withdrawOffer, .answer, .refuseOffer, .digit, .transfer, .acceptTransfer,
-            .refuseTransfer:
+            .refuseTransfer, .probe:
             false
         }
     }
@@ -1092,7 +1092,7 @@ extension CallCommand {
         switch self {
         case .end, .refuse: true
         case .place, .ring, .accept, .offer, .withdrawOffer, .answer, .refuseOffer, .digit, .transfer, .acceptTransfer,
-            .refuseTransfer:
+            .refuseTransfer, .probe:
             false
         }
     }
