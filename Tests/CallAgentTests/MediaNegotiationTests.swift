@@ -78,6 +78,32 @@ struct MediaNegotiationTests {
         #expect(answer.contains("c=IN IP4 \(address)\r\n"), "\(answer)")
     }
 
+    @Test("Media may come from the host that the peer's description came from")
+    func signalingSource() throws {
+        var generator = SeededGenerator(seed: 9)
+        var configuration = MediaConfiguration()
+        configuration.allowsPlainMedia = true
+        let means = MediaNegotiation.Means(
+            address: try #require(SocketAddress(host: "192.0.2.1", port: 5_000)), keysAllowed: true,
+            identity: try Self.identity.get())
+        let lines = [
+            "v=0", "o=- 1 1 IN IP4 192.168.0.7", "s=-", "c=IN IP4 192.168.0.7", "t=0 0", "m=audio 4000 RTP/AVP 111",
+            "a=rtpmap:111 opus/48000/2", "",
+        ]
+        let sdp = JSONValue.string(lines.joined(separator: "\r\n"))
+        let offers: [(JSONValue, String?)] = [
+            (["type": "offer", "sdp": sdp, "source": "203.0.113.5"], "203.0.113.5"),
+            (["type": "offer", "sdp": sdp], nil),
+        ]
+        for (offer, host) in offers {
+            var ours = MediaNegotiation(configuration, means, using: &generator)
+            _ = try ours.receive(offer)
+            let audio = try ours.answer().1
+            let plan = try ours.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
+            #expect(plan.peer.signalingSource?.host == host)
+        }
+    }
+
     @Test("A later offer without ICE moves the call's media, and the hold of RFC 2543 moves it nowhere")
     func movesMedia() throws {
         var generator = SeededGenerator(seed: 9)

@@ -1,4 +1,5 @@
 import AudioKit
+import Datagrams
 import NetworkAddress
 import Peering
 import Realtime
@@ -117,7 +118,7 @@ struct SoundAtOnceTests {
     }
 
     private static func limited(
-        _ condition: MediaCallPlan.SoundCondition, rings: consuming CallRings = CallRings(),
+        _ condition: MediaCallPlan.SoundCondition, isPlain: Bool = false, rings: consuming CallRings = CallRings(),
         source: AudioBehaviour.Source = .tone(frequencyHz: 440, levelDBFS: -12)
     ) throws -> VirtualCall {
         var call = try VirtualCall(leftRings: rings) { plan in
@@ -125,6 +126,7 @@ struct SoundAtOnceTests {
             plan.peer.clockRate = 8_000
             plan.peer.sendPayloadType = 0
             plan.peer.receivePayloadType = 0
+            if isPlain { plan.peer.protection = .plain }
             guard plan.peer.localSSRC == 1 else { return }
             plan.soundCondition = condition
             plan.audio = AudioBehaviour(source: source)
@@ -185,6 +187,30 @@ struct SoundAtOnceTests {
             try call.run(seconds: 1)
             #expect((Self.sent(call).packets - before == 12) == isLimited, "\(host)")
         }
+    }
+
+    @Test(
+        "A stranger's packet lifts the limit for the stranger alone: the described address is limited when the guess ends"
+    )
+    func guessEnds() throws {
+        var call = try Self.limited(.heard, isPlain: true)
+        try call.run(seconds: 1)
+        let stranger = try #require(SocketAddress(host: "203.0.113.9", port: 4_000))
+        var bytes: [UInt8] = [0x80, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9] + Array(repeating: 0xff, count: 160)
+        do {
+            var elements = bytes.mutableSpan
+            var span = elements.mutableBytes
+            _ = call.left.pointee.receive(&span, isControl: false, from: DatagramPath(to: stranger), arrival: call.now)
+        }
+        var before = Self.sent(call).packets
+        try call.run(seconds: 9)
+        #expect(Self.sent(call).packets >= before + 449)
+        before = Self.sent(call).packets
+        try call.run(seconds: 4)
+        #expect((12...12 + 51).contains(Self.sent(call).packets - before))
+        before = Self.sent(call).packets
+        try call.run(seconds: 1.5)
+        #expect(Self.sent(call).packets == before)
     }
 
     @Test("A file waits for the end of the limit, so that nothing of it is lost")

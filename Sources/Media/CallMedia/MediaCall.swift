@@ -238,7 +238,8 @@ package struct MediaCall: ~Copyable {
     {
         digits.expire(at: now)
         control.check(at: now)
-        peer.endGuess(at: now)
+        // A stranger who was heard vouches for no other address.
+        if peer.endGuess(at: now) { soundLimit.redirected() }
         guard case .running(let next) = pace, next.nanoseconds <= now.nanoseconds else { return .nothing }
         if postpone(frameDue: next, at: now) { return .nothing }
         let back = noteRun(frameDue: next)

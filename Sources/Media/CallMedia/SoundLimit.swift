@@ -48,7 +48,7 @@ struct SoundLimit: BitwiseCopyable {
     @_noAllocation @_noLocks
     mutating func lift() { applies = false }
 
-    /// A later description wants our sound at another host.
+    /// Our sound goes to another host, which a later description names, or an earlier one after a guess.
     @_noAllocation @_noLocks
     mutating func redirected() {
         guard case .heard = condition else { return }

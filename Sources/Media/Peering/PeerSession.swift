@@ -282,10 +282,13 @@ extension PeerSession {
     }
 
     /// Sends to the described address again if the address in use was a guess and has fallen silent. To be called now and then.
+    ///
+    /// - Returns: Whether it does: of the described address it is not known that the peer is there.
     @_noAllocation @_noLocks
-    public mutating func endGuess(at now: Instant) {
-        guard !protection.isRequired, route.endGuess(at: now) else { return }
+    public mutating func endGuess(at now: Instant) -> Bool {
+        guard !protection.isRequired, route.endGuess(at: now) else { return false }
         news.insert(.routeChanged)
+        return true
     }
 
     /// The network has changed: the local address for packets is to be found again.

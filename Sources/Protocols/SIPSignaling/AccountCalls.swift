@@ -811,7 +811,7 @@ struct AccountCalls: Sendable {
             guard let early, early != call.theirs, call.earlyAnswers < SIPLimits.forks else { return }
             calls[id]?.theirs = early
             calls[id]?.earlyAnswers += 1
-            tell(EarlyAnswer.signal, Self.description("answer", early), of: call, &outbox)
+            tell(EarlyAnswer.signal, description("answer", early, in: sip), of: call, &outbox)
         case .accepted(let answer): accepted(call, answer, now, &outbox)
         case .confirmed(let answer): confirmed(call, answer, now, &outbox)
         case .offered(let offer): offered(call, offer, now, &outbox)
@@ -865,7 +865,9 @@ struct AccountCalls: Sendable {
         call.isAcknowledged = false
         calls[id] = call
         invites[sip] = id
-        var data: [String: JSONValue] = ["offer": offer.map { Self.description("offer", $0) } ?? OfferWish.description]
+        var data: [String: JSONValue] = [
+            "offer": offer.map { description("offer", $0, in: sip) } ?? OfferWish.description
+        ]
         data[TrunkCall.key] = names.trunkCall(from: who, agent.target(of: sip), own: own).data
         if let replaced = replacing.flatMap({ invites[$0] }) {
             data[CallTransfer.key] = CallTransfer.Origin(replaces: replaced).data
@@ -889,7 +891,7 @@ struct AccountCalls: Sendable {
         // What came early may be of another one who was asked.
         calls[id]?.theirs = answer
         calls[id]?.phase = .talking(since: now)
-        let data: JSONValue = answer.map { ["answer": Self.description("answer", $0)] } ?? [:]
+        let data: JSONValue = answer.map { ["answer": description("answer", $0, in: call.sip)] } ?? [:]
         outbox.append(
             .event(.inviteAccepted(InviteAnswer(invite: id, invitee: call.peer, device: "sip", data: data))))
     }
@@ -994,12 +996,17 @@ struct AccountCalls: Sendable {
     }
 
     private func signal(_ type: String, _ bytes: [UInt8], of call: AccountCall, _ outbox: inout [AccountOutput]) {
-        let data = Self.description(type, bytes)
+        let data = description(type, bytes, in: call.sip)
         outbox.append(.event(.callSignal(CallSignal(invite: call.invite, type: type, data: data, from: call.peer))))
     }
 
-    private static func description(_ type: String, _ bytes: [UInt8]) -> JSONValue {
-        ["type": .string(type), "sdp": .string(String(decoding: bytes, as: UTF8.self))]
+    /// A description of the peer's, with the host that it came from: media without protection may come from there, too.
+    private func description(_ type: String, _ bytes: [UInt8], in call: SIPCall) -> JSONValue {
+        var members: [String: JSONValue] = [
+            "type": .string(type), "sdp": .string(String(decoding: bytes, as: UTF8.self)),
+        ]
+        if let host = agent.flow(of: call)?.remoteHost { members["source"] = .string(host.text) }
+        return .object(members)
     }
 
     private mutating func ended(_ id: InviteID, _ end: CallEnd, _ now: Instant, _ outbox: inout [AccountOutput]) {
