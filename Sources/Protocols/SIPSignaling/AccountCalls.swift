@@ -1000,12 +1000,13 @@ struct AccountCalls: Sendable {
         outbox.append(.event(.callSignal(CallSignal(invite: call.invite, type: type, data: data, from: call.peer))))
     }
 
-    /// A description of the peer's, with the host that it came from: media without protection may come from there, too.
+    /// A description of the peer's, with the host that it came from, if the peer calls: media without protection may come from
+    /// there, too.
     private func description(_ type: String, _ bytes: [UInt8], in call: SIPCall) -> JSONValue {
         var members: [String: JSONValue] = [
             "type": .string(type), "sdp": .string(String(decoding: bytes, as: UTF8.self)),
         ]
-        if let host = agent.flow(of: call)?.remoteHost { members["source"] = .string(host.text) }
+        if let host = agent.invite(of: call)?.headers.topVia?.source { members["source"] = .string(host.text) }
         return .object(members)
     }
 
