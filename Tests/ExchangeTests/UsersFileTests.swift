@@ -36,7 +36,7 @@ import Testing
                 loginsSince: 1_767_225_600),
             Account(id: "a \"b\" \\ c: #d, [e] {f} 'g' é 😀"), Account(id: "null"),
             Account(id: "c", routingID: "\t\n\u{7} \u{2028} \u{FEFF}", email: "\u{202E}\0"),
-            Account(id: "12"), Account(id: "- x"), Account(id: " y "),
+            Account(id: "12"), Account(id: "- x"), Account(id: "y : z"),
         ]
         try file.change { $0 = users }
         #expect(try file.read() == users)
