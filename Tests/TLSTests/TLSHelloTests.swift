@@ -10,8 +10,10 @@ struct TLSHelloTests {
         let hello = try Hello(client())
         #expect(hello.versions == [0x0304, 0x0303])
         let aead13: Set<UInt16> = [0x1301, 0x1302, 0x1303]
-        let aead12: Set<UInt16> = [0xC02B, 0xC02C, 0xC02F, 0xC030, 0xCCA8, 0xCCA9]  // ECDHE with GCM or ChaCha20-Poly1305.
-        let signaling: Set<UInt16> = [0x00FF]  // No suite: secure renegotiation is understood (RFC 5746 §3.3).
+        // ECDHE with GCM or ChaCha20-Poly1305.
+        let aead12: Set<UInt16> = [0xC02B, 0xC02C, 0xC02F, 0xC030, 0xCCA8, 0xCCA9]
+        // No suite: secure renegotiation is understood (RFC 5746 §3.3).
+        let signaling: Set<UInt16> = [0x00FF]
         #expect(Set(hello.suites).isSubset(of: aead13.union(aead12).union(signaling)))
         #expect(!aead13.isDisjoint(with: hello.suites) && !aead12.isDisjoint(with: hello.suites))
     }
