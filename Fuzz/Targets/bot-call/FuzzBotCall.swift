@@ -89,9 +89,11 @@ private struct FuzzedCall {
             switch try? BotRequest(request).order() {
             case .redirect(_, let instructions)?: feed(.redirect(instructions))
             case .end?: feed(.end)
-            case .place?, nil: break
+            case .place?, .transfer?, nil: break
             }
-        default: pass(.milliseconds(100))
+        default:
+            pass(.milliseconds(100))
+            feed(.transferFailed)
         }
     }
 
@@ -168,6 +170,9 @@ private struct FuzzedCall {
         case .fallBack:
             require(isAccepted, "a call that hears the fallback stands")
             begin(BotLine(saying: [UInt8](repeating: 1, count: 200_000), .linear(48_000)))
+        case .transfer(let target):
+            require(isAccepted, "a call that is transferred stands")
+            require((1...WireLimits.nameBytes).contains(target.utf8.count), "whom a call is transferred to is bounded")
         case .hangUp: isDecided = true
         }
     }

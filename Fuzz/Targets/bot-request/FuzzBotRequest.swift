@@ -25,6 +25,9 @@ private func read(_ bytes: [UInt8]) {
         switch try read.order() {
         case .end(let call, _), .redirect(let call, _):
             require((1...WireLimits.nameBytes).contains(call.utf8.count), "the name of a call is bounded")
+        case .transfer(let call, let transfer):
+            require((1...WireLimits.nameBytes).contains(call.utf8.count), "the name of a call is bounded")
+            require((1...WireLimits.nameBytes).contains(transfer.target.utf8.count), "a target is bounded")
         case .place(let placed):
             require(placed.to.utf8.count <= WireLimits.nameBytes, "a callee is bounded")
             require((1...600).contains(placed.timeoutSeconds), "a call rings for a bounded time")

@@ -15,6 +15,8 @@ private func read(_ bytes: [UInt8]) {
         let line = ExecEvent.mark(name, played: 1).line
         require(line.last == 0x0A && !line.dropLast().contains(0x0A), "an event is one line, whatever a mark is called")
     case .press(let keys): require(keys.utf8.count <= ExecCommand.mostKeys, "keys are bounded")
+    case .transfer(let target):
+        require((1...ExecCommand.targetBytes).contains(target.utf8.count), "whom a call is transferred to is bounded")
     case .clear, .hangUp: break
     }
 }

@@ -24,6 +24,9 @@ private func read(_ bytes: [UInt8]) {
                 require(WebAddress.Scheme.requests.contains(webhook.address.scheme), "a request goes by HTTP")
                 check(webhook.address)
             case .pause(let seconds): require((1...86_400).contains(seconds), "a pause is bounded")
+            case .transfer(let transfer):
+                require((1...WireLimits.nameBytes).contains(transfer.target.utf8.count), "a target is bounded")
+                if let action = transfer.action { check(action.address) }
             case .hangUp, .reject: break
             }
         }
