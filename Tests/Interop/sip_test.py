@@ -206,11 +206,13 @@ def plain_signaling(handset, folder):
 
 
 def direct_call(handset, folder, scenario, *options, seconds=40):
-    """A device that does not register calls SIPp without anybody between."""
+    """A device that does not register calls SIPp without anybody between. It does not ask whether a silent SIPp is still there, because
+    a scenario ends at a request that it does not name."""
     trunk = Sipp(folder, scenario, "-timeout", f"{seconds}s")
     code, report, words = call(
         handset, folder, "trunk", *options, transport="udp", server=f"{TRUNK}:5070", sip="register_s: 0",
-        account="allow_plain_text: true", media="allow_plain_rtp: true, offers: plain, codecs: [pcma]", seconds=seconds)
+        account="allow_plain_text: true", seconds=seconds,
+        media="allow_plain_rtp: true, offers: plain, codecs: [pcma], silence_timeout_s: 0")
     trunk.finish()
     return code, report, words
 
