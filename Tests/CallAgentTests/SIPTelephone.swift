@@ -123,6 +123,30 @@ final class SIPTelephone: Sendable {
         return answer
     }
 
+    /// Sends a request whatever has gone before, and waits for nothing. Without `to` it goes to the device's side of the call `id`, if
+    /// the device has answered that.
+    func post(
+        _ method: String, _ sequence: Int, of id: String, to: String? = nil, body: String = "",
+        _ headers: [String] = [],
+        branch: String? = nil
+    ) throws {
+        let address = to ?? tagged(id) ?? "<sip:alice@sip.test>"
+        try send(method, sequence, of: id, to: address, body: body, headers, branch: branch)
+    }
+
+    /// The device's address in a call, with the tag of its newest response.
+    func tagged(_ id: String) -> String? {
+        received.reversed().lazy.compactMap { message -> String? in
+            guard case .response(let response) = message, response.headers.callID == id else { return nil }
+            return response.headers["To"].flatMap { $0.contains("tag=") ? $0 : nil }
+        }.first
+    }
+
+    /// What the device has sent that is a request, the oldest first.
+    var requestsOfDevice: [SIPRequest] {
+        received.compactMap { if case .request(let request) = $0 { request } else { nil } }
+    }
+
     /// Answers a request of the device's.
     func answer(_ status: Int, _ request: SIPRequest, body: String = "") {
         var response = SIPResponse(status, to: request, toTag: request.headers.to?.tag == nil ? "peer" : nil)

@@ -71,6 +71,10 @@ class Firefox(Levels):
             self.ask("script.addPreloadScript", functionDeclaration=code)
         self.ask("browsingContext.navigate", context=self.context, url=url, wait="complete")
 
+    def reload(self):
+        """Loads the page again, as the key F5 does."""
+        self.ask("browsingContext.reload", context=self.context, wait="complete")
+
     def ask(self, method, **parameters):
         self.last += 1
         self.socket.send(json.dumps({"id": self.last, "method": method, "params": parameters}))

@@ -155,6 +155,28 @@ def sends_keys(scene):
     scene.alice.phase("ended")
 
 
+@check
+def reloads(scene):
+    """Firefox is reloaded in a call, which ends for the other side within 5 s; the page that comes back is signed in and calls again."""
+    for phone in (scene.alice, scene.bob):
+        phone.run_async("rest()")
+    scene.bob.run("return void document.querySelector('li[data-user=\"alice\"] button').click()")
+    scene.alice.phase("ringing")
+    scene.alice.click("#answer")
+    for phone in (scene.alice, scene.bob):
+        phone.phase("talking")
+    scene.bob.reload()
+    scene.alice.phase("ended", seconds=5)
+    scene.alice.run_async("rest()")
+    wait("bob is signed in again", lambda: scene.bob.run("return document.getElementById('link')?.dataset.state") == "ready")
+    scene.alice.call("bob")
+    scene.bob.phase("ringing")
+    scene.bob.click("#answer")
+    scene.alice.phase("talking")
+    scene.alice.click("#hang-up")
+    scene.bob.phase("ended")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("handset", help="the handset command to test")
