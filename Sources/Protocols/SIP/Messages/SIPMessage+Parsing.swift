@@ -105,6 +105,8 @@ private struct MessageParser {
     }
 
     private mutating func header(_ line: [UInt8]) -> String? {
+        // A CR within a line is white space here, as it is when the message is written.
+        let line = line.map { $0 == 13 ? 0x20 : $0 }
         guard let colon = line.firstIndex(of: 0x3A) else { return "a header has no colon" }
         let name = TextScanner.trimmed(line[..<colon])
         guard TextScanner.isToken(name) else { return "a header's name is no token" }
