@@ -50,12 +50,12 @@ struct DatagramGateTests {
             flood.now = Instant.zero.advanced(by: .seconds(second + 1))
         }
         #expect(answered == 40)
-        #expect(heard <= Int(DatagramGate.burst + 39 * DatagramGate.perHost) && heard > 3_900)
+        #expect(heard <= Int(DatagramGate.perHost.burst + 39 * DatagramGate.perHost.perSecond) && heard > 3_900)
         // A /64 is one host.
         var other = Flood()
         var ofNetwork = 0
         for number in 1...1_000 where other.admits(Self.message, try host("2001:db8::\(number)")) { ofNetwork += 1 }
-        #expect(ofNetwork == Int(DatagramGate.burst))
+        #expect(ofNetwork == Int(DatagramGate.perHost.burst))
     }
 
     @Test("A flood of messages from everywhere is bounded, and mutes no peer of a call")
@@ -71,13 +71,13 @@ struct DatagramGateTests {
             flood.now = Instant.zero.advanced(by: .seconds(second + 1))
         }
         #expect(answered == 60)
-        #expect(heard == 3 * Int(DatagramGate.ofStrangers))
+        #expect(heard == 3 * Int(DatagramGate.ofStrangers.perSecond))
         var closed = Flood(gate: DatagramGate(acceptsStrangers: false))
         var others = 0
         for number in 0..<500 where closed.admits(Self.message, try host("10.0.\(number / 250).\(number % 250)")) {
             others += 1
         }
-        #expect(others == Int(DatagramGate.ofOthers))
+        #expect(others == Int(DatagramGate.ofOthers.perSecond))
     }
 
     @Test(

@@ -568,7 +568,7 @@ extension BotProtocol {
         }
     }
 
-    /// What the webhook that is asked after a transfer is told of it.
+    /// The fields with the outcome of a transfer, for the webhook that is asked after it.
     var failedDial: FormFields.Field {
         switch self {
         case .plivo: FormFields.Field("DialStatus", "failed")

@@ -24,7 +24,7 @@ public final class BotCalls: Sendable {
     /// Prepares for calls, and reads the fallback. Files that cannot be read are told as ``BotNews/warned(_:leftOut:)``.
     ///
     /// - Parameters:
-    ///   - mayTransfer: Whether a call's peer may be asked to call whom this names. The device judges it again.
+    ///   - mayTransfer: Whether a call may be transferred to this target. The device judges it again.
     ///   - publish: Is told what bots want and do, on the loop.
     public init(
         _ plan: BotPlan, mayTransfer: @escaping @Sendable (String) -> Bool,

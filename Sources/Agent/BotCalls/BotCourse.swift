@@ -47,7 +47,7 @@ struct BotCourse: ProtocolCore, Sendable {
         /// Play no more of the fallback.
         case stopFallback
         case hangUp(failure: String?)
-        /// Have the call's peer call somebody in the device's place.
+        /// Transfer the call.
         case transfer(to: String)
     }
 

@@ -12,7 +12,7 @@ final class BotEnvironment: Sendable {
     let trust: TLSTrust
     /// What callers hear without the bot: linear, at 48 kHz. Without a fallback there is none.
     let fallback: [UInt8]?
-    /// Whether a call's peer may be asked to call whom this names.
+    /// Whether a call may be transferred to this target.
     let mayTransfer: @Sendable (String) -> Bool
     let publish: @Sendable (BotNews) -> Void
     let lookup: BotLookup

@@ -68,7 +68,7 @@ final class Placements {
 }
 
 extension BotRequest.Order {
-    /// Whom a call's peer is asked to call, as far as the order itself says so.
+    /// The targets of transfers that the order itself names.
     var transferTargets: [String] {
         switch self {
         case .transfer(_, let transfer): [transfer.target]

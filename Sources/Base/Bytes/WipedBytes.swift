@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// Secret bytes, which are overwritten when nothing refers to them any more: freed memory keeps what was in it, for a core dump or
-/// for whoever reads the process's memory.
+/// for those who read the process's memory.
 ///
 /// What is made of them, as ``text``, is not overwritten.
 @safe

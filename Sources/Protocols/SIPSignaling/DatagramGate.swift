@@ -6,43 +6,27 @@ package import Timekeeping
 /// together ``ofStrangers``. Peers of calls have ``ofCalls`` of their own, so that no others keep them from being heard.
 ///
 /// What does not even begin like a message counts for no limit. An IPv6 host is its /64. Capacity: ``hosts``, of which those that were
-/// silent for longest are forgotten, and begin again with a full ``burst``: it is the limit for all that bounds what many addresses can do.
+/// silent for longest are forgotten, and begin again with a full bucket: it is the limit for all that bounds what many addresses can do.
 package struct DatagramGate: Sendable {
-    /// Datagrams of one host that are read in a second.
-    package static let perHost = 100.0
-    /// And at once.
-    package static let burst = 200.0
-    /// Datagrams of all peers of calls that are read in a second: some for each call.
-    package static let ofCalls = 2_000.0
-    /// Datagrams of hosts without a call that are read in a second, if strangers may call, and if only calls are looked for.
-    package static let ofStrangers = 1_000.0
+    /// Datagrams of one host that are read.
+    package static let perHost = TokenBucket.Rate(burst: 200, perSecond: 100)
+    /// Datagrams of all peers of calls that are read: some for each call.
+    package static let ofCalls = TokenBucket.Rate(2_000, within: .seconds(1))
+    /// Datagrams of hosts without a call that are read, if strangers may call, and if only calls are looked for.
+    package static let ofStrangers = TokenBucket.Rate(1_000, within: .seconds(1))
     /// The same if strangers may not call.
-    package static let ofOthers = 100.0
+    package static let ofOthers = TokenBucket.Rate(100, within: .seconds(1))
     /// Hosts that are remembered.
     package static let hosts = 1_024
 
-    private struct Bucket {
-        var tokens: Double
-        var last: Instant
-
-        /// Whether one more may pass, at that rate.
-        mutating func take(_ perSecond: Double, _ burst: Double, _ now: Instant) -> Bool {
-            tokens = min(burst, tokens + last.duration(to: now).seconds * perSecond)
-            last = now
-            guard tokens >= 1 else { return false }
-            tokens -= 1
-            return true
-        }
-    }
-
-    private let rate: Double
-    private var all: Bucket?
+    private let rate: TokenBucket.Rate
+    private var all: TokenBucket?
     /// Hosts that were heard lately, and those before them: when there are too many, the latter are forgotten.
-    private var recent: [ClientAddress: Bucket] = [:]
-    private var former: [ClientAddress: Bucket] = [:]
+    private var recent: [ClientAddress: TokenBucket] = [:]
+    private var former: [ClientAddress: TokenBucket] = [:]
     /// The same of peers of calls, whom a flood of others must not have forgotten.
-    private var peers: [ClientAddress: Bucket] = [:]
-    private var allPeers: Bucket?
+    private var peers: [ClientAddress: TokenBucket] = [:]
+    private var allPeers: TokenBucket?
 
     /// Makes one.
     package init(acceptsStrangers: Bool) { rate = acceptsStrangers ? Self.ofStrangers : Self.ofOthers }
@@ -57,12 +41,12 @@ package struct DatagramGate: Sendable {
         let host = ClientAddress(peer.host) ?? .none
         if isOfCall {
             if peers.count >= Self.hosts { peers = [:] }
-            guard peers[host, default: Bucket(tokens: Self.burst, last: now)].take(Self.perHost, Self.burst, now)
+            guard peers[host, default: TokenBucket(Self.perHost, at: now)].take(Self.perHost, at: now)
             else { return false }
             return Self.take(Self.ofCalls, of: &allPeers, now)
         }
-        var bucket = recent[host] ?? former[host] ?? Bucket(tokens: Self.burst, last: now)
-        let isAdmitted = bucket.take(Self.perHost, Self.burst, now)
+        var bucket = recent[host] ?? former[host] ?? TokenBucket(Self.perHost, at: now)
+        let isAdmitted = bucket.take(Self.perHost, at: now)
         if recent[host] == nil, recent.count >= Self.hosts / 2 {
             former = recent
             recent = [:]
@@ -71,10 +55,10 @@ package struct DatagramGate: Sendable {
         return isAdmitted && Self.take(rate, of: &all, now)
     }
 
-    private static func take(_ rate: Double, of bucket: inout Bucket?, _ now: Instant) -> Bool {
-        var taken = bucket ?? Bucket(tokens: rate, last: now)
+    private static func take(_ rate: TokenBucket.Rate, of bucket: inout TokenBucket?, _ now: Instant) -> Bool {
+        var taken = bucket ?? TokenBucket(rate, at: now)
         defer { bucket = taken }
-        return taken.take(rate, rate, now)
+        return taken.take(rate, at: now)
     }
 
     /// Whether the first line is one of SIP's: it begins or ends with the version. Longer ones are none that would be served.

@@ -29,7 +29,7 @@ public struct ServiceAnswer: Equatable, Sendable {
         }
     }
 
-    /// A call is told something else, in the words of the service.
+    /// A call gets other instructions, in the words of the service.
     public static func redirected(
         _ service: BotService, _ call: WireCall, _ status: TwilioWebhook.Status
     ) -> ServiceAnswer {
