@@ -52,7 +52,7 @@ def baresip_calls(handset, folder):
         with running(Device(handset, folder, "tone", behaviour="source: tone, frequency_hz: 500, record_folder: recordings",
                             media="codecs: [pcmu, pcma]")) as device:
             bob.command("dial", "sip:tone@sip.test")
-            wait("the call stands", lambda: device.says('"message":"Media flows both ways"'))
+            wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
             time.sleep(3)
             bob.command("hangup")
             wait("the record", lambda: "completed" in records(device), 10)
@@ -328,7 +328,7 @@ def linphone_calls(handset, folder):
                         behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
                     before = carol.streams()
                     carol.command(f"call sip:{device.name}@sip.test")
-                    wait("the call stands", lambda: device.says('"message":"Media flows both ways"'))
+                    wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
                     time.sleep(2)
                     carol.command("pause")
                     wait("it is on hold", lambda: carol.says(f"{device.name}@sip.test is now paused"))
