@@ -92,4 +92,58 @@ struct BotReportTests {
         let differences = try FrozenList("bot-report").differences(from: whole.lines("bot "))
         #expect(differences.isEmpty, "\(differences.joined(separator: "\n"))")
     }
+
+    @Test("JUnit and KTAP have a test for each check of a bot, and a passed one says its word once")
+    func labs() {
+        let report = TestReport(Self.whole)
+        let checks = BotVerdict(Self.whole).checks
+        #expect(report.cases.map(\.name) == checks.map(\.key) && report.cases.map(\.outcome) == checks.map(\.outcome))
+        #expect(report.junit.contains("<testsuite name=\"handset.loopback.bot\""))
+        #expect(report.junit.contains("<system-out>The bot was heard: yes</system-out>"), "\(report.junit)")
+        #expect(report.junit.contains("message=\"Questions without an answer: 1, at most 0\""), "\(report.junit)")
+        #expect(report.junit.contains("<skipped message=\"Missing of the greeting, at either end: Withheld: "))
+        #expect(report.ktap.contains("\nok 1 loopback.bot.sound\n") && report.ktap.contains("not ok "))
+    }
+
+    @Test("A bot's page has the verdict, each turn, interruption and key, and what is withheld")
+    func page() {
+        let page = BotHTML(Self.whole).text
+        for part in [
+            "A voice bot, measured", "Failed</div>", "Questions one by one",
+            "the bot was talking at the question&#39;s end",
+            "Interruptions one by one", "the bot talked on", "answered after 100", "the greeting was not over",
+            "ws://127.0.0.1/ws", "Handset 1.2.3 on rack-7", "Delay by stage",
+        ] {
+            #expect(page.contains(part.replacing("&#39;", with: "'")), "\(part)")
+        }
+        var silent = BotRun(startedAt: "<now>", measurement: BotMeasurement())
+        silent.facts = [.init("<b>", "&")]
+        let empty = BotHTML(silent).text
+        #expect(!empty.contains("<b>") && !empty.contains("<now>") && !empty.contains("one by one"))
+    }
+
+    @Test("A bot is as good as itself, and one that has become slower fails against its baseline by name")
+    func baseline() throws {
+        var run = Self.whole
+        run.measurement.withheld = []
+        run.baseline = try LoopbackBaseline(readingBotReport: run.jsonText)
+        let same = BotVerdict(run).checks.filter { $0.key.hasPrefix("baseline_") }
+        #expect(same.count >= 6 && same.allSatisfy { $0.outcome == .passed }, "\(same)")
+        run.measurement.turns = [.answered(48_000), .answered(96_000)]
+        run.measurement.cut = GreetingCut(first: 960, last: 4_800)
+        let failed = BotVerdict(run).checks.filter { $0.outcome == .failed && $0.key.hasPrefix("baseline_") }
+        #expect(failed.map(\.key) == ["baseline_response_p50", "baseline_response_p95", "baseline_cut_last"])
+        #expect(run.jsonText.contains("\"baseline\" : {"))
+    }
+
+    @Test("A report of another kind is refused as a baseline with what it is", arguments: ["", "{}", "device"])
+    func otherBaseline(text: String) throws {
+        let report = text == "device" ? Recording.run.jsonText : text
+        let problem = #expect(throws: LoopbackBaseline.Problem.self) { try LoopbackBaseline(readingBotReport: report) }
+        let part = ["": "not JSON", "{}": "no report", "device": "`loopback device`, and this is `loopback bot`"][text]
+        #expect(try problem?.description.contains(#require(part)) == true, "\(String(describing: problem))")
+        #expect(throws: LoopbackBaseline.Problem.self) {
+            try LoopbackBaseline(reading: Self.whole.jsonText, mode: .device)
+        }
+    }
 }

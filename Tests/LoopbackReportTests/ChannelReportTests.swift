@@ -44,7 +44,7 @@ struct ChannelReportTests {
         #expect(object["right"]?["played"]?.string == "left" && object["heard"]?.integer == 2)
         #expect(object["crosstalk_db"] == .null && object["crosstalk_at_most_db"] != .null)
         #expect(LoopbackHTML(run).text.contains("left and right are swapped"))
-        #expect(LoopbackKTAP(run).text.contains("not ok") && LoopbackKTAP(run).text.contains("channel_faults"))
+        #expect(TestReport(run).ktap.contains("not ok") && TestReport(run).ktap.contains("channel_faults"))
         run.thresholds.channelFaults = nil
         #expect(check(run, "channel_faults") == nil)
     }

@@ -19,7 +19,7 @@ struct LabReportTests {
 
     @Test("JUnit has a test for each check: failures with what to try, and what was not measured as skipped")
     func junit() throws {
-        let text = LoopbackJUnit(Self.run).text
+        let text = TestReport(Self.run).junit
         let reader = Elements()
         let parser = XMLParser(data: Data(text.utf8))
         parser.delegate = reader
@@ -50,7 +50,7 @@ struct LabReportTests {
     func ktap() throws {
         var run = Self.run
         run.facts = [.init("Card #1", "one\ntwo")]
-        let lines = LoopbackKTAP(run).text.split(separator: "\n").map(String.init)
+        let lines = TestReport(run).ktap.split(separator: "\n").map(String.init)
         let checks = LoopbackVerdict(run).checks
         #expect(lines[0] == "KTAP version 1" && lines[1] == "1..\(checks.count)")
         let results = lines.filter { $0.hasPrefix("ok ") || $0.hasPrefix("not ok ") }

@@ -8,16 +8,17 @@ extension BotRun {
     /// its meaning without a new `schema`.
     public var json: JSONValue {
         let verdict = BotVerdict(self)
+        var object = measuredMembers
+        object["passed"] = .bool(verdict.isPass)
+        object["checks"] = verdict.checks.json
+        object["baseline"] = baseline.map { ["started_at": .string($0.startedAt)] }
+        return .object(object)
+    }
+
+    /// All that does not depend on thresholds or on an earlier report.
+    var measuredMembers: [String: JSONValue] {
         var object: [String: JSONValue] = [
-            "schema": "handset-loopback-bot/1", "mode": "bot", "started_at": .string(startedAt),
-            "passed": .bool(verdict.isPass),
-            "checks": .array(
-                verdict.checks.map {
-                    [
-                        "key": .string($0.key), "name": .string($0.name), "outcome": .string($0.outcome.rawValue),
-                        "measured": .string($0.measured), "limit": .string($0.limit), "advice": .string($0.advice),
-                    ]
-                }),
+            "schema": .string(Self.schema), "mode": "bot", "started_at": .string(startedAt),
             "facts": .array(facts.map { ["label": .string($0.label), "value": .string($0.value)] }),
             "own_delays": .array(ownDelays.map { ["name": .string($0.name), "ms": Self.rounded($0.milliseconds)] }),
             "call_s": .number((Double(measurement.samples) / Double(AudioFormat.sampleRate) * 1_000).rounded() / 1_000),
@@ -39,7 +40,7 @@ extension BotRun {
             object["handset"] = .string(origin.version)
             object["host"] = ["name": .string(origin.host), "system": .string(origin.system)]
         }
-        return .object(object)
+        return object
     }
 
     /// ``json`` as text, its members sorted.
@@ -108,5 +109,18 @@ extension BotRun {
         case .came(let time): ["outcome": "came", "ms": Self.milliseconds(time)]
         case .missing: ["outcome": "missing", "ms": .null]
         }
+    }
+}
+
+extension [LoopbackVerdict.Check] {
+    /// The checks as all reports have them.
+    var json: JSONValue {
+        .array(
+            map {
+                [
+                    "key": .string($0.key), "name": .string($0.name), "outcome": .string($0.outcome.rawValue),
+                    "measured": .string($0.measured), "limit": .string($0.limit), "advice": .string($0.advice),
+                ]
+            })
     }
 }

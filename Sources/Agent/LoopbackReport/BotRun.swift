@@ -14,6 +14,11 @@ public struct BotRun: Equatable, Sendable {
     public var measurement: BotMeasurement
     /// What is good enough.
     public var thresholds = BotThresholds()
+    /// An earlier report with which to compare this one.
+    public var baseline: LoopbackBaseline?
+
+    /// What the JSON report names its members' meaning with.
+    static let schema = "handset-loopback-bot/1"
 
     /// Makes a run with the usual thresholds.
     public init(startedAt: String, measurement: BotMeasurement) {

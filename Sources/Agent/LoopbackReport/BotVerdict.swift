@@ -15,6 +15,7 @@ public struct BotVerdict: Equatable, Sendable {
         checks =
             ([Self.sound(measured)] + Self.turns(run, measured, limits) + Self.interruptions(run, measured, limits)
             + [Self.cut(run, measured, limits)] + Self.keys(measured, limits)).compactMap(\.self)
+            + (run.baseline?.checks(run) ?? [])
     }
 
     private static func sound(_ measured: BotMeasurement) -> LoopbackVerdict.Check {

@@ -12,6 +12,7 @@ public struct LoopbackBaseline: Equatable, Sendable {
     /// When the earlier report was made, as ISO 8601 has it.
     public let startedAt: String
     private let figures: [String: Double]
+    private let compared: [Figure]
 
     /// Reads a report of `handset loopback --json`.
     ///
@@ -19,29 +20,46 @@ public struct LoopbackBaseline: Equatable, Sendable {
     ///   - text: The report.
     ///   - mode: What is to be compared with it.
     public init(reading text: String, mode: LoopbackRun.Mode) throws(Problem) {
+        try self.init(reading: text, schema: "handset-loopback/1", mode: mode.rawValue, comparing: Figure.all)
+    }
+
+    /// Reads a report of `handset loopback bot --json`.
+    public init(readingBotReport text: String) throws(Problem) {
+        try self.init(reading: text, schema: BotRun.schema, mode: "bot", comparing: Figure.ofBots)
+    }
+
+    private init(reading text: String, schema: String, mode: String, comparing compared: [Figure]) throws(Problem) {
         let object: JSONValue
         do {
             object = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
         } catch {
             throw Problem(description: "it is not JSON. Give a report that --json has written.")
         }
-        guard object["schema"]?.string == "handset-loopback/1", let was = object["mode"]?.string else {
+        guard let wasSchema = object["schema"]?.string, wasSchema.hasPrefix("handset-loopback"),
+            let was = object["mode"]?.string
+        else {
             throw Problem(description: "it is no report of handset loopback. Give one that --json has written.")
         }
-        guard was == mode.rawValue else {
+        guard wasSchema == schema, was == mode else {
             throw Problem(
                 description:
-                    "it is a report of `loopback \(was)`, and this is `loopback \(mode.rawValue)`. Give one of the same."
+                    "it is a report of `loopback \(was)`, and this is `loopback \(mode)`. Give one of the same."
             )
         }
         startedAt = object["started_at"]?.string ?? "unknown"
-        figures = Figure.values(in: object)
+        self.compared = compared
+        figures = Figure.values(compared, in: object)
     }
 
     /// Compares the figures of `run` with those of the baseline; figures that either lacks are left out.
-    func checks(_ run: LoopbackRun) -> [LoopbackVerdict.Check] {
-        let now = Figure.values(in: .object(run.measuredMembers))
-        return Figure.all.compactMap { figure in
+    func checks(_ run: LoopbackRun) -> [LoopbackVerdict.Check] { checks(.object(run.measuredMembers)) }
+
+    /// The same for a measured bot.
+    func checks(_ run: BotRun) -> [LoopbackVerdict.Check] { checks(.object(run.measuredMembers)) }
+
+    private func checks(_ report: JSONValue) -> [LoopbackVerdict.Check] {
+        let now = Figure.values(compared, in: report)
+        return compared.compactMap { figure in
             guard let before = figures[figure.key] else { return nil }
             return figure.check(now[figure.key], before: before)
         }
@@ -49,7 +67,7 @@ public struct LoopbackBaseline: Equatable, Sendable {
 }
 
 /// A figure that is compared: where a report has it, and by how much it may be worse.
-private struct Figure {
+private struct Figure: Equatable {
     enum Worse { case more, less, either }
 
     let key: String
@@ -97,9 +115,32 @@ private struct Figure {
             slack: 0.2),
     ]
 
-    static func values(in report: JSONValue) -> [String: Double] {
+    /// Times of a bot that answers at its own pace differ from run to run by a fifth.
+    static let ofBots = [
+        Figure(
+            key: "greeting", name: "Greeting begins after", unit: "ms", path: ["greeting_after_ms"], worse: .more,
+            slack: 100, share: 0.25),
+        Figure(
+            key: "response_p50", name: "Response, P50", unit: "ms", path: ["response", "p50_ms"], worse: .more,
+            slack: 100, share: 0.25),
+        Figure(
+            key: "response_p95", name: "Response, P95", unit: "ms", path: ["response", "p95_ms"], worse: .more,
+            slack: 150, share: 0.25),
+        Figure(
+            key: "barge_in_p95", name: "Barge-in, P95", unit: "ms", path: ["barge_in", "p95_ms"], worse: .more,
+            slack: 100, share: 0.25),
+        Figure(
+            key: "cut_first", name: "Missing at the greeting's beginning", unit: "ms", path: ["cut", "first_ms"],
+            worse: .more, slack: 20),
+        Figure(
+            key: "cut_last", name: "Missing at the greeting's end", unit: "ms", path: ["cut", "last_ms"], worse: .more,
+            slack: 20),
+        Figure(key: "noise", name: "Noise floor", unit: "dBFS", path: ["noise_dbfs"], worse: .more, slack: 6),
+    ]
+
+    static func values(_ figures: [Figure], in report: JSONValue) -> [String: Double] {
         var values: [String: Double] = [:]
-        for figure in all {
+        for figure in figures {
             var place: JSONValue? = report
             for member in figure.path { place = place?[member] }
             switch place {

@@ -22,25 +22,7 @@ public struct LoopbackHTML: Sendable {
             pair(distortionPlot, levelPlot), pair(histogram, driftPlot), tones, channels, events, minutes, facts,
             footer,
         ]
-        return """
-            <!DOCTYPE html>
-            <html lang="en">
-            <head>
-            <meta charset="utf-8">
-            <meta name="viewport" content="width=device-width,initial-scale=1">
-            <title>\(HTMLText.escaped(title))</title>
-            <style>
-            \(Self.style)
-            </style>
-            </head>
-            <body>
-            <main>
-            \(body.filter { !$0.isEmpty }.joined(separator: "\n"))
-            </main>
-            </body>
-            </html>
-
-            """
+        return HTMLPage(title: title, body: body).text
     }
 
     private var heading: String {
@@ -53,22 +35,12 @@ public struct LoopbackHTML: Sendable {
 
     private var header: String {
         let seconds = Double(run.measurement.capturedSamples) / Double(AudioFormat.sampleRate)
-        let failed = verdict.checks.count { $0.outcome == .failed }
-        let passed = verdict.checks.count { $0.outcome == .passed }
-        let word = verdict.isPass ? "Passed" : "Failed"
-        let withheld = verdict.withheldCount == 0 ? "" : ", \(verdict.withheldCount) figures withheld"
-        return """
-            <header><div><h1>\(heading)</h1><p>\(HTMLText.escaped(run.startedAt)) · \
-            \(run.origin.map { HTMLText.escaped($0.text) + " · " } ?? "")\
-            \(AudioText.time(seconds)) captured · \(passed) checks passed, \(failed) failed\(withheld)</p></div>
-            <div class="badge \(verdict.isPass ? "passed" : "failed")">\(word)</div></header>
-            """
+        return HTMLPage.header(
+            heading, startedAt: run.startedAt, origin: run.origin, length: "\(AudioText.time(seconds)) captured",
+            checks: verdict.checks, withheldCount: verdict.withheldCount)
     }
 
-    private func tile(_ name: String, _ value: String?, _ note: String) -> String {
-        "<div class=\"tile\"><dt>\(HTMLText.escaped(name))</dt><dd>\(HTMLText.escaped(value ?? "–"))"
-            + "<small>\(HTMLText.escaped(note))</small></dd></div>"
-    }
+    private func tile(_ name: String, _ value: String?, _ note: String) -> String { HTMLPage.tile(name, value, note) }
 
     private var tiles: String {
         let range = timing.delayRange.map {
@@ -119,7 +91,7 @@ public struct LoopbackHTML: Sendable {
                     "\(quality.word); MOS-LQO, 1 to 4.64"
                         + (quality.pieces > 1 ? ", at worst \(AudioText.fixed(quality.worstScore, 2))" : "")))
         }
-        return "<dl class=\"tiles\">\n\(made.joined(separator: "\n"))\n</dl>"
+        return HTMLPage.tiles(made)
     }
 
     /// A row for the standard tone, or for the first one, and for withheld ones.
@@ -173,44 +145,12 @@ public struct LoopbackHTML: Sendable {
                 "Channels one by one", ["Played → heard", "Level"], figures.lines.map { [$0.label, $0.text] }))
     }
 
-    private var checks: String {
-        let rows = verdict.checks.map { check in
-            // Advice has a separate line: beside the figures it would be a column of single words on a mobile phone.
-            let advice =
-                check.advice.isEmpty
-                ? "" : "<tr class=\"advice\"><td colspan=\"4\">\(HTMLText.escaped(check.advice))</td></tr>"
-            return """
-                <tr\(advice.isEmpty ? "" : " class=\"advised\"")><th scope="row">\(HTMLText.escaped(check.name))</th>\
-                <td><span class="chip \(check.outcome.rawValue)">\(check.outcome.rawValue)</span></td>\
-                <td>\(HTMLText.escaped(check.measured))</td><td>\(HTMLText.escaped(check.limit))</td></tr>\(advice)
-                """
-        }
-        return """
-            <section><h2>Checks</h2><div class="scroll"><table><caption>Thresholds and what was measured</caption>
-            <thead><tr><th scope="col">What</th><th scope="col">Result</th><th scope="col">Measured</th>\
-            <th scope="col">Allowed</th></tr></thead><tbody>
-            \(rows.joined(separator: "\n"))
-            </tbody></table></div></section>
-            """
-    }
+    private var checks: String { HTMLPage.checks(verdict.checks) }
 
-    private var stages: String {
-        let total = run.stages.reduce(0) { $0 + $1.milliseconds }
-        guard total > 0 else { return "" }
-        let bars = run.stages.map {
-            "<div style=\"flex:\(AudioText.fixed($0.milliseconds, 3))\" title=\"\(HTMLText.escaped($0.name))\">"
-                + "<b>\(AudioText.number($0.milliseconds, "ms"))</b> \(HTMLText.escaped($0.name))</div>"
-        }
-        let rows = run.stages.map { [$0.name, AudioText.number($0.milliseconds, "ms")] }
-        return "<section><h2>Where the delay comes from</h2><div class=\"stages\" aria-hidden=\"true\">\(bars.joined())"
-            + "</div>"
-            + HTMLText.table(
-                "Delay by stage", ["Stage", "Delay"], rows + [["Together", AudioText.number(total, "ms")]])
-            + "</section>"
-    }
+    private var stages: String { HTMLPage.stages("Where the delay comes from", run.stages) }
 
     func section(_ title: String, _ note: String, _ content: String) -> String {
-        "<section><h2>\(HTMLText.escaped(title))</h2><p class=\"note\">\(HTMLText.escaped(note))</p>\n\(content)</section>"
+        HTMLPage.section(title, note, content)
     }
 
     /// Two plots beside each other, or the one that there is over the whole width.
@@ -265,9 +205,7 @@ public struct LoopbackHTML: Sendable {
         }
         all.append(.init("Peak", AudioText.number(run.measurement.peakDBFS, "dBFS")))
         all += run.momentFiles.map { LoopbackRun.Fact("Worst moment", $0) }
-        return section(
-            "The run", "What was measured, and how it was set.",
-            HTMLText.table("Facts", ["What", "Value"], all.map { [$0.label, $0.value] }))
+        return HTMLPage.facts(all)
     }
 
     private var footer: String {

@@ -10,13 +10,7 @@ extension LoopbackRun {
         let verdict = LoopbackVerdict(self)
         var object = measuredMembers
         object["passed"] = .bool(verdict.isPass)
-        object["checks"] = .array(
-            verdict.checks.map {
-                [
-                    "key": .string($0.key), "name": .string($0.name), "outcome": .string($0.outcome.rawValue),
-                    "measured": .string($0.measured), "limit": .string($0.limit), "advice": .string($0.advice),
-                ]
-            })
+        object["checks"] = verdict.checks.json
         object["baseline"] = baseline.map { ["started_at": .string($0.startedAt)] }
         return .object(object)
     }

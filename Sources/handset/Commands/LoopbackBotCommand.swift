@@ -61,8 +61,7 @@ struct LoopbackBotCommand: AsyncParsableCommand {
     @Option(help: "Keep what was heard in this WAV file.", completion: .file())
     var record: String?
 
-    @Option(name: .customLong("json"), help: "Write the report as JSON to this file; - for standard output.")
-    var jsonPath: String?
+    @OptionGroup var files: LoopbackFileOptions
 
     @OptionGroup var limits: LoopbackBotLimitOptions
 
@@ -111,7 +110,7 @@ struct LoopbackBotCommand: AsyncParsableCommand {
                 path: record,
                 sparing: (say + [interrupt, greeting].compactMap(\.self)).compactMap(FileIdentity.init(path:)))
         }
-        let output = try BotOutput(jsonPath, thresholds: limits.thresholds())
+        let output = try BotOutput(files, thresholds: limits.thresholds())
         let startedAt = SystemTime.now().rfc3339
         let ending = EndRequest()
         var measured: MeasuredBot

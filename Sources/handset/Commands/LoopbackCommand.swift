@@ -52,22 +52,7 @@ struct LoopbackCardOptions: ParsableArguments {
 
 /// What is good enough, and where the reports go.
 struct LoopbackReportOptions: ParsableArguments {
-    @Option(name: .customLong("json"), help: "Write the report as JSON to this file; - for standard output.")
-    var jsonPath: String?
-
-    @Option(name: .customLong("html"), help: "Write the report as one HTML page, with plots, to this file.")
-    var htmlPath: String?
-
-    @Option(name: .customLong("junit"), help: "Write the checks as JUnit's XML to this file; - for standard output.")
-    var junitPath: String?
-
-    @Option(name: .customLong("ktap"), help: "Write the checks as KTAP to this file; - for standard output.")
-    var ktapPath: String?
-
-    @Option(
-        name: .customLong("baseline"),
-        help: "An earlier report (--json): a figure that is clearly worse than there fails, as a threshold does.")
-    var baselinePath: String?
+    @OptionGroup var files: LoopbackFileOptions
 
     @Option(
         help: "A YAML file with thresholds, as config/loopback.yaml has them; options go before it.",
@@ -115,4 +100,33 @@ struct LoopbackReportOptions: ParsableArguments {
 
     @Option(help: "Fewest channels of a card that sound goes through, out and back in: 2 to insist on both.")
     var minChannels: String?
+}
+
+/// Where reports go, and with which earlier one they are compared.
+struct LoopbackFileOptions: ParsableArguments {
+    @Option(name: .customLong("json"), help: "Write the report as JSON to this file; - for standard output.")
+    var jsonPath: String?
+
+    @Option(name: .customLong("html"), help: "Write the report as one HTML page, with plots, to this file.")
+    var htmlPath: String?
+
+    @Option(name: .customLong("junit"), help: "Write the checks as JUnit's XML to this file; - for standard output.")
+    var junitPath: String?
+
+    @Option(name: .customLong("ktap"), help: "Write the checks as KTAP to this file; - for standard output.")
+    var ktapPath: String?
+
+    @Option(
+        name: .customLong("baseline"),
+        help: "An earlier report (--json): a figure that is clearly worse than there fails, as a threshold does.")
+    var baselinePath: String?
+
+    /// Only one report can be on standard output.
+    func validate() throws {
+        let paths = [("--json", jsonPath), ("--junit", junitPath), ("--ktap", ktapPath)].filter { $0.1 == "-" }
+        if paths.count > 1 {
+            throw ValidationError(
+                "\(paths[0].0) and \(paths[1].0) would both be on standard output. Give one of them a file.")
+        }
+    }
 }

@@ -4,30 +4,30 @@ internal import BotProbe
 internal import Glibc
 internal import LoopbackReport
 
-/// Where the report of a measured bot goes, and how the command ends.
+/// Where the reports of a measured bot go, and how the command ends.
 struct BotOutput {
-    private let jsonPath: String?
+    private let files: ReportFiles
     private let thresholds: BotThresholds
+    private let baseline: LoopbackBaseline?
 
-    /// Tries whether the report can be written, before anything is measured.
-    init(_ jsonPath: String?, thresholds: BotThresholds) throws {
-        self.jsonPath = jsonPath
+    /// Reads the baseline, and tries whether the reports can be written, before anything is measured.
+    init(_ options: LoopbackFileOptions, thresholds: BotThresholds) throws {
         self.thresholds = thresholds
-        if let jsonPath { try LoopbackOutput.check(jsonPath) }
+        baseline = try ReportFiles.baseline(options.baselinePath) { text throws(LoopbackBaseline.Problem) in
+            try LoopbackBaseline(readingBotReport: text)
+        }
+        files = try ReportFiles(options)
     }
 
-    /// Writes the report, says how it went, and ends the command with what follows from it.
+    /// Writes the reports, says how it went, and ends the command with what follows from it.
     func finish(_ run: inout BotRun, isInterrupted: Bool) throws {
         run.thresholds = thresholds
         run.origin = .here
+        run.baseline = baseline
         let report = run
-        try LoopbackOutput.deliver(jsonPath) { report.jsonText + "\n" }
-        // Standard output has one result.
-        if jsonPath == "-" {
-            Terminal.printError(BotSummary(run, .standardError).text)
-        } else {
-            Terminal.print(BotSummary(run, .standardOutput).text)
-        }
+        try files.deliver(
+            json: { report.jsonText }, html: { BotHTML(report).text }, tests: { TestReport(report) },
+            summary: { BotSummary(report, $0).text })
         if isInterrupted { throw ExitCode(ExitStatus.interrupted.rawValue) }
         guard run.measurement.hasSound else { throw ExitCode(ExitStatus.nothingMeasured.rawValue) }
         guard BotVerdict(run).isPass else { throw ExitCode(ExitStatus.thresholdsFailed.rawValue) }
@@ -61,7 +61,8 @@ struct BotSummary {
         let verdict = BotVerdict(run)
         var lines: [String] = []
         func add(_ label: String, _ value: String?) {
-            if let value { lines.append("  " + label.padded(to: 27) + value) }
+            // A label that is longer than its column is followed by a colon.
+            if let value { lines.append("  " + (label.count < 27 ? label.padded(to: 27) : label + ": ") + value) }
         }
         add("greeting", measured.greetingStart.map { "after \(Self.milliseconds($0))" })
         if !measured.turns.isEmpty { add("response", response) }
@@ -112,7 +113,7 @@ struct BotSummary {
     }
 
     private func line(_ check: LoopbackVerdict.Check) -> String {
-        let text = "\(check.name): \(check.measured), \(check.limit)"
+        let text = check.sentence
         let advice = check.advice.isEmpty ? "" : "\n      \(check.advice)"
         switch check.outcome {
         case .passed: return "  \(style.green("✓")) \(text)"

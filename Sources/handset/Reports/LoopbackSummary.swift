@@ -97,7 +97,7 @@ struct LoopbackSummary {
     }
 
     private func line(_ check: LoopbackVerdict.Check) -> String {
-        let text = "\(check.name): \(check.measured), \(check.limit)"
+        let text = check.sentence
         switch check.outcome {
         case .passed: return "  \(style.green("✓")) \(text)"
         case .unmeasured:

@@ -1,4 +1,4 @@
-extension LoopbackHTML {
+extension HTMLPage {
     /// One style sheet within the page: it must be whole when it is mailed.
     static let style = """
         :root{color-scheme:light dark;--ground:#f4f6f9;--card:#fff;--ink:#16202e;--soft:#5a6779;--line:#dfe4eb;\
