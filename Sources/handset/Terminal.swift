@@ -8,6 +8,39 @@ enum Terminal {
     /// Prints a line of progress, warning or error.
     static func printError(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
+    /// Puts a question on standard error, and reads a line of standard input that the terminal does not show.
+    ///
+    /// - Returns: Nil at the end of the input.
+    static func readUnseen(_ question: String) -> String? {
+        var shown = termios()
+        // Fills in one structure.
+        let isTerminal = unsafe tcgetattr(STDIN_FILENO, &shown) == 0
+        if isTerminal {
+            var unseen = shown
+            unseen.c_lflag &= ~tcflag_t(ECHO)
+            apply(unseen)
+            // An interruption leaves no terminal behind that shows nothing.
+            Shutdown.onFirstSignal { [shown] in
+                apply(shown)
+                _exit(ExitStatus.interrupted.rawValue)
+            }
+        }
+        defer {
+            if isTerminal {
+                apply(shown)
+                write("\n", to: STDERR_FILENO)
+            }
+        }
+        // The question comes when what is typed is no longer shown.
+        write(question, to: STDERR_FILENO)
+        return readLine(strippingNewline: true)
+    }
+
+    private static func apply(_ settings: termios) {
+        var settings = settings
+        unsafe tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
+    }
+
     /// Writes all of `text`; gives up quietly if nobody can read it any more.
     static func write(_ text: String, to descriptor: Int32) {
         var bytes = Array(text.utf8)[...]

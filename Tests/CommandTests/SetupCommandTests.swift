@@ -20,15 +20,51 @@ struct SetupCommandTests {
         return (process, String(try #require(line.firstMatch(of: #/"url":"([^"]+)"/#)).1))
     }
 
-    private func setup(_ arguments: [String], input: String = "") async throws -> (code: Int32, process: HandsetProcess)
-    {
-        let place = [
-            "--folder", site.path("etc"), "--state", site.path("var/state"), "--control", site.path("control.sock"),
-            "--group",
-            "no-such-group", "--app-key", "tests", "--app-secret-file", site.path("app.secret"),
-        ]
-        let process = try HandsetProcess(["setup", "front"] + place + arguments, input: input)
+    private func setup(
+        _ arguments: [String], name: String = "front", app: [String]? = nil, environment: [String: String] = [:],
+        input: String = ""
+    ) async throws -> (code: Int32, process: HandsetProcess) {
+        let process = try HandsetProcess(
+            ["setup", name] + place + (app ?? application) + arguments, environment: environment, input: input)
         return (await process.ending(), process)
+    }
+
+    private var application: [String] { ["--app-key", "tests", "--app-secret-file", site.path("app.secret")] }
+
+    private var place: [String] {
+        [
+            "--folder", site.path("etc"), "--state", site.path("var/state"), "--control", site.path("control.sock"),
+            "--group", "no-such-group",
+        ]
+    }
+
+    /// Every file below the site's folder with its text, but for the users file; folders have none.
+    private func everything() throws -> [String: String] {
+        var found: [String: String] = [:]
+        for name in try FileManager.default.subpathsOfDirectory(atPath: site.folder.path) where name != "users.yaml" {
+            let text = try? String(contentsOfFile: site.path(name), encoding: .utf8)
+            found[name] = text ?? ""
+        }
+        return found
+    }
+
+    private func users() throws -> String {
+        let path = site.path("users.yaml")
+        return FileManager.default.fileExists(atPath: path) ? try String(contentsOfFile: path, encoding: .utf8) : ""
+    }
+
+    /// Appends lines to the exchange's configuration, or replaces its address.
+    private func configure(listen: String? = nil, _ lines: String = "") throws {
+        var text = try String(contentsOfFile: site.exchangeConfiguration, encoding: .utf8)
+        if let listen { text = text.replacing("listen: 127.0.0.1:0", with: "listen: \(listen)") }
+        try (text + lines).write(toFile: site.exchangeConfiguration, atomically: true, encoding: .utf8)
+    }
+
+    /// A TCP port that nothing listens at.
+    private func freePort() throws -> UInt16 {
+        let (descriptor, port) = try TCPPort.open()
+        close(descriptor)
+        return port
     }
 
     private func mode(_ name: String) throws -> Int? {
@@ -75,17 +111,184 @@ struct SetupCommandTests {
         withExtendedLifetime(process) {}
     }
 
-    @Test("Without an exchange it writes what it can, and ends with the code for that")
+    @Test("Without an account it says which options name one, and without an exchange it ends with the code for that")
     func noExchange() async throws {
         defer { site.remove() }
         let nothing = try await setup(["--server", "http://127.0.0.1:9"])
         #expect(nothing.code == 2 && nothing.process.errorText.contains("--token-file"), "\(nothing.process.errorText)")
         #expect(!FileManager.default.fileExists(atPath: site.path("etc")))
-        let unreachable = try await setup(
-            ["--server", "http://127.0.0.1:9", "--exchange-config", site.exchangeConfiguration])
+        let arguments = ["--server", "http://127.0.0.1:9", "--exchange-config", site.exchangeConfiguration]
+        let unreachable = try await setup(arguments)
         #expect(unreachable.code == 5, "\(unreachable.process.errorText)")
-        let untried = try await setup(["--server", "http://127.0.0.1:9", "--force", "--no-trial"])
+        let untried = try await setup(arguments + ["--no-trial"])
         #expect(untried.code == 0, "\(untried.process.errorText)")
+    }
+
+    @Test("The exchange's configuration alone leads to it, over TLS and with the exchange's own authority")
+    func ownAddress() async throws {
+        defer { site.remove() }
+        let port = try freePort()
+        let certificate = "certificate:\n  authority: own\n  folder: authority\n  names: [localhost]\n"
+        try configure(listen: "127.0.0.1:\(port)", certificate)
+        let before = try everything()
+        let early = try await setup(["--exchange-config", site.exchangeConfiguration])
+        #expect(
+            early.code == 3 && early.process.errorText.contains("start the exchange once"), "\(early.process.errorText)"
+        )
+        #expect(try everything() == before)
+
+        let (process, _) = try await exchange()
+        let made = try await setup(["--exchange-config", site.exchangeConfiguration])
+        #expect(made.code == 0, "\(made.process.errorText)")
+        let text = try String(contentsOfFile: site.path("etc/front.yaml"), encoding: .utf8)
+        #expect(
+            text.contains("server: \"https://localhost:\(port)\"\n") && text.contains("trust_roots: front.roots.pem\n"))
+        let roots = try String(contentsOfFile: site.path("etc/front.roots.pem"), encoding: .utf8)
+        #expect(try roots == String(contentsOfFile: site.path("authority/root.pem"), encoding: .utf8))
+        withExtendedLifetime(process) {}
+    }
+
+    @Test("The address of an exchange without TLS is its own; one that listens everywhere is reached on this machine")
+    func plainAddress() async throws {
+        defer { site.remove() }
+        try configure(listen: "0.0.0.0:8123", "plain_text: allowed\n")
+        let untried = ["--exchange-config", site.exchangeConfiguration, "--no-trial", "--force"]
+        #expect(try await setup(untried).code == 0)
+        let text = try String(contentsOfFile: site.path("etc/front.yaml"), encoding: .utf8)
+        #expect(text.contains("server: \"http://127.0.0.1:8123\"\n") && !text.contains("allow_plain_text"))
+        try configure(listen: "127.0.0.1:0")
+        let lines = try String(contentsOfFile: site.exchangeConfiguration, encoding: .utf8)
+        try lines.replacing("0.0.0.0:8123", with: "192.0.2.7:8123").write(
+            toFile: site.exchangeConfiguration, atomically: true, encoding: .utf8)
+        let other = try await setup(untried)
+        #expect(other.code == 0, "\(other.process.errorText)")
+        let plain = try String(contentsOfFile: site.path("etc/front.yaml"), encoding: .utf8)
+        #expect(plain.contains("\"http://192.0.2.7:8123\"\n") && plain.contains("  allow_plain_text: true\n"))
+    }
+
+    /// What goes wrong, at each step in turn.
+    enum Failure: CaseIterable {
+        case application, user, state, configuration, refused, unreachable, unit
+    }
+
+    @Test(
+        "Whichever step fails, the account, the files and the folders that were made are removed again",
+        arguments: Failure.allCases)
+    func failures(_ failure: Failure) async throws {
+        defer { site.remove() }
+        try "no folder".write(toFile: site.path("file"), atomically: true, encoding: .utf8)
+        try FileManager.default.createDirectory(atPath: site.path("bin"), withIntermediateDirectories: false)
+        try "#!/bin/sh\nexit 1\n".write(toFile: site.path("bin/systemctl"), atomically: true, encoding: .utf8)
+        chmod(site.path("bin/systemctl"), 0o755)
+        var arguments = ["--exchange-config", site.exchangeConfiguration, "--server", "http://127.0.0.1:9"]
+        var (name, app, code, words): (String, [String]?, Int32, String) = ("front", nil, 1, "")
+        switch failure {
+        case .application: (app, words) = ([], "lets no program in by the key \"demo\"")
+        case .user: (name, words) = ("echo", "has a user \"echo\" already")
+        case .state:
+            arguments += ["--state", site.path("file/state")]
+            words = "file/state"
+        case .configuration:
+            // A folder of that name cannot be replaced by a file.
+            try FileManager.default.createDirectory(
+                atPath: site.path("etc/front.yaml"), withIntermediateDirectories: true)
+            (arguments, words) = (arguments + ["--force"], "cannot replace")
+        case .refused:
+            arguments += ["--source", "card", "--device", "", "--no-trial"]
+            (code, words) = (3, "audio.device")
+        case .unreachable: (code, words) = (5, "Removed again: the user front")
+        case .unit: (arguments, words) = (arguments + ["--no-trial", "--enable"], "cannot be enabled")
+        }
+        let before = try everything()
+        let path = "\(site.path("bin")):/usr/bin:/bin"
+        let made = try await setup(arguments, name: name, app: app, environment: ["PATH": path])
+        #expect(made.code == code && made.process.errorText.contains(words), "\(made.process.errorText)")
+        #expect(try everything() == before && !users().contains("front"))
+    }
+
+    @Test("An interruption of the trial takes everything back")
+    func interruption() async throws {
+        defer { site.remove() }
+        // It takes connections, and never answers.
+        let (descriptor, port) = try TCPPort.open()
+        defer { close(descriptor) }
+        let before = try everything()
+        let process = try HandsetProcess(
+            ["setup", "front"] + place + application
+                + ["--exchange-config", site.exchangeConfiguration, "--server", "http://127.0.0.1:\(port)"])
+        try await process.line(containing: "Logging in at")
+        process.send(SIGINT)
+        #expect(await process.ending() == 130, "\(process.errorText)")
+        #expect(try everything() == before && !users().contains("front"), "\(process.errorText)")
+    }
+
+    @Test("Where a replacement fails, the earlier device's files are back")
+    func replacement() async throws {
+        defer { site.remove() }
+        try "an-earlier-token-0123\n".write(toFile: site.path("token"), atomically: true, encoding: .utf8)
+        let first = ["--server", "http://127.0.0.1:9", "--no-trial", "--token-file", site.path("token")]
+        #expect(try await setup(first).code == 0)
+        let before = try everything()
+        let second = try await setup(
+            ["--force", "--server", "http://127.0.0.1:10", "--token-env", "NEW"],
+            environment: ["NEW": "another-0123456789"])
+        #expect(
+            second.code == 5 && second.process.errorText.contains("the earlier one is back"),
+            "\(second.process.errorText)")
+        #expect(try everything() == before)
+    }
+
+    @Test("An account at a SIP server: it registers there, and the device that it wrote does, too")
+    func sip() async throws {
+        defer { site.remove() }
+        let peer = try SIPPeer()
+        defer { peer.end() }
+        let arguments = ["--sip", "desk@127.0.0.1", "--sip-server", "127.0.0.1:\(peer.port)", "--sip-transport", "udp"]
+        let made = try await setup(arguments + ["--password-file", "-"], app: [], input: "pass word\n")
+        #expect(made.code == 0 && made.process.errorText.contains("has registered it"), "\(made.process.errorText)")
+        #expect(peer.registrations > 0)
+        #expect(try String(contentsOfFile: site.path("etc/front.password"), encoding: .utf8) == "pass word\n")
+        #expect(try mode("etc/front.password") == 0o600)
+        #expect(!made.process.errorText.contains("pass word"))
+        let device = try HandsetProcess(["run", "--config", site.path("etc/front.yaml")])
+        try await device.line(containing: "Ready")
+    }
+
+    @Test(
+        "A SIP server that is not there leaves nothing behind, and plain text to another machine is asked for by name")
+    func sipFailures() async throws {
+        defer { site.remove() }
+        let before = try everything()
+        let port = try freePort()
+        let password = ["PASSWORD": "secret-0123"]
+        let arguments = ["--sip", "desk@127.0.0.1", "--sip-server", "127.0.0.1:\(port)", "--password-env", "PASSWORD"]
+        let gone = try await setup(arguments + ["--sip-transport", "tcp"], app: [], environment: password)
+        #expect(gone.code == 5, "\(gone.process.errorText)")
+        let plain = ["--sip", "desk@example.org", "--sip-transport", "udp", "--password-env", "PASSWORD"]
+        let refused = try await setup(plain, app: [], environment: password)
+        #expect(
+            refused.code == 2 && refused.process.errorText.contains("--allow-plain-text"),
+            "\(refused.process.errorText)")
+        #expect(try everything() == before)
+        let allowed = try await setup(plain + ["--allow-plain-text", "--no-trial"], app: [], environment: password)
+        #expect(allowed.code == 0, "\(allowed.process.errorText)")
+    }
+
+    @Test("On a terminal it asks for the token, which is not shown, and warns of a code on the command line")
+    func terminal() async throws {
+        defer { site.remove() }
+        let (process, server) = try await exchange()
+        let terminal = try TerminalProcess(
+            ["setup", "front"] + place + application + ["--server", server, "--source", "echo"])
+        #expect(await terminal.isAsked("media token (not shown):"), "\(terminal.text)")
+        terminal.type("echo-token-0123456789\n")
+        #expect(await terminal.ending() == 0, "\(terminal.text)")
+        #expect(!terminal.text.contains("echo-token"), "\(terminal.text)")
+        #expect(try String(contentsOfFile: site.path("etc/front.token"), encoding: .utf8) == "echo-token-0123456789\n")
+        let shown = try await setup(["--enroll", "no-code"])
+        #expect(
+            shown.code == 2 && shown.process.errorText.contains("on the command line"), "\(shown.process.errorText)")
+        withExtendedLifetime(process) {}
     }
 
     @Test(
@@ -134,5 +337,83 @@ struct SetupCommandTests {
             "\(done.text)")
         #expect(try owner("state") == daemon && owner("victim/secret") == 0)
         #expect(try mode("victim/secret") == 0o600 && mode("shared/front.token") == 0o640)
+    }
+}
+
+/// A TCP port of this machine that listens.
+private enum TCPPort {
+    static func open() throws -> (descriptor: Int32, port: UInt16) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        try #require(descriptor >= 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isOpen = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, length) == 0 && listen(descriptor, 8) == 0
+                    && getsockname(descriptor, $0, &length) == 0
+            }
+        }
+        try #require(isOpen)
+        return (descriptor, UInt16(bigEndian: address.sin_port))
+    }
+}
+
+/// A `handset` of this build at a terminal.
+private final class TerminalProcess {
+    private let process = Process()
+    private let master: FileHandle
+    /// All that the terminal has shown.
+    private(set) var text = ""
+
+    init(_ arguments: [String]) throws {
+        let descriptor = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        try #require(descriptor >= 0)
+        master = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        // TIOCSPTLCK and TIOCGPTN, as unlockpt(3) and ptsname(3) use them, which Swift does not import.
+        var (lock, number): (Int32, UInt32) = (0, 0)
+        try #require(ioctl(descriptor, 0x4004_5431, &lock) == 0 && ioctl(descriptor, 0x8004_5430, &number) == 0)
+        let path = "/dev/pts/\(number)"
+        let terminal = try #require(FileHandle(forUpdatingAtPath: path))
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        process.executableURL = try HandsetProcess.executable()
+        process.arguments = arguments
+        process.standardInput = terminal
+        process.standardOutput = terminal
+        process.standardError = terminal
+        try process.run()
+        try terminal.close()
+    }
+
+    deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+
+    /// Waits for a minute at most until the terminal shows `question`.
+    func isAsked(_ question: String) async -> Bool {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(1))) != nil {
+            read()
+            if text.contains(question) { return true }
+            if !process.isRunning { return false }
+        }
+        return false
+    }
+
+    func type(_ line: String) { try? master.write(contentsOf: Data(line.utf8)) }
+
+    func ending() async -> Int32 {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while process.isRunning, ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(1))) != nil {
+            read()
+        }
+        read()
+        return process.isRunning ? -1 : process.terminationStatus
+    }
+
+    private func read() {
+        var bytes = [UInt8](repeating: 0, count: 4_096)
+        while case let count = Glibc.read(master.fileDescriptor, &bytes, bytes.count), count > 0 {
+            text += String(decoding: bytes[..<count], as: UTF8.self)
+        }
     }
 }

@@ -56,6 +56,22 @@ struct HeldFolderTests {
         #expect(folder.exposed == [])
     }
 
+    @Test("It names the folders that it made, and removes files and empty folders, but no full ones")
+    func removing() throws {
+        defer { remove() }
+        let outer = try HeldFolder(making: path("a"))
+        let inner = try HeldFolder(making: path("a/b/c"))
+        #expect(outer.made == [path("a")] && inner.made == [path("a/b"), path("a/b/c")])
+        #expect(try HeldFolder(making: path("a/b/c")).made == [])
+        try inner.replace("file", with: [1])
+        let middle = try HeldFolder(making: path("a/b"))
+        #expect(failure { () throws(PrivateFileError) in try middle.removeFolder("c") }?.contains("not empty") == true)
+        try inner.remove("file")
+        try inner.remove("file")
+        try middle.removeFolder("c")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: path("a/b")) == [])
+    }
+
     @Test("A file has its owner and its rights before it has its name, and a folder is given away once")
     func owners() throws {
         defer { remove() }

@@ -18,6 +18,8 @@ struct FolderWalk: ~Copyable {
     private var links = 0
     /// Folders on the path in which other users may replace the entry that the path continues with.
     private(set) var exposed: [String] = []
+    /// Folders that this has made, the outermost first.
+    private(set) var made: [String] = []
     private let path: String
 
     init(_ path: String) throws(PrivateFileError) {
@@ -79,13 +81,16 @@ struct FolderWalk: ~Copyable {
     }
 
     /// Opens an entry of the folder, without following it; makes a folder if there is none.
-    private func open(_ name: String, _ whole: String, mode: mode_t) throws(PrivateFileError) -> FileDescriptor {
+    private mutating func open(
+        _ name: String, _ whole: String, mode: mode_t
+    ) throws(PrivateFileError) -> FileDescriptor {
         let flags = Self.pathOnly | O_NOFOLLOW | O_CLOEXEC
         var number = unsafe openat(folder.number, name, flags)
         if number < 0, errno == ENOENT {
             let isMade = unsafe mkdirat(folder.number, name, 0o700) == 0
             // Another process may have made it meanwhile.
             guard isMade || errno == EEXIST else { throw PrivateFileError(doing: "make the folder", whole, errno) }
+            if isMade { made.append(whole) }
             number = unsafe openat(folder.number, name, flags)
             if isMade, number >= 0, mode != 0o700 { try permit(name, whole, mode) }
         }

@@ -20,6 +20,8 @@ public struct HeldFolder: ~Copyable {
     /// Folders on its path, itself included, in which users other than root and this process's may replace what the path, or a file
     /// in the folder, is next.
     public let exposed: [String]
+    /// Folders on its path that this made, itself included, the outermost first.
+    public let made: [String]
     private let folder: FileDescriptor
 
     /// Opens the folder at `path`, which is absolute, and makes it and those above it that are missing.
@@ -35,6 +37,7 @@ public struct HeldFolder: ~Copyable {
         let last = try walk.finish(mode: mode_t(mode), parents: mode_t(parents ?? mode))
         let isExposed = FolderWalk.isExposed(try FolderWalk.status(last.number, path))
         exposed = walk.exposed + (isExposed ? [path] : [])
+        made = walk.made
         folder = last
     }
 
@@ -73,17 +76,37 @@ public struct HeldFolder: ~Copyable {
         let whole = "\(path)/\(name)"
         let draft = "\(name).new"
         // One that a crash left behind may be there, with another mode.
-        _ = unsafe unlinkat(folder.number, draft, 0)
+        _ = unlink(draft)
         do throws(PrivateFileError) {
             try write(bytes, to: draft, whole, for: reader)
             guard unsafe renameat(folder.number, draft, folder.number, name) == 0 else {
                 throw PrivateFileError(doing: "replace", whole, errno)
             }
         } catch {
-            _ = unsafe unlinkat(folder.number, draft, 0)
+            _ = unlink(draft)
             throw error
         }
         try folder.synchronize(path)
+    }
+
+    /// Removes a file of the folder; a missing one is no error.
+    public borrowing func remove(_ name: String) throws(PrivateFileError) {
+        guard unlink(name) == 0 || errno == ENOENT else {
+            throw PrivateFileError(doing: "remove", "\(path)/\(name)", errno)
+        }
+        try folder.synchronize(path)
+    }
+
+    /// Removes a folder in this one, if it is empty; a missing one is no error.
+    public borrowing func removeFolder(_ name: String) throws(PrivateFileError) {
+        guard unlink(name, AT_REMOVEDIR) == 0 || errno == ENOENT else {
+            throw PrivateFileError(doing: "remove the folder", "\(path)/\(name)", errno)
+        }
+        try folder.synchronize(path)
+    }
+
+    private borrowing func unlink(_ name: String, _ flags: Int32 = 0) -> Int32 {
+        unsafe unlinkat(folder.number, name, flags)
     }
 
     private borrowing func write(

@@ -12,19 +12,26 @@ struct EnrollCommand: AsyncParsableCommand {
             continues what was interrupted. `handset setup --enroll CODE` has more options.
             """)
 
-    @Argument(help: "The code; \"-\" reads it from standard input, so that no process list shows it.")
-    var code: String
+    @Argument(
+        help: """
+            The code; "-" reads it from standard input, so that no process list shows it. Without one a terminal is asked for it.
+            """)
+    var code: String?
 
     @Option(help: "The device's name: of its unit and its files; this machine's unless given.")
     var name: String?
 
-    @Option(help: "What the device does in calls: card, echo, tone or silence; echo unless given.")
+    @Option(
+        help: "What the device does in calls: card, echo, tone or silence; echo unless given.",
+        completion: .list(SetupPlan.Source.allCases.map(\.rawValue)))
     var source: String?
 
-    @Option(help: "Where configurations are.")
+    @Option(help: "Where configurations are.", completion: .directory)
     var folder = "/etc/handset"
 
-    @Option(help: "Where the device keeps its login and records; /var/lib/handset/NAME unless given.")
+    @Option(
+        help: "Where the device keeps its login and records; /var/lib/handset/NAME unless given.",
+        completion: .directory)
     var state: String?
 
     @Option(help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.")
@@ -36,7 +43,7 @@ struct EnrollCommand: AsyncParsableCommand {
     @Option(help: "The program that logs in, as the exchange knows it; demo, as in the examples, unless given.")
     var appKey: String?
 
-    @Option(help: "The file with that program's secret, which is copied into the folder.")
+    @Option(help: "The file with that program's secret, which is copied into the folder.", completion: .file())
     var appSecretFile: String?
 
     @Flag(help: "Replace a configuration that there is.")
@@ -52,12 +59,26 @@ struct EnrollCommand: AsyncParsableCommand {
 
     func run() async throws {
         let setup = try SetupCommand.parse(arguments)
-        try await setup.run()
+        try await setup.run(code: try text())
+    }
+
+    private func text() throws -> String {
+        if let code {
+            if code == "-" { return UserCommand.line() }
+            SetupCommand.warnOfShownCode()
+            return code
+        }
+        guard let questions = SetupQuestions.atTerminal,
+            let answer = questions.secret("The code of `handset user enroll`")
+        else {
+            throw CommandFailure(.usage, "give the code of `handset user enroll`, or - to read it from standard input")
+        }
+        return answer
     }
 
     /// Of `handset setup`, which does all this.
     private var arguments: [String] {
-        var arguments = [name ?? Self.machine, "--enroll=\(code)", "--folder=\(folder)", "--group=\(group)"]
+        var arguments = [name ?? Self.machine, "--folder=\(folder)", "--group=\(group)"]
         arguments.append("--source=\(source ?? "echo")")
         let options = [
             ("state", state), ("control", control), ("app-key", appKey), ("app-secret-file", appSecretFile),

@@ -5,7 +5,7 @@ internal import ConfigReader
 internal import Enrollment
 internal import ExchangeCore
 internal import ExchangeServer
-internal import Glibc
+internal import FoundationEssentials
 internal import Logging
 internal import PrivateFiles
 internal import RegularFiles
@@ -18,43 +18,92 @@ struct SetupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "setup", abstract: "Write a device's configuration, and try it.",
         discussion: """
-            Writes FOLDER/NAME.yaml and FOLDER/NAME.token for `handset run` and the unit handset@NAME, checks them, tries \
-            the sound card, logs in, and has the device call itself. On a terminal it asks for what no option says. \
-            The account is made in the exchange of --exchange-config, on this machine; or --token-file has the media token \
-            of one that there is; or --enroll has the code of one. docs/install.md shows each.
+            Writes FOLDER/NAME.yaml and the files of its secrets for `handset run` and the unit handset@NAME, checks them, tries \
+            the sound card, logs in, and has the device call itself; at a SIP server it registers instead. On a terminal it asks \
+            for what no option says, secrets included. The account is made in the exchange of --exchange-config, on this \
+            machine; or --token-file has the media token of one that exists; or --enroll has the code of one; or --sip names one \
+            at a SIP server. If anything fails, all that was made is removed again. docs/install.md shows each.
             """)
 
     @Argument(help: "The device's name: of its unit, its account and its files.")
     var name: String
 
-    @Option(help: "The exchange's base URL; \(SetupPlan(name: "").server) unless given.")
+    @Option(
+        help: """
+            The exchange's base URL; unless given, that of --exchange-config, or \(SetupPlan(name: "").server).
+            """, transform: ServerURL.argument)
     var server: String?
 
-    @Option(help: "Make the account in this exchange: its configuration, which names a users_file.")
+    @Option(
+        help: """
+            Make the account in this exchange: its configuration, which names a users_file, and says where the exchange is and \
+            which authority signs its certificate.
+            """, completion: .file())
     var exchangeConfig: String?
 
-    @Option(help: "Take the account whose media token is in this file; \"-\" is standard input.")
+    @Option(help: "Take the account whose media token is in this file; \"-\" is standard input.", completion: .file())
     var tokenFile: String?
 
-    @Option(help: "Join the exchange by this code of `handset user enroll`; \"-\" reads it from standard input.")
+    @Option(help: "Take the account whose media token is in this environment variable.")
+    var tokenEnv: String?
+
+    @Option(
+        help: """
+            Join the exchange by this code of `handset user enroll`; "-" reads it from standard input, so that no process list \
+            shows it.
+            """)
     var enroll: String?
 
-    @Option(help: "Certificates to trust in addition to the system's; they are copied into the folder.")
+    @Option(help: "Join the exchange by the code in this environment variable.")
+    var enrollEnv: String?
+
+    @Option(help: "Take the account at a SIP server with this address, such as alice@example.org.")
+    var sip: String?
+
+    @Option(help: "The SIP server, HOST or HOST:PORT, if it is not the address's domain.")
+    var sipServer: String?
+
+    @Option(
+        help: "How the SIP server is spoken to: udp, tcp, tls, ws, wss or auto; tls unless given.",
+        completion: .list(SIPAccountConfiguration.Transport.allCases.map(\.rawValue)))
+    var sipTransport: String?
+
+    @Option(help: "The name for the SIP password, if it is not that of the address.")
+    var sipUser: String?
+
+    @Option(help: "The file with the SIP account's password; \"-\" is standard input.", completion: .file())
+    var passwordFile: String?
+
+    @Option(help: "The environment variable with the SIP account's password.")
+    var passwordEnv: String?
+
+    @Flag(help: "Allow plain text to another machine, where everybody on the way can listen.")
+    var allowPlainText = false
+
+    @Option(
+        help: "Certificates to trust in addition to the system's; they are copied into the folder.", completion: .file()
+    )
     var trustRoots: String?
 
-    @Option(help: "What the device does in calls: card, echo, tone or silence; echo unless given.")
+    @Option(
+        help: "What the device does in calls: card, echo, tone or silence; echo unless given.",
+        completion: .list(SetupPlan.Source.allCases.map(\.rawValue)))
     var source: String?
 
     @Option(help: "The sound card, with --source card; see `handset devices`.")
     var device: String?
 
-    @Option(help: "Defaults that suit the machine: pi for a small board.")
+    @Option(
+        help: "Defaults that suit the machine: pi for a small board.",
+        completion: .list(MachineProfile.allCases.map(\.rawValue)))
     var profile: String?
 
-    @Option(help: "Where configurations are.")
+    @Option(help: "Where configurations are.", completion: .directory)
     var folder = "/etc/handset"
 
-    @Option(help: "Where the device keeps its login and records; /var/lib/handset/NAME unless given.")
+    @Option(
+        help: "Where the device keeps its login and records; /var/lib/handset/NAME unless given.",
+        completion: .directory)
     var state: String?
 
     @Option(help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.")
@@ -63,7 +112,7 @@ struct SetupCommand: AsyncParsableCommand {
     @Option(help: "The program that logs in, as the exchange knows it; demo, as in the examples, unless given.")
     var appKey: String?
 
-    @Option(help: "The file with that program's secret, which is copied into the folder.")
+    @Option(help: "The file with that program's secret, which is copied into the folder.", completion: .file())
     var appSecretFile: String?
 
     @Option(
@@ -86,13 +135,8 @@ struct SetupCommand: AsyncParsableCommand {
 
     func validate() throws {
         if let problem = SetupPlan.problem(withName: name) { throw ValidationError(problem) }
-        if exchangeConfig != nil, tokenFile != nil {
-            throw ValidationError("--exchange-config and --token-file exclude each other.")
-        }
-        if enroll != nil, exchangeConfig != nil || tokenFile != nil || server != nil || trustRoots != nil {
-            throw ValidationError(
-                "--enroll says by itself what --exchange-config, --token-file, --server and --trust-roots do.")
-        }
+        try expectOneAccount()
+        try expectSIPOptions()
         guard (appKey == nil) == (appSecretFile == nil) else {
             throw ValidationError("--app-key and --app-secret-file go together.")
         }
@@ -105,68 +149,158 @@ struct SetupCommand: AsyncParsableCommand {
         }
     }
 
+    private func expectOneAccount() throws {
+        let given = [
+            ("--exchange-config", exchangeConfig), ("--token-file", tokenFile), ("--token-env", tokenEnv),
+            ("--enroll", enroll), ("--enroll-env", enrollEnv), ("--sip", sip),
+        ].filter { $0.1 != nil }.map(\.0)
+        if given.count > 1 { throw ValidationError("\(given[0]) and \(given[1]) exclude each other.") }
+        if enroll != nil || enrollEnv != nil, server != nil || trustRoots != nil || allowPlainText {
+            throw ValidationError("A code says by itself what --server, --trust-roots and --allow-plain-text do.")
+        }
+    }
+
+    private func expectSIPOptions() throws {
+        guard sip == nil else {
+            if server != nil || appKey != nil {
+                throw ValidationError(
+                    "--server and --app-key are for an exchange; --sip-server says where a SIP server is.")
+            }
+            if passwordFile != nil, passwordEnv != nil {
+                throw ValidationError("--password-file and --password-env exclude each other.")
+            }
+            if let sipTransport, !Self.transports.contains(sipTransport) {
+                throw ValidationError(
+                    "--sip-transport \(sipTransport) is none of \(Self.transports.joined(separator: ", ")).")
+            }
+            return
+        }
+        let idle = [
+            ("--sip-server", sipServer), ("--sip-transport", sipTransport), ("--sip-user", sipUser),
+            ("--password-file", passwordFile), ("--password-env", passwordEnv),
+        ].first { $0.1 != nil }
+        if let idle { throw ValidationError("\(idle.0) is for --sip ADDRESS.") }
+    }
+
     private static let sources = SetupPlan.Source.allCases.map(\.rawValue)
+    private static let transports = SIPAccountConfiguration.Transport.allCases.map(\.rawValue)
 
     func run() async throws {
+        if let enroll, enroll != "-" { Self.warnOfShownCode() }
+        try await run(code: enroll.map { $0 == "-" ? UserCommand.line() : $0 } ?? enrollEnv.map(Self.variable))
+    }
+
+    static func warnOfShownCode() {
+        ProgressLines().warn(
+            "every user of this machine can see a code on the command line; \"-\" in its place reads it from standard input"
+        )
+    }
+
+    /// - Parameter code: By which the device joins, if it is to.
+    func run(code: String?) async throws {
         logs.bootstrap()
         let progress = ProgressLines()
-        var plan = try plan()
+        let exchange = try exchangeConfig.map { try SetupExchange(path: $0) }
+        var plan = try plan(exchange, code)
         // A key that has not logged in yet tells of a run that was interrupted.
-        let resumes = enroll != nil && Self.isThere(plan.draftKeyPath)
-        guard force || resumes || !Self.isThere(plan.configurationPath) else {
+        let resumes = plan.code != nil && SetupFiles.isThere(plan.draftKeyPath)
+        guard force || resumes || !SetupFiles.isThere(plan.configurationPath) else {
             throw CommandFailure(.failed, "there is a \(plan.configurationPath) already; --force replaces it")
         }
-        let copies = try copies(plan)
-        let proof: [(path: String, text: String)]
-        if let code = try code(plan) {
-            proof = try await join(by: code, &plan, progress)
-        } else {
-            proof = [(plan.tokenPath, try token(of: plan, progress) + "\n")]
+        let ending = EndRequest(moreSeconds: 10)
+        var undo = SetupUndo()
+        do {
+            try await carryOut(&plan, exchange, ending, &undo, progress)
+        } catch {
+            undo.takeBack(progress)
+            throw error
         }
-        try write(proof + copies + [(plan.configurationPath, plan.text)], plan, progress)
-        progress.say("Wrote \(plan.configurationPath) and \(proof[0].path)")
+    }
+
+    private func carryOut(
+        _ plan: inout SetupPlan, _ exchange: SetupExchange?, _ ending: EndRequest, _ undo: inout SetupUndo,
+        _ progress: ProgressLines
+    ) async throws {
+        let copies = try copies(plan, exchange)
+        plan.hasTrustRoots = copies.contains { $0.path == plan.trustRootsPath }
+        let secret: [SetupFiles.File]
+        if let code = plan.code {
+            secret = try await join(by: code, &plan, &undo, progress)
+        } else {
+            secret = try [self.secret(of: plan, exchange, &undo, progress)]
+        }
+        let files = SetupFiles(plan: plan, group: group)
+        try files.write(secret + copies + [(plan.configurationPath, plan.text)], &undo, progress)
+        progress.say("Wrote \(plan.configurationPath) and \(secret[0].path)")
+        if plan.code != nil { undo.keep() }  // The exchange knows the key, and the code is used up.
         try ConfigurationCheck.expect("run", path: plan.configurationPath)
         let configuration = try DeviceConfiguration.read(path: plan.configurationPath, fileChecks: .all)
         for warning in configuration.warnings { progress.warn("\(warning)") }
-        if !noTrial { try await tryOut(plan, configuration, progress) }
+        if !noTrial { try await tryOut(plan, configuration, ending, progress) }
+        if enable, !ending.isMade { try enableUnit(&undo) }
+        guard !ending.isMade else { throw SetupTrial.interruption }
         try? PrivateFile.remove(plan.draftKeyPath)
         Terminal.print("\(plan.configurationPath): good for `handset run`")
-        guard enable else {
-            progress.say("To run it now and at each start: systemctl enable --now handset@\(name)")
-            return
+        if !enable { progress.say("To run it now and at each start: systemctl enable --now handset@\(name)") }
+    }
+
+    private func enableUnit(_ undo: inout SetupUndo) throws {
+        let unit = "handset@\(name)"
+        undo.add("the unit \(unit) from those that start") {
+            _ = SystemProgram.run("systemctl disable --now \(unit) 2>/dev/null")
         }
         // A unit that runs already takes the new configuration.
-        try SystemProgram.become(["sh", "-c", "systemctl enable \"$0\" && systemctl restart \"$0\"", "handset@\(name)"])
+        guard SystemProgram.run("systemctl enable \(unit) && systemctl restart \(unit)") else {
+            throw CommandFailure(
+                .failed, "the unit \(unit) cannot be enabled and started; without systemd leave --enable out")
+        }
     }
 
     // MARK: Answers
 
-    private func plan() throws -> SetupPlan {
+    private func plan(_ exchange: SetupExchange?, _ code: String?) throws -> SetupPlan {
         var plan = SetupPlan(name: name)
         // The configuration is read from its own folder, and not from this one.
         plan.folder = RegularFile.absolute(folder)
-        plan.hasTrustRoots = trustRoots != nil
         if let state { plan.state = RegularFile.absolute(state) }
         if let control { plan.controlSocket = RegularFile.absolute(control) }
         plan.appKey = appKey
-        plan.server = server ?? plan.server
+        plan.allowsPlainText = allowPlainText
+        if let exchange {
+            plan.server = try server ?? exchange.server()
+            plan.allowsPlainText = allowPlainText || server == nil && exchange.needsPlainText
+        } else {
+            plan.server = server ?? plan.server
+        }
         plan.source = source.flatMap { SetupPlan.Source(rawValue: $0) } ?? plan.source
         plan.device = device
         plan.profile = profile
-        guard isatty(STDIN_FILENO) == 1, tokenFile != "-", enroll == nil else { return plan }
-        let questions = SetupQuestions { question in
-            Terminal.write(question, to: STDERR_FILENO)
-            return readLine(strippingNewline: true)
+        if let sip { plan.proof = .sip(account(sip)) }
+        plan.code = try code.map(Self.code)
+        let readsInput = tokenFile == "-" || passwordFile == "-" || code != nil
+        if let questions = SetupQuestions.atTerminal, !readsInput { try ask(questions, &plan) }
+        if case .sip(let account) = plan.proof, account.isPlain, !plan.allowsPlainText {
+            throw CommandFailure(
+                .usage,
+                "\(account.transport) sends calls and the password's proof to another machine in the clear: choose the transport "
+                    + "tls or wss, or --allow-plain-text if nobody can listen on the way")
         }
-        if server == nil, tokenFile == nil, exchangeConfig == nil {
-            let answer = try Self.given(
-                questions.answer("The code of `handset user enroll`, or - without one", usual: "-") { answer in
-                    answer == "-" || (try? EnrollmentCode(answer)) != nil ? nil : "That is no such code."
-                })
-            plan.code = try? EnrollmentCode(answer)
-        }
-        if server == nil, plan.code == nil {
-            plan.server = try Self.given(questions.answer("The exchange's URL", usual: plan.server))
+        return plan
+    }
+
+    private func account(_ address: String) -> SetupPlan.SIPAccount {
+        var account = SetupPlan.SIPAccount(address: address.hasPrefix("sip:") ? address : "sip:\(address)")
+        account.server = sipServer
+        account.transport = sipTransport ?? account.transport
+        account.user = sipUser
+        return account
+    }
+
+    private func ask(_ questions: SetupQuestions, _ plan: inout SetupPlan) throws {
+        if server == nil, plan.code == nil, [tokenFile, tokenEnv, exchangeConfig, sip].allSatisfy({ $0 == nil }) {
+            let kind = try Self.given(
+                questions.choice("Where the account is", of: ["exchange", "sip"], usual: "exchange"))
+            if kind == "sip" { try askForSIP(questions, &plan) } else { try askForExchange(questions, &plan) }
         }
         if source == nil {
             let usual = CardDirectory().cards.isEmpty ? SetupPlan.Source.echo : .card
@@ -178,7 +312,43 @@ struct SetupCommand: AsyncParsableCommand {
             plan.device = try Self.given(
                 questions.answer("The sound card, as `handset devices` names it", usual: "default"))
         }
-        return plan
+    }
+
+    private func askForExchange(_ questions: SetupQuestions, _ plan: inout SetupPlan) throws {
+        let answer = try Self.given(
+            questions.answer("The code of `handset user enroll`, or - without one", usual: "-") { answer in
+                answer == "-" || (try? EnrollmentCode(answer)) != nil ? nil : "That is no such code."
+            })
+        plan.code = try? EnrollmentCode(answer)
+        guard plan.code == nil else { return }
+        plan.server = try Self.given(
+            questions.answer("The exchange's URL", usual: plan.server) { answer in
+                (try? ServerURL.argument(answer)) == nil
+                    ? "That is no URL such as https://calls.example.org:8555." : nil
+            })
+    }
+
+    private func askForSIP(_ questions: SetupQuestions, _ plan: inout SetupPlan) throws {
+        let address = try Self.given(
+            questions.answer("The account's SIP address, such as alice@example.org", usual: "") { answer in
+                answer.split(separator: "@").count == 2 ? nil : "That is no user and domain."
+            })
+        var account = account(address)
+        let server = try Self.given(
+            questions.answer("The SIP server, HOST or HOST:PORT, or - for the address's domain", usual: "-"))
+        account.server = server == "-" ? nil : server
+        account.transport = try Self.given(
+            questions.choice("How the server is spoken to", of: Self.transports, usual: account.transport))
+        if account.isPlain, !plan.allowsPlainText {
+            plan.allowsPlainText =
+                try Self.given(
+                    questions.choice(
+                        "Everybody on the way can listen then; allow that", of: ["no", "yes"], usual: "no")) == "yes"
+        }
+        let user = try Self.given(
+            questions.answer("The name for the password, or - for that of the address", usual: "-"))
+        account.user = user == "-" ? nil : user
+        plan.proof = .sip(account)
     }
 
     private static func given(_ answer: String?) throws(CommandFailure) -> String {
@@ -188,10 +358,9 @@ struct SetupCommand: AsyncParsableCommand {
 
     // MARK: The account
 
-    private func code(_ plan: SetupPlan) throws -> EnrollmentCode? {
-        guard let enroll else { return plan.code }
+    private static func code(_ text: String) throws -> EnrollmentCode {
         do throws(EnrollmentCode.Fault) {
-            return try EnrollmentCode(enroll == "-" ? UserCommand.line() : enroll)
+            return try EnrollmentCode(text)
         } catch {
             throw CommandFailure(.usage, "the code \(error)")
         }
@@ -201,10 +370,11 @@ struct SetupCommand: AsyncParsableCommand {
     ///
     /// - Returns: The key's file, and that of the authority if it needs one.
     private func join(
-        by code: EnrollmentCode, _ plan: inout SetupPlan, _ progress: ProgressLines
-    ) async throws -> [(path: String, text: String)] {
+        by code: EnrollmentCode, _ plan: inout SetupPlan, _ undo: inout SetupUndo, _ progress: ProgressLines
+    ) async throws -> [SetupFiles.File] {
         // The key is on disk before the exchange knows it: whatever happens then, the same command goes on with it.
-        let key = try draftKey(plan)
+        let key = try draftKey(plan, &undo)
+        undo.keep()
         progress.say("Joining the exchange at \(code.server)")
         let secret = try appSecretFile.map { try Self.secret(in: $0) }
         let application = HandsetServiceConfiguration.Application(
@@ -223,66 +393,77 @@ struct SetupCommand: AsyncParsableCommand {
         return files
     }
 
-    private func draftKey(_ plan: SetupPlan) throws -> DeviceLoginKey {
-        if let bytes = try Self.own(plan.draftKeyPath, plan) {
+    private func draftKey(_ plan: SetupPlan, _ undo: inout SetupUndo) throws -> DeviceLoginKey {
+        let files = SetupFiles(plan: plan, group: group)
+        if let bytes = try files.read(plan.draftKeyPath) {
             if let key = DeviceLoginKey(pem: String(decoding: bytes, as: UTF8.self), enrollment: "") { return key }
         }
         guard let key = DeviceLoginKey() else {
             throw CommandFailure(.failed, "this machine's OpenSSL has no Ed25519, perhaps in its FIPS mode")
         }
-        try write([(plan.draftKeyPath, key.text)], plan)
+        try files.write([(plan.draftKeyPath, key.text)], &undo)
         return key
     }
 
-    private func token(of plan: SetupPlan, _ progress: ProgressLines) throws -> String {
-        if tokenFile == "-" { return try UserCommand.secretFromInput() }
-        if let tokenFile { return try Self.secret(in: tokenFile) }
-        if let exchangeConfig { return try makeAccount(exchangeConfig, plan, progress) }
-        guard let token = try keptToken(plan) else {
+    /// The file of what the device logs in with; that of a new account is on disk already.
+    private func secret(
+        of plan: SetupPlan, _ exchange: SetupExchange?, _ undo: inout SetupUndo, _ progress: ProgressLines
+    ) throws -> SetupFiles.File {
+        if case .sip = plan.proof {
+            let password = try secret(
+                passwordFile, passwordEnv, plan.passwordPath, "The SIP account's password", plan, progress)
+            guard let password else {
+                throw CommandFailure(
+                    .usage, "give --password-file or --password-env with the password of the SIP account")
+            }
+            return (plan.passwordPath, password + "\n")
+        }
+        if let exchange { return (plan.tokenPath, try makeAccount(exchange, plan, &undo, progress) + "\n") }
+        guard let token = try secret(tokenFile, tokenEnv, plan.tokenPath, "The account's media token", plan, progress)
+        else {
             throw CommandFailure(
                 .usage,
-                "give --exchange-config to make an account, or --token-file with the media token of one that there is")
+                "give --exchange-config to make an account, or --token-file or --token-env with the media token of one that "
+                    + "exists")
         }
-        progress.say("Taking the token in \(plan.tokenPath)")
-        return token
+        return (plan.tokenPath, token + "\n")
     }
 
-    private func makeAccount(_ exchange: String, _ plan: SetupPlan, _ progress: ProgressLines) throws -> String {
-        var place = UsersPlace()
-        (place.config, place.usersFile) = (exchange, nil)
-        let (file, configured) = try place.resolve(makesFile: true)
-        // The token is on disk before the exchange knows its digest: an account whose token is lost is of no use.
-        let kept = try keptToken(plan)
-        let token = kept ?? FreshSecret.make().secret
-        if kept == nil { try write([(plan.tokenPath, token + "\n")], plan) }
-        let digest = SecretDigest(of: token)
-        let id = UserID(ours: name)
-        var isAdded = false
-        do {
-            try file.change { users in
-                guard let account = (configured + users).first(where: { ([$0.id] + $0.publicIDs).contains(id) }) else {
-                    users.append(Account(id: id, mediaTokens: [digest]))
-                    isAdded = true
-                    return
-                }
-                // An earlier attempt has made it.
-                guard !account.mediaTokens.contains(digest) else { return }
-                throw CommandFailure(
-                    .failed,
-                    "the exchange has a user \"\(name)\" already: give its media token with --token-file, or choose another "
-                        + "name")
-            }
-        } catch {
-            if kept == nil { try? PrivateFile.remove(plan.tokenPath) }
-            throw error
+    /// A secret from a file, a variable, an earlier run's file, or the terminal.
+    private func secret(
+        _ file: String?, _ variable: String?, _ kept: String, _ question: String, _ plan: SetupPlan,
+        _ progress: ProgressLines
+    ) throws -> String? {
+        if file == "-" { return try UserCommand.secretFromInput() }
+        if let file { return try Self.secret(in: file) }
+        if let variable { return try Self.variable(variable) }
+        if let bytes = try SetupFiles(plan: plan, group: group).read(kept) {
+            progress.say("Taking the secret in \(kept)")
+            return try Self.line(of: bytes, kept)
         }
-        if isAdded { progress.say("Added the user \(name) to \(file.path)") }
-        return token
+        guard let questions = SetupQuestions.atTerminal else { return nil }
+        return try Self.given(questions.secret(question))
     }
 
-    /// The token that an earlier run wrote.
-    private func keptToken(_ plan: SetupPlan) throws -> String? {
-        try Self.own(plan.tokenPath, plan).map { try Self.line(of: $0, plan.tokenPath) }
+    private static func variable(_ name: String) throws -> String {
+        guard let text = ProcessInfo.processInfo.environment[name], !text.isEmpty else {
+            throw CommandFailure(.usage, "the environment variable \(name) is empty or not set")
+        }
+        return text
+    }
+
+    private func makeAccount(
+        _ exchange: SetupExchange, _ plan: SetupPlan, _ undo: inout SetupUndo, _ progress: ProgressLines
+    ) throws -> String {
+        try exchange.expectApplication(
+            appKey ?? "demo", secret: appSecretFile.map { try Self.secret(in: $0) } ?? "demo")
+        // The token is on disk before the exchange knows its digest: an account whose token is lost cannot be used.
+        let files = SetupFiles(plan: plan, group: group)
+        let token =
+            try files.read(plan.tokenPath).map { try Self.line(of: $0, plan.tokenPath) } ?? FreshSecret.make().secret
+        try files.write([(plan.tokenPath, token + "\n")], &undo)
+        try exchange.addAccount(name, SecretDigest(of: token), &undo, progress)
+        return token
     }
 
     private static func secret(in path: String) throws -> String {
@@ -304,71 +485,33 @@ struct SetupCommand: AsyncParsableCommand {
     // MARK: Files
 
     /// What is copied into the folder.
-    private func copies(_ plan: SetupPlan) throws -> [(path: String, text: String)] {
-        var copies: [(path: String, text: String)] = []
+    private func copies(_ plan: SetupPlan, _ exchange: SetupExchange?) throws -> [SetupFiles.File] {
+        var copies: [SetupFiles.File] = []
         if let appSecretFile { copies.append((plan.appSecretPath, try Self.secret(in: appSecretFile) + "\n")) }
-        if let trustRoots {
-            let roots: [UInt8]?
-            do throws(PrivateFileError) {
-                roots = try PrivateFile.read(trustRoots)
-            } catch {
-                throw CommandFailure(.failed, "\(error)")
-            }
-            guard let roots else { throw CommandFailure(.failed, "there is no file \"\(trustRoots)\"") }
+        if let roots = try roots(plan, exchange) {
             copies.append((plan.trustRootsPath, String(decoding: roots, as: UTF8.self)))
         }
         return copies
     }
 
-    private static func isThere(_ path: String) -> Bool { (try? RegularFile.checkAccess(path, F_OK)) != nil }
-
-    /// Writes files into the plan's folder, and makes that of the state. All by descriptors, because root writes here, perhaps into
-    /// folders that others may write to as well.
-    ///
-    /// - Parameter progress: Where a folder is reported in which other users may replace what is there.
-    private func write(
-        _ files: [(path: String, text: String)], _ plan: SetupPlan, _ progress: ProgressLines? = nil
-    ) throws {
+    private func roots(_ plan: SetupPlan, _ exchange: SetupExchange?) throws -> [UInt8]? {
+        guard let trustRoots else {
+            return plan.server.hasPrefix("https://") ? try exchange?.trustRoots() : nil
+        }
+        let roots: [UInt8]?
         do throws(PrivateFileError) {
-            let folder = try HeldFolder(making: plan.folder, mode: 0o755)
-            let state = try HeldFolder(making: plan.state, parents: 0o755)
-            // The unit's user, who has its group's name, owns the state's folder after the first time.
-            for place in Set(folder.exposed + state.exposed.filter { $0 != plan.state }).sorted() {
-                progress?.warn(
-                    "other users may replace what is in \(place), and so the device's files; `chmod go-w` it as root's, or "
-                        + "choose another --folder or --state")
-            }
-            try state.hand(toUser: group)
-            for (path, text) in files {
-                let name = path.split(separator: "/").last.map(String.init) ?? path
-                try folder.replace(name, with: Array(text.utf8), for: reader(of: path, plan))
-            }
+            roots = try PrivateFile.read(trustRoots)
         } catch {
             throw CommandFailure(.failed, "\(error)")
         }
-    }
-
-    private func reader(of path: String, _ plan: SetupPlan) -> HeldFolder.Reader {
-        // A key is for the unit's user alone.
-        if path.hasSuffix(".key") { return .user(group) }
-        return path == plan.draftKeyPath ? .owner : .group(group)
-    }
-
-    /// Reads a file that an earlier run may have left in the plan's folder.
-    private static func own(_ path: String, _ plan: SetupPlan) throws -> [UInt8]? {
-        guard isThere(path) else { return nil }
-        do throws(PrivateFileError) {
-            let name = path.split(separator: "/").last.map(String.init) ?? path
-            return try HeldFolder(making: plan.folder).read(name, maximumBytes: 4_096)
-        } catch {
-            throw CommandFailure(.failed, "\(error)")
-        }
+        guard let roots else { throw CommandFailure(.failed, "there is no file \"\(trustRoots)\"") }
+        return roots
     }
 
     // MARK: Trials
 
     private func tryOut(
-        _ plan: SetupPlan, _ configuration: DeviceConfiguration, _ progress: ProgressLines
+        _ plan: SetupPlan, _ configuration: DeviceConfiguration, _ ending: EndRequest, _ progress: ProgressLines
     ) async throws {
         if plan.source == .card {
             progress.say("Playing a tone in every other half second, and listening, for 4 s.")
@@ -382,8 +525,15 @@ struct SetupCommand: AsyncParsableCommand {
                 )
             }
         }
+        guard !ending.isMade else { throw SetupTrial.interruption }
+        let trial = SetupTrial(configuration: configuration, ending: ending, logger: Logger(label: "handset"))
+        if case .sip(let account) = plan.proof {
+            progress.say("Registering \(account.address) at \(configuration.account.authURL)")
+            try await trial.register()
+            progress.say("The SIP server has registered it")
+            return
+        }
         progress.say("Logging in at \(plan.server), and calling itself")
-        let trial = SetupTrial(configuration: configuration, logger: Logger(label: "handset"))
         let time = try await trial.callItself(waitsForAccount: exchangeConfig != nil)
         progress.say("Media flows both ways after \(time.milliseconds.rounded(toPlaces: 1)) ms")
     }

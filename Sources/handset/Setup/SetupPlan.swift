@@ -1,3 +1,4 @@
+internal import ConfigReader
 internal import Enrollment
 
 /// What `handset setup` writes: a device's configuration and the files that it names, and where. A value.
@@ -15,6 +16,27 @@ struct SetupPlan: Sendable {
         case mediaToken
         /// With the key in a file of the folder, which has joined.
         case key(file: String, user: String, enrollment: String)
+        /// At a SIP server, with the password in ``SetupPlan/passwordPath``.
+        case sip(SIPAccount)
+    }
+
+    /// An account at a SIP server, as the configuration has it.
+    struct SIPAccount: Sendable, Equatable {
+        /// The address of record.
+        var address: String
+        /// HOST or HOST:PORT; nil is the address's domain.
+        var server: String?
+        var transport = "tls"
+        /// The name for the password; nil is that of the address.
+        var user: String?
+
+        /// Whether signaling crosses a network in the clear.
+        var isPlain: Bool {
+            guard ["udp", "tcp", "ws"].contains(transport) else { return false }
+            let place = server ?? address.split(separator: "@").last.map(String.init) ?? ""
+            let host = ConfigEndpoint(place)?.host ?? place
+            return !SetupPlan.isThisMachine(host)
+        }
     }
 
     /// Of the unit's instance, the account and the files.
@@ -24,6 +46,8 @@ struct SetupPlan: Sendable {
     /// Whether ``trustRootsPath`` has certificates to trust in addition to the system's.
     var hasTrustRoots = false
     var proof = Proof.mediaToken
+    /// Whether plain text to another machine is allowed.
+    var allowsPlainText = false
     /// By which the device joins; it says where the exchange is.
     var code: EnrollmentCode?
     var source = Source.echo
@@ -47,10 +71,16 @@ struct SetupPlan: Sendable {
 
     var configurationPath: String { "\(folder)/\(name).yaml" }
     var tokenPath: String { "\(folder)/\(name).token" }
+    var passwordPath: String { "\(folder)/\(name).password" }
     var appSecretPath: String { "\(folder)/\(name).secret" }
     /// The key of a device that has not joined yet, so that it goes on after an interruption.
     var draftKeyPath: String { "\(folder)/\(name).key.new" }
     var trustRootsPath: String { "\(folder)/\(name).roots.pem" }
+
+    /// Whether a host's name or address is one of this machine's own, for which no TLS is needed.
+    static func isThisMachine(_ host: String) -> Bool {
+        host == "localhost" || host == "::1" || host.hasPrefix("127.")
+    }
 
     /// What is wrong with a name; nil if it can be that of a unit, a user and a file.
     static func problem(withName name: String) -> String? {
@@ -73,21 +103,25 @@ struct SetupPlan: Sendable {
     var text: String {
         var lines = [
             "# Written by `handset setup`. /usr/share/doc/handset/examples/device-full.yaml shows every other key.",
-            "", "account:", "  server: \(Self.quoted(server))",
+            "", "account:",
         ]
         switch proof {
-        case .mediaToken: lines.append("  media_token_file: \(name).token")
+        case .mediaToken:
+            lines += ["  server: \(Self.quoted(server))", "  media_token_file: \(name).token"]
         case .key(let file, let user, let enrollment):
             lines += [
-                "  kind: key", "  user: \(Self.quoted(user))", "  key_file: \(file)",
+                "  server: \(Self.quoted(server))", "  kind: key", "  user: \(Self.quoted(user))",
+                "  key_file: \(file)",
                 "  enrollment: \(Self.quoted(enrollment))",
             ]
+        case .sip(let account): lines += self.lines(of: account)
         }
-        lines.append("  session_file: \(Self.quoted(state + "/session.json"))")
+        if case .sip = proof {} else { lines.append("  session_file: \(Self.quoted(state + "/session.json"))") }
         if let appKey {
             lines.append("  app_key: \(Self.quoted(appKey))")
             lines.append("  app_secret_file: \(name).secret")
         }
+        if allowsPlainText { lines.append("  allow_plain_text: true") }
         if hasTrustRoots { lines.append("  trust_roots: \(name).roots.pem") }
         if let profile { lines += ["", "profile: \(profile)"] }
         lines += [
@@ -98,6 +132,16 @@ struct SetupPlan: Sendable {
         if source == .card, let device { lines += ["", "audio:", "  device: \(Self.quoted(device))"] }
         lines += ["", "control:", "  socket: \(Self.quoted(controlSocket))", ""]
         return lines.joined(separator: "\n")
+    }
+
+    private func lines(of account: SIPAccount) -> [String] {
+        var lines = ["  kind: sip"]
+        if let user = account.user { lines.append("  user: \(Self.quoted(user))") }
+        lines += ["  password_file: \(name).password", "  sip:", "    address: \(Self.quoted(account.address))"]
+        if let server = account.server { lines.append("    server: \(Self.quoted(server))") }
+        return lines + [
+            "    transport: \(account.transport)", "    instance_file: \(Self.quoted(state + "/instance"))",
+        ]
     }
 
     /// A text as YAML's double-quoted scalar.

@@ -12,6 +12,8 @@ struct SetupTrial {
     private static let patience = Duration.seconds(10)
 
     let configuration: DeviceConfiguration
+    /// An interruption ends the trial.
+    let ending: EndRequest
     let logger: Logger
 
     /// Places the call, between two devices of the account that last as long as it.
@@ -30,18 +32,12 @@ struct SetupTrial {
     }
 
     private func callItself() async throws -> Duration {
-        let (answering, group) = try DeviceFactory(
-            configuration: end("setup, answering"), failsFast: true, logger: logger
-        )
-        .make()
-        let (calling, otherGroup) = try DeviceFactory(
-            configuration: end("setup, calling"), failsFast: true, logger: logger
-        )
-        .make()
+        let (answering, group) = try make("setup, answering")
+        let (calling, otherGroup) = try make("setup, calling")
         let outcome: Result<Duration, any Error>
         do {
-            try await answering.connect()
-            try await calling.connect()
+            try await connect(answering)
+            try await connect(calling)
             outcome = .success(try await call(from: calling))
         } catch {
             outcome = .failure(error)
@@ -50,7 +46,37 @@ struct SetupTrial {
         await answering.shutDown()
         try? await otherGroup.shutdownGracefully()
         try? await group.shutdownGracefully()
+        guard !ending.isMade else { throw SetupTrial.interruption }
         return try outcome.get()
+    }
+
+    /// Registers the device at its SIP server, and takes that back. A call to itself would ring at every other device of the account.
+    func register() async throws {
+        let (device, group) = try make("setup")
+        let outcome: Result<Void, any Error>
+        do {
+            outcome = .success(try await connect(device))
+        } catch {
+            outcome = .failure(error)
+        }
+        await device.shutDown()
+        try? await group.shutdownGracefully()
+        try outcome.get()
+    }
+
+    static let interruption = CommandFailure(.interrupted, "interrupted")
+
+    private func make(_ name: String) throws -> (Device, MultiThreadedEventLoopGroup) {
+        try DeviceFactory(configuration: end(name), failsFast: true, logger: logger).make()
+    }
+
+    private func connect(_ device: Device) async throws {
+        let isConnected = try await ending.connect { () async throws(SignalingError) in
+            try await device.connect()
+        } shutDown: {
+            await device.shutDown()
+        }
+        guard isConnected else { throw SetupTrial.interruption }
     }
 
     /// The configuration without what the unit keeps, and with an echo.
@@ -75,7 +101,14 @@ struct SetupTrial {
             guard (try? await Task.sleep(for: Self.patience)) != nil else { return }
             await device.hangUp(call)
         }
-        defer { limit.cancel() }
+        let interruption = Task { [ending] in
+            await ending.wait()
+            if !Task.isCancelled { await device.shutDown() }
+        }
+        defer {
+            limit.cancel()
+            interruption.cancel()
+        }
         for await event in device.events {
             switch event {
             case .flowing(let id, let time, _) where id == call:

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Programs of the system that a command ends as.
+/// Programs of the system that a command runs.
 enum SystemProgram {
     /// What a shell prints that runs these commands, on standard output and standard error; at most 4 MB. A command that there is
     /// not says so there.
@@ -21,17 +21,9 @@ enum SystemProgram {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Goes on as the program that `words` name, found by PATH, with its arguments.
+    /// Runs commands by a shell, with this process's input and outputs.
     ///
-    /// - Throws: ``CommandFailure`` if that cannot be; otherwise this does not return.
-    static func become(_ words: [String]) throws(CommandFailure) {
-        // A program inherits which signals are blocked.
-        var none = sigset_t()
-        unsafe sigemptyset(&none)
-        unsafe pthread_sigmask(SIG_SETMASK, &none, nil)
-        var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) } + [nil]
-        let code = unsafe execvp(words[0], &arguments) < 0 ? errno : 0
-        throw CommandFailure(
-            .failed, "cannot run \(words[0]): \(unsafe String(cString: strerror(code))). Is it installed?")
-    }
+    /// - Parameter commands: Never words from outside.
+    /// - Returns: Whether they succeeded.
+    static func run(_ commands: String) -> Bool { unsafe system(commands) == 0 }
 }

@@ -136,6 +136,28 @@ extension ExchangeConfiguration {
     ///
     /// - Throws: ``ExchangeError`` if there is no certificate yet, or none that can be read.
     public func authorityFingerprint() throws(ExchangeError) -> AuthorityFingerprint? {
+        guard let (path, chain) = try presentedChain() else { return nil }
+        guard let authority = ServerTLS.authority(ofChain: chain),
+            let fingerprint = AuthorityFingerprint(digest: Digest.sha256(authority))
+        else {
+            throw ExchangeError(.certificateNotUsable, "\"\(path)\" holds no certificate in PEM form.")
+        }
+        return fingerprint
+    }
+
+    /// What a device must trust besides the system's certificates, in PEM form: the exchange's own authority, or a root at the end
+    /// of its chain. `nil` without TLS, and if whoever signed the certificate is for the system to know.
+    ///
+    /// - Throws: ``ExchangeError`` if there is no certificate yet, or none that can be read.
+    public func trustRoots() throws(ExchangeError) -> [UInt8]? {
+        guard let (path, chain) = try presentedChain() else { return nil }
+        guard let authority = ServerTLS.authorityText(ofChain: chain) else {
+            throw ExchangeError(.certificateNotUsable, "\"\(path)\" holds no certificate in PEM form.")
+        }
+        return CertificateAuthority.isSelfIssued(authority) ? authority : nil
+    }
+
+    private func presentedChain() throws(ExchangeError) -> (path: String, bytes: [UInt8])? {
         guard let path = ownAuthority?.rootPath ?? certificate?.chainPath else { return nil }
         let bytes: [UInt8]?
         do throws(PrivateFileError) { bytes = try PrivateFile.read(path) } catch {
@@ -146,11 +168,6 @@ extension ExchangeConfiguration {
                 .certificateNotUsable,
                 "there is no \"\(path)\" yet: start the exchange once, and it makes its authority.")
         }
-        guard let authority = ServerTLS.authority(ofChain: bytes),
-            let fingerprint = AuthorityFingerprint(digest: Digest.sha256(authority))
-        else {
-            throw ExchangeError(.certificateNotUsable, "\"\(path)\" holds no certificate in PEM form.")
-        }
-        return fingerprint
+        return (path, bytes)
     }
 }

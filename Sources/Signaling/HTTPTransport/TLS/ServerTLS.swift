@@ -44,6 +44,9 @@ package enum ServerTLS {
     /// - Parameter chain: In PEM form.
     /// - Returns: `nil` if there is no certificate in it.
     package static func authority(ofChain chain: [UInt8]) -> [UInt8]? { TLSCertificate.list(pem: chain)?.last?.der }
+
+    /// The same certificate in PEM form, without the rest of the chain.
+    package static func authorityText(ofChain chain: [UInt8]) -> [UInt8]? { TLSCertificate.list(pem: chain)?.last?.pem }
 }
 
 /// A server's certificate, ready to be used.
