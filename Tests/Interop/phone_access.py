@@ -41,6 +41,17 @@ TOO_WIDE = """
     return root.scrollWidth > root.clientWidth || wide.length ? [root.scrollWidth, wide.slice(0, 5)] : null;"""
 
 
+# Keys and buttons of a call that are not in view, are covered, or are smaller than a finger.
+OUT_OF_REACH = """
+    const controls = [...document.querySelectorAll('#pad button, #controls button')];
+    if (controls.length !== 15) return [`${controls.length} controls`];
+    return controls.filter((control) => {
+      const { left, right, top, bottom, width, height } = control.getBoundingClientRect();
+      const there = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+      return left < 0 || top < 0 || right > innerWidth || bottom > innerHeight || width < 44 || height < 44 || !control.contains(there);
+    }).map((control) => control.id || control.getAttribute('aria-label'));"""
+
+
 def check(function):
     """Marks a function as one of the checks; its first docstring line says what holds."""
     CHECKS.append(function)
@@ -124,10 +135,10 @@ def inspect(phone, state):
     reaches_everything(phone, state)
 
 
-def shrink(phone):
+def shrink(phone, width=320, height=568):
     """Makes the page as small as the smallest telephone in use."""
     phone.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": 320, "height": 568, "deviceScaleFactor": 1, "mobile": False})
+        "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
 
 
 def sign_in_again(phone, name):
@@ -234,6 +245,34 @@ def serves_keyboards(scene):
     keeps_focus_without_exchange(scene, alice, bob)
     for phone in (alice, bob):
         phone.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@check
+def shows_whole_keypad(scene):
+    """On the smallest telephone, upright and on its side, the whole keypad is in view beside the call's buttons, and works."""
+    alice, bob = scene.alice, scene.bob
+    alice.call("bob")
+    bob.phase("ringing")
+    bob.click("#answer")
+    alice.phase("talking")
+    alice.click("#keys")
+    sent = ""
+    for width, height in ((320, 568), (568, 320), (800, 360)):
+        shrink(alice, width, height)
+        wait("the page has that size", lambda: alice.run("return innerHeight") == height)
+        missing = alice.run(f"window.scrollTo(0, 0); {OUT_OF_REACH}")
+        if missing:
+            raise Failed(f"at {width} × {height} px these are out of reach: {', '.join(missing)}")
+        for label, key in (("1", "1"), ("Star", "*"), ("Hash", "#")):
+            alice.click(f'#pad [aria-label="{label}"]')
+            sent += key
+        wait("the keys are shown", lambda: alice.run("return document.getElementById('sent').value") == sent)
+        scene.shoot(alice, f"keypad-{width}x{height}", width, height)
+    alice.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    alice.click("#hang-up")
+    for phone in (alice, bob):
+        phone.phase("ended")
+        phone.rest()
 
 
 def keeps_focus_without_exchange(scene, alice, bob):
