@@ -1,8 +1,10 @@
 import CallControl
 import Foundation
 import JSON
+import Logging
 import NIOCore
 import SignalWire
+import Synchronization
 import TestSupport
 import Testing
 
@@ -50,6 +52,22 @@ struct ReconnectionTests {
                 ? #"{"session":"s1","connection":"c1","user":"u1","public_ids":[],"resumed":true,"sequence":0,"#
                     + #""keepalive_seconds":25,"anonymous":false}"# : #"!{"code":-32603,"message":"Not now."}"#
         }
+    }
+
+    @Test("CONN-4: An outage is warned of once, although the exchange is tried again several times")
+    func oneWarning() async throws {
+        let exchange = ScriptedExchange()
+        try await exchange.start(on: Fixtures.group)
+        let lines = KeptLines.Lines()
+        let service = try HandsetService(
+            Fixtures.configuration("http://localhost:\(exchange.port)"), group: Fixtures.group,
+            logger: Logger(label: "test") { _ in KeptLines(lines: lines) })
+        try await service.connect()
+        await exchange.stop()
+        let retry = "no connection, trying again"
+        try await until { lines.count(retry, .debug) >= 4 }
+        #expect(lines.count(retry, .warning) == 1)
+        await service.disconnect()
     }
 
     @Test("CONN-6: Signals sent while reconnecting go out in order once the connection is back, before anything newer")
@@ -290,4 +308,26 @@ extension HandsetService {
             }
         }
     }
+}
+
+/// Keeps what is logged, with its level.
+private struct KeptLines: LogHandler {
+    let lines: Lines
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.debug
+
+    final class Lines: Sendable {
+        private let lines = Mutex<[(Logger.Level, String)]>([])
+        func add(_ level: Logger.Level, _ text: String) { lines.withLock { $0.append((level, text)) } }
+        func count(_ text: String, _ level: Logger.Level) -> Int {
+            lines.withLock { $0.count { $0.0 == level && $0.1 == text } }
+        }
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { lines.add(event.level, "\(event.message)") }
 }

@@ -36,6 +36,8 @@ final class ServiceDriver {
     private var events: EventFilter
 
     private var timer: WakeUpTimer
+    /// Failures to log in, to connect or to renew the token, of one outage of the exchange.
+    private var outage = OutageLimit()
 
     init(_ rest: RESTClient, hub: EventHub<SignalingEvent>, logger: Logger) {
         let configuration = rest.configuration
@@ -166,7 +168,7 @@ final class ServiceDriver {
             loginNumber += 1
             sendLogin(loginNumber)
         case .retrying(let delay, let error):
-            logger.warning("login failed, trying again", metadata: ["in": "\(delay.text)", "because": "\(error)"])
+            noteRetry("login failed, trying again", after: delay, error)
         case .loggedIn:
             feed(connection: .connect)
         case .loginFailed(let error):
@@ -229,8 +231,7 @@ final class ServiceDriver {
             case .renew(let login, let isRefused):
                 renew(login, isRefused: isRefused)
             case .retrying(let delay, let error):
-                logger.warning(
-                    "the access token cannot be renewed yet", metadata: ["in": "\(delay.text)", "because": "\(error)"])
+                noteRetry("the access token cannot be renewed yet", after: delay, error)
             case .replaced(let attempts, .success(let login)):
                 for attempt in attempts { fetchResources(attempt, with: login.token, isSecondTry: true) }
             case .replaced(let attempts, .failure(let failure)):
@@ -303,17 +304,26 @@ final class ServiceDriver {
             withRequests { $0.release(into: &$3) }
         case .stateChanged(let state): stateChanged(to: state)
         case .retrying(let delay, let error):
-            logger.warning("no connection, trying again", metadata: ["in": "\(delay.text)", "because": "\(error)"])
+            noteRetry("no connection, trying again", after: delay, error)
         case .event(let event):
             if case .error(let error) = event { lastError = error }
             hub.publish(event)
         }
     }
 
+    /// Warns of the first failure of an outage, and of later ones at growing intervals; the others are for debugging.
+    private func noteRetry(_ message: Logger.Message, after delay: Duration, _ error: SignalingError) {
+        var metadata: Logger.Metadata = ["in": "\(delay.text)", "because": "\(error)"]
+        guard let leftOut = outage.admit(at: now) else { return logger.debug(message, metadata: metadata) }
+        if leftOut > 0 { metadata["left_out"] = "\(leftOut)" }
+        logger.warning(message, metadata: metadata)
+    }
+
     private func stateChanged(to state: ConnectionState) {
         logger.debug("connection state changed", metadata: ["state": "\(state.rawValue)"])
         switch state {
         case .connected:
+            outage.end()
             if grant?.isResumed != true { rejoinRooms() }
             withRequests { $0.release(into: &$3) }
             feed(gate: .loginSucceeded)
