@@ -357,6 +357,9 @@ extension BrokenConfiguration {
             "a certificate that has expired", certified("expired.pem", "expired.key"), offline: false,
             "7: certificate.chain_file: \"DIR/expired.pem\" expired "),
         .exchange(
+            "a certificate that is not valid yet", certified("early.pem", "early.key"), offline: false,
+            "7: certificate.chain_file: \"DIR/early.pem\" is not valid yet, but in "),
+        .exchange(
             "a certificate that is not there", certified("nowhere.pem", "good.key"), offline: false,
             "7: certificate.chain_file: \"DIR/nowhere.pem\" cannot be read: No such file or directory"),
         .exchange(

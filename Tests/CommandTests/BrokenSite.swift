@@ -9,9 +9,12 @@ struct BrokenSite {
     init(for text: String = "") throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        if ["good.", "other.", "expired."].contains(where: text.contains) {
-            for name in ["good", "other"] { try makeCertificate(name, isExpired: false) }
-            try makeCertificate("expired", isExpired: true)
+        if ["good.", "other.", "expired.", "early.", "ending."].contains(where: text.contains) {
+            for name in ["good", "other"] { try makeCertificate(name) }
+            try makeCertificate("expired", until: "20200102000000Z")
+            try makeCertificate("early", from: "20980101000000Z")
+            let soon = Date(timeIntervalSinceNow: 3.5 * 86_400).formatted(.iso8601)
+            try makeCertificate("ending", until: soon.filter { $0.isNumber || $0 == "Z" })
         }
         for (name, text) in [
             ("token", "a-token-0123456789"), ("garbage.pem", "no PEM"), ("song.mp3", "ID3 and more than that"),
@@ -35,19 +38,21 @@ struct BrokenSite {
     }
 
     /// Makes `NAME.pem`, a certificate that signs itself, and `NAME.key`.
-    private func makeCertificate(_ name: String, isExpired: Bool) throws {
+    private func makeCertificate(
+        _ name: String, from start: String = "20200101000000Z", until end: String = "20991231000000Z"
+    ) throws {
         let steps = """
             set -e
             cd "$1"; rm -f index.txt; touch index.txt; echo 01 > serial
             printf '[ca]\\ndefault_ca=d\\n[d]\\ndatabase=index.txt\\nserial=serial\\nnew_certs_dir=.\\n' > ca.cnf
             printf 'default_md=sha256\\npolicy=p\\n[p]\\ncommonName=supplied\\n' >> ca.cnf
             openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -keyout "$2.key" -out csr
-            openssl ca -batch -config ca.cnf -selfsign -keyfile "$2.key" -in csr -startdate 20200101000000Z \
-                -enddate "$3" -out "$2.pem" -notext
+            openssl ca -batch -config ca.cnf -selfsign -keyfile "$2.key" -in csr -startdate "$3" \
+                -enddate "$4" -out "$2.pem" -notext
             """
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-c", steps, "sh", folder.path, name, isExpired ? "20200102000000Z" : "20991231000000Z"]
+        process.arguments = ["-c", steps, "sh", folder.path, name, start, end]
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()

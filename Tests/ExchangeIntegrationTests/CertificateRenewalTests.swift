@@ -1,10 +1,11 @@
 import Enrollment
 import ExchangeCore
-import ExchangeServer
 import Foundation
 import SignalWire
 import TLS
 import Testing
+
+@testable import ExchangeServer
 
 /// Certificates that change while the exchange runs.
 @Suite(.timeLimit(.minutes(5))) struct CertificateRenewalTests {
@@ -101,6 +102,28 @@ import Testing
         }
         try "broken".write(toFile: "\(folder)/authority.pem", atomically: true, encoding: .utf8)
         await #expect(throws: ExchangeError.self) { try await ServerFixture.withServer(configuration) { _ in } }
+    }
+
+    @Test("A new certificate that ends within two weeks is warned of at once, and once a day from then on")
+    func ending() async throws {
+        var alarm = CertificateAlarm()
+        let (day, end) = (86_400, 100 * 86_400)
+        var warned: [Int] = []
+        for hour in 0..<(24 * 110) where alarm.warning(end: end, now: hour * 3_600) != nil { warned.append(hour) }
+        #expect(warned == stride(from: 24 * 86, to: 24 * 110, by: 24).map(\.self))
+        // The clock is set back.
+        #expect(alarm.warning(end: end, now: 90 * day) != nil)
+
+        let folder = folder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        var configuration = ServerFixture.configuration()
+        configuration.certificate = try TestCertificate.make(in: folder)
+        let log = LogCapture()
+        try await ServerFixture.withServer(configuration, log: log) { server in
+            #expect(try await server.adopt(configuration))
+            try await wait { log.text.contains("the certificate ends soon") }
+            #expect(log.text.contains("ends in a day"))
+        }
     }
 
     @Test("A reload takes users, limits and certificate, and ends no session; one that cannot be used changes nothing")

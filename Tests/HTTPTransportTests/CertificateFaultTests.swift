@@ -13,4 +13,13 @@ import Testing
             #expect(CertificateFiles.days(seconds) == words, "\(seconds)")
         }
     }
+
+    @Test("A certificate is warned of from two weeks before its end")
+    func ending() {
+        let day = 86_400
+        #expect(CertificateFiles.warning(end: 100 * day, now: 86 * day - 1) == nil)
+        #expect(CertificateFiles.warning(end: 100 * day, now: 86 * day)?.hasPrefix("ends in 14 days, ") == true)
+        #expect(CertificateFiles.warning(end: 100 * day, now: 97 * day)?.hasPrefix("ends in 3 days, ") == true)
+        #expect(CertificateFiles.warning(end: 100 * day, now: 101 * day)?.hasPrefix("expired a day ago, ") == true)
+    }
 }

@@ -209,7 +209,10 @@ extension ExchangeConfiguration.Certificate {
         section.warnOfReaders(\.keyFile, key, &problems)
         guard section.fileChecks == .all else { return }
         do throws(CertificateFault) {
-            _ = try ServerTLS.load(files)
+            let identity = try ServerTLS.identity(files)
+            if let warning = CertificateFiles.warning(end: identity.end) {
+                problems.append(section.warning(\.chainFile, "\"\(chain)\" \(warning)"))
+            }
         } catch {
             let key = error.part == .chain ? \Keys.chainFile : \.keyFile
             problems.append(section.problem(key, "\"\(error.path)\" \(error.message)"))

@@ -1,4 +1,5 @@
 import ConfigReader
+import Glibc
 import HTTPTransport
 import Logging
 import NIOCore
@@ -38,12 +39,18 @@ final class CertificateKeeper {
     private var read: Versions?
     /// Of the files a second ago: while one of two is being replaced, they do not belong together.
     private var seen: Versions?
+    /// When the certificate in use ends: seconds since 1970.
+    private var end: time_t
+    private var alarm: CertificateAlarm
     /// Counts the sources: what was begun for an earlier one is not taken.
     private var generation = 0
 
-    /// - Parameter issued: The certificate in use, if the exchange has issued it.
+    /// - Parameters:
+    ///   - identity: The certificate in use. Reading the configuration has warned of its end.
+    ///   - issued: The same, if the exchange has issued it.
     init(
-        _ configuration: ExchangeConfiguration, issued: OwnAuthority.Issued?, front: ExchangeFront,
+        _ configuration: ExchangeConfiguration, _ identity: ServerIdentity, issued: OwnAuthority.Issued?,
+        front: ExchangeFront,
         listener: HTTPListener, hub: ExchangeHub, thread: NIOThreadPool, logger: Logger
     ) {
         if let files = configuration.serverCertificate {
@@ -54,6 +61,8 @@ final class CertificateKeeper {
         } else {
             preconditionFailure("a certificate is kept of an exchange that has one")
         }
+        end = identity.end
+        alarm = CertificateAlarm(last: time(nil))
         self.front = front
         self.listener = listener
         self.hub = hub
@@ -73,6 +82,7 @@ final class CertificateKeeper {
     private func look() {
         switch source {
         case .files(let files):
+            warnOfEnd(of: files)
             let versions = Versions(files)
             defer { seen = versions }
             guard versions != read, versions == seen else { return }
@@ -102,6 +112,11 @@ final class CertificateKeeper {
         }
     }
 
+    private func warnOfEnd(of files: CertificateFiles) {
+        guard let warning = alarm.warning(end: end, now: time(nil)) else { return }
+        logger.warning("the certificate ends soon", metadata: ["file": "\(files.chainPath)", "error": "it \(warning)"])
+    }
+
     /// Reads the files again in a minute.
     private func retry(_ began: Int) {
         hub.loop.assumeIsolated().scheduleTask(in: .minutes(1)) { [weak self] in
@@ -126,6 +141,7 @@ final class CertificateKeeper {
         switch result {
         case .success(let identity):
             listener.replace(tls: identity.context)
+            (end, alarm) = (identity.end, CertificateAlarm())
             front.use(names: identity.names)
             logger.notice(
                 "there is a new certificate; connections keep the one that they have",
@@ -157,6 +173,26 @@ final class CertificateKeeper {
             front.show(root: issued.root)
             take(.success(issued.identity))
         }
+    }
+}
+
+/// Warns of a certificate that ends soon: at once, and then once a day.
+struct CertificateAlarm {
+    /// When it last warned: seconds since 1970.
+    private var last: time_t?
+
+    init(last: time_t? = nil) { self.last = last }
+
+    /// - Parameters:
+    ///   - end: When the certificate ends: seconds since 1970.
+    ///   - now: Seconds since 1970.
+    /// - Returns: The warning, to be read after the certificate's name; nil if none is due.
+    mutating func warning(end: time_t, now: time_t) -> String? {
+        guard let warning = CertificateFiles.warning(end: end, now: now) else { return nil }
+        // A clock that was set back must not silence it.
+        if let last, (0..<86_400).contains(now - last) { return nil }
+        last = now
+        return warning
     }
 }
 

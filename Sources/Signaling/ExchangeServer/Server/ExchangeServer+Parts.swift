@@ -20,9 +20,9 @@ extension ExchangeServer {
             users = configuration.usersFile.map {
                 UsersWatch($0, beside: configuration.users, hub: hub, thread: thread, logger: logger)
             }
-            self.certificate = certificate.identity.map { _ in
+            self.certificate = certificate.identity.map { identity in
                 CertificateKeeper(
-                    configuration, issued: certificate.issued, front: front, listener: listener, hub: hub,
+                    configuration, identity, issued: certificate.issued, front: front, listener: listener, hub: hub,
                     thread: thread, logger: logger)
             }
             users?.start()

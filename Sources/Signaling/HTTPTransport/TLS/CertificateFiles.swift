@@ -21,7 +21,7 @@ package struct CertificateFiles: Hashable, Sendable {
     /// Reads both files.
     ///
     /// - Parameter now: Seconds since 1970.
-    /// - Throws: ``CertificateFault`` if one cannot be read, the certificate has expired, or the key is another one's.
+    /// - Throws: ``CertificateFault`` if one cannot be read, the certificate is not valid now, or the key is another one's.
     package func read(now: time_t = time(nil)) throws(CertificateFault) -> TLSIdentity {
         guard let chain = Self.certificates(in: chainPath), let own = chain.first else {
             throw fault(.chain, "holds no certificate in PEM form, the own one first, that can be read")
@@ -31,6 +31,12 @@ package struct CertificateFiles: Hashable, Sendable {
                 .chain,
                 "expired \(Self.days(now - own.notAfter)) ago, so that the other side refuses it; get a new certificate, or "
                     + "set this machine's clock right")
+        }
+        guard own.notBefore <= now else {
+            throw fault(
+                .chain,
+                "is not valid yet, but in \(Self.days(own.notBefore - now)), so that the other side refuses it; use the "
+                    + "certificate that is valid now, or set this machine's clock right")
         }
         guard let key = Self.contents(of: keyPath).flatMap(TLSPrivateKey.init(pem:)) else {
             throw fault(.key, "holds no private key in PEM form, without a passphrase, that can be read")
@@ -55,6 +61,20 @@ package struct CertificateFiles: Hashable, Sendable {
 
     private func fault(_ part: CertificateFault.Part, _ message: String) -> CertificateFault {
         CertificateFault(part: part, path: part == .chain ? chainPath : keyPath, message: message)
+    }
+
+    /// How soon before its end a certificate is warned of: two weeks, in seconds.
+    package static let warningTime: time_t = 14 * 86_400
+
+    /// Warns of a certificate that ends soon, to be read after its name; nil if it is valid for longer.
+    ///
+    /// - Parameters:
+    ///   - end: When it ends: seconds since 1970.
+    ///   - now: Seconds since 1970.
+    package static func warning(end: time_t, now: time_t = time(nil)) -> String? {
+        guard end - now <= warningTime else { return nil }
+        let when = end > now ? "ends in \(days(end - now))" : "expired \(days(now - end)) ago"
+        return "\(when), and the other side refuses it then; replace it before, and it is read again by itself"
     }
 
     /// A time in whole days, in words.
