@@ -11,7 +11,9 @@ extension ConfigurationKind {
         ConfigurationKind(
             command: "run", signature: ["account", "accounts"], keys: DeviceConfiguration.keys,
             judge: { path, files throws(ConfigError) in
-                try AccountsConfiguration.read(path: path, fileChecks: files).warnings
+                let document = try ConfigDocument.read(path: path, fileChecks: files)
+                let configuration = try AccountsConfiguration.read(document)
+                return configuration.warnings + (files == .all ? configuration.cardWarnings(in: document) : [])
             }),
         ConfigurationKind(
             command: "serve", signature: ["apps", "listen", "users_file"], keys: ExchangeConfiguration.keys,

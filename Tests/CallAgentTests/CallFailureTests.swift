@@ -2,6 +2,7 @@ import CallAgent
 import CallControl
 import JSON
 import CallMedia
+import Logging
 import MediaEngine
 import Testing
 
@@ -20,6 +21,22 @@ struct CallFailureTests {
         #expect(mine.cause == .noCommonCodec && theirs.cause == .noCommonCodec)
         #expect(mine.error?.cause == "the other side says that the two sides have no codec in common")
         #expect(theirs.error?.cause.contains("the peer has no PCMU") == true)
+        try await site.close(caller, echo)
+    }
+
+    @Test("The log of a refused call names the rule and the caller")
+    func ruleIsLogged() async throws {
+        let site = try await Site()
+        let lines = KeptLines.Lines()
+        let policy = AnswerPolicy(manner: .answer(after: .zero), callers: .everybodyBut(["caller"]))
+        let echo = try await site.device(
+            "echo", named: "desk", answer: policy, logger: Logger(label: "test") { _ in KeptLines(lines: lines) })
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        #expect(try await caller.ended().record.reason == .declined)
+        _ = try await echo.ended()
+        let refused = try #require(lines.metadata(of: "A call is refused").first)
+        #expect(refused["rule"] == "answer.deny: lists caller" && refused["from"] == "caller")
         try await site.close(caller, echo)
     }
 

@@ -44,8 +44,9 @@ final class Site: Sendable {
     func device(
         _ user: String, named name: String, answer: AnswerPolicy = AnswerPolicy(manner: .ring),
         hangUpsTake hundredths: Int? = nil, connects: Bool = true, sharing media: SharedMedia? = nil,
-        _ change: (inout DeviceConfiguration) -> Void = { _ in }
+        logger given: Logger? = nil, _ change: (inout DeviceConfiguration) -> Void = { _ in }
     ) async throws -> Handheld {
+        let logger = given ?? logger
         var configuration = DeviceConfiguration(account: AccountConfiguration(server: exchange.url))
         configuration.answer = answer
         configuration.media.realtimePriority = nil

@@ -10,11 +10,15 @@ import Testing
 import TrunkGateway
 
 /// Keeps what is logged.
-private struct KeptLines: LogHandler {
+struct KeptLines: LogHandler {
     final class Lines: Sendable {
-        private let lines = Mutex<[String]>([])
-        var all: [String] { lines.withLock { $0 } }
-        func add(_ line: String) { lines.withLock { $0.append(line) } }
+        private let lines = Mutex<[(message: String, metadata: [String: String])]>([])
+        var all: [String] { lines.withLock { $0.map(\.message) } }
+        func add(_ message: String, _ metadata: [String: String]) { lines.withLock { $0.append((message, metadata)) } }
+        /// What is said beside each line of this message.
+        func metadata(of message: String) -> [[String: String]] {
+            lines.withLock { $0.filter { $0.message == message }.map(\.metadata) }
+        }
     }
 
     let lines: Lines
@@ -26,7 +30,9 @@ private struct KeptLines: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    func log(event: LogEvent) { lines.add("\(event.message)") }
+    func log(event: LogEvent) {
+        lines.add("\(event.message)", (event.metadata ?? [:]).mapValues { "\($0)" })
+    }
 }
 
 @Suite("Calls that a trunk's device refuses", .timeLimit(.minutes(2))) struct TrunkRefusalTests {

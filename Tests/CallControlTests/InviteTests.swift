@@ -350,4 +350,29 @@ struct AnswerPolicyTests {
         #expect(others.decide(Status(caller: "mallory", activeCalls: 9)) == .reject(.declined))
         #expect(AnswerPolicy(manner: .reject).decide(Status(caller: "alice", activeCalls: 0)) == .reject(.declined))
     }
+
+    @Test("The rule that refuses a call names the configuration's key and the entry that matched")
+    func rules() {
+        let quiet = Status(caller: "mallory", activeCalls: 0)
+        let (busy, full) = (
+            Status(caller: "mallory", activeCalls: 2), Status(caller: "mallory", activeCalls: 0, hasRoom: false)
+        )
+        let draining = Status(caller: "mallory", activeCalls: 0, isDraining: true)
+        let policies: [(AnswerPolicy, Status, String?)] = [
+            (AnswerPolicy(callers: .only(["alice"])), quiet, "answer.allow: does not list mallory"),
+            (AnswerPolicy(callers: .everybodyBut(["mallory"])), busy, "answer.deny: lists mallory"),
+            (AnswerPolicy(callLimit: .calls(2)), busy, "answer.max_calls: 2"),
+            (
+                AnswerPolicy(callLimit: .automatic), full,
+                "answer.max_calls: auto, and the machine carries no more calls"
+            ),
+            (AnswerPolicy(), draining, "the device is drained, or stops"),
+            (AnswerPolicy(manner: .reject), quiet, "answer.mode: reject"), (AnswerPolicy(), quiet, nil),
+        ]
+        for (policy, status, words) in policies {
+            let rule = policy.refusal(of: status)
+            #expect(rule?.description == words)
+            if let rule { #expect(policy.decide(status) == .reject(rule.reason)) }
+        }
+    }
 }

@@ -48,6 +48,37 @@ struct FaultTests {
         #expect(await call.ending() == 0, "\(call.errorText)")
     }
 
+    @Test("A bot that cannot be reached is logged once for each call, with the reason")
+    func botFailsOnce() async throws {
+        let site = try Site(behaviour: "bot\n  bot:\n    url: ws://127.0.0.1:9/nobody")
+        let running = try await RunningSite(site)
+        defer { running.site.remove() }
+        let call = try running.call(["--duration", "5"])
+        #expect(await call.ending() != 0)
+        try await running.device.line(containing: "A call is over")
+        let lines = running.device.errorText.split(separator: "\n").filter { $0.contains("bot") }
+        #expect(lines.count == 1 && lines.first?.contains("A call has failed") == true, "\(lines)")
+        running.device.send(SIGTERM)
+        _ = await running.device.ending()
+    }
+
+    @Test("A call for a sound card that was never there is declined with the reason, and not answered in silence")
+    func cardNeverThere() async throws {
+        let running = try await RunningSite(Site(behaviour: "card", audio: ["device: by-id/usb-Nobody"]))
+        defer { running.site.remove() }
+        try await eventually { running.device.errorText.contains("No sound for now; calls on the card fail") }
+        let start = running.device.errorText
+        #expect(start.contains("by-id/usb-Nobody"))
+        #expect(start.contains("Cards of this machine: ") || start.contains("has no sound card."))
+        let call = try running.call(["--duration", "5", "--json"])
+        #expect(await call.ending() != 0)
+        #expect(!call.errorText.contains("Media flows both ways"))
+        let failed = try await running.device.line(containing: "A call has failed")
+        #expect(failed.contains("by-id/usb-Nobody") && failed.contains("the call would be silent"))
+        running.device.send(SIGTERM)
+        _ = await running.device.ending()
+    }
+
     @Test("CONN-12: SIGUSR1 has the exchange ask devices to move, and ends neither it nor a call")
     func move() async throws {
         let running = try await RunningSite(Site())

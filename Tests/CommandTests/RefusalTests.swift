@@ -107,6 +107,41 @@ struct RefusalTests {
         #expect(await serving.ending() == 0)
     }
 
+    @Test("A certificate that ends in three days is warned of by `check` and at the start")
+    func endingCertificate() async throws {
+        let text = "users: []\ncertificate:\n  chain_file: ending.pem\n  key_file: ending.key\n"
+        let site = try BrokenSite(for: text)
+        defer { site.remove() }
+        let file = try site.write(BrokenConfiguration.exchange("", text).text)
+        let warning = "\(file):7: certificate.chain_file: warning: \"\(site.path("ending.pem"))\" ends in 3 days, "
+        let checked = try await run(["check", file])
+        #expect(checked.code == 0, "\(checked.text)")
+        #expect(checked.problems.contains { $0.hasPrefix(warning) }, "\(checked.text)")
+        let serving = try HandsetProcess(["serve", "--config", file])
+        try await serving.line(containing: warning)
+        try await serving.line(containing: "Listening")
+        serving.send(SIGTERM)
+        _ = await serving.ending()
+    }
+
+    @Test("A sound card that is not there is warned of by `check`, with the cards that are there")
+    func absentCard() async throws {
+        let site = try BrokenSite()
+        defer { site.remove() }
+        for (audio, line, name) in [
+            ("audio:\n  device: by-id/usb-Nobody\n", "7: audio.device", "by-id/usb-Nobody"),
+            ("audio:\n  playback: \"null\"\n  capture: nobodys\n", "8: audio.capture", "nobodys"),
+        ] {
+            let file = try site.write(BrokenConfiguration.device("", "behaviour:\n  source: card\n" + audio).text)
+            let checked = try await run(["check", file])
+            let warning = "\(file):\(line): warning: cannot use the sound card \"\(name)\" for "
+            #expect(checked.code == 0 && checked.problems.count == 1, "\(checked.text)")
+            #expect(checked.problems.first?.hasPrefix(warning) == true, "\(checked.text)")
+            #expect(checked.text.contains("Cards of this machine: ") || checked.text.contains("has no sound card."))
+            #expect(try await run(["check", "--offline", file]).problems.isEmpty)
+        }
+    }
+
     @Test("A configuration for another command is said to be so, in one line")
     func otherKind() async throws {
         let site = try BrokenSite()

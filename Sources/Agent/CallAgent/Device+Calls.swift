@@ -97,12 +97,22 @@ extension Device {
             // Whoever is transferred to us takes the place of a call that we have taken already.
             return feed(.user(.answer), to: id)
         }
-        var decision = configuration.answer.decide(status)
-        if call.usesCard, isCardTaken(besides: id) {
+        var refusal = configuration.answer.refusal(of: status).map { (reason: $0.reason, rule: "\($0)") }
+        if call.usesCard, isCardTaken(besides: id), refusal?.reason != .declined {
             // Who may not get through learns nothing of it.
-            if decision != .reject(.declined) { decision = .reject(.busy) }
+            refusal = (.busy, "audio.several_calls: refuse, and another call has the sound card")
         }
-        switch decision {
+        if let (reason, rule) = refusal {
+            logger.info(
+                "A call is refused",
+                metadata: about(id, ["from": "\(status.caller)", "reason": "\(reason.rawValue)", "rule": "\(rule)"]))
+            return feed(.user(.reject(reason)), to: id)
+        }
+        if call.usesCard, shared.cardFailure != nil {
+            // Its media cannot be prepared, which ends it, instead of ringing or being answered in silence.
+            return feed(.user(.answer), to: id)
+        }
+        switch configuration.answer.decide(status) {
         case .answer(let delay) where delay == .zero: feed(.user(.answer), to: id)
         case .answer(let delay):
             note(.ringing, of: id)

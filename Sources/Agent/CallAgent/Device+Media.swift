@@ -107,6 +107,7 @@ extension Device {
         if call.usesCard, isCardTaken(besides: id) {
             throw CardTaken()
         }
+        if call.usesCard, let failure = shared.cardFailure { throw CardAbsent(failure, configuration.audio) }
         try calls[id]?.media.prepare(usesCard: call.usesCard, with: &media)
     }
 

@@ -125,8 +125,7 @@ extension Device {
         case .stands(let call): answerWithProgram(in: CallID(number: call))
         case .declined(let call): feed(.user(.reject(.declined)), to: CallID(number: call))
         case .refused(let call, let why):
-            logger.notice("A call is not accepted", metadata: about(CallID(number: call), ["reason": "\(why)"]))
-            feed(.media(.failed(MediaFailure(.deviceFault, why))), to: CallID(number: call))
+            feed(.media(.failed(MediaFailure(.deviceFault, "the call's program: \(why)"))), to: CallID(number: call))
         case .fellBack(let call, let why):
             logger.error(
                 "A program has failed, and the fallback is played",
@@ -196,13 +195,11 @@ extension Device {
     func handle(_ news: BotNews) {
         switch news {
         case .stands(let call): answerWithProgram(in: CallID(number: call))
-        case .refused(let call, let reason, let why):
+        case .refused(let call, let reason?, let why):
             logger.notice("A call is not accepted", metadata: about(CallID(number: call), ["reason": "\(why)"]))
-            switch reason {
-            case .busy: feed(.user(.reject(.busy)), to: CallID(number: call))
-            case .rejected: feed(.user(.reject(.declined)), to: CallID(number: call))
-            case nil: feed(.media(.failed(MediaFailure(.deviceFault, why))), to: CallID(number: call))
-            }
+            feed(.user(.reject(reason == .busy ? .busy : .declined)), to: CallID(number: call))
+        case .refused(let call, nil, let why):
+            feed(.media(.failed(MediaFailure(.deviceFault, "the call's bot: \(why)"))), to: CallID(number: call))
         case .fellBack(let call, let why):
             logger.error(
                 "A bot has failed, and the fallback is played",

@@ -72,6 +72,15 @@ extension Device {
     }
 }
 
+/// A call needs the card, which cannot be opened.
+struct CardAbsent: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ failure: CardFailure, _ audio: AudioConfiguration) {
+        description = "the call would be silent: \(audio.error(failure)) \(CardDirectory().summary)"
+    }
+}
+
 /// An outgoing call needs the card, and another call has it.
 struct CardTaken: Error, CustomStringConvertible {
     var description: String {

@@ -15,6 +15,7 @@ public final class SharedMedia: Sendable {
     private let router: MediaRouter
     private let claims = Mutex(MediaClaims())
     private let card: Mutex<CardControl>
+    private let presence: CardPresence
     /// Mute and volume, for the next start.
     private let soundKeeper: SoundKeeper?
     private let events: AsyncStream<MediaEvent>
@@ -49,6 +50,8 @@ public final class SharedMedia: Sendable {
         events = stream
         let router = MediaRouter(process: isOnly ? nil : sink)
         self.router = router
+        let presence = CardPresence()
+        self.presence = presence
         bindAddress = address
         streamsPerWorker = AnswerPolicy.CallLimit.mostPerWorker(of: configurations)
         var sound = leading.sound
@@ -63,7 +66,10 @@ public final class SharedMedia: Sendable {
                 callLimitPerWorker: 2 * streamsPerWorker,
                 realtimePriority: leading.media.realtimePriority,
                 relayTrust: leading.media.relayTrustRoots.map(TrustRoots.file) ?? .system, sound: sound)
-        ) { router.route($0) }
+        ) { event in
+            if case .card(let event) = event { presence.note(event) }
+            router.route(event)
+        }
         card = Mutex(CardControl(leading, sound: sound, engine: engine))
     }
 
@@ -125,6 +131,9 @@ public final class SharedMedia: Sendable {
             nil
         }
     }
+
+    /// Why the card could not be opened when that was last tried; nil if it could, was not tried yet, or there is none.
+    var cardFailure: CardFailure? { presence.failure }
 
     /// How the card is doing; nil without one.
     public var cardStatistics: CardStatistics? { engine.cardStatistics }
@@ -206,6 +215,21 @@ public final class SharedMedia: Sendable {
     func nextCall() -> UInt64 { claims.withLock { $0.nextCall() } }
 
     func nextCapture() -> Int? { claims.withLock { $0.nextCapture() } }
+}
+
+/// Whether the sound card can be opened. A card that was lost counts as present until the next try to open it fails.
+private final class CardPresence: Sendable {
+    private let state = Mutex<CardFailure?>(nil)
+
+    var failure: CardFailure? { state.withLock { $0 } }
+
+    func note(_ event: CardEvent) {
+        switch event {
+        case .unavailable(let failure): state.withLock { $0 = failure }
+        case .opened: state.withLock { $0 = nil }
+        case .running, .lost, .stalled, .xruns, .suspended, .resumed, .priorityRefused, .report, .stopped: break
+        }
+    }
 }
 
 /// Gives each device the events of its calls.

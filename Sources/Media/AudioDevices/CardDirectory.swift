@@ -41,6 +41,13 @@ public struct CardDirectory: Sendable {
         }
     }
 
+    /// The names of all cards, as a sentence for an error that names one which is not there.
+    public var summary: String {
+        let cards = cards.compactMap { card in card.identities.first.map { "\($0) (\(card.name))" } }
+        return cards.isEmpty
+            ? "This machine has no sound card." : "Cards of this machine: \(cards.joined(separator: ", "))."
+    }
+
     /// The sources of libasound's list of PCMs, to notice that a card came or went or that its configuration was
     /// edited.
     struct Surroundings: Equatable, Sendable {

@@ -50,6 +50,12 @@ public struct CardFailure: BitwiseCopyable, Equatable, Sendable {
     public var direction: SoundDirection
     /// The reason, as a positive errno.
     public var errno: Int32
+
+    /// Makes one.
+    public init(direction: SoundDirection, errno: Int32) {
+        self.direction = direction
+        self.errno = errno
+    }
 }
 
 /// A sound card as the loop sees it: ALSA's, or one of the tests'. Samples are mono and have the card's rate; whatever

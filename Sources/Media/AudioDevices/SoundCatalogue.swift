@@ -62,6 +62,27 @@ public enum SoundCatalogue {
         return entries
     }
 
+    /// Opens a PCM for a moment.
+    ///
+    /// - Parameter name: As a configuration has it: libasound's name, or "by-id/…" or "by-path/…".
+    /// - Returns: Why it could not be opened; nil if it could.
+    public static func failure(opening name: String, for direction: SoundDirection) -> AudioDeviceError? {
+        handset_alsa_be_quiet()
+        guard let found = CardDirectory().pcmName(for: name, lastSeen: nil) else {
+            return AudioDeviceError(device: name, direction: direction, errno: ENOENT)
+        }
+        _ = snd_config_update_free_global()
+        var opened: OpaquePointer?
+        let result = unsafe open(found, direction, &opened)
+        if let pcm = unsafe opened { _ = unsafe snd_pcm_close(pcm) }
+        return result < 0 ? AudioDeviceError(device: name, direction: direction, errno: -result) : nil
+    }
+
+    private static func open(_ name: String, _ direction: SoundDirection, _ opened: inout OpaquePointer?) -> Int32 {
+        let stream = direction == .playback ? SND_PCM_STREAM_PLAYBACK : SND_PCM_STREAM_CAPTURE
+        return unsafe snd_pcm_open(&opened, name, stream, SND_PCM_NONBLOCK)
+    }
+
     private static func text(_ hint: UnsafeMutableRawPointer, _ key: String) -> String? {
         guard let value = unsafe snd_device_name_get_hint(hint, key) else { return nil }
         defer { unsafe free(value) }
@@ -71,8 +92,7 @@ public enum SoundCatalogue {
     private static func ability(of name: String, _ direction: SoundDirection) -> Ability {
         var ability = Ability(direction: direction, formats: [])
         var opened: OpaquePointer?
-        let stream = direction == .playback ? SND_PCM_STREAM_PLAYBACK : SND_PCM_STREAM_CAPTURE
-        let result = unsafe snd_pcm_open(&opened, name, stream, SND_PCM_NONBLOCK)
+        let result = unsafe open(name, direction, &opened)
         guard result >= 0, let pcm = unsafe opened else {
             ability.failure = AudioDeviceError(
                 device: name, direction: direction, errno: result < 0 ? -result : ENODEV)

@@ -60,7 +60,7 @@ public struct FeedbackCounters: BitwiseCopyable, Sendable {
 public struct DropCounters: BitwiseCopyable, Sendable {
     /// Their authentication tag was wrong: another key, or changed on the way.
     public internal(set) var unauthenticated = 0
-    /// They came before keys were agreed on: the peer was done with the handshake a moment before us.
+    /// They came before keys were agreed on, and were not kept until then.
     public internal(set) var early = 0
     /// They had been received before, or were too old to know.
     public internal(set) var replayed = 0
@@ -75,6 +75,16 @@ public struct DropCounters: BitwiseCopyable, Sendable {
     public internal(set) var ofOtherStream = 0
     /// They had no protection, and came from an address that is not the peer's.
     public internal(set) var ofUnknownSource = 0
+
+    /// The reasons for which packets were dropped, and how many for each, such as "early 1, replayed 2"; empty if none were.
+    public var reasons: String {
+        let counts = [
+            ("unauthenticated", unauthenticated), ("early", early), ("replayed", replayed), ("malformed", malformed),
+            ("unknown payload type", unknownPayloadType), ("looped", looped), ("other stream", ofOtherStream),
+            ("unknown source", ofUnknownSource),
+        ]
+        return counts.filter { $0.1 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+    }
 
     /// All of them.
     public var total: Int {

@@ -73,6 +73,42 @@ public struct AnswerPolicy: Hashable, Sendable {
         case reject(RejectReason)
     }
 
+    /// The rule that refuses a call. Its description names the configuration's key and the entry that matched.
+    public enum Rule: Hashable, Sendable, CustomStringConvertible {
+        /// The list of allowed callers does not have this caller.
+        case unlisted(UserID)
+        /// The list of refused callers has this caller.
+        case denied(UserID)
+        /// There are as many calls as the configuration allows.
+        case callLimit(Int)
+        /// The machine carries no more calls.
+        case machineFull
+        /// The device takes no calls because it is going down.
+        case draining
+        /// Every call is refused.
+        case rejectsAll
+
+        /// What the caller receives.
+        public var reason: RejectReason {
+            switch self {
+            case .unlisted, .denied, .rejectsAll: .declined
+            case .callLimit, .machineFull, .draining: .busy
+            }
+        }
+
+        /// The key, and what of it matched.
+        public var description: String {
+            switch self {
+            case .unlisted(let caller): "answer.allow: does not list \(caller)"
+            case .denied(let caller): "answer.deny: lists \(caller)"
+            case .callLimit(let limit): "answer.max_calls: \(limit)"
+            case .machineFull: "answer.max_calls: auto, and the machine carries no more calls"
+            case .draining: "the device is drained, or stops"
+            case .rejectsAll: "answer.mode: reject"
+            }
+        }
+    }
+
     /// What to do with callers that may get through.
     public var manner: Manner
     /// The most simultaneous calls; further callers are told that we are busy (contract INV-11).
@@ -109,31 +145,38 @@ public struct AnswerPolicy: Hashable, Sendable {
 
     /// Decides. A caller that may not get through is declined even when we are busy, so that it learns nothing.
     public func decide(_ status: Status) -> Decision {
-        guard callers.admits(status.caller) else { return .reject(.declined) }
-        guard callLimit.admits(status), !status.isDraining else { return .reject(.busy) }
+        if let rule = refusal(of: status) { return .reject(rule.reason) }
         return switch manner {
         case .answer(let delay): .answer(after: max(.zero, delay))
         case .ring: .ring
         case .reject: .reject(.declined)
         }
     }
+
+    /// The first rule that refuses a call; nil if none does.
+    public func refusal(of status: Status) -> Rule? {
+        if let rule = callers.refusal(of: status.caller) { return rule }
+        if status.isDraining { return .draining }
+        if let rule = callLimit.refusal(of: status) { return rule }
+        return manner == .reject ? .rejectsAll : nil
+    }
 }
 
 extension AnswerPolicy.CallLimit {
-    func admits(_ status: AnswerPolicy.Status) -> Bool {
+    func refusal(of status: AnswerPolicy.Status) -> AnswerPolicy.Rule? {
         switch self {
-        case .automatic: status.hasRoom
-        case .calls(let limit): status.activeCalls < limit
+        case .automatic: status.hasRoom ? nil : .machineFull
+        case .calls(let limit): status.activeCalls < limit ? nil : .callLimit(limit)
         }
     }
 }
 
 extension AnswerPolicy.Callers {
-    func admits(_ caller: UserID) -> Bool {
+    func refusal(of caller: UserID) -> AnswerPolicy.Rule? {
         switch self {
-        case .everybody: true
-        case .only(let allowed): allowed.contains(caller)
-        case .everybodyBut(let denied): !denied.contains(caller)
+        case .everybody: nil
+        case .only(let allowed): allowed.contains(caller) ? nil : .unlisted(caller)
+        case .everybodyBut(let denied): denied.contains(caller) ? .denied(caller) : nil
         }
     }
 }

@@ -97,7 +97,8 @@ enum DeviceEventLog {
             "duration_ms": "\(record.duration.milliseconds.rounded(toPlaces: 0))",
         ]
         if let cause = record.cause { metadata["cause"] = "\(cause.rawValue)" }
-        if let error = record.error { metadata["error"] = "\(error)" }
+        // A failure with a cause has a line of its own, with the error.
+        if let error = record.error, record.cause == nil || record.reason.isSuccess { metadata["error"] = "\(error)" }
         if let cause = record.hangUpCause { metadata["hung_up_because"] = "\(cause.rawValue)" }
         if let report {
             metadata["received"] = "\(report.peer.packetsReceived)"
@@ -106,6 +107,7 @@ enum DeviceEventLog {
             metadata["discarded"] = "\(report.playout.packetsDiscarded)"
             metadata["frames_skipped"] = "\(report.call.framesSkipped)"
             metadata["dropped"] = "\(report.peer.dropped.total)"
+            if report.peer.dropped.total > 0 { metadata["dropped_because"] = "\(report.peer.dropped.reasons)" }
             if report.recordOverrunSamples > 0 {
                 metadata["recording_gap_ms"] = "\(report.recordOverrunSamples / 48)"
             }

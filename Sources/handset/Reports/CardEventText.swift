@@ -25,10 +25,12 @@ struct CardEventText {
             }
             return "The sound card is open: \(list.joined(separator: "; "))"
         case .unavailable(let failure):
-            return "No sound for now: " + error(failure.direction, failure.errno)
+            return "No sound for now; calls on the card fail until it can be opened: \(audio.error(failure)) "
+                + CardDirectory().summary
         case .running: return "Sound flows"
         case .lost(let errno):
-            return "The sound card has gone; calls go on in silence until it is back: " + error(.playback, errno)
+            let error = audio.error(CardFailure(direction: .playback, errno: errno))
+            return "The sound card has gone; calls in progress are silent until it is back: \(error)"
         case .stalled(let direction): return "The sound card moves nothing (\(direction)); it is opened anew"
         case .xruns(let direction, let count):
             return "The sound card ran \(direction == .playback ? "empty" : "over"), \(count) times"
@@ -38,10 +40,5 @@ struct CardEventText {
         case .report: return "The sound card is well"
         case .stopped: return "The sound card is closed"
         }
-    }
-
-    private func error(_ direction: SoundDirection, _ errno: Int32) -> String {
-        let name = direction == .playback ? audio.playback ?? audio.capture : audio.capture ?? audio.playback
-        return "\(AudioDeviceError(device: name ?? "none", direction: direction, errno: errno))"
     }
 }

@@ -1,4 +1,4 @@
-internal import AudioDevices
+public import AudioDevices
 internal import ConfigReader
 internal import CardAudio
 internal import MediaEngine
@@ -116,6 +116,12 @@ public struct AudioConfiguration: Sendable, Equatable {
     /// A card's name as people write it: `none` for none.
     public static func name(_ text: String) -> String? { text == "none" ? nil : text }
 
+    /// Describes why the configured card cannot be opened.
+    public func error(_ failure: CardFailure) -> AudioDeviceError {
+        let name = failure.direction == .playback ? playback ?? capture : capture ?? playback
+        return AudioDeviceError(device: name ?? "none", direction: failure.direction, errno: failure.errno)
+    }
+
     /// The settings for a media engine; nil without any card.
     ///
     /// - Parameter realtimePriority: The priority of the card's thread, above the media workers'; nil for none.
@@ -135,5 +141,29 @@ public struct AudioConfiguration: Sendable, Equatable {
         sound.country = country
         sound.sharing = severalCalls == .mix ? .mix : .hold
         return sound
+    }
+}
+
+extension AccountsConfiguration {
+    /// Warns of the sound card of calls if it cannot be opened now. Opens it for a moment.
+    ///
+    /// - Parameter root: What the accounts were read from.
+    public func cardWarnings(in root: ConfigSection) -> [ConfigProblem] {
+        guard let audio = accounts.first(where: { $0.configuration.sound != nil })?.configuration.audio else {
+            return []
+        }
+        var ignored: [ConfigProblem] = []  // Reported where the sections are read.
+        let root = KeyedSection<DeviceConfiguration.Keys>.part(of: root)
+        let section = root.value(\.audio, &ignored)
+        let names = [(audio.playback, SoundDirection.playback), (audio.capture, .capture)]
+        let failures = names.compactMap { name, direction in
+            name.flatMap { SoundCatalogue.failure(opening: $0, for: direction) }
+        }
+        // The device itself may have it, or another program for a while.
+        guard let error = failures.first(where: { $0.code != .busy }) else { return [] }
+        let message = "\(error) Calls fail until it can be opened. \(CardDirectory().summary)"
+        guard let section else { return [root.warning(\.behaviour, message)] }
+        let own = error.direction == .playback ? \AudioConfiguration.Keys.playback : \.capture
+        return [section.has(own) ? section.warning(own, message) : section.warning(\.device, message)]
     }
 }
