@@ -34,6 +34,15 @@ struct ControlSocketTests {
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
+    @Test("With access: group the group may connect, whatever the umask forbids, and may enter the folder made for it")
+    func group() throws {
+        defer { remove() }
+        let socket = try ControlSocket(path: path, access: .group)
+        #expect(try mode(path) == 0o660)
+        #expect(try mode(folder) == 0o750)
+        #expect(throws: Never.self) { try ControlClient(path: socket.path) }
+    }
+
     @Test("A socket that somebody listens at is left alone, and the error says whose it is")
     func live() throws {
         defer { remove() }

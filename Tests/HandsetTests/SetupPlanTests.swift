@@ -34,6 +34,7 @@ struct SetupPlanTests {
         if source == .card { #expect(read.audio.playback == "hw:CARD=Headset,DEV=0") }
         #expect(read.profile == .pi)
         #expect(read.control?.socket == .path(folder + "/control.sock"))
+        #expect(read.control?.access == .group)
         #expect(read.account.appKey == "site" && read.account.appSecret.revealed == "secret")
         plan.hasTrustRoots = true
         #expect(plan.text.contains("  trust_roots: front-door.roots.pem\n"))

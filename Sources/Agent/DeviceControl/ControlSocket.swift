@@ -1,9 +1,11 @@
 // DeviceControl: where programs on this machine act on a running device: the socket, its clients, and their requests.
 
+public import CallAgent
 internal import Glibc
 internal import Synchronization
 
-/// A socket that listens at a path, to which only its owner may connect (mode 0600). Its `deinit` removes the path.
+/// A socket that listens at a path, to which its owner may connect (mode 0600), or its group, too (mode 0660). Its `deinit` removes
+/// the path.
 ///
 /// A socket that a dead process left at the path is replaced; one at which a process listens is not.
 public final class ControlSocket: Sendable {
@@ -24,16 +26,20 @@ public final class ControlSocket: Sendable {
     private static let backlog: Int32 = 16
 
     /// Listens at `path`. Its folder is made if it is missing, but no folder above that.
-    public init(path: String) throws(ControlSocketError) {
+    public init(path: String, access: ControlConfiguration.Access = .owner) throws(ControlSocketError) {
         self.path = path
         let folder = Self.folder(of: path)
-        if unsafe mkdir(folder, 0o700) != 0, errno != EEXIST {
+        if unsafe mkdir(folder, 0o700) == 0 {
+            if access == .group, unsafe chmod(folder, 0o750) != 0 {
+                throw ControlSocketError(.notUsable, path, "let the group into the folder \"\(folder)\"", errno: errno)
+            }
+        } else if errno != EEXIST {
             throw ControlSocketError(.notUsable, path, "make the folder \"\(folder)\"", errno: errno)
         }
         // If two processes find the same dead socket, one replaces it, and the other then finds a live one.
         let lock = try FolderLock(folder, for: path)
         try Self.removeDead(path)
-        let socket = try Self.listen(at: path)
+        let socket = try Self.listen(at: path, access)
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else {
             let code = errno
@@ -73,7 +79,9 @@ public final class ControlSocket: Sendable {
 
     // MARK: Making it
 
-    private static func listen(at path: String) throws(ControlSocketError) -> Int32 {
+    private static func listen(
+        at path: String, _ access: ControlConfiguration.Access
+    ) throws(ControlSocketError) -> Int32 {
         guard let address = UnixAddress(path) else {
             throw ControlSocketError(.notUsable, path, "listen there", cause: UnixAddress.tooLong)
         }
@@ -83,12 +91,20 @@ public final class ControlSocket: Sendable {
             throw ControlSocketError(.notUsable, path, "make a socket", errno: errno)
         }
         // On Linux the file gets the mode that the socket has when it is bound, so it is nobody else's at any time.
-        guard fchmod(descriptor, 0o600) == 0, address.bind(descriptor), Glibc.listen(descriptor, backlog) == 0 else {
+        guard fchmod(descriptor, 0o600) == 0, address.bind(descriptor), admit(access, to: path),
+            Glibc.listen(descriptor, backlog) == 0
+        else {
             let code = errno
             close(descriptor)
             throw ControlSocketError(.notUsable, path, "listen there", errno: code)
         }
         return descriptor
+    }
+
+    /// Lets the group connect. That comes after the socket is bound, which takes away what the process's umask forbids.
+    private static func admit(_ access: ControlConfiguration.Access, to path: String) -> Bool {
+        guard access == .group else { return true }
+        return unsafe fchmodat(AT_FDCWD, path, 0o660, AT_SYMLINK_NOFOLLOW) == 0
     }
 
     /// Removes a socket that nobody listens at.

@@ -45,7 +45,9 @@ struct RunCommand: AsyncParsableCommand {
         let configuration = try readAccounts(document, logger)
         // Before anything that others would notice: another device may be at work here.
         let locks = try AccountLocks(configuration, inFile: config)
-        let socket = try configuration.control.map { try ControlSocket(path: ControlSocketPath.listening($0)) }
+        let socket = try configuration.control.map {
+            try ControlSocket(path: ControlSocketPath.listening($0), access: $0.access)
+        }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let (accounts, media) = try AccountFactory.accounts(configuration, locks, on: group, logger)
         let control = try await Self.listen(socket, for: accounts, group, logger)

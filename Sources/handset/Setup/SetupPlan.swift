@@ -130,7 +130,7 @@ struct SetupPlan: Sendable {
             "  mode: auto", "", "behaviour:", "  source: \(source.rawValue)",
         ]
         if source == .card, let device { lines += ["", "audio:", "  device: \(Self.quoted(device))"] }
-        lines += ["", "control:", "  socket: \(Self.quoted(controlSocket))", ""]
+        lines += ["", "control:", "  socket: \(Self.quoted(controlSocket))", "  access: group", ""]
         return lines.joined(separator: "\n")
     }
 

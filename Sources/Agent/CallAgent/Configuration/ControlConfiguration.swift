@@ -10,8 +10,18 @@ public struct ControlConfiguration: Sendable, Equatable {
         case path(String)
     }
 
+    /// Who may connect. Root always may.
+    public enum Access: String, CaseIterable, Sendable {
+        /// The device's user: mode 0600.
+        case owner
+        /// The members of the process's group, too: mode 0660.
+        case group
+    }
+
     /// Which socket.
     public var socket: Socket
+    /// Who may connect.
+    public var access = Access.owner
 
     /// Uses `socket`.
     public init(socket: Socket) { self.socket = socket }
@@ -22,8 +32,12 @@ public struct ControlConfiguration: Sendable, Equatable {
     /// The keys of the section `control`.
     struct Keys: ConfigKeys {
         let socket = ConfigKey.outputSocket(
-            "socket", or: "default", "where `handset control` finds the device; its owner's alone"
+            "socket", or: "default", "where `handset control` finds the device"
         ).required
+        let access = ConfigKey.choice(
+            "access", of: Access.self,
+            "who may connect, besides root: the device's user alone, or the members of the process's group, too"
+        ).defaulting(to: .owner)
     }
 
     init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -40,6 +54,7 @@ public struct ControlConfiguration: Sendable, Equatable {
                 )
             }
         }
+        access = section.value(\.access, &problems)
     }
 
     /// Reads only this section of a device's configuration, so that a client of the device needs none of its secrets.
