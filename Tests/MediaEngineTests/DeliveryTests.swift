@@ -21,14 +21,18 @@ struct DeliveryTests {
         private var keys: [(there: SRTPKey, back: SRTPKey)] = []
         private var peers: [UnsafeMutablePointer<PeerSession>] = []
         private var counters = WorkerCounters()
+        private var early = EarlyDatagrams()
         /// What may still be tried, as a worker has it in a turn.
         var guesses = 64
 
         /// Adds a call whose peer says that it is at `port` and sends with `ssrc`.
         ///
-        /// - Parameter slot: Its own socket, if it has one.
+        /// - Parameters:
+        ///   - slot: Its own socket, if it has one.
+        ///   - isHandshaking: Whether the call gets its keys with ``agree(_:at:)``, and the peer has them.
         mutating func add(
-            port: UInt16, ssrc: UInt32, isProtected: Bool, tellsSSRC: Bool = false, slot: Int? = nil
+            port: UInt16, ssrc: UInt32, isProtected: Bool, tellsSSRC: Bool = false, slot: Int? = nil,
+            isHandshaking: Bool = false
         ) throws {
             var generator = SeededGenerator(seed: UInt64(peers.count))
             let (there, back) = (
@@ -39,7 +43,7 @@ struct DeliveryTests {
             var plan = MediaCallPlan(
                 peer: Self.plan(
                     to: remote, ssrc: 1_000 + UInt32(number), remoteSSRC: tellsSSRC ? ssrc : nil,
-                    isProtected ? .keys(send: back, receive: there) : .plain),
+                    isHandshaking ? .handshake : isProtected ? .keys(send: back, receive: there) : .plain),
                 encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: AudioBehaviour(source: .silence),
                 start: .atOnce)
             plan.peer.sockets = slot.map { CallSockets(ipv4: $0, ipv6: nil) }
@@ -54,6 +58,15 @@ struct DeliveryTests {
                         to: remote, ssrc: ssrc, remoteSSRC: nil,
                         isProtected ? .keys(send: there, receive: back) : .plain), at: .zero))
             peers.append(peer)
+            keys.append((there, back))
+        }
+
+        /// The handshake of a call ends here, too.
+        mutating func agree(_ call: Int, at now: Instant = .zero) throws {
+            var pair = try SRTPPair(send: keys[call].back, receive: keys[call].there)
+            calls[call].pointee.install(&pair, at: now)
+            early.give(to: call, of: calls, at: now)
+            calls.update(call)
         }
 
         private static func plan(
@@ -72,7 +85,7 @@ struct DeliveryTests {
                 payloadBytes: 60, timestamp: 0, marker: false, at: .zero, into: &slot)
             let source = try #require(SocketAddress(host: host, port: port))
             batch.commit(byteCount: length, by: DatagramPath(socket: arriving, local: nil, remote: source))
-            let delivery = WorkerLoop.deliver(&batch, 0, to: calls, &guesses, &counters)
+            let delivery = WorkerLoop.deliver(&batch, 0, to: calls, &early, &guesses, &counters)
             counters.datagramsReceived += 1
             if case .call(let position) = delivery { calls.update(position) }
         }
@@ -178,6 +191,44 @@ struct DeliveryTests {
         }
         taken = bench.taken
         #expect(taken == [4])
+    }
+
+    @Test("Packets that come before the handshake ends here are taken once it has, and are not counted as dropped")
+    func early() throws {
+        var bench = Bench()
+        try bench.add(port: 5_000, ssrc: 7, isProtected: true, isHandshaking: true)
+        try bench.add(port: 5_000, ssrc: 8, isProtected: true, isHandshaking: true)
+        for _ in 0..<2 {
+            for peer in 0..<2 { try bench.send(peer, from: 5_000) }
+        }
+        var (taken, refused) = (bench.taken, bench.refused)
+        #expect(taken == [0, 0] && refused == 4)
+        try bench.agree(0)
+        taken = bench.taken
+        #expect(taken == [2, 0], "the other call's packets wait for its own keys")
+        try bench.agree(1)
+        (taken, refused) = (bench.taken, bench.refused)
+        #expect(taken == [2, 2] && refused == 0)
+        try bench.agree(1)
+        taken = bench.taken
+        #expect(taken == [2, 2], "each is taken once")
+    }
+
+    @Test("Of a flood before the handshake ends 64 packets are kept, and none for longer than 2 s")
+    func earlyFlood() throws {
+        var bench = Bench()
+        try bench.add(port: 5_000, ssrc: 7, isProtected: true, isHandshaking: true)
+        for _ in 0..<100 { try bench.send(0, from: 5_000) }
+        try bench.agree(0)
+        let (taken, refused) = (bench.taken, bench.refused)
+        #expect(taken == [64] && refused == 36)
+
+        var late = Bench()
+        try late.add(port: 5_000, ssrc: 7, isProtected: true, isHandshaking: true)
+        try late.send(0, from: 5_000)
+        try late.agree(0, at: Instant(nanoseconds: 2_000_000_001))
+        let missed = late.taken
+        #expect(missed == [0])
     }
 
     @Test("What arrives at a call's own port is offered to no other call, and a call with one gets nothing else")

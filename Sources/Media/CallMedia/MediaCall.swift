@@ -355,6 +355,10 @@ package struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     package mutating func count(_ refusal: PeerSession.Refusal) { peer.count(refusal) }
 
+    /// A datagram that was counted as early was taken since.
+    @_noAllocation @_noLocks
+    package mutating func discountEarly() { peer.discountEarly() }
+
     /// Takes what the rate controller has changed that the user is to know.
     @_noAllocation @_noLocks
     package mutating func takeSendingChange() -> SendingChange? { control.takeChange() }

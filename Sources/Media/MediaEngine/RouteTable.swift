@@ -49,6 +49,10 @@ struct RouteTable: ~Copyable {
         @_noAllocation @_noLocks get { unsafe calls[index] }
     }
 
+    /// The name of the call at `index`.
+    @_noAllocation @_noLocks
+    func id(at index: Int) -> MediaCallID { unsafe calls[index].pointee.id }
+
     /// The calls as the sound card's mixer sees them; valid until calls are added or removed.
     var onCard: CardCalls {
         @_noAllocation @_noLocks get { unsafe CardCalls(calls, count: count) }

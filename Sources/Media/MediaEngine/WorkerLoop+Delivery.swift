@@ -28,8 +28,8 @@ extension WorkerLoop {
     /// Gives a datagram of media to the call that it belongs to.
     @_noAllocation @_noLocks
     static func deliver(
-        _ batch: inout DatagramBatch, _ index: Int, to calls: borrowing RouteTable, _ guesses: inout Int,
-        _ counters: inout WorkerCounters
+        _ batch: inout DatagramBatch, _ index: Int, to calls: borrowing RouteTable, _ early: inout EarlyDatagrams,
+        _ guesses: inout Int, _ counters: inout WorkerCounters
     ) -> Delivery {
         let (origin, arrival, truncated) = (
             origin(of: index, in: batch), batch.arrival(index), batch.isTruncated(index)
@@ -69,14 +69,16 @@ extension WorkerLoop {
             return .dropped
         }
         if candidates.isGuess { guesses -= 1 }
-        return offer(&datagram, isControl: isControl, from: origin, arrival, to: candidates, of: calls, &guesses)
+        return offer(
+            &datagram, isControl: isControl, from: origin, arrival, to: candidates, of: calls, &early, &guesses)
     }
 
     /// Offers a datagram to calls, one after the other, until one takes it. If none does, the first counts it.
     @_noAllocation @_noLocks
     private static func offer(
         _ datagram: inout MutableRawSpan, isControl: Bool, from origin: DatagramPath, _ arrival: Instant,
-        to candidates: RouteCandidates, of calls: borrowing RouteTable, _ guesses: inout Int
+        to candidates: RouteCandidates, of calls: borrowing RouteTable, _ early: inout EarlyDatagrams,
+        _ guesses: inout Int
     ) -> Delivery {
         let first = candidates[0]
         guard candidates.count > 1, guesses > 0 else {
@@ -84,6 +86,10 @@ extension WorkerLoop {
                 &datagram, isControl: isControl, from: origin, arrival: arrival)
             guard let refusal else { return .call(first) }
             unsafe calls[first].pointee.count(refusal)
+            if case .early = refusal {
+                let id = calls.id(at: first)
+                early.keep(&datagram, isControl: isControl, from: origin, arrival: arrival, of: id)
+            }
             return .dropped
         }
         // A check that fails may leave the datagram half decrypted.
@@ -100,6 +106,11 @@ extension WorkerLoop {
             guard case .some = other else { return .call(position) }
         }
         unsafe calls[first].pointee.count(refusal)
+        if case .early = refusal {
+            copy.restore(&datagram)
+            let id = calls.id(at: first)
+            early.keep(&datagram, isControl: isControl, from: origin, arrival: arrival, of: id)
+        }
         return .dropped
     }
 }

@@ -27,6 +27,7 @@ struct WorkerLoop: ~Copyable {
     var calls: RouteTable
     private var incoming = DatagramBatch()
     private var outgoing = DatagramBatch()
+    private var early = EarlyDatagrams()
     private var scratch = FrameScratch()
     private var counters = WorkerCounters()
     private var governor: LoadGovernor
@@ -183,6 +184,7 @@ extension WorkerLoop {
         case .install(let id, let pair):
             if let index = calls.index(of: id) {
                 unsafe calls[index].pointee.install(&pair.pointee, at: now)
+                early.give(to: index, of: calls, at: now)
                 takeNews(of: index, at: now)
             }
             unsafe emit(.replaced(pair))
@@ -309,7 +311,7 @@ extension WorkerLoop {
 
     @_noAllocation @_noLocks
     private mutating func route(_ index: Int) {
-        switch Self.deliver(&incoming, index, to: calls, &guessesLeft, &counters) {
+        switch Self.deliver(&incoming, index, to: calls, &early, &guessesLeft, &counters) {
         case .call(let position):
             takeNews(of: position, at: incoming.arrival(index))
             sendRepairs(of: position, at: incoming.arrival(index))

@@ -358,6 +358,10 @@ extension PeerSession {
             ? receiveControl(datagram, from: origin, at: arrival) : receiveMedia(datagram, from: origin, at: arrival)
     }
 
+    /// A datagram that was counted as early was kept, and taken once the keys were there.
+    @_noAllocation @_noLocks
+    public mutating func discountEarly() { counters.dropped.early = max(0, counters.dropped.early &- 1) }
+
     /// Counts a datagram that was refused and is dropped.
     @_noAllocation @_noLocks
     public mutating func count(_ refusal: Refusal) {
