@@ -1,4 +1,5 @@
 import ExchangeServer
+import Foundation
 import SignalSupport
 import SignalWire
 import Testing
@@ -143,6 +144,28 @@ import Testing
                 client.close()
             }
         }
+    }
+
+    @Test("The page's address has a name that a browser can open, or is that of a proxy; without a phone there is none")
+    func address() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("phone-\(UUID())").path
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func address(_ change: (inout ExchangeConfiguration) -> Void) async throws -> String? {
+            var address: String?
+            try await ServerFixture.withServer(configuration(change)) { server in
+                address = server.webPhoneURL?.replacing(":\(server.port)/", with: ":PORT/")
+            }
+            return address
+        }
+        #expect(try await address { _ in } == "http://127.0.0.1:PORT/")
+        #expect(try await address { ($0.host, $0.plainText) = ("0.0.0.0", .allowed) } == "http://localhost:PORT/")
+        let own = OwnAuthority(folder: folder, names: ["calls.example.org", "127.0.0.1"])
+        let named = try await address { ($0.host, $0.ownAuthority) = ("0.0.0.0", own) }
+        #expect(named == "https://calls.example.org:PORT/")
+        #expect(try await address { $0.ownAuthority = own } == "https://127.0.0.1:PORT/")
+        let proxied = try await address { $0.webSocketURL = "wss://example.org/calls/v1/rtc" }
+        #expect(proxied == "https://example.org/calls/")
+        #expect(try await address { $0.showsWebPhone = false } == nil)
     }
 
     @Test("A request that asks for another protocol in passing, or for a WebSocket where there is none, is answered")

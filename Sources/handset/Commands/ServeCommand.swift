@@ -51,6 +51,13 @@ struct ServeCommand: AsyncParsableCommand {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try await ExchangeServer.start(configuration, on: group, logger: logger)
         logger.info("Listening", metadata: ["url": "\(server.url)", "open_files": "\(connections)"])
+        if let phone = server.webPhoneURL {
+            var details: Logger.Metadata = ["url": "\(phone)"]
+            if !configuration.guests.isEmpty {
+                details["guests"] = "\(configuration.guests.map(\.user.text).joined(separator: ", "))"
+            }
+            logger.info("Serving the web phone", metadata: details)
+        }
         Shutdown.onUserSignal {
             logger.info("Asking devices to reconnect", metadata: ["within": "\(Self.movingTime.text)"])
             server.requestMoves(within: Self.movingTime)

@@ -11,6 +11,26 @@ extension ExchangeConfiguration {
     /// The certificate's files, for the listener.
     var serverCertificate: CertificateFiles? { certificate?.files }
 
+    /// The exchange's address under this host name or address.
+    func url(host: String, port: Int) -> String {
+        "\(isEncrypted ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+    }
+
+    /// The page at which a browser finds the web phone, as far as the exchange can know it; `nil` if it serves none.
+    ///
+    /// A proxy's address comes from `websocket_url`. With TLS the host is a name of the certificate, because a browser refuses others.
+    ///
+    /// - Parameter port: The port that it listens on.
+    func webPhoneURL(port: Int, certificateNames: [String]) -> String? {
+        guard showsWebPhone else { return nil }
+        if let webSocketURL, webSocketURL.hasPrefix("ws"), webSocketURL.hasSuffix(ExchangeServer.webSocketPath) {
+            return "http\(webSocketURL.dropFirst(2).dropLast(ExchangeServer.webSocketPath.utf8.count))/"
+        }
+        let named = certificateNames.first { !$0.contains("*") }
+        let listens = ["0.0.0.0", "::"].contains(host) ? "localhost" : host
+        return url(host: certificateNames.contains(host) ? host : named ?? listens, port: port) + "/"
+    }
+
     /// Resolves the configured host, and holds plain text to loopback unless more was allowed by name.
     ///
     /// - Parameter isEncrypted: Whether there is a certificate; nil for what the configuration has.

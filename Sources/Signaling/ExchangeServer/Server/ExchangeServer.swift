@@ -20,6 +20,8 @@ public final class ExchangeServer: Sendable {
     public let port: Int
     /// Where clients find it: `https://…` or `http://…`, with host and port.
     public let url: String
+    /// The page at which a browser finds the web phone; `nil` if the exchange serves none.
+    public let webPhoneURL: String?
 
     private let channel: any Channel
     private let hub: NIOLoopBound<ExchangeHub>
@@ -34,7 +36,7 @@ public final class ExchangeServer: Sendable {
     private init(
         channel: any Channel, hub: NIOLoopBound<ExchangeHub>, parts: NIOLoopBound<Parts>,
         passwordThread: NIOThreadPool, disk: ExchangeDisk?, pushSender: PushSender?,
-        configuration: ExchangeConfiguration
+        configuration: ExchangeConfiguration, certificateNames: [String]
     ) {
         self.channel = channel
         self.hub = hub
@@ -44,9 +46,8 @@ public final class ExchangeServer: Sendable {
         self.disk = disk
         self.pushSender = pushSender
         port = channel.localAddress?.port ?? configuration.port
-        let scheme = configuration.isEncrypted ? "https" : "http"
-        let host = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
-        url = "\(scheme)://\(host):\(port)"
+        url = configuration.url(host: configuration.host, port: port)
+        webPhoneURL = configuration.webPhoneURL(port: port, certificateNames: certificateNames)
     }
 
     /// Starts an exchange; when this returns, it accepts connections.
@@ -97,7 +98,8 @@ public final class ExchangeServer: Sendable {
             logger.debug("memory is shared out", metadata: ["kept_memory_mib": "\(shares.kept >> 20)"])
             return ExchangeServer(
                 channel: channel, hub: hub, parts: parts, passwordThread: passwordThread, disk: disk,
-                pushSender: pushSender, configuration: configuration)
+                pushSender: pushSender, configuration: configuration,
+                certificateNames: certificate.identity?.names ?? [])
         } catch {
             try? await passwordThread.shutdownGracefully()
             await pushSender?.stop()
