@@ -1,6 +1,7 @@
 import ExchangeCore
 import ExchangeStore
 import Foundation
+import Glibc
 import GRDB
 import SignalWire
 import Testing
@@ -60,6 +61,65 @@ import Testing
             let attributes = try FileManager.default.attributesOfItem(atPath: copy + ending)
             #expect(attributes[.posixPermissions] as? Int == 0o600, "\(ending)")
         }
+    }
+
+    @Test("No file of another is changed by way of the database's names: not through links, nor by another name of it")
+    func foreignFiles() throws {
+        for ending in ["", "-wal", "-shm", ".lock"] {
+            for isHard in [false, true] where ending != "" || isHard {
+                let folder = try Folder()
+                try ExchangeStore.open(path: folder.database).close()
+                let (file, victim) = (folder.database + ending, folder.path + "/victim")
+                try? FileManager.default.removeItem(atPath: file)
+                try Data().write(to: URL(fileURLWithPath: victim))
+                try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: victim)
+                if isHard {
+                    try FileManager.default.linkItem(atPath: victim, toPath: file)
+                } else {
+                    try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: victim)
+                }
+                #expect(code(opening: folder.database) == .notReachable, "\(ending), hard: \(isHard)")
+                let attributes = try FileManager.default.attributesOfItem(atPath: victim)
+                #expect(attributes[.posixPermissions] as? Int == 0o644, "\(ending), hard: \(isHard)")
+            }
+        }
+    }
+
+    @Test("A database that is named by a link of another user is refused", .enabled(if: geteuid() == 0))
+    func linkOfAnother() throws {
+        let folder = try Folder()
+        try ExchangeStore.open(path: folder.database).close()
+        let link = folder.path + "/link.sqlite"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.database)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: folder.database)
+        try #require(lchown(link, 1, 1) == 0)
+        #expect(code(opening: link) == .notReachable)
+        let attributes = try FileManager.default.attributesOfItem(atPath: folder.database)
+        #expect(attributes[.posixPermissions] as? Int == 0o644)
+        try #require(lchown(link, 0, 0) == 0)
+        let store = try ExchangeStore.open(path: link)
+        defer { store.close() }
+        #expect(store.wasOpenToOthers.contains { $0.hasSuffix("/exchange.sqlite") || $0 == folder.database })
+    }
+
+    @Test("What others may read is closed to them while it is open here, without SQLite's locks")
+    func locksStay() throws {
+        let folder = try Folder()
+        let store = try ExchangeStore.open(path: folder.database)
+        defer { store.close() }
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: folder.database)
+        let before = try locks(folder.database)
+        #expect(!before.isEmpty)
+        #expect(try StoreFiles.make(folder.database) == [folder.database])
+        #expect(try locks(folder.database) == before)
+    }
+
+    /// The lines of the system's list of locks that are of a file.
+    private func locks(_ path: String) throws -> [String] {
+        let number = try #require(
+            try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int)
+        let all = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
+        return all.split(separator: "\n").filter { $0.contains(":\(number) ") }.map { String($0.drop { $0 != ":" }) }
     }
 
     @Test("A file that is no database is refused with what to do, and set aside if that is asked for")

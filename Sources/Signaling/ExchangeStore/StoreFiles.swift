@@ -25,9 +25,14 @@ enum StoreFiles {
                 .notReachable, "cannot open the database \(path): \(error.message). Name a file, which need not exist.")
         }
         var opened: [String] = []
-        for file in ["", "-wal", "-shm", ".lock"].map({ path + $0 }) where try isOpenToOthers(file) {
-            try closeToOthers(file)
-            opened.append(file)
+        do throws(OthersRights.Failure) {
+            // SQLite has its log beside the file itself.
+            let real = try OthersRights.target(of: path)
+            for file in [real, real + "-wal", real + "-shm", path + ".lock"] where try OthersRights.remove(from: file) {
+                opened.append(file)
+            }
+        } catch {
+            throw notProtected(error)
         }
         return opened
     }
@@ -58,23 +63,18 @@ enum StoreFiles {
         return count <= 0 || bytes == magic
     }
 
-    private static func isOpenToOthers(_ path: String) throws(StoreError) -> Bool {
-        var status = Glibc.stat()
-        // Fills `status`, or fails.
-        guard unsafe stat(path, &status) == 0 else {
-            if errno == ENOENT { return false }
-            throw notReachable(path, errno)
-        }
-        return status.st_mode & 0o077 != 0
-    }
-
-    private static func closeToOthers(_ path: String) throws(StoreError) {
-        guard unsafe chmod(path, 0o600) != 0 else { return }
-        throw StoreError(
+    private static func notProtected(_ failure: OthersRights.Failure) -> StoreError {
+        let advice =
+            switch failure {
+            case .system: "Give it to the user that runs the exchange, or run `chmod 600 \(failure.path)` as its owner."
+            case .linkOfAnother: "Name the file itself."
+            case .notAlone: "Copy it to a file of its own."
+            case .notRegular: "Remove it."
+            }
+        return StoreError(
             .notReachable,
-            "cannot open the database: others than its owner may read \(path), and that cannot be changed: "
-                + "\(text(errno)). Give it to the user that runs the exchange, or run `chmod 600 \(path)` as its owner."
-        )
+            "cannot open the database: that others than its owner may not read \(failure.path) cannot be made sure: "
+                + "\(failure.message). \(advice)")
     }
 
     /// Renames a damaged database, with its log.
@@ -113,7 +113,7 @@ enum StoreFiles {
     /// say so to nobody but those who open a file.
     static func isOnReadOnlyDisk(_ path: String) -> Bool {
         // Not the database itself: closing a second descriptor would drop SQLite's locks.
-        let file = unsafe open(path + ".lock", O_RDWR | O_CLOEXEC)
+        let file = unsafe open(path + ".lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC)
         guard file >= 0 else { return errno == EROFS }
         close(file)
         return false
@@ -130,7 +130,7 @@ final class StoreLock: Sendable {
 
     init(path: String) throws(StoreError) {
         // Not on the database itself: closing any descriptor of that would drop SQLite's own locks.
-        let file = unsafe open(path + ".lock", O_CREAT | O_RDWR | O_CLOEXEC, mode_t(0o600))
+        let file = unsafe open(path + ".lock", O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, mode_t(0o600))
         guard file >= 0 else { throw StoreFiles.notReachable(path, errno) }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
             let code = errno

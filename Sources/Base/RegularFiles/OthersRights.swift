@@ -1,0 +1,79 @@
+internal import Glibc
+
+/// The rights that users other than a file's owner have to it.
+///
+/// They are changed by the file's descriptor, never by its path: a process of root would otherwise change whatever the owner of the
+/// folder puts there meanwhile.
+public enum OthersRights {
+    /// Why the rights to a file cannot be removed.
+    public enum Failure: Error, Equatable, Sendable {
+        /// It is a symbolic link of a user other than root and this process's, who can lead it elsewhere at any time.
+        case linkOfAnother(String)
+        /// It is a link, or no file of bytes.
+        case notRegular(String)
+        /// It has another name, so it may be a file of something else.
+        case notAlone(String)
+        /// The system refuses: `errno`.
+        case system(String, Int32)
+
+        /// The file.
+        public var path: String {
+            switch self {
+            case .linkOfAnother(let path), .notRegular(let path), .notAlone(let path), .system(let path, _): path
+            }
+        }
+
+        /// What is wrong, to be read after a colon.
+        public var message: String {
+            switch self {
+            case .linkOfAnother: "it is a symbolic link of another user"
+            case .notRegular: "it is not a regular file"
+            case .notAlone: "it has a second name, so it may be a file of something else"
+            case .system(_, let code): RegularFileError(systemError: code).message
+            }
+        }
+    }
+
+    /// `O_PATH`, which Swift does not import: the same number on all of Linux that Swift runs on.
+    private static let pathOnly: Int32 = 0x20_0000
+
+    /// Where the file itself is, if `path` is a symbolic link of root or of this process's user; it is made, empty, if it is missing.
+    public static func target(of path: String) throws(Failure) -> String {
+        var status = stat()
+        // Writes one status.
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { return path }
+        guard status.st_uid == 0 || status.st_uid == geteuid() else { throw .linkOfAnother(path) }
+        // Writes one status.
+        if unsafe stat(path, &status) != 0, errno == ENOENT {
+            let made = unsafe Glibc.open(path, O_CREAT | O_WRONLY | O_NONBLOCK | O_CLOEXEC, mode_t(0o600))
+            if made >= 0 { close(made) }
+        }
+        guard let whole = unsafe realpath(path, nil) else { throw .system(path, errno) }
+        defer { unsafe free(whole) }
+        return unsafe String(cString: whole)
+    }
+
+    /// Removes all rights of others to the file at `path`.
+    ///
+    /// The file itself is not opened: closing a second descriptor that can read or write would drop the locks that this process has on it
+    /// (`fcntl(2)`), such as SQLite's.
+    ///
+    /// - Returns: Whether they had any; false if there is no file.
+    public static func remove(from path: String) throws(Failure) -> Bool {
+        let file = unsafe Glibc.open(path, pathOnly | O_NOFOLLOW | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT { return false }
+            throw .system(path, errno)
+        }
+        defer { close(file) }
+        var status = stat()
+        // Writes one status.
+        guard unsafe fstat(file, &status) == 0 else { throw .system(path, errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .notRegular(path) }
+        guard status.st_mode & 0o077 != 0 else { return false }
+        guard status.st_nlink == 1 else { throw .notAlone(path) }
+        // Before Linux 6.6 there is no other way to change what such a descriptor names.
+        guard unsafe chmod("/proc/self/fd/\(file)", 0o600) == 0 else { throw .system(path, errno) }
+        return true
+    }
+}
