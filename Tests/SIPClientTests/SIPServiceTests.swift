@@ -189,6 +189,28 @@ struct SIPServiceTests {
         await connecting.value
     }
 
+    @Test("A response by a connection that has ended is logged and counted, with the call that it belongs to")
+    func unsent() async throws {
+        let server = try await ScriptedServer(.tcp)
+        let lines = KeptLines.Lines()
+        let service = try service(server, .tcp, logger: Logger(label: "test") { _ in KeptLines(lines: lines) })
+        var events = service.events.makeAsyncIterator()
+        try await service.connect()
+        let invite = try invite()
+        server.send(invite)
+        while let event = await events.next() { if case .inviteReceived = event { break } }
+        server.close()
+        server.drop()
+        while let event = await events.next() { if case .reconnecting = event { break } }
+        let message = "A SIP message was not sent"
+        #expect(lines.metadata(of: message).isEmpty)
+        await service.disconnect()
+        let told = lines.metadata(of: message)
+        guard case .request(let request) = invite else { return }
+        #expect(told.first?["message"] == "603 INVITE" && told.first?["unsent"] == "1")
+        #expect(told.first?["invite"] == "\(request.headers.callID ?? "none")")
+    }
+
     @Test("A server that pings without end gets few answers, and is served on")
     func pings() async throws {
         let server = try await ScriptedServer(.tcp)

@@ -25,6 +25,7 @@ final class SIPDriver: SIPEdgeOwner {
     private var certificateFault: CertificateFault?
     /// One line at once and one a minute: a server that does it does it with each response.
     private var misplacedLimit = LogLimit(burst: 1, perSecond: 1.0 / 60)
+    private var unsentLimit = LogLimit(burst: 5, perSecond: 1.0 / 60)
     /// Inputs that came while the machine's outputs were carried out.
     private var inputs: [AccountInput] = []
     private var isBusy = false
@@ -98,7 +99,7 @@ final class SIPDriver: SIPEdgeOwner {
             edge.open(number, target)
         case .close(let number): edge.close(number)
         case .ping(let flow, let keepalive): edge.ping(flow, keepalive)
-        case .transmit(let message, let flow): edge.transmit(message, flow)
+        case .transmit(let message, let flow): if !edge.transmit(message, flow) { noteUnsent(message) }
         case .event(let event): hub.publish(event)
         case .answer(let ticket, let answer): promises.removeValue(forKey: ticket)?.succeed(answer)
         case .note(let note): log(note)
@@ -179,6 +180,24 @@ final class SIPDriver: SIPEdgeOwner {
                         "if the source is a node of the server, have the server's name lead to it, or name it in account.sip.identity_from",
                 ])
         }
+    }
+
+    /// A message had no flow. What became of a request is known to its call; a response or a CANCEL is missed by nobody here.
+    private func noteUnsent(_ message: SIPMessage) {
+        guard unsentLimit.admit(at: now) != nil else { return }
+        let headers: SIPHeaders
+        let name: String
+        switch message {
+        case .request(let request): (headers, name) = (request.headers, request.method.rawValue)
+        case .response(let response):
+            headers = response.headers
+            name = "\(response.status) \(headers.sequence?.method.rawValue ?? "")"
+        }
+        logger.notice(
+            "A SIP message was not sent, because its connection has ended",
+            metadata: [
+                "message": "\(name)", "invite": "\(headers.callID ?? "")", "unsent": "\(edge.unsentMessages)",
+            ])
     }
 
     // MARK: The sockets

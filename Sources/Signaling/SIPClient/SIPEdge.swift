@@ -71,6 +71,8 @@ final class SIPEdge {
     private(set) var droppedDatagrams = 0
     /// Those of them that were responses from the server's host, but from another port than requests go to.
     private(set) var misplacedResponses = 0
+    /// Messages by flows that are gone.
+    private(set) var unsentMessages = 0
 
     init(
         on loop: any EventLoop, trust: TLSTrust, server: SIPServiceConfiguration.Server, localPort: UInt16,
@@ -270,7 +272,22 @@ final class SIPEdge {
 
     // MARK: Sending
 
-    func transmit(_ message: SIPMessage, _ flow: SIPFlow) { send(message.bytes, by: flow.id) }
+    /// - Returns: Whether there is such a flow. Its loss is reported, but a message by it may have nothing that waits for it, such as
+    ///   a response; it is counted.
+    @discardableResult
+    func transmit(_ message: SIPMessage, _ flow: SIPFlow) -> Bool {
+        let isOpen = isOpen(flow.id)
+        if !isOpen { unsentMessages += 1 }
+        send(message.bytes, by: flow.id)
+        return isOpen
+    }
+
+    private func isOpen(_ number: Int) -> Bool {
+        switch ways[number] {
+        case .stream?, .webSocket(_, .some, _)?, .datagrams?: true
+        case .opening?, .webSocket(_, nil, _)?, .retired?, nil: false
+        }
+    }
 
     /// Keeps a NAT's mapping and a connection (RFC 5626 §3.5).
     func ping(_ flow: SIPFlow, _ keepalive: LinkMachine.Keepalive) {
