@@ -36,7 +36,8 @@ struct AccountFactory: Sendable {
         // A name may be looked up, which blocks.
         let address = try await NIOThreadPool.singleton.runIfActive { MediaAddress(for: configuration, in: media) }
         let service = try configuration.makeService(
-            program: DeviceProgram(version: HandsetVersion.current), group: group, logger: logger)
+            program: DeviceProgram(version: HandsetVersion.current), account: account.name ?? "", group: group,
+            logger: logger)
         let device = try Device(
             configuration, service: service, mediaAddress: address, sharing: media, logger: logger)
         return AccountDevice(device, with: locks)

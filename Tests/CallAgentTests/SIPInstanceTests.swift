@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import SIP
 import Testing
 
 @testable import CallAgent
@@ -27,6 +28,22 @@ struct SIPInstanceTests {
     func unkept() {
         let names = (0..<2).map { _ in SIPInstance(keptIn: nil, logger: Self.quiet).name }
         #expect(names[0] != names[1] && names.allSatisfy(Self.isName))
+    }
+
+    @Test("RFC 5626 §4.1: An account without a file is the same device each time that its process starts it")
+    func ofProcess() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        var instances: [String] = []
+        for name in ["work", "work", "home"] {
+            let device = try await telephone.device("answer: { mode: ring }", account: name)
+            // The end of the earlier one's registration may come late.
+            let registration = telephone.requests(.register).last { $0.headers["Expires"] != "0" }
+            let contact = try #require(registration?.headers.contacts?.first)
+            instances.append(contact.parameters["+sip.instance"] ?? "")
+            await device.device.shutDown()
+        }
+        #expect(instances[0] == instances[1] && instances[0] != instances[2] && !instances[0].isEmpty)
     }
 
     @Test(

@@ -42,9 +42,11 @@ final class SIPTelephone: Sendable {
 
     /// An account at this server that answers at once, and its device, registered.
     ///
+    /// - Parameter name: The account's among those of this process.
     /// - Parameter sections: Lines of the configuration beside the account.
     func device(
-        _ sections: String..., password: String = "secret", callsFrom callers: String = "server"
+        _ sections: String..., password: String = "secret", callsFrom callers: String = "server",
+        account name: String? = nil
     ) async throws -> Handheld {
         let folder = FileManager.default.temporaryDirectory.appending(path: "handset-sip-\(UUID())").path()
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -63,7 +65,8 @@ final class SIPTelephone: Sendable {
         var configuration = try DeviceConfiguration.read(path: "\(folder)/device.yaml")
         configuration.media.realtimePriority = nil
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let service = try configuration.makeService(program: DeviceProgram(version: "1"), logger: logger)
+        let service = try configuration.makeService(
+            program: DeviceProgram(version: "1"), account: name, logger: logger)
         let device = try Device(
             configuration, service: service, mediaAddress: MediaAddress(for: configuration), logger: logger)
         try await device.connect()
@@ -145,6 +148,25 @@ final class SIPTelephone: Sendable {
     /// What the device has sent that is a request, the oldest first.
     var requestsOfDevice: [SIPRequest] {
         received.compactMap { if case .request(let request) = $0 { request } else { nil } }
+    }
+
+    /// Sends a datagram from the port of signaling to where the device wants the sound of a call, if it has said so.
+    func sendMedia(_ bytes: [UInt8], in id: String) {
+        let descriptions = received.reversed().lazy.compactMap { message -> String? in
+            switch message {
+            case .request(let request) where request.headers.callID == id: String(decoding: request.body, as: UTF8.self)
+            case .response(let response) where response.headers.callID == id:
+                String(decoding: response.body, as: UTF8.self)
+            case .request, .response: nil
+            }
+        }
+        guard let text = descriptions.first(where: { $0.contains("m=audio") }),
+            let port = text.firstMatch(of: /m=audio (\d+)/).flatMap({ Int($0.1) }), port > 0,
+            let address = try? NIOCore.SocketAddress(ipAddress: "127.0.0.1", port: port),
+            let channel = channel.withLock({ $0 })
+        else { return }
+        channel.writeAndFlush(
+            AddressedEnvelope(remoteAddress: address, data: ByteBuffer(bytes: bytes)), promise: nil)
     }
 
     /// Answers a request of the device's.

@@ -14,16 +14,26 @@ extension DeviceConfiguration {
     /// - Parameters:
     ///   - failsFast: For one call: give up on the first failure to connect, rather than try again, and end the login that was
     ///     made for it.
+    ///   - account: Its name among the accounts of this process, under which a SIP account without an `instance_file` is the same
+    ///     device to its server each time that it is started; nil makes it another device each time.
     ///   - group: Its event loops; nil for those that all such services share.
     public func makeService(
-        program: DeviceProgram, failsFast: Bool = false, group: (any EventLoopGroup)? = nil, logger: Logger
+        program: DeviceProgram, failsFast: Bool = false, account name: String? = nil,
+        group: (any EventLoopGroup)? = nil, logger: Logger
     ) throws(SignalingError) -> any SignalingService {
         let group = group ?? MultiThreadedEventLoopGroup.singleton
         if let sip = account.sip {
             var settings = SIPServiceConfiguration(sip, self, program: program)
             settings.account.givesUpAtOnce = failsFast
             // A call of a moment is no device to be known again, and must not take the place of one that runs.
-            settings.account.instance = SIPInstance(keptIn: failsFast ? nil : sip.instanceFile, logger: logger).name
+            let file = failsFast ? nil : sip.instanceFile
+            let instance =
+                if let name, file == nil, !failsFast {
+                    SIPInstance(ofAccount: "\(name) \(sip.address.uri)")
+                } else {
+                    SIPInstance(keptIn: file, logger: logger)
+                }
+            settings.account.instance = instance.name
             return try SIPService(settings, group: group, logger: logger)
         }
         var settings = try HandsetServiceConfiguration(self, program: program)

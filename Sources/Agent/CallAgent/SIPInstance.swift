@@ -1,8 +1,10 @@
 internal import FoundationEssentials
 internal import Logging
 internal import PrivateFiles
+internal import Synchronization
 
-/// By what a registrar knows a device again (RFC 5626 §4.1): a UUID, made at the first start and kept in a file.
+/// By what a registrar knows a device again (RFC 5626 §4.1): a UUID, made at the first start and kept in a file, or for as long as
+/// the process runs.
 struct SIPInstance {
     /// The line of a file and its end.
     private static let maximumBytes = 256
@@ -14,7 +16,7 @@ struct SIPInstance {
     ///
     /// A file that cannot be used is told, and the device starts nevertheless: its earlier binding then stays at the
     /// registrar until that expires.
-    /// - Parameter path: nil keeps nothing.
+    /// - Parameter path: nil makes another one each time.
     init(keptIn path: String?, logger: Logger) {
         let fresh = "urn:uuid:\(UUID().uuidString.lowercased())"
         guard let path else {
@@ -39,6 +41,21 @@ struct SIPInstance {
         }
         name = fresh
     }
+
+    /// The name of an account without a file: the same each time in this process.
+    ///
+    /// - Parameter account: What makes it the same account: its name in the process, and its address of record.
+    init(ofAccount account: String) {
+        name = Self.ofProcess.withLock { names in
+            if let name = names[account] { return name }
+            let fresh = "urn:uuid:\(UUID().uuidString.lowercased())"
+            names[account] = fresh
+            return fresh
+        }
+    }
+
+    /// As many as there are accounts in the configurations that this process has had.
+    private static let ofProcess = Mutex<[String: String]>([:])
 
     private static func name(in bytes: [UInt8]) -> String? {
         let line =

@@ -46,7 +46,7 @@ public struct SIPAccountConfiguration: Sendable {
     public var realms: Set<String> = []
     /// What is shown over TLS to a server that asks for a certificate.
     public var certificate: SIPServiceConfiguration.ClientCertificate?
-    /// Where the device's instance is kept, by which a registrar knows it again; nil makes another one at each start.
+    /// Where the device's instance is kept, by which a registrar knows it again; nil makes another one for each process.
     public var instanceFile: String?
     /// The name for challenges.
     public var user: String
@@ -120,7 +120,7 @@ public struct SIPAccountConfiguration: Sendable {
         let instance = ConfigKey.outputFile(
             "instance_file",
             "keeps the identifier by which the server knows this device again after a restart (RFC 5626)"
-        ).unset("another identifier at each start")
+        ).unset("another identifier in each process")
     }
 
     init?(
