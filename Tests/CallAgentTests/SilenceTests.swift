@@ -1,6 +1,7 @@
 import CallAgent
 import CallControl
 import CallMedia
+import Peering
 import SIP
 import TestSupport
 import Testing
@@ -44,6 +45,28 @@ struct SilenceTests {
         telephone.answerProbes(with: 481)
         let record = try await device.ended().record
         #expect(record.reason == .connectionLost && record.duration > .zero)
+        await device.device.shutDown()
+    }
+
+    @Test("A stranger whose sound has moved gets it without a limit once the host that it goes to has answered a probe")
+    func probedStranger() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(
+            Self.media, "answer: { mode: auto }", "behaviour: { source: tone }", callsFrom: "anybody")
+        var call = try await telephone.call("one")
+        // Nothing vouches for a host that only a description names, nor for the first one after it.
+        for (version, host) in [(2, "127.0.0.2"), (3, "127.0.0.1")] {
+            let offer = SIPTelephone.description(SIPTelephone.pcmu, version: version)
+            let moved = offer.replacing("c=IN IP4 127.0.0.1", with: "c=IN IP4 \(host)")
+            #expect(try await telephone.request("INVITE", in: &call, body: moved).status == 200)
+        }
+        let id = try #require(await device.device.status.calls.first?.id)
+        _ = try await telephone.request(.options)
+        telephone.answerProbes(with: 200)
+        let before = try #require(await device.device.mediaReport(on: id)).peer.packetsSent
+        // Until it is lifted, the limit allows eleven, and one more in five seconds.
+        try await until { await device.device.mediaReport(on: id)?.peer.packetsSent ?? 0 > before + 50 }
         await device.device.shutDown()
     }
 

@@ -57,7 +57,7 @@ private struct WatchedCall {
 @Suite("A peer that vanishes from a call")
 struct SilenceWatchTests {
     private let failed = SilenceWatch.Input.probed(.failed(.noAnswer))
-    private let answered = SilenceWatch.Input.probed(.answered)
+    private let answered = SilenceWatch.Input.probed(.answered())
 
     @Test(
         "CALL-4: A peer from which nothing has come for the time is probed, and the call ends only when the probe fails"

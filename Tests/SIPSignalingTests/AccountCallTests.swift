@@ -378,6 +378,7 @@ struct AccountCallTests {
         try run.respond(200, to: invite, body: Array(AccountRun.reply.utf8))
         guard case .inviteAccepted(let answer)? = run.events.last else { return #expect(Bool(false)) }
         #expect(answer.data["answer"]?["sdp"]?.string == AccountRun.reply && answer.invitee == "bob")
+        #expect(answer.data["answer"]?["source"]?.string == "192.0.2.1", "where signaling came from")
         #expect(run.requests(.ack).count == 1)
         let hangUp = run.ask(.hangUp(CallHangUp(invite: id, reason: "completed", duration: .zero)))
         #expect(run.answer(hangUp) == .done)

@@ -153,6 +153,16 @@ struct VanishedPeerTests {
         #expect(account.calls[call]?.lostAt == .seconds(362))
     }
 
+    @Test("The answer to a probe has the host that it came from, which has received what we sent there")
+    func answeringHost() throws {
+        var account = try WatchedAccount()
+        let call = try #require(try account.call("one"))
+        var run = account.run
+        let ticket = run.ask(.probe(call))
+        try run.respond(405, to: try run.request(.options))
+        #expect(run.answer(ticket) == .probed(.answered(from: "192.0.2.1")))
+    }
+
     @Test("CALL-4: On hold, where no media is expected, probes alone find a telephone that vanishes")
     func hold() throws {
         var account = try WatchedAccount()

@@ -60,7 +60,9 @@ extension Device {
         let peer = call.machine.namedPeer
         Task { [service, logger] in
             do throws(SignalingError) {
-                feed(silence: .probed(try await service.probe(invite, peer: peer)), in: id)
+                let probe = try await service.probe(invite, peer: peer)
+                if case .answered(let host) = probe { peerIsThere(in: id, at: host) }
+                feed(silence: .probed(probe), in: id)
             } catch {
                 logger.debug(
                     "The peer of a call could not be probed", metadata: ["call": "\(id)", "error": "\(error)"])

@@ -1,7 +1,8 @@
 /// What came of a probe: a question over signaling that shows whether a call's peer is still there (contract CALL-4).
 public enum PeerProbe: Hashable, Sendable {
     /// The peer, or the service on its behalf, has answered. A refusal, or an answer that the question is unknown, is an answer.
-    case answered
+    /// With the host that it came from, if that is known: it has received what we sent to it.
+    case answered(from: String? = nil)
     /// No answer came in time, or the answer is that there is no such call.
     case failed(Cause)
 

@@ -588,7 +588,10 @@ struct AccountCalls: Sendable {
         switch status {
         case 408?: outbox.append(.answer(ticket, .probed(.failed(.noAnswer))))
         case 481?: outbox.append(.answer(ticket, .probed(.failed(.unknownCall))))
-        case .some: outbox.append(.answer(ticket, .probed(.answered)))
+        case .some:
+            // Only who received the question can answer it, and an answer counts only from where the question went.
+            let host = agent.flow(of: call.sip)?.remoteHost
+            outbox.append(.answer(ticket, .probed(.answered(from: host?.text))))
         case nil:
             let failure = Self.notProbed(.disconnected, "the connection to the server failed")
             outbox.append(.answer(ticket, .failed(failure)))
@@ -1000,13 +1003,13 @@ struct AccountCalls: Sendable {
         outbox.append(.event(.callSignal(CallSignal(invite: call.invite, type: type, data: data, from: call.peer))))
     }
 
-    /// A description of the peer's, with the host that it came from, if the peer calls: media without protection may come from
-    /// there, too.
+    /// A description of the peer's, with the host that it came from: media without protection may come from there, too.
     private func description(_ type: String, _ bytes: [UInt8], in call: SIPCall) -> JSONValue {
         var members: [String: JSONValue] = [
             "type": .string(type), "sdp": .string(String(decoding: bytes, as: UTF8.self)),
         ]
-        if let host = agent.invite(of: call)?.headers.topVia?.source { members["source"] = .string(host.text) }
+        let host = agent.invite(of: call)?.headers.topVia?.source ?? agent.flow(of: call)?.remoteHost
+        if let host { members["source"] = .string(host.text) }
         return .object(members)
     }
 

@@ -136,7 +136,7 @@ public final class SIPService: SignalingService {
         switch await ask(.probe(invite)) {
         case .probed(let probe): return probe
         case .failed(let error): throw error
-        case .done, .sent: return .answered
+        case .done, .sent: return .answered()
         }
     }
 

@@ -173,7 +173,7 @@ public final class HandsetService: SignalingService {
         // It need not arrive: the next probe sends another one.
         let signal = CallControl.CallSignal(invite: invite, type: PeerProbe.signal, data: [:], peer: peer)
         try? await send(signal, retryAfterReconnect: false)
-        return .answered
+        return .answered()
     }
 
     /// Tells the peer of a call that it is over.

@@ -101,7 +101,7 @@ extension SignalingService {
     public func networkChanged() async {}
 
     /// A service without probes: nothing is known against the peer.
-    public func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe { .answered }
+    public func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe { .answered() }
 
     /// Sends a message to the peer of a call; while it reconnects, the message waits.
     public func send(_ signal: CallSignal) async throws(SignalingError) {
