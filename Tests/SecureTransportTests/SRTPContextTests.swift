@@ -162,11 +162,13 @@ struct SRTPContextTests {
         #expect(taken + refused == 2_000)
     }
 
-    private func receive(_ wire: [UInt8], _ context: inout SRTPContext) throws(SRTPContext.Failure) {
+    private func receive(
+        _ wire: [UInt8], _ context: inout SRTPContext, keeping heard: UInt32? = nil
+    ) throws(SRTPContext.Failure) {
         var bytes = wire
         var elements = bytes.mutableSpan
         var span = elements.mutableBytes
-        _ = try context.unprotect(&span)
+        _ = try context.unprotect(&span, keeping: heard)
     }
 
     @Test("SSRCs that come in RTCP alone count, too")
@@ -201,6 +203,35 @@ struct SRTPContextTests {
         #expect(throws: SRTPContext.Failure.replay) { try receive(removed, &receiver) }
         let kept = try protect(packet(sequence: 2, ssrc: 12), &sender)
         try receive(kept, &receiver)
+    }
+
+    @Test("However many SSRCs a peer begins between two packets of the stream that is heard, that stream stays")
+    func heardSource() throws {
+        let suite = SRTPSuite.aeadAES128GCM
+        var receiver = try SRTPContext(key(suite), .inbound)
+        var sender = try SRTPContext(key(suite), .outbound)
+        try receive(try protect(packet(sequence: 1, ssrc: 7), &sender), &receiver)
+        for wire in try packets(of: 100..<114, suite) { try receive(wire, &receiver, keeping: 7) }
+        try receive(try protect(packet(sequence: 2, ssrc: 7), &sender), &receiver)
+    }
+
+    @Test("A stream that is sent steadily stays, also while a packet of another one is taken for what is heard")
+    func steadySource() throws {
+        let suite = SRTPSuite.aesCM128HMACSHA1
+        var receiver = try SRTPContext(key(suite), .inbound)
+        var sender = try SRTPContext(key(suite), .outbound)
+        for number in UInt16(1)...16 {
+            try receive(try protect(packet(sequence: number, ssrc: 7), &sender), &receiver)
+        }
+        for wire in try packets(of: 100..<114, suite) { try receive(wire, &receiver, keeping: 100) }
+        try receive(try protect(packet(sequence: 17, ssrc: 7), &sender), &receiver)
+        // Once it is silent, it gives way like all others.
+        for number in UInt16(0)..<300 {
+            try receive(try protect(packet(sequence: number + 2, ssrc: 100), &sender), &receiver)
+        }
+        for wire in try packets(of: 200..<207, suite) { try receive(wire, &receiver, keeping: 100) }
+        let late = try protect(packet(sequence: 18, ssrc: 7), &sender)
+        #expect(throws: SRTPContext.Failure.replay) { try receive(late, &receiver) }
     }
 
     @Test("Strangers' packets use up none of the SSRCs that the peer may begin")

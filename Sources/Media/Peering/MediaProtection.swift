@@ -107,24 +107,32 @@ struct MediaProtection: ~Copyable {
 
     /// Checks a packet of the peer and removes its protection, in place.
     ///
+    /// - Parameter heard: The SSRC of the stream that is heard.
     /// - Returns: The length of the plain packet; nil while there are no keys.
     @_noAllocation @_noLocks
     mutating func unprotect(
-        _ datagram: inout MutableRawSpan, isControl: Bool, at arrival: Instant
+        _ datagram: inout MutableRawSpan, isControl: Bool, keeping heard: UInt32?, at arrival: Instant
     ) throws(SRTPContext.Failure) -> Int? {
         guard isRequired else { return datagram.byteCount }
         guard case .replaced(let formerUntil) = keys, arrival.nanoseconds < formerUntil.nanoseconds,
             datagram.byteCount <= DatagramCopy.capacity
-        else { return isControl ? try inbound?.unprotectControl(&datagram) : try inbound?.unprotect(&datagram) }
+        else {
+            return isControl
+                ? try inbound?.unprotectControl(&datagram, keeping: heard)
+                : try inbound?.unprotect(&datagram, keeping: heard)
+        }
         // What fails may leave the packet half decrypted.
         var copy = DatagramCopy(&datagram)
         do throws(SRTPContext.Failure) {
-            return isControl ? try inbound?.unprotectControl(&datagram) : try inbound?.unprotect(&datagram)
+            return isControl
+                ? try inbound?.unprotectControl(&datagram, keeping: heard)
+                : try inbound?.unprotect(&datagram, keeping: heard)
         } catch {
             guard case .authentication = error else { throw error }
             copy.restore(&datagram)
             return isControl
-                ? try formerInbound?.unprotectControl(&datagram) : try formerInbound?.unprotect(&datagram)
+                ? try formerInbound?.unprotectControl(&datagram, keeping: heard)
+                : try formerInbound?.unprotect(&datagram, keeping: heard)
         }
     }
 }

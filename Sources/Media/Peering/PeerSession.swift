@@ -347,9 +347,9 @@ extension PeerSession {
         _ datagram: inout MutableRawSpan, isControl: Bool, from origin: DatagramPath, at arrival: Instant
     ) -> Received {
         do throws(SRTPContext.Failure) {
-            guard let length = try protection.unprotect(&datagram, isControl: isControl, at: arrival) else {
-                return .refused(.early)
-            }
+            let plain = try protection.unprotect(
+                &datagram, isControl: isControl, keeping: receiver.remoteSSRC, at: arrival)
+            guard let length = plain else { return .refused(.early) }
             datagram = datagram._consumingExtracting(..<length)
         } catch {
             return refuse(error)

@@ -31,8 +31,8 @@ public struct SRTPContext: ~Copyable {
         case malformed
     }
 
-    /// SSRCs that an inbound context receives from at a time, those of RTCP included; the one that was silent longest gives
-    /// way to a new one, and is refused from then on.
+    /// SSRCs that an inbound context receives from at a time, those of RTCP included; the one that was silent longest, of those that
+    /// are not heard, gives way to a new one, and is refused from then on.
     public static var mostSources: Int {
         @_noAllocation @_noLocks get { SRTPSources.capacity }
     }
@@ -87,25 +87,30 @@ public struct SRTPContext: ~Copyable {
 
     /// Checks and decrypts an RTP packet in place.
     ///
+    /// - Parameter heard: The SSRC of the stream that is heard, which gives way to no other.
     /// - Returns: The length of the plain packet.
     @_noAllocation @_noLocks
-    public mutating func unprotect(_ packet: inout MutableRawSpan) throws(Failure) -> Int {
+    public mutating func unprotect(
+        _ packet: inout MutableRawSpan, keeping heard: UInt32? = nil
+    ) throws(Failure) -> Int {
         let ssrc = try ssrc(of: &packet, at: 8)
         let source = try judge(ssrc)
         let length = packet.byteCount
         let plain = try Self.check(unsafe srtpUnprotect(session, start(of: &packet), length))
-        note(ssrc, source)
+        note(ssrc, source, keeping: heard)
         return plain
     }
 
-    /// As ``unprotect(_:)``, for RTCP.
+    /// As ``unprotect(_:keeping:)``, for RTCP.
     @_noAllocation @_noLocks
-    public mutating func unprotectControl(_ packet: inout MutableRawSpan) throws(Failure) -> Int {
+    public mutating func unprotectControl(
+        _ packet: inout MutableRawSpan, keeping heard: UInt32? = nil
+    ) throws(Failure) -> Int {
         let ssrc = try ssrc(of: &packet, at: 4)
         let source = try judge(ssrc)
         let length = packet.byteCount
         let plain = try Self.check(unsafe srtpUnprotectRTCP(session, start(of: &packet), length))
-        note(ssrc, source)
+        note(ssrc, source, keeping: heard)
         return plain
     }
 
@@ -135,10 +140,10 @@ public struct SRTPContext: ~Copyable {
 
     /// A packet was authenticated: libsrtp2 knows its SSRC from now on.
     @_noAllocation @_noLocks
-    private mutating func note(_ ssrc: UInt32, _ source: SRTPSources.Verdict) {
+    private mutating func note(_ ssrc: UInt32, _ source: SRTPSources.Verdict, keeping heard: UInt32?) {
         switch source {
         case .known(let index): sources.note(known: index)
-        case .new: if let former = sources.add(ssrc) { unsafe srtpRemove(session, former) }
+        case .new: if let former = sources.add(ssrc, keeping: heard) { unsafe srtpRemove(session, former) }
         case .removed, .tooMany: break
         }
     }

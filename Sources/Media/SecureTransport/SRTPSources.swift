@@ -1,9 +1,10 @@
 /// The SSRCs that one key of the peer's receives with: a few at a time, whatever the peer sends.
 ///
 /// libsrtp2 keeps about 1 KB for each SSRC for the life of a context, and looks an SSRC up one by one. So a context keeps
-/// ``capacity`` of them, and the one that was silent longest gives way to a new one. What is removed takes its replay window
-/// along, so an SSRC that was removed is refused for as long as the key lasts: otherwise its packets could be replayed
-/// (RFC 3711 §3.3.2). New SSRCs need credit, which packets of known ones earn, so that making and removing them is rare
+/// ``capacity`` of them, and the one that was silent longest gives way to a new one: never the stream that is heard, and one that
+/// sends steadily only if all others do, because many new SSRCs may come between two of its packets. What is removed takes its
+/// replay window along, so an SSRC that was removed is refused for as long as the key lasts: otherwise its packets could be
+/// replayed (RFC 3711 §3.3.2). New SSRCs need credit, which packets of known ones earn, so that making and removing them is rare
 /// whatever the peer sends.
 @safe
 struct SRTPSources: ~Copyable {
@@ -13,9 +14,15 @@ struct SRTPSources: ~Copyable {
     static var mostAtOnce: Int { @_noAllocation @_noLocks get { 16 } }
     /// Packets of known SSRCs that earn one new SSRC: 0.3 s of sound.
     static var packetsForNew: Int { @_noAllocation @_noLocks get { 16 } }
+    /// Packets by which an SSRC has shown that it is a stream.
+    private static var steadyPackets: UInt32 { @_noAllocation @_noLocks get { 16 } }
+    /// Packets of others, between two of its own, after which a stream counts as ended: some 5 s of sound.
+    private static var steadyGap: UInt64 { @_noAllocation @_noLocks get { 256 } }
 
     private struct Source: BitwiseCopyable {
         var ssrc: UInt32 = 0
+        /// Its packets, as far as they are counted.
+        var received: UInt32 = 0
         var usedAt: UInt64 = 0
     }
 
@@ -60,28 +67,42 @@ struct SRTPSources: ~Copyable {
     mutating func note(known index: Int) {
         packets &+= 1
         sources[index].usedAt = packets
+        if sources[index].received < Self.steadyPackets { sources[index].received += 1 }
         credit = min(credit + 1, Self.mostAtOnce * Self.packetsForNew)
     }
 
     /// The first packet of a new SSRC was authenticated.
     ///
+    /// - Parameter heard: The SSRC of the stream that is heard, which stays.
     /// - Returns: The SSRC that gives way to it, and is to be removed; nil if there was room.
     @_noAllocation @_noLocks
-    mutating func add(_ ssrc: UInt32) -> UInt32? {
+    mutating func add(_ ssrc: UInt32, keeping heard: UInt32?) -> UInt32? {
         packets &+= 1
         credit -= Self.packetsForNew
-        let source = Source(ssrc: ssrc, usedAt: packets)
+        let source = Source(ssrc: ssrc, received: 1, usedAt: packets)
         guard count == Self.capacity else {
             sources[count] = source
             count += 1
             return nil
         }
-        var oldest = 0
-        for index in 1..<count where sources[index].usedAt < sources[oldest].usedAt { oldest = index }
+        var oldest = sources[0].ssrc == heard ? 1 : 0
+        for index in 1..<count where sources[index].ssrc != heard && givesWay(index, before: oldest) { oldest = index }
         let former = sources[oldest].ssrc
         sources[oldest] = source
         markRemoved(former)
         return former
+    }
+
+    @_noAllocation @_noLocks
+    private func givesWay(_ index: Int, before other: Int) -> Bool {
+        let (isSteady, isOtherSteady) = (isSteady(index), isSteady(other))
+        return isSteady == isOtherSteady ? sources[index].usedAt < sources[other].usedAt : isOtherSteady
+    }
+
+    /// Whether a stream is sent with it at present.
+    @_noAllocation @_noLocks
+    private func isSteady(_ index: Int) -> Bool {
+        sources[index].received >= Self.steadyPackets && packets &- sources[index].usedAt < Self.steadyGap
     }
 
     @_noAllocation @_noLocks
