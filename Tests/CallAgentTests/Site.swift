@@ -43,31 +43,38 @@ final class Site: Sendable {
     /// A device of `user`, connected unless somebody else does that.
     func device(
         _ user: String, named name: String, answer: AnswerPolicy = AnswerPolicy(manner: .ring),
-        hangUpsTake hundredths: Int? = nil, connects: Bool = true, sharing media: SharedMedia? = nil,
-        logger given: Logger? = nil, _ change: (inout DeviceConfiguration) -> Void = { _ in }
+        hangUpsTake hundredths: Int? = nil, counting count: HangUpCount = HangUpCount(), connects: Bool = true,
+        sharing media: SharedMedia? = nil, logger given: Logger? = nil,
+        _ change: (inout DeviceConfiguration) -> Void = { _ in }
     ) async throws -> Handheld {
         let logger = given ?? logger
         var configuration = DeviceConfiguration(account: AccountConfiguration(server: exchange.url))
         configuration.answer = answer
         configuration.media.realtimePriority = nil
         change(&configuration)
-        let service = try HandsetService(
-            HandsetServiceConfiguration(
-                addresses: .init(exchange.url),
-                application: .init(name: "Test", version: "1", system: "Linux", key: "demo", secret: "demo"),
-                credentials: .mediaToken("token of \(user)"), device: .init(id: DeviceID(ours: name), name: name)),
-            group: group, logger: logger)
+        let service = try service(user, named: name)
         let address = MediaAddress(for: configuration)
         let device =
             if let media {
                 try Device(configuration, service: service, mediaAddress: address, sharing: media, logger: logger)
             } else {
                 try Device(
-                    configuration, service: hundredths.map { SlowHangUps(service: service, hundredths: $0) } ?? service,
+                    configuration,
+                    service: hundredths.map { SlowHangUps(service: service, hundredths: $0, count: count) } ?? service,
                     mediaAddress: address, logger: logger)
             }
         if connects { try await device.connect() }
         return Handheld(device)
+    }
+
+    /// The signaling of a device of `user`, not connected.
+    func service(_ user: String, named name: String) throws -> HandsetService {
+        try HandsetService(
+            HandsetServiceConfiguration(
+                addresses: .init(exchange.url),
+                application: .init(name: "Test", version: "1", system: "Linux", key: "demo", secret: "demo"),
+                credentials: .mediaToken("token of \(user)"), device: .init(id: DeviceID(ours: name), name: name)),
+            group: group, logger: logger)
     }
 
     /// What devices of this exchange can share, with a card if `change` names one.

@@ -1,14 +1,20 @@
 import CallControl
 import JSON
 import SignalingClient
+import Synchronization
+
+/// How many hang-ups a service was asked for.
+final class HangUpCount: Sendable { let value = Atomic<Int>(0) }
 
 /// A service that takes its time to tell a peer of a call's end, as one does on a machine that is busy.
 struct SlowHangUps: SignalingService {
     let service: any SignalingService
     /// How long it takes, in hundredths of a second.
     let hundredths: Int
+    let count: HangUpCount
 
-    func hangUp(_ news: CallHangUp) async throws(SignalingError) {
+    nonisolated(nonsending) func hangUp(_ news: CallHangUp) async throws(SignalingError) {
+        count.value.add(1, ordering: .releasing)
         for _ in 0..<hundredths { try? await Task.sleep(for: .milliseconds(10)) }
         try await service.hangUp(news)
     }

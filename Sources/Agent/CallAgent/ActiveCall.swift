@@ -13,8 +13,6 @@ struct ActiveCall {
     var timers = CallTimers()
     /// Notices that the peer has vanished; nil before the call is established, or if that is turned off.
     var silence: SilenceWatch?
-    /// Sends what the peer is told about the call's media.
-    var signals = SignalQueue()
     /// The caller's offer, while the call waits for its program or bot.
     var offerForProgram: JSONValue?
     /// How turns were taken so far, if a program takes part.

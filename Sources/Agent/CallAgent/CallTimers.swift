@@ -102,16 +102,3 @@ struct CallTimers {
         stopWaitingForPeer()
     }
 }
-
-/// Sends one after the other, in order.
-struct SignalQueue {
-    private var last: Task<Void, Never>?
-
-    mutating func send(_ send: @escaping @Sendable () async -> Void) {
-        let earlier = last
-        last = Task {
-            await earlier?.value
-            await send()
-        }
-    }
-}

@@ -29,16 +29,17 @@ extension Device {
             note(.calling, of: id)
             sendInvite(options, for: id)
         case .sendCancel(let invite, let data):
-            request(for: id, .cancelConfirmed, orElse: { .cancelFailed($0) }) { [service] () throws(SignalingError) in
+            request(for: id, .cancelConfirmed, orElse: { .cancelFailed($0) }) { (service) throws(SignalingError) in
                 try await service.cancel(invite, data: data)
             }
         case .sendAccept(let invite, let data):
-            request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { [service] () throws(SignalingError) in
+            request(
+                for: id, .answerConfirmed, isAccept: true, orElse: { .answerFailed($0) }
+            ) { (service) throws(SignalingError) in
                 try await service.accept(invite, data: data)
-                await self.hangUpIfOver(id)
             }
         case .sendReject(let invite, let data):
-            request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { [service] () throws(SignalingError) in
+            request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { (service) throws(SignalingError) in
                 try await service.reject(invite, data: data)
             }
         case .sendHangUp(let news): sendHangUp(news)
@@ -123,29 +124,41 @@ extension Device {
     }
 
     private func sendInvite(_ options: InviteOptions, for id: CallID) {
-        Task { [service] in
+        // The id comes with the event `inviteSent`, ahead of everything else about the invite.
+        let sending = hand { (service) throws(SignalingError) in _ = try await service.invite(options) }
+        Task { if let error = await sending.value { feed(.service(.inviteFailed(error)), to: id) } }
+    }
+
+    /// Hands a request to the service before this returns, so that requests leave in the order in which they are made: an invite
+    /// that overtakes a hang-up would find the peer busy.
+    ///
+    /// - Returns: What becomes of it, which must not be waited for by what hands it over: a call's machine is not called again
+    ///   before all of its outputs are carried out.
+    func hand(
+        _ request:
+            nonisolated(nonsending) @escaping @Sendable (any SignalingService) async throws(SignalingError) -> Void
+    ) -> Task<SignalingError?, Never> {
+        Task.immediate {
             do throws(SignalingError) {
-                // The id comes with the event `inviteSent`, ahead of everything else about the invite.
-                _ = try await service.invite(options)
+                try await request(service)
+                return nil
             } catch {
-                feed(.service(.inviteFailed(error)), to: id)
+                return error
             }
         }
     }
 
     private func request(
-        for id: CallID, _ confirmation: CallMachine.ServiceEvent,
+        for id: CallID, _ confirmation: CallMachine.ServiceEvent, isAccept: Bool = false,
         orElse failure: @escaping @Sendable (SignalingError) -> CallMachine.ServiceEvent,
-        _ ask: @escaping @Sendable () async throws(SignalingError) -> Void
+        _ ask: nonisolated(nonsending) @escaping @Sendable (any SignalingService) async throws(SignalingError) -> Void
     ) {
+        let asking = hand(ask)
         Task {
-            do throws(SignalingError) {
-                try await ask()
-                feed(.service(confirmation), to: id)
-                if confirmation == .answerConfirmed { peerKnows(id) }
-            } catch {
-                feed(.service(failure(error)), to: id)
-            }
+            if let error = await asking.value { return feed(.service(failure(error)), to: id) }
+            if isAccept { hangUpIfOver(id) }
+            feed(.service(confirmation), to: id)
+            if confirmation == .answerConfirmed { peerKnows(id) }
         }
     }
 

@@ -396,16 +396,16 @@ extension Device {
     func signal(_ type: String, _ data: JSONValue, of id: CallID) {
         guard let call = calls[id], let invite = call.invite.id else { return }
         let peer = call.machine.namedPeer
-        // In order: candidates come before their end.
-        calls[id]?.signals.send { [service, logger] in
-            do throws(SignalingError) {
-                try await service.send(CallSignal(invite: invite, type: type, data: data, peer: peer))
-            } catch {
-                // Nobody else reports that a key was lost.
-                logger.log(
-                    level: type == CallKey.signal ? .notice : .debug, "A signal did not reach the peer",
-                    metadata: ["type": "\(type)", "error": "\(error)"])
-            }
+        // In order: candidates come before their end, and a transfer's success before the hang-up that follows it.
+        let sending = hand { (service) throws(SignalingError) in
+            try await service.send(CallSignal(invite: invite, type: type, data: data, peer: peer))
+        }
+        Task { [logger] in
+            guard let error = await sending.value else { return }
+            // Nobody else reports that a key was lost.
+            logger.log(
+                level: type == CallKey.signal ? .notice : .debug, "A signal did not reach the peer",
+                metadata: ["type": "\(type)", "error": "\(error)"])
         }
     }
 

@@ -444,10 +444,9 @@ public actor Device {
     /// peer hear of a lost device in place of the call's end (contract CALL-3).
     func sendHangUp(_ news: CallHangUp) {
         drain.hangUpBegan()
+        let sending = hand { (service) throws(SignalingError) in try await service.hangUp(news) }
         Task {
-            do throws(SignalingError) {
-                try await service.hangUp(news)
-            } catch {
+            if let error = await sending.value {
                 logger.warning("The peer may not have heard that we hung up", metadata: ["error": "\(error)"])
             }
             drain.hangUpEnded()

@@ -97,7 +97,7 @@ public final class SIPService: SignalingService {
     public func unregister() async throws(SignalingError) { try await tell(.disconnect) }
 
     /// Calls somebody.
-    public func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
+    public nonisolated(nonsending) func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
         switch await ask(.invite(options)) {
         case .sent(let id, let invitees): return SentInvite(id: id, invitees: invitees)
         case .failed(let error): throw error
@@ -107,32 +107,36 @@ public final class SIPService: SignalingService {
     }
 
     /// Accepts a call.
-    public func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+    public nonisolated(nonsending) func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(.accept(invite, data))
     }
 
     /// Refuses a call.
-    public func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+    public nonisolated(nonsending) func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(.reject(invite, data))
     }
 
     /// Not possible: an INVITE that is out cannot be changed.
-    public func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+    public nonisolated(nonsending) func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         throw Self.impossible("change the invite")
     }
 
     /// Takes a call back.
-    public func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+    public nonisolated(nonsending) func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(.cancel(invite, data))
     }
 
     /// Sends an offer, an answer or a candidate to the peer of a call; others cannot be sent.
-    public func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
+    public nonisolated(nonsending) func send(_ signal: CallSignal, retryAfterReconnect: Bool)
+        async throws(SignalingError)
+    {
         try await tell(.send(signal))
     }
 
     /// Asks the peer of a call by OPTIONS in the dialog. Without an answer it has failed after 32 s.
-    public func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe {
+    public nonisolated(nonsending) func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError)
+        -> PeerProbe
+    {
         switch await ask(.probe(invite)) {
         case .probed(let probe): return probe
         case .failed(let error): throw error
@@ -141,7 +145,9 @@ public final class SIPService: SignalingService {
     }
 
     /// Ends a call.
-    public func hangUp(_ news: CallHangUp) async throws(SignalingError) { try await tell(.hangUp(news)) }
+    public nonisolated(nonsending) func hangUp(_ news: CallHangUp) async throws(SignalingError) {
+        try await tell(.hangUp(news))
+    }
 }
 
 // MARK: What SIP does not have
@@ -192,11 +198,11 @@ extension SIPService {
 // MARK: To the loop and back
 
 extension SIPService {
-    private func tell(_ request: AccountRequest) async throws(SignalingError) {
+    private nonisolated(nonsending) func tell(_ request: AccountRequest) async throws(SignalingError) {
         if case .failed(let error) = await ask(request) { throw error }
     }
 
-    private func ask(_ request: AccountRequest) async -> AccountAnswer {
+    private nonisolated(nonsending) func ask(_ request: AccountRequest) async -> AccountAnswer {
         let promise = loop.makePromise(of: AccountAnswer.self)
         let driver = driver
         loop.execute { driver.value.ask(request, promise) }

@@ -118,7 +118,7 @@ public final class HandsetService: SignalingService {
     }
 
     /// Sends an invite.
-    public func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
+    public nonisolated(nonsending) func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
         let activity = "invite \(options.to)"
         let message = InviteSend(options)
         let hub = events.hub
@@ -131,27 +131,29 @@ public final class HandsetService: SignalingService {
     }
 
     /// Accepts an invite.
-    public func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+    public nonisolated(nonsending) func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(InviteAccept(invite: invite, data: data), .answer, doing: "accept the invite")
     }
 
     /// Rejects an invite.
-    public func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+    public nonisolated(nonsending) func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(InviteReject(invite: invite, data: data), .answer, doing: "reject the invite")
     }
 
     /// Changes what a pending invite says.
-    public func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+    public nonisolated(nonsending) func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(InviteModify(invite: invite, data: data), .queued, doing: "change the invite")
     }
 
     /// Takes an invite back.
-    public func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+    public nonisolated(nonsending) func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(InviteCancel(invite: invite, data: data), .lasting, doing: "cancel the invite")
     }
 
     /// Sends a message to the peer of a call.
-    public func send(_ signal: CallControl.CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
+    public nonisolated(nonsending) func send(_ signal: CallControl.CallSignal, retryAfterReconnect: Bool)
+        async throws(SignalingError)
+    {
         let message = SignalWire.CallSignal(
             invite: signal.invite, type: signal.type, data: signal.data, peer: signal.peer)
         try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: "send a signal to the peer")
@@ -159,7 +161,9 @@ public final class HandsetService: SignalingService {
 
     /// Asks the exchange whether the peer of a call is connected, and has the peer hang up if it does not know the call any more. An
     /// exchange that does not know the question has answered, too.
-    public func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe {
+    public nonisolated(nonsending) func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError)
+        -> PeerProbe
+    {
         let message = CallProbe(invite: invite, peer: peer)
         do throws(SignalingError) {
             let result = try await ask { (driver, promise: EventLoopPromise<CallProbe.Result>) in
@@ -177,7 +181,7 @@ public final class HandsetService: SignalingService {
     }
 
     /// Tells the peer of a call that it is over.
-    public func hangUp(_ news: CallHangUp) async throws(SignalingError) {
+    public nonisolated(nonsending) func hangUp(_ news: CallHangUp) async throws(SignalingError) {
         let milliseconds =
             news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000
         let message = CallEnd(
@@ -190,7 +194,7 @@ public final class HandsetService: SignalingService {
 // MARK: To the loop and back
 
 extension HandsetService {
-    func tell<Method: RPCMethod>(
+    nonisolated(nonsending) func tell<Method: RPCMethod>(
         _ message: Method, _ policy: SendPolicy = .atOnce, doing activity: String
     ) async throws(SignalingError) where Method.Result == Empty {
         _ = try await ask { (driver, promise: EventLoopPromise<Empty>) in
@@ -198,7 +202,7 @@ extension HandsetService {
         }
     }
 
-    func ask<Answer: Sendable>(
+    nonisolated(nonsending) func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (ServiceDriver, EventLoopPromise<Answer>) -> Void
     ) async throws(SignalingError) -> Answer {
         do {

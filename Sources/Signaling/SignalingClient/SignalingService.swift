@@ -7,6 +7,9 @@ public import JSON
 ///
 /// Every function may be called from any task. Requests made before `connect` has been called fail at once with
 /// `notAuthenticated`; an answer to an invite asked for while it is under way waits for it (contract AUTH-6, AUTH-7).
+///
+/// What concerns invites and calls is on its way, in order, before the function first suspends, which is why these functions run
+/// where their caller does: a device that hangs up and calls again has its hang-up leave first.
 public protocol SignalingService: Sendable {
     /// What the service says, in order. The first to listen hears everything from the beginning (CONN-10).
     var events: SignalingEvents { get }
@@ -37,34 +40,34 @@ public protocol SignalingService: Sendable {
     func unregister() async throws(SignalingError)
 
     /// Sends an invite. The event `inviteSent` comes before every other about it.
-    func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite
+    nonisolated(nonsending) func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite
 
     /// Accepts an invite.
-    func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+    nonisolated(nonsending) func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
 
     /// Rejects an invite.
-    func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+    nonisolated(nonsending) func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
 
     /// Changes what a pending invite says (INV-15).
-    func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+    nonisolated(nonsending) func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
 
     /// Takes an invite back.
-    func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+    nonisolated(nonsending) func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
 
     /// Sends a message to the peer of a call.
     ///
     /// - Parameter retryAfterReconnect: While it reconnects, whether the message waits for it or
     ///   fails at once (CONN-6).
-    func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError)
+    nonisolated(nonsending) func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError)
 
     /// Tells the peer of a call that it is over.
-    func hangUp(_ news: CallHangUp) async throws(SignalingError)
+    nonisolated(nonsending) func hangUp(_ news: CallHangUp) async throws(SignalingError)
 
     /// Finds out over signaling whether the peer of a call is still there (contract CALL-4).
     ///
     /// - Parameter peer: Which of several invitees, to an inviter.
     /// - Throws: ``SignalingError`` if the peer could not be asked, which says nothing of it.
-    func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe
+    nonisolated(nonsending) func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe
 
     /// Joins a room; gives the connections that are there already, each of which is told as `connectionCreated`, too.
     ///
@@ -101,10 +104,12 @@ extension SignalingService {
     public func networkChanged() async {}
 
     /// A service without probes: nothing is known against the peer.
-    public func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe { .answered() }
+    public nonisolated(nonsending) func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError)
+        -> PeerProbe
+    { .answered() }
 
     /// Sends a message to the peer of a call; while it reconnects, the message waits.
-    public func send(_ signal: CallSignal) async throws(SignalingError) {
+    public nonisolated(nonsending) func send(_ signal: CallSignal) async throws(SignalingError) {
         try await send(signal, retryAfterReconnect: true)
     }
 }
