@@ -5,7 +5,6 @@ internal import ExchangeCore
 internal import ExchangeServer
 internal import Glibc
 internal import PrivateFiles
-internal import QRCode
 internal import SignalWire
 
 /// `handset user enroll`.

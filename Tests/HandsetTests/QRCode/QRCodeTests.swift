@@ -1,5 +1,5 @@
 import Foundation
-import QRCode
+import handset
 import Testing
 
 @Suite struct QRCodeTests {
