@@ -127,7 +127,6 @@ let package = Package(
         module("Base", "ConfigReader", ["Bytes", "CYAML", "RegularFiles"]),
         module("Base", "PrivateFiles", ["RegularFiles"]),
         module("Base", "TLS", ["COpenSSL", "RegularFiles"]),
-        module("Base", "ServiceManager", ["Timekeeping"]),
 
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
@@ -293,8 +292,8 @@ let package = Package(
                 "BotProbe", "BotWire", "CallAccounts", "CallControl", "CallMedia", "ConfigReader", "ControlWire",
                 "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore", "ExchangeStore", "Loopback",
                 "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "NetworkAddress", "OpusCodec", "Peering",
-                "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles", "SecureTransport", "ServiceManager",
-                "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping", "TrunkGateway",
+                "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles", "SecureTransport", "SignalWire",
+                "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
@@ -329,7 +328,6 @@ let package = Package(
         tests("EnrollmentTests", ["Digests", "Enrollment"]),
         tests("PrivateFilesTests", ["PrivateFiles"]),
         tests("RegularFilesTests", ["RegularFiles"]),
-        tests("ServiceManagerTests", ["ServiceManager", "Timekeeping"]),
         tests(
             "HandsetTests",
             [

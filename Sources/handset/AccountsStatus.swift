@@ -1,5 +1,4 @@
 internal import CallAccounts
-internal import ServiceManager
 internal import Synchronization
 
 /// Tells the service manager how the accounts are connected.

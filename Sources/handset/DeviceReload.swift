@@ -3,7 +3,6 @@ internal import CallAgent
 internal import ConfigReader
 internal import Logging
 internal import Realtime
-internal import ServiceManager
 internal import Timekeeping
 
 /// Reads a running device's configuration again, when SIGHUP asks for it. One that is wrong changes nothing.

@@ -2,7 +2,6 @@ internal import ConfigReader
 internal import ExchangeServer
 internal import Logging
 internal import Realtime
-internal import ServiceManager
 internal import Timekeeping
 
 /// Reads a running exchange's configuration again, when SIGHUP asks for it. One that is wrong changes nothing.

@@ -1,5 +1,4 @@
 internal import Logging
-internal import ServiceManager
 internal import Timekeeping
 
 /// This process as a unit of a service manager. Nothing happens if it is none.

@@ -11,7 +11,6 @@ internal import MediaEngine
 internal import NIOCore
 internal import NIOPosix
 internal import Realtime
-internal import ServiceManager
 internal import Timekeeping
 
 /// `handset run`: the daemon.

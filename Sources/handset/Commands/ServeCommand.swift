@@ -5,7 +5,6 @@ internal import ExchangeServer
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
-internal import ServiceManager
 internal import SignalWire
 internal import Timekeeping
 

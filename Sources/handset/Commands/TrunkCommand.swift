@@ -4,7 +4,6 @@ internal import ConfigReader
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
-internal import ServiceManager
 internal import TrunkGateway
 
 /// `handset trunk`: carries calls between an exchange and a SIP server.

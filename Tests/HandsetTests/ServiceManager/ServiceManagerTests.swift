@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Timekeeping
 
-@testable import ServiceManager
+@testable import handset
 
 @Suite("The service manager")
 struct ServiceManagerTests {
