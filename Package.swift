@@ -203,12 +203,11 @@ let package = Package(
                 .product(name: "NIOTLS", package: "swift-nio"),
             ]),
         module("Signaling", "WebPhone", resources: webPage),
-        module("Signaling", "SignedTokens", ["Bytes", "Digests", "JSON", "SignalWire"]),
         module(
             "Signaling", "ExchangeCore",
             [
                 "Bytes", "COpenSSL", "CallControl", "Digests", "Enrollment", "JSON", "NetworkAddress", "SignalWire",
-                "SignedTokens", "Timekeeping",
+                "Timekeeping",
             ]),
         module(
             "Signaling", "ExchangeStore",
@@ -221,9 +220,8 @@ let package = Package(
             "Signaling", "ExchangeServer",
             [
                 "CertificateAuthority", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeStore",
-                "HTTPTransport", "ICE", "JSON", "NetworkAddress", "PrivateFiles", "Realtime", "RegularFiles",
-                "SDP",
-                "SignalWire", "SignedTokens", "StreamGateway", "TLS", "Timekeeping", "WebPhone", logging,
+                "HTTPTransport", "ICE", "JSON", "NetworkAddress", "PrivateFiles", "Realtime", "RegularFiles", "SDP",
+                "SignalWire", "StreamGateway", "TLS", "Timekeeping", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -293,7 +291,7 @@ let package = Package(
                 "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore", "ExchangeStore", "Loopback",
                 "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "NetworkAddress", "OpusCodec", "Peering",
                 "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles", "SecureTransport", "SignalWire",
-                "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping", "TrunkGateway",
+                "SignalingClient", "Speakerphone", "Timekeeping", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
@@ -434,17 +432,13 @@ let package = Package(
             ]),
         .target(
             name: "SignalSupport", dependencies: ["SignalWire"], path: "Tests/SignalSupport", swiftSettings: relaxed),
-        tests("SignedTokensTests", ["Digests", "SignalSupport", "SignalWire", "SignedTokens"]),
+        tests("SignedTokensTests", ["Digests", "ExchangeCore", "SignalSupport", "SignalWire"]),
         tests(
             "ExchangeTests",
             nio + [
                 "Bytes", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore",
-                "HTTPTransport", "JSON", "NetworkAddress", "SDP",
-                "SignalSupport",
-                "SignalWire",
-                "SignedTokens", "StreamGateway",
-                "Timekeeping",
-                logging,
+                "HTTPTransport", "JSON", "NetworkAddress", "SDP", "SignalSupport", "SignalWire", "StreamGateway",
+                "Timekeeping", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(
@@ -456,10 +450,8 @@ let package = Package(
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "Bytes", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore",
-                "HTTPTransport", "JSON", "SignalSupport", "SignalWire",
-                "SignedTokens", "TLS", "Timekeeping",
-                logging,
+                "Bytes", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore", "HTTPTransport",
+                "JSON", "SignalSupport", "SignalWire", "TLS", "Timekeeping", logging,
             ]),
         tests(
             "CallAgentTests",
@@ -467,10 +459,8 @@ let package = Package(
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Bytes", "CThreadCounters", "CallAgent",
                 "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Connectivity", "ExchangeCore",
                 "ExchangeServer", "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "NetworkAddress",
-                "OpusCodec", "Peering",
-                "Playout", "SDP", "SIP",
-                "SecureTransport", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
-                "TrunkGateway", logging,
+                "OpusCodec", "Peering", "Playout", "SDP", "SIP", "SecureTransport", "SignalWire", "SignalingClient",
+                "Speakerphone", "Timekeeping", "TrunkGateway", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -9,7 +9,6 @@ import MediaEngine
 import NIOCore
 import NIOPosix
 import SignalingClient
-import SignedTokens
 
 /// An exchange on the loopback and devices that log in to it, all in this process, on real sockets.
 final class Site: Sendable {

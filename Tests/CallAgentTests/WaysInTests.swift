@@ -9,7 +9,6 @@ import CallMedia
 import MediaEngine
 import struct SignalWire.Identifier
 import SignalingClient
-import SignedTokens
 import TestSupport
 import Testing
 

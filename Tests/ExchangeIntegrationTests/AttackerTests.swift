@@ -3,7 +3,6 @@ import ExchangeServer
 import Foundation
 import SignalSupport
 import SignalWire
-import SignedTokens
 import Testing
 
 /// Somebody who has a user's secret, or a copy of a token, over the wire.

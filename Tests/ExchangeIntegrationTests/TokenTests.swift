@@ -3,7 +3,6 @@ import ExchangeServer
 import Foundation
 import SignalSupport
 import SignalWire
-import SignedTokens
 import Testing
 
 private let json = ["Authorization": ServerFixture.basic, "Content-Type": "application/json; charset=utf-8"]

@@ -6,7 +6,6 @@ import NIOEmbedded
 import NIOWebSocket
 import SignalSupport
 import SignalWire
-import SignedTokens
 import Testing
 import Timekeeping
 

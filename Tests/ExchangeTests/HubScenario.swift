@@ -7,7 +7,6 @@ import NIOCore
 import NIOEmbedded
 import NIOWebSocket
 import SignalWire
-import SignedTokens
 import Timekeeping
 
 /// A disk in virtual time, which takes as long as it is told for a commit and for each change in it.

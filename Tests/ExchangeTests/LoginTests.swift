@@ -1,7 +1,6 @@
 @testable import ExchangeCore
 import SignalSupport
 import SignalWire
-import SignedTokens
 import TestSupport
 import Testing
 import Timekeeping

@@ -2,7 +2,6 @@
 @testable import ExchangeServer
 import Foundation
 import SignalWire
-import SignedTokens
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import Digests
 import Foundation
 import SignalWire
-import SignedTokens
+import ExchangeCore
 import Testing
 
 /// An application's claims, as a server that was written without this project would sign them.

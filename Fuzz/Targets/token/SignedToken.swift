@@ -1,1 +1,1 @@
-../../Modules/Signaling/SignedTokens/SignedToken.swift
+../../Modules/Signaling/ExchangeCore/SignedTokens/SignedToken.swift

@@ -1,1 +1,1 @@
-../../Modules/Signaling/SignedTokens/TokenPayload.swift
+../../Modules/Signaling/ExchangeCore/SignedTokens/TokenPayload.swift

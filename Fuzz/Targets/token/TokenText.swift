@@ -1,1 +1,1 @@
-../../Modules/Signaling/SignedTokens/TokenText.swift
+../../Modules/Signaling/ExchangeCore/SignedTokens/TokenText.swift

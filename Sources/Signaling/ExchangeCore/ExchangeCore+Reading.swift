@@ -1,5 +1,4 @@
 package import SignalWire
-package import SignedTokens
 package import Timekeeping
 
 /// From what comes over the wire to what the core is told.

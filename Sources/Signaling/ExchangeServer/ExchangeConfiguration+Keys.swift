@@ -4,7 +4,6 @@ import ExchangeStore
 import HTTPTransport
 import NetworkAddress
 import SignalWire
-import SignedTokens
 
 extension ExchangeConfiguration {
     /// The keys of a configuration file.

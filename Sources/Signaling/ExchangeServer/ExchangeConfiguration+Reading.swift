@@ -3,7 +3,6 @@ import ExchangeCore
 import ExchangeStore
 import HTTPTransport
 import SignalWire
-import SignedTokens
 import Timekeeping
 
 /// Reading the section `exchange` of a configuration file.

@@ -2,7 +2,6 @@ public import ConfigReader
 public import ExchangeCore
 public import ExchangeStore
 public import SignalWire
-public import SignedTokens
 
 /// Everything that an exchange is told at start, as plain data.
 public struct ExchangeConfiguration: Sendable {

@@ -4,7 +4,6 @@ internal import ExchangeCore
 internal import ExchangeServer
 internal import Glibc
 internal import SignalWire
-internal import SignedTokens
 
 /// `handset token`: signed tokens.
 struct TokenCommand: AsyncParsableCommand {

@@ -1,6 +1,5 @@
 @testable import ExchangeCore
 import SignalWire
-import SignedTokens
 import Timekeeping
 
 /// Signed tokens, which are signed before a run begins.

@@ -2,7 +2,6 @@
 import Foundation
 import JSON
 import SignalWire
-import SignedTokens
 import TestSupport
 import Timekeeping
 

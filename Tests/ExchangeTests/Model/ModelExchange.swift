@@ -2,7 +2,6 @@
 import ExchangeStore
 import Foundation
 import SignalWire
-import SignedTokens
 import Synchronization
 import TestSupport
 import Timekeeping

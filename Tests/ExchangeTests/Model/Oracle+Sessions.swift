@@ -1,7 +1,6 @@
 @testable import ExchangeCore
 import JSON
 import SignalWire
-import SignedTokens
 import Timekeeping
 
 extension Oracle {

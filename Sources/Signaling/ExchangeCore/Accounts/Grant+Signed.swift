@@ -1,5 +1,4 @@
 package import SignalWire
-import SignedTokens
 
 extension Grant {
     /// What a signed token that is good opens here.

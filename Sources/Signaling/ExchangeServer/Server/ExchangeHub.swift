@@ -4,7 +4,6 @@ import JSON
 import Logging
 import NIOCore
 import SignalWire
-import SignedTokens
 import StreamGateway
 import Timekeeping
 
