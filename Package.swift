@@ -206,8 +206,8 @@ let package = Package(
         module(
             "Signaling", "ExchangeCore",
             [
-                "Bytes", "COpenSSL", "CallControl", "Digests", "Enrollment", "JSON", "NetworkAddress", "SignalWire",
-                "Timekeeping",
+                "Bytes", "COpenSSL", "CallControl", "Digests", "Enrollment", "JSON", "NetworkAddress", "SDP",
+                "SignalWire", "Timekeeping",
             ]),
         module(
             "Signaling", "ExchangeStore",
@@ -215,13 +215,12 @@ let package = Package(
                 "ExchangeCore", "JSON", "RegularFiles", "SignalWire", "Timekeeping",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]),
-        module("Signaling", "StreamGateway", ["ExchangeCore", "JSON", "SDP", "SignalWire", "Timekeeping"]),
         module(
             "Signaling", "ExchangeServer",
             [
                 "CertificateAuthority", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeStore",
                 "HTTPTransport", "ICE", "JSON", "NetworkAddress", "PrivateFiles", "Realtime", "RegularFiles", "SDP",
-                "SignalWire", "StreamGateway", "TLS", "Timekeeping", "WebPhone", logging,
+                "SignalWire", "TLS", "Timekeeping", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -437,8 +436,7 @@ let package = Package(
             "ExchangeTests",
             nio + [
                 "Bytes", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore",
-                "HTTPTransport", "JSON", "NetworkAddress", "SDP", "SignalSupport", "SignalWire", "StreamGateway",
-                "Timekeeping", logging,
+                "HTTPTransport", "JSON", "NetworkAddress", "SDP", "SignalSupport", "SignalWire", "Timekeeping", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(

@@ -4,7 +4,6 @@ import JSON
 import SDP
 import SignalSupport
 import SignalWire
-@testable import StreamGateway
 import TestSupport
 import Testing
 import Timekeeping

@@ -3,7 +3,6 @@ import JSON
 import SDP
 import SignalSupport
 import SignalWire
-@testable import StreamGateway
 import TestSupport
 import Timekeeping
 

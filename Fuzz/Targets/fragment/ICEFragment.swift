@@ -1,1 +1,1 @@
-../../Modules/Signaling/StreamGateway/ICEFragment.swift
+../../Modules/Signaling/ExchangeCore/StreamGateway/ICEFragment.swift

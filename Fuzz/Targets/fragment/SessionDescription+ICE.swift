@@ -1,1 +1,1 @@
-../../Modules/Signaling/StreamGateway/SessionDescription+ICE.swift
+../../Modules/Signaling/ExchangeCore/StreamGateway/SessionDescription+ICE.swift

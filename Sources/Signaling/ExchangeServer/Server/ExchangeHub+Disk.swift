@@ -1,5 +1,4 @@
 import ExchangeCore
-import StreamGateway
 import Logging
 import NIOCore
 import SignalWire

@@ -4,7 +4,6 @@ import JSON
 import Logging
 import NIOCore
 import SignalWire
-import StreamGateway
 import Timekeeping
 
 /// Drives the core: gives it what sockets and clock bring, and does what it puts out.

@@ -3,7 +3,6 @@ import HTTPTransport
 import NIOCore
 import NIOHTTP1
 import SignalWire
-import StreamGateway
 
 /// One connection to the exchange: its requests, and the WebSocket that it may become. Lives on the hub's event loop.
 final class RESTConnection: ConnectionService {

@@ -3,7 +3,6 @@ import HTTPTransport
 import NIOHTTP1
 import NetworkAddress
 import SignalWire
-import StreamGateway
 
 /// One request to the exchange over HTTP, complete.
 struct RESTRequest: Sendable {

@@ -6,7 +6,6 @@ import NIOHTTP1
 import NIOPosix
 import NetworkAddress
 import SignalWire
-import StreamGateway
 import Timekeeping
 
 /// The REST half of the wire: logins, identities, connection resources.

@@ -1,7 +1,7 @@
 import HTTPTransport
 import NIOHTTP1
 import SignalWire
-import StreamGateway
+import ExchangeCore
 
 /// The body of an error (RFC 9457).
 private struct Problem: Encodable {

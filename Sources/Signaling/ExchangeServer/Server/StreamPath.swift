@@ -1,6 +1,5 @@
 import ExchangeCore
 import SignalWire
-import StreamGateway
 
 /// Where streams are found.
 enum StreamPath: Hashable, Sendable {

@@ -1,4 +1,3 @@
-import ExchangeCore
 import enum CallControl.CallFailureCause
 import enum CallControl.RejectReason
 import JSON

@@ -1,4 +1,3 @@
-package import ExchangeCore
 package import SDP
 package import SignalWire
 import Timekeeping

@@ -1,4 +1,3 @@
-import ExchangeCore
 /// Why a stream's request is refused; each has its status code and its sentence.
 package enum StreamFailure: Hashable, Sendable {
     // The request.

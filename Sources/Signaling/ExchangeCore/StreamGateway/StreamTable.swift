@@ -1,4 +1,3 @@
-package import ExchangeCore
 import JSON
 import SDP
 package import SignalWire
