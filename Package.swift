@@ -113,9 +113,8 @@ let package = Package(
         // Floor 1: base.
         module("Base", "Timekeeping"),
         module("Base", "Bytes"),
-        module("Base", "Digests", ["COpenSSL"]),
+        module("Base", "Cryptography", ["COpenSSL"]),
         module("Base", "JSON"),
-        module("Base", "CertificateAuthority", ["COpenSSL"]),
         module("Base", "Identifiers"),
         module("Base", "XML", ["CExpat"]),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
@@ -131,18 +130,18 @@ let package = Package(
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
         module("Protocols", "SDP"),
-        module("Protocols", "STUN", ["Bytes", "Digests", "NetworkAddress"]),
+        module("Protocols", "STUN", ["Bytes", "Cryptography", "NetworkAddress"]),
         module("Protocols", "ICE", ["NetworkAddress", "STUN", "Timekeeping"]),
         module("Protocols", "MulticastDNS", ["NetworkAddress", "Timekeeping"]),
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
         module("Protocols", "Enrollment", ["Bytes"]),
         module("Protocols", "CallControl", ["Identifiers", "JSON", "Timekeeping"]),
         module("Protocols", "ControlWire", ["JSON"]),
-        module("Protocols", "SIP", ["Digests", "Identifiers", "NetworkAddress", "Timekeeping"]),
+        module("Protocols", "SIP", ["Cryptography", "Identifiers", "NetworkAddress", "Timekeeping"]),
         module(
             "Protocols", "SIPSignaling",
             ["CallControl", "DomainNames", "JSON", "NetworkAddress", "SIP", "Timekeeping"]),
-        module("Protocols", "BotWire", ["Bytes", "Digests", "JSON", "Timekeeping", "XML"]),
+        module("Protocols", "BotWire", ["Bytes", "Cryptography", "JSON", "Timekeeping", "XML"]),
 
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "Realtime", "RegularFiles"]),
@@ -187,8 +186,8 @@ let package = Package(
         module(
             "Signaling", "SignalingClient",
             [
-                "Bytes", "CallControl", "CertificateAuthority", "Digests", "Enrollment", "HTTPTransport", "JSON",
-                "PrivateFiles", "SignalWire", "TLS", "Timekeeping", logging,
+                "Bytes", "CallControl", "Cryptography", "Enrollment", "HTTPTransport", "JSON", "PrivateFiles",
+                "SignalWire", "TLS", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -206,7 +205,7 @@ let package = Package(
         module(
             "Signaling", "ExchangeCore",
             [
-                "Bytes", "COpenSSL", "CallControl", "Digests", "Enrollment", "JSON", "NetworkAddress", "SDP",
+                "Bytes", "COpenSSL", "CallControl", "Cryptography", "Enrollment", "JSON", "NetworkAddress", "SDP",
                 "SignalWire", "Timekeeping",
             ]),
         module(
@@ -218,9 +217,9 @@ let package = Package(
         module(
             "Signaling", "ExchangeServer",
             [
-                "CertificateAuthority", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeStore",
-                "HTTPTransport", "ICE", "JSON", "NetworkAddress", "PrivateFiles", "Realtime", "RegularFiles", "SDP",
-                "SignalWire", "TLS", "Timekeeping", "WebPhone", logging,
+                "ConfigReader", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeStore", "HTTPTransport", "ICE",
+                "JSON", "NetworkAddress", "PrivateFiles", "Realtime", "RegularFiles", "SDP", "SignalWire", "TLS",
+                "Timekeeping", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -322,7 +321,7 @@ let package = Package(
         tests("LoopbackReportTests", ["AudioKit", "BotProbe", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
-        tests("EnrollmentTests", ["Digests", "Enrollment"]),
+        tests("EnrollmentTests", ["Cryptography", "Enrollment"]),
         tests("PrivateFilesTests", ["PrivateFiles"]),
         tests("RegularFilesTests", ["RegularFiles"]),
         tests(
@@ -350,7 +349,7 @@ let package = Package(
             ]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
-        tests("DigestsTests", ["Bytes", "Digests"]),
+        tests("DigestsTests", ["Bytes", "Cryptography"]),
         tests("JSONTests", ["JSON"]),
         tests("XMLTests", ["XML"]),
         .target(
@@ -376,7 +375,7 @@ let package = Package(
             name: "DTLSSupport", dependencies: ["SecureTransport", "TestSupport", "Timekeeping"],
             path: "Tests/DTLSSupport", swiftSettings: relaxed),
         tests("SecureTransportTests", ["DTLSSupport", "SecureTransport", "TLS", "Timekeeping"]),
-        tests("TLSTests", ["CertificateAuthority", "TLS"]),
+        tests("TLSTests", ["Cryptography", "TLS"]),
         tests(
             "PeeringTests",
             [
@@ -431,12 +430,13 @@ let package = Package(
             ]),
         .target(
             name: "SignalSupport", dependencies: ["SignalWire"], path: "Tests/SignalSupport", swiftSettings: relaxed),
-        tests("SignedTokensTests", ["Digests", "ExchangeCore", "SignalSupport", "SignalWire"]),
+        tests("SignedTokensTests", ["Cryptography", "ExchangeCore", "SignalSupport", "SignalWire"]),
         tests(
             "ExchangeTests",
             nio + [
-                "Bytes", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore",
-                "HTTPTransport", "JSON", "NetworkAddress", "SDP", "SignalSupport", "SignalWire", "Timekeeping", logging,
+                "Bytes", "ConfigReader", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer",
+                "ExchangeStore", "HTTPTransport", "JSON", "NetworkAddress", "SDP", "SignalSupport", "SignalWire",
+                "Timekeeping", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(
@@ -448,8 +448,8 @@ let package = Package(
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "Bytes", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore", "HTTPTransport",
-                "JSON", "SignalSupport", "SignalWire", "TLS", "Timekeeping", logging,
+                "Bytes", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore",
+                "HTTPTransport", "JSON", "SignalSupport", "SignalWire", "TLS", "Timekeeping", logging,
             ]),
         tests(
             "CallAgentTests",
@@ -466,7 +466,7 @@ let package = Package(
         tests(
             "HTTPTransportTests",
             nio + [
-                "CertificateAuthority", "HTTPTransport", "NetworkAddress", "TLS", "Timekeeping",
+                "Cryptography", "HTTPTransport", "NetworkAddress", "TLS", "Timekeeping",
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(

@@ -1,5 +1,5 @@
 import Bytes
-import Digests
+import Cryptography
 import Testing
 
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }

@@ -1,5 +1,5 @@
 import Bytes
-import Digests
+import Cryptography
 import Enrollment
 import NetworkAddress
 import SignalWire

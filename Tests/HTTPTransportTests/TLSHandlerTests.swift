@@ -1,4 +1,4 @@
-import CertificateAuthority
+import Cryptography
 import HTTPTransport
 import NIOCore
 import NIOEmbedded

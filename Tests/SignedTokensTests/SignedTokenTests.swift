@@ -1,4 +1,4 @@
-import Digests
+import Cryptography
 import Foundation
 import SignalWire
 import ExchangeCore
@@ -56,7 +56,7 @@ private enum Foreign {
         return String(text.prefix { $0 != "=" })
     }
 
-    /// Signs whatever is given, also what an exchange does not take. `Digests` is held to the vectors of RFCs.
+    /// Signs whatever is given, also what an exchange does not take. `Cryptography` is held to the vectors of RFCs.
     private func sign(
         _ claims: Claims, secret: String = secret, header: String = #"{"alg":"HS256","typ":"JWT"}"#
     ) throws -> String {

@@ -1,4 +1,4 @@
-import CertificateAuthority
+import Cryptography
 import TLS
 import Testing
 

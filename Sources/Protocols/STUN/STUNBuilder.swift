@@ -1,4 +1,4 @@
-internal import Digests
+internal import Cryptography
 public import NetworkAddress
 
 /// Writes one STUN message, attribute by attribute.

@@ -1,4 +1,4 @@
-internal import Digests
+internal import Cryptography
 
 /// The secret that an integrity attribute is made with.
 public struct STUNKey: Hashable, Sendable {

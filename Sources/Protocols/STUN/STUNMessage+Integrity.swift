@@ -1,4 +1,4 @@
-internal import Digests
+internal import Cryptography
 
 /// Which of the two integrity attributes protects a message.
 public enum STUNIntegrity: Sendable {

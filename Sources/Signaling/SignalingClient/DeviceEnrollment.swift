@@ -1,7 +1,6 @@
 internal import Bytes
 public import CallControl
-internal import CertificateAuthority
-internal import Digests
+internal import Cryptography
 public import Enrollment
 internal import FoundationEssentials
 internal import HTTPTransport

@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Digests
+internal import Cryptography
 internal import Enrollment
 
 /// A private key by which a device logs in (contract AUTH-13); never printed.

@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Digests
+internal import Cryptography
 
 /// Who a bot says it is. Printing shows a mask.
 public struct ServiceCredentials: Equatable, Sendable, CustomStringConvertible, CustomReflectable {

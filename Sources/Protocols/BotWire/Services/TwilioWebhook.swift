@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Digests
+internal import Cryptography
 
 /// What Twilio tells a bot's server of a call: asks what to do with it, or says how it goes.
 public struct TwilioWebhook: Equatable, Sendable {

@@ -1,4 +1,4 @@
-internal import Digests
+internal import Cryptography
 
 /// A hash of digest authentication, the weakest first (RFC 8760 §2.1).
 public enum DigestAlgorithm: String, CaseIterable, Comparable, Sendable {

@@ -1,4 +1,4 @@
-internal import Digests
+internal import Cryptography
 public import Timekeeping
 
 /// Challenges requests and checks their credentials (RFC 3261 §22, RFC 8760). Nonces carry their time under an HMAC, so

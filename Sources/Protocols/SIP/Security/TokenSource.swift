@@ -1,4 +1,4 @@
-internal import Digests
+internal import Cryptography
 
 /// Makes tags, branches, Call-IDs and nonces that nobody guesses: an HMAC of a counter under a secret key.
 ///

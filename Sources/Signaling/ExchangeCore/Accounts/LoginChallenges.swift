@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Digests
+internal import Cryptography
 package import Enrollment
 package import SignalWire
 package import Timekeeping

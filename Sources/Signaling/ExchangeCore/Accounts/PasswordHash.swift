@@ -1,5 +1,5 @@
 internal import COpenSSL
-internal import Digests
+internal import Cryptography
 internal import FoundationEssentials
 
 /// A password as it is kept: scrypt (RFC 7914) with its parameters and salt, in the PHC string form

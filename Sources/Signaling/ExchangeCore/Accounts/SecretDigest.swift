@@ -1,4 +1,4 @@
-internal import Digests
+internal import Cryptography
 
 /// A secret's SHA-256 digest: how random secrets (tokens, application secrets) are kept and compared.
 ///

@@ -1,4 +1,4 @@
-import Digests
+import Cryptography
 import SignalWire
 
 /// Where one run of an exchange has what nobody may foresee from: random bits, which its driver gives it.

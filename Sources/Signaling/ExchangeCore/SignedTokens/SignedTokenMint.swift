@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Digests
+internal import Cryptography
 internal import SignalWire
 
 /// Makes signed tokens: what an application's own server does with whatever library it has.

@@ -1,4 +1,4 @@
-internal import Digests
+internal import Cryptography
 import SignalWire
 
 /// Checks signed tokens against the keys of applications; signatures are compared in constant time.

@@ -1,4 +1,4 @@
-internal import Digests
+internal import Cryptography
 internal import FoundationEssentials
 public import SignalWire
 internal import Timekeeping

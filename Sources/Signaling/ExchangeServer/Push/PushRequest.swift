@@ -1,4 +1,4 @@
-import Digests
+import Cryptography
 import ExchangeCore
 import FoundationEssentials
 import JSON

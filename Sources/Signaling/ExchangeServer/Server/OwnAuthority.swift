@@ -1,5 +1,4 @@
-import CertificateAuthority
-import Digests
+import Cryptography
 public import Enrollment
 internal import FoundationEssentials
 import HTTPTransport

@@ -1,4 +1,4 @@
-import Digests
+import Cryptography
 import Enrollment
 import HTTPTransport
 import NIOHTTP1

@@ -1,4 +1,4 @@
-// Digests: hashes and message authentication codes by the system's OpenSSL, and comparison in constant time.
+// Cryptography: digests, signatures and certificates of an authority of one's own, by the system's OpenSSL.
 
 internal import COpenSSL
 
