@@ -122,10 +122,9 @@ let package = Package(
         module("Base", "DomainNames", ["NetworkAddress"]),
         module("Base", "NameLookup", ["CAres", "DomainNames", "NetworkAddress"]),
         module("Base", "Datagrams", ["CRealtime", "NetworkAddress", "Realtime", "Timekeeping"]),
-        module("Base", "RegularFiles"),
-        module("Base", "ConfigReader", ["Bytes", "CYAML", "RegularFiles"]),
-        module("Base", "PrivateFiles", ["RegularFiles"]),
-        module("Base", "TLS", ["COpenSSL", "RegularFiles"]),
+        module("Base", "Files"),
+        module("Base", "ConfigReader", ["Bytes", "CYAML", "Files"]),
+        module("Base", "TLS", ["COpenSSL", "Files"]),
 
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
@@ -144,7 +143,7 @@ let package = Package(
         module("Protocols", "BotWire", ["Bytes", "Cryptography", "JSON", "Timekeeping", "XML"]),
 
         // Floor 3: media.
-        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "Realtime", "RegularFiles"]),
+        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "Files", "Realtime"]),
         module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
         module("Media", "VoiceActivity", ["Bytes", "Realtime"]),
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
@@ -177,17 +176,17 @@ let package = Package(
             "Media", "MediaEngine",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "Bytes", "CallMedia", "CardAudio", "Connectivity", "Datagrams",
-                "ICE", "NetworkAddress", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "RegularFiles", "STUN",
+                "Files", "ICE", "NetworkAddress", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "STUN",
                 "SecureTransport", "Speakerphone", "TLS", "Timekeeping",
             ]),
 
         // Floor 4: signaling.
-        module("Signaling", "HTTPTransport", nio + ["Bytes", "NetworkAddress", "PrivateFiles", "TLS", "Timekeeping"]),
+        module("Signaling", "HTTPTransport", nio + ["Bytes", "Files", "NetworkAddress", "TLS", "Timekeeping"]),
         module(
             "Signaling", "SignalingClient",
             [
-                "Bytes", "CallControl", "Cryptography", "Enrollment", "HTTPTransport", "JSON", "PrivateFiles",
-                "SignalWire", "TLS", "Timekeeping", logging,
+                "Bytes", "CallControl", "Cryptography", "Enrollment", "Files", "HTTPTransport", "JSON", "SignalWire",
+                "TLS", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -211,15 +210,15 @@ let package = Package(
         module(
             "Signaling", "ExchangeStore",
             [
-                "ExchangeCore", "JSON", "RegularFiles", "SignalWire", "Timekeeping",
+                "ExchangeCore", "Files", "JSON", "SignalWire", "Timekeeping",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]),
         module(
             "Signaling", "ExchangeServer",
             [
-                "ConfigReader", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeStore", "HTTPTransport", "ICE",
-                "JSON", "NetworkAddress", "PrivateFiles", "Realtime", "RegularFiles", "SDP", "SignalWire", "TLS",
-                "Timekeeping", "WebPhone", logging,
+                "ConfigReader", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeStore", "Files", "HTTPTransport",
+                "ICE", "JSON", "NetworkAddress", "Realtime", "SDP", "SignalWire", "TLS", "Timekeeping", "WebPhone",
+                logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -241,13 +240,11 @@ let package = Package(
         module(
             "Agent", "CallAgent",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia",
-                "CallPorts", "CallPrograms",
-                "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
-                "ICE", "JSON", "MediaEngine",
-                "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
-                "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone", "TLS",
-                "Timekeeping", "VoiceActivity", logging,
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia", "CallPorts",
+                "CallPrograms", "CardAudio", "ConfigReader", "Connectivity", "Datagrams", "Files", "ICE", "JSON",
+                "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SDP", "SIP",
+                "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone", "TLS", "Timekeeping",
+                "VoiceActivity", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -288,15 +285,15 @@ let package = Package(
                 "BotProbe", "BotWire", "CallAccounts", "CallControl", "CallMedia", "ConfigReader", "ControlWire",
                 "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore", "ExchangeStore", "Loopback",
                 "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "NetworkAddress", "OpusCodec", "Peering",
-                "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles", "SecureTransport", "SignalWire",
-                "SignalingClient", "Speakerphone", "Timekeeping", "TrunkGateway",
+                "Playout", "Files", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
+                "Speakerphone", "Timekeeping", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
         // Tests mirror the floors.
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
-        tests("AudioKitTests", ["AudioKit", "RegularFiles"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
+        tests("AudioKitTests", ["AudioKit", "Files"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("AudioPortTests", ["AudioKit", "AudioPort", "LoopbackAnalysis", "Timekeeping", "VoiceActivity"]),
         tests("VoiceActivityTests", ["Bytes", "LoopbackAnalysis", "VoiceActivity"]),
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
@@ -322,8 +319,8 @@ let package = Package(
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("EnrollmentTests", ["Cryptography", "Enrollment"]),
-        tests("PrivateFilesTests", ["PrivateFiles"]),
-        tests("RegularFilesTests", ["RegularFiles"]),
+        tests("PrivateFilesTests", ["Files"]),
+        tests("RegularFilesTests", ["Files"]),
         tests(
             "HandsetTests",
             [

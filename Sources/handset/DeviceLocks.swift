@@ -1,5 +1,5 @@
 internal import CallAgent
-internal import PrivateFiles
+internal import Files
 
 /// Keeps a second process away from what makes a device this one at its service: two that are the same device there end each
 /// other's sessions, again and again.

@@ -1,7 +1,7 @@
 import AudioKit
 import Foundation
 import Glibc
-import RegularFiles
+import Files
 import Testing
 
 @Suite("Recordings that are not whole") struct PartFileTests {

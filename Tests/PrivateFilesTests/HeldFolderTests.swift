@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import PrivateFiles
+import Files
 import Testing
 
 @Suite("A folder that root uses, and others may write to")

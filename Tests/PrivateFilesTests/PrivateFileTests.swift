@@ -1,5 +1,5 @@
 import Foundation
-import PrivateFiles
+import Files
 import Testing
 
 @Suite("Private files")

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import RegularFiles
+import Files
 import Testing
 
 @Suite("Regular files and folders for them", .timeLimit(.minutes(1)))

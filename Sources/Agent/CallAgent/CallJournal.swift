@@ -1,7 +1,7 @@
 public import CallControl
 internal import FoundationEssentials
 public import Logging
-internal import PrivateFiles
+internal import Files
 internal import VoiceActivity
 
 /// One record of every call, answered or missed, in a file that survives a crash (contract CALL-7).

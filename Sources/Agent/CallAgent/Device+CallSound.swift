@@ -5,7 +5,7 @@ internal import Logging
 internal import MediaEngine
 internal import Peering
 internal import Realtime
-internal import RegularFiles
+internal import Files
 
 // What is played, recorded and attached in calls that run, and how they end by themselves.
 extension Device {

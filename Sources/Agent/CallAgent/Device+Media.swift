@@ -8,7 +8,7 @@ internal import Connectivity
 internal import Peering
 internal import MediaEngine
 internal import Realtime
-internal import RegularFiles
+internal import Files
 internal import SDP
 internal import SignalingClient
 internal import Timekeeping

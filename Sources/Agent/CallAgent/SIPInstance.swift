@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import Logging
-internal import PrivateFiles
+internal import Files
 internal import Synchronization
 
 /// By what a registrar knows a device again (RFC 5626 §4.1): a UUID, made at the first start and kept in a file, or for as long as

@@ -1,5 +1,5 @@
 internal import Logging
-internal import PrivateFiles
+internal import Files
 internal import Realtime
 internal import Synchronization
 internal import Timekeeping

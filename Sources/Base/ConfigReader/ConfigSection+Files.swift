@@ -1,5 +1,5 @@
 internal import Glibc
-internal import RegularFiles
+internal import Files
 
 /// Files and folders. What is checked depends on how the configuration is read: see ``FileChecks``.
 extension ConfigSection {

@@ -1,6 +1,6 @@
 internal import Bytes
 internal import Glibc
-internal import RegularFiles
+internal import Files
 
 /// Reading of the small text files that configurations are made of, and of the process environment.
 public enum SmallFile {

@@ -1,5 +1,5 @@
 internal import COpenSSL
-internal import RegularFiles
+internal import Files
 
 /// The certificate authorities that a client trusts.
 public enum TrustRoots: Hashable, Sendable {

@@ -1,5 +1,5 @@
 internal import Bytes
-public import RegularFiles
+public import Files
 
 /// Reads a WAV or Ogg Opus file as mono samples at 48 kHz, whichever it is by its content, once or over and over.
 ///

@@ -1,4 +1,4 @@
-public import RegularFiles
+public import Files
 
 /// Writes Opus packets to an Ogg Opus file (RFC 7845) that can be played at every moment, even if the process is killed: it
 /// then ends with its last page, which are half a second apart.

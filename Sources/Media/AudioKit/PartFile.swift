@@ -1,4 +1,4 @@
-public import RegularFiles
+public import Files
 internal import Glibc
 
 /// Recordings have another name until they are whole: `call.part.wav` becomes `call.wav`.

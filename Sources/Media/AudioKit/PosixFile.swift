@@ -1,5 +1,5 @@
 internal import Glibc
-internal import RegularFiles
+internal import Files
 
 /// An open file, closed with its owner. All file calls of this module are here.
 struct PosixFile: ~Copyable, Sendable {

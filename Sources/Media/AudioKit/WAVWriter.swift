@@ -1,4 +1,4 @@
-public import RegularFiles
+public import Files
 
 /// Records 16-bit samples into a WAV file that is valid at every moment, even if the process is killed.
 ///

@@ -1,6 +1,6 @@
 internal import AudioKit
 internal import Realtime
-internal import RegularFiles
+internal import Files
 internal import Synchronization
 
 /// A file that is being played or recorded. Only one thread at a time uses it: first the one that opened it, then the

@@ -4,7 +4,7 @@ internal import OpusCodec
 internal import Playout
 internal import RTP
 internal import Realtime
-internal import RegularFiles
+internal import Files
 internal import Synchronization
 internal import Timekeeping
 

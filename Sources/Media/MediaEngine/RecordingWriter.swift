@@ -1,6 +1,6 @@
 internal import AudioKit
 internal import OpusCodec
-internal import RegularFiles
+internal import Files
 
 /// Writes a recording under another name, which it gets when it is whole (``PartFile``).
 struct RecordingWriter: ~Copyable {

@@ -1,6 +1,6 @@
 internal import ExchangeCore
 internal import GRDB
-internal import RegularFiles
+internal import Files
 
 /// The files of an open database, as they were when it was opened: what SQLite writes to.
 ///

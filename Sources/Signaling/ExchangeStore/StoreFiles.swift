@@ -1,6 +1,6 @@
 internal import ExchangeCore
 internal import Glibc
-internal import RegularFiles
+internal import Files
 internal import Synchronization
 import Timekeeping
 

@@ -1,5 +1,5 @@
 public import CallControl
-internal import PrivateFiles
+internal import Files
 internal import SignalWire
 
 /// Keeps a login on disk, so that a device that starts again needs no secret (contract AUTH-10).

@@ -1,7 +1,7 @@
 internal import CallControl
 internal import FoundationEssentials
 internal import JSON
-internal import PrivateFiles
+internal import Files
 internal import SignalWire
 
 /// Where an access token comes from that this program does not log in for.

@@ -9,7 +9,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import Peering
 internal import Realtime
-internal import RegularFiles
+internal import Files
 internal import Timekeeping
 
 /// `handset call`: places one call, and reports on it.

@@ -1,5 +1,5 @@
 internal import ControlWire
-internal import RegularFiles
+internal import Files
 
 /// What somebody types behind `handset control`, as a request. Pure.
 struct ControlWords: Error, CustomStringConvertible {

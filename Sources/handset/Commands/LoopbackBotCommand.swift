@@ -6,7 +6,7 @@ internal import BotProbe
 internal import BotWire
 internal import CallAgent
 internal import LoopbackReport
-internal import RegularFiles
+internal import Files
 internal import Timekeeping
 
 /// `handset loopback bot`: a voice bot, as its callers hear it.

@@ -9,7 +9,7 @@ internal import LoopbackReport
 internal import NIOCore
 internal import NIOPosix
 internal import Realtime
-internal import RegularFiles
+internal import Files
 internal import Timekeeping
 
 /// `handset loopback call`: a whole call to a device that echoes.

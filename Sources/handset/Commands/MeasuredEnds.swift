@@ -7,7 +7,7 @@ internal import LoopbackReport
 internal import CallMedia
 internal import MediaEngine
 internal import Realtime
-internal import RegularFiles
+internal import Files
 internal import Synchronization
 internal import Timekeeping
 

@@ -6,7 +6,7 @@ internal import OpusCodec
 internal import Playout
 internal import RTP
 internal import Realtime
-internal import RegularFiles
+internal import Files
 
 /// `handset replay`: what a device would have heard of a recorded stream.
 struct ReplayCommand: ParsableCommand {

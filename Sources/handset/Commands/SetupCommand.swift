@@ -7,8 +7,7 @@ internal import ExchangeCore
 internal import ExchangeServer
 internal import FoundationEssentials
 internal import Logging
-internal import PrivateFiles
-internal import RegularFiles
+internal import Files
 internal import SignalWire
 internal import SignalingClient
 internal import Timekeeping

@@ -1,8 +1,7 @@
 internal import ArgumentParser
 internal import FoundationEssentials
-internal import PrivateFiles
+internal import Files
 internal import Realtime
-internal import RegularFiles
 internal import Timekeeping
 
 /// `handset support-bundle`.

@@ -4,7 +4,7 @@ internal import Enrollment
 internal import ExchangeCore
 internal import ExchangeServer
 internal import Glibc
-internal import PrivateFiles
+internal import Files
 internal import SignalWire
 
 /// `handset user enroll`.

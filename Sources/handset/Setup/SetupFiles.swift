@@ -1,6 +1,5 @@
 internal import Glibc
-internal import PrivateFiles
-internal import RegularFiles
+internal import Files
 
 /// The files of a plan, in its folder: all by descriptors, because root writes here, perhaps into folders that others may write to
 /// as well.

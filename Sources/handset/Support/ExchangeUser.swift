@@ -1,5 +1,5 @@
 internal import ExchangeServer
-internal import PrivateFiles
+internal import Files
 
 /// Finds out as which user an exchange runs, or last ran.
 enum ExchangeUser {

@@ -6,7 +6,7 @@ internal import Datagrams
 internal import DeviceControl
 internal import Glibc
 internal import NetworkAddress
-internal import PrivateFiles
+internal import Files
 internal import Realtime
 internal import Timekeeping
 

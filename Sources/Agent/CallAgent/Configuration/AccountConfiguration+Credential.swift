@@ -1,5 +1,5 @@
 internal import ConfigReader
-internal import PrivateFiles
+internal import Files
 internal import SignalingClient
 
 // Which of the ways in an account takes: by `kind`, or by the keys that are given.

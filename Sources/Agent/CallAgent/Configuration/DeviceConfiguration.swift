@@ -4,7 +4,7 @@ public import CallControl
 public import ConfigReader
 internal import CardAudio
 internal import MediaEngine
-internal import RegularFiles
+internal import Files
 internal import SIPSignaling
 
 /// The contents of a device's configuration file.

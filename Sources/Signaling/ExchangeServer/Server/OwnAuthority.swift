@@ -2,8 +2,7 @@ import Cryptography
 public import Enrollment
 internal import FoundationEssentials
 import HTTPTransport
-import PrivateFiles
-import RegularFiles
+import Files
 import Timekeeping
 
 /// The exchange as its own authority: a root certificate that is made once, and certificates that it signs.

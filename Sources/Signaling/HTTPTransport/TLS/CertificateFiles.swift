@@ -1,5 +1,5 @@
 package import Glibc
-internal import PrivateFiles
+internal import Files
 package import TLS
 
 /// The files of a certificate that one end of a connection shows, both in PEM form.

@@ -1,4 +1,4 @@
-internal import PrivateFiles
+internal import Files
 internal import Synchronization
 package import TLS
 

@@ -1,4 +1,4 @@
-// RegularFiles: opens files that hold bytes and nothing else, so that no pipe or device can block or surprise a thread.
+// Files: opens files that hold bytes and nothing else, so that no pipe or device can block or surprise a thread; keeps private ones.
 
 internal import Glibc
 

@@ -1,4 +1,4 @@
-// PrivateFiles: small files that only their owner may read (mode 0600) and that outlast a crash at any point.
+// Small files that only their owner may read (mode 0600) and that outlast a crash at any point.
 
 internal import Glibc
 

@@ -1,5 +1,4 @@
 internal import Glibc
-internal import RegularFiles
 
 /// One open file; closed by its `deinit`.
 struct FileDescriptor: ~Copyable {
