@@ -129,8 +129,7 @@ let package = Package(
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
         module("Protocols", "SDP"),
-        module("Protocols", "STUN", ["Bytes", "Cryptography", "NetworkAddress"]),
-        module("Protocols", "ICE", ["NetworkAddress", "STUN", "Timekeeping"]),
+        module("Protocols", "ICE", ["Bytes", "Cryptography", "NetworkAddress", "Timekeeping"]),
         module("Protocols", "MulticastDNS", ["NetworkAddress", "Timekeeping"]),
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
         module("Protocols", "Enrollment", ["Bytes"]),
@@ -169,14 +168,14 @@ let package = Package(
         module(
             "Media", "Connectivity",
             [
-                "Datagrams", "ICE", "MulticastDNS", "NetworkAddress", "Peering", "Realtime", "STUN", "SecureTransport",
-                "TLS", "Timekeeping",
+                "Datagrams", "ICE", "MulticastDNS", "NetworkAddress", "Peering", "Realtime", "SecureTransport", "TLS",
+                "Timekeeping",
             ]),
         module(
             "Media", "MediaEngine",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "Bytes", "CallMedia", "CardAudio", "Connectivity", "Datagrams",
-                "Files", "ICE", "NetworkAddress", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "STUN",
+                "Files", "ICE", "NetworkAddress", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
                 "SecureTransport", "Speakerphone", "TLS", "Timekeeping",
             ]),
 
@@ -194,8 +193,8 @@ let package = Package(
         module(
             "Signaling", "SIPClient",
             [
-                "CallControl", "Datagrams", "DomainNames", "HTTPTransport", "JSON", "NameLookup", "NetworkAddress",
-                "Realtime", "SIP", "SIPSignaling", "STUN", "SignalingClient", "TLS", "Timekeeping", logging,
+                "CallControl", "Datagrams", "DomainNames", "HTTPTransport", "ICE", "JSON", "NameLookup",
+                "NetworkAddress", "Realtime", "SIP", "SIPSignaling", "SignalingClient", "TLS", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOTLS", package: "swift-nio"),
@@ -363,9 +362,9 @@ let package = Package(
         tests(
             "SIPSignalingTests",
             ["CallControl", "DomainNames", "JSON", "NetworkAddress", "SIP", "SIPSignaling", "Timekeeping"]),
-        tests("STUNTests", ["NetworkAddress", "STUN"]),
+        tests("STUNTests", ["ICE", "NetworkAddress"]),
         tests("MulticastDNSTests", ["MulticastDNS", "NetworkAddress", "Timekeeping"]),
-        tests("ICETests", ["ICE", "NetworkAddress", "STUN", "Timekeeping"]),
+        tests("ICETests", ["ICE", "NetworkAddress", "Timekeeping"]),
         tests("OpusCodecTests", ["OpusCodec"]),
         tests("PlayoutTests", ["AudioKit", "OpusCodec", "Playout", "Timekeeping"]),
         .target(
@@ -487,7 +486,7 @@ let package = Package(
             dependencies: [
                 "AudioKit", "AudioPort", "BotWire", "Bytes", "ConfigReader", "ControlWire", "DomainNames", "Enrollment",
                 "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "MulticastDNS", "NetworkAddress", "Playout",
-                "RTP", "SDP", "SIP", "STUN", "SecureTransport", "SignalWire", "Timekeeping", "XML",
+                "RTP", "SDP", "SIP", "SecureTransport", "SignalWire", "Timekeeping", "XML",
             ],
             path: "Tests/FuzzSeedsTests",
             swiftSettings: [

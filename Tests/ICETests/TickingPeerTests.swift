@@ -1,6 +1,5 @@
 import ICE
 import NetworkAddress
-import STUN
 import TestSupport
 import Testing
 import Timekeeping

@@ -1,4 +1,4 @@
-import STUN
+import ICE
 import TestSupport
 import Testing
 

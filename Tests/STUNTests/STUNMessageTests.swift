@@ -1,5 +1,5 @@
 import NetworkAddress
-import STUN
+import ICE
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 import NetworkAddress
-import STUN
+import ICE
 import Testing
 
 /// The messages that RFC 5769 prints.

@@ -1,6 +1,6 @@
 import FuzzInput
 import NetworkAddress
-import STUN
+import ICE
 
 /// Called by libFuzzer with each input.
 #if LIBFUZZER

@@ -3,7 +3,6 @@ internal import ICE
 internal import NetworkAddress
 internal import Peering
 internal import Realtime
-internal import STUN
 internal import SecureTransport
 internal import TLS
 internal import Timekeeping

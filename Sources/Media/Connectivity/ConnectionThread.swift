@@ -5,7 +5,6 @@ package import ICE
 package import NetworkAddress
 package import Peering
 package import Realtime
-internal import STUN
 internal import Synchronization
 package import TLS
 package import Timekeeping

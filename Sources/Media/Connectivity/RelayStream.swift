@@ -1,6 +1,6 @@
 internal import Datagrams
 internal import NetworkAddress
-internal import STUN
+internal import ICE
 internal import TLS
 internal import Timekeeping
 

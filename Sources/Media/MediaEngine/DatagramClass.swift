@@ -1,6 +1,6 @@
 internal import Bytes
 internal import RTP
-internal import STUN
+internal import ICE
 
 /// What a worker has to know of a datagram to find its call.
 enum DatagramClass: BitwiseCopyable {

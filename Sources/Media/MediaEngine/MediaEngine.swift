@@ -9,7 +9,7 @@ internal import OpusCodec
 public import Peering
 internal import RTP
 public import Realtime
-internal import STUN
+internal import ICE
 public import SecureTransport
 internal import Synchronization
 internal import Timekeeping

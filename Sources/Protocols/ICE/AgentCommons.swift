@@ -1,5 +1,4 @@
 internal import NetworkAddress
-internal import STUN
 internal import Timekeeping
 
 /// Where a check leaves from: what RFC 8445 calls the base.

@@ -1,5 +1,4 @@
 internal import NetworkAddress
-internal import STUN
 internal import Timekeeping
 
 /// Sending checks (RFC 8445 §6.1.4, §7.2.2).

@@ -1,5 +1,4 @@
 internal import NetworkAddress
-internal import STUN
 internal import Timekeeping
 
 /// Incoming checks, and answers to outgoing ones.

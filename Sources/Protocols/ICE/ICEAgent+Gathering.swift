@@ -1,5 +1,4 @@
 internal import NetworkAddress
-internal import STUN
 internal import Timekeeping
 
 /// Finding candidates of our own (RFC 8445 §5.1.1).

@@ -1,5 +1,4 @@
 internal import NetworkAddress
-internal import STUN
 internal import Timekeeping
 
 /// The consequences of an input: packets to send, the path in use, the state.

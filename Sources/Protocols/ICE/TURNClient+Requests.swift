@@ -1,5 +1,4 @@
 internal import NetworkAddress
-internal import STUN
 internal import Timekeeping
 
 /// Requests to the server, their repeats and their answers.

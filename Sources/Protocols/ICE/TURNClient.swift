@@ -1,5 +1,4 @@
 public import NetworkAddress
-internal import STUN
 public import Timekeeping
 
 /// One allocation at a TURN server, over datagrams or a byte stream (RFC 8656).

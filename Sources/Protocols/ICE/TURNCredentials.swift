@@ -1,5 +1,3 @@
-internal import STUN
-
 /// A TURN server's challenge, and the client's key for it (RFC 8489 §9.2).
 struct TURNCredentials: Equatable, Sendable {
     let username: String

@@ -6,7 +6,7 @@ internal import NIOTLS
 internal import NetworkAddress
 internal import SIP
 internal import SIPSignaling
-internal import STUN
+internal import ICE
 internal import TLS
 internal import Timekeeping
 
@@ -64,7 +64,7 @@ final class SIPEdge {
     private var strangers = PeerFlows()
     private var servers: [PeerAddress] = []
     /// The binding request that was sent last by each flow (RFC 5626 §3.5.2); answers to others are not believed.
-    private var bindings: [Int: STUN.TransactionID] = [:]
+    private var bindings: [Int: ICE.TransactionID] = [:]
     private var gate: DatagramGate
     private var pongLimit = LogLimit(burst: 10, perSecond: 2)
     /// Datagrams that nobody looked at.
@@ -295,7 +295,7 @@ final class SIPEdge {
         case .lineEnds: send([13, 10, 13, 10], by: flow.id)
         case .binding:
             var generator = SystemRandomNumberGenerator()
-            let id = bindings[flow.id] ?? STUN.TransactionID(using: &generator)
+            let id = bindings[flow.id] ?? ICE.TransactionID(using: &generator)
             bindings[flow.id] = id
             send(STUNBuilder(.request, .binding, id).finish(), by: flow.id)
         case .webSocketPing:

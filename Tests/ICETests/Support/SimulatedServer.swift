@@ -1,5 +1,5 @@
 import NetworkAddress
-import STUN
+import ICE
 
 /// A small STUN and TURN server for tests (RFC 8489, RFC 8656), with faults to choose from.
 final class SimulatedServer {
