@@ -80,7 +80,7 @@ let package = Package(
         .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
         .library(name: "AudioKit", targets: ["AudioKit"]),
         .library(name: "LoopbackAnalysis", targets: ["LoopbackAnalysis"]),
-        .library(name: "Playout", targets: ["OpusCodec", "Playout", "Timekeeping"]),
+        .library(name: "Playout", targets: ["AudioKit", "Playout", "Timekeeping"]),
         .library(name: "VoiceActivity", targets: ["Realtime", "VoiceActivity"]),
         .library(name: "AudioDevices", targets: ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
         .library(name: "TestSupport", targets: ["TestSupport"]),
@@ -142,15 +142,14 @@ let package = Package(
         module("Protocols", "BotWire", ["Bytes", "Cryptography", "JSON", "Timekeeping", "XML"]),
 
         // Floor 3: media.
-        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "Files", "Realtime"]),
+        module("Media", "AudioKit", ["Bytes", "COpus", "COpusFile", "CSpeexDSP", "Files", "Realtime"]),
         module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
         module("Media", "VoiceActivity", ["Bytes", "Realtime"]),
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
         module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP", "Realtime"]),
-        module("Media", "OpusCodec", ["COpus"]),
-        module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Realtime", "Timekeeping"]),
+        module("Media", "Playout", ["AudioKit", "Bytes", "Realtime", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "TLS", "Timekeeping"]),
         module(
             "Media", "Peering",
@@ -158,8 +157,7 @@ let package = Package(
         module(
             "Media", "CallMedia",
             [
-                "AudioKit", "AudioPort", "Bytes", "Datagrams", "NetworkAddress", "OpusCodec", "Peering", "Playout",
-                "RTP",
+                "AudioKit", "AudioPort", "Bytes", "Datagrams", "NetworkAddress", "Peering", "Playout", "RTP",
                 "Realtime", "Speakerphone", "Timekeeping",
             ]),
         module(
@@ -175,8 +173,8 @@ let package = Package(
             "Media", "MediaEngine",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "Bytes", "CallMedia", "CardAudio", "Connectivity", "Datagrams",
-                "Files", "ICE", "NetworkAddress", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
-                "SecureTransport", "Speakerphone", "TLS", "Timekeeping",
+                "Files", "ICE", "NetworkAddress", "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
+                "Speakerphone", "TLS", "Timekeeping",
             ]),
 
         // Floor 4: signaling.
@@ -241,8 +239,8 @@ let package = Package(
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia", "CallPorts",
                 "CallPrograms", "CardAudio", "ConfigReader", "Connectivity", "Datagrams", "Files", "ICE", "JSON",
-                "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SDP", "SIP",
-                "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone", "TLS", "Timekeeping",
+                "MediaEngine", "NetworkAddress", "Peering", "Playout", "RTP", "Realtime", "SDP", "SIP", "SIPClient",
+                "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone", "TLS", "Timekeeping",
                 "VoiceActivity", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -283,9 +281,9 @@ let package = Package(
                 logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "BotLoopback",
                 "BotProbe", "BotWire", "CallAccounts", "CallControl", "CallMedia", "ConfigReader", "ControlWire",
                 "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore", "ExchangeStore", "Loopback",
-                "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "NetworkAddress", "OpusCodec", "Peering",
-                "Playout", "Files", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
-                "Speakerphone", "Timekeeping", "TrunkGateway",
+                "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "NetworkAddress", "Peering", "Playout", "Files",
+                "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient", "Speakerphone", "Timekeeping",
+                "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
@@ -313,7 +311,7 @@ let package = Package(
                 "Loopback",
                 "LoopbackAnalysis", "LoopbackReport", "Realtime", "Timekeeping",
             ]),
-        tests("LoopbackAnalysisTests", ["AudioKit", "LoopbackAnalysis", "OpusCodec"]),
+        tests("LoopbackAnalysisTests", ["AudioKit", "LoopbackAnalysis"]),
         tests("LoopbackReportTests", ["AudioKit", "BotProbe", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
@@ -365,8 +363,8 @@ let package = Package(
         tests("STUNTests", ["ICE", "NetworkAddress"]),
         tests("MulticastDNSTests", ["MulticastDNS", "NetworkAddress", "Timekeeping"]),
         tests("ICETests", ["ICE", "NetworkAddress", "Timekeeping"]),
-        tests("OpusCodecTests", ["OpusCodec"]),
-        tests("PlayoutTests", ["AudioKit", "OpusCodec", "Playout", "Timekeeping"]),
+        tests("OpusCodecTests", ["AudioKit"]),
+        tests("PlayoutTests", ["AudioKit", "Playout", "Timekeeping"]),
         .target(
             name: "DTLSSupport", dependencies: ["SecureTransport", "TestSupport", "Timekeeping"],
             path: "Tests/DTLSSupport", swiftSettings: relaxed),
@@ -383,29 +381,24 @@ let package = Package(
         tests(
             "MediaEngineTests",
             [
-                "CallMedia", "CardAudio", "Connectivity",
-                "AudioKit", "AudioPort", "MediaEngine", "Datagrams", "NetworkAddress", "OpusCodec", "Peering",
-                "Playout", "RTP", "RelaySupport",
-                "SecureTransport", "ICE", "MulticastDNS", "Realtime", "TLS", "Timekeeping",
+                "CallMedia", "CardAudio", "Connectivity", "AudioKit", "AudioPort", "MediaEngine", "Datagrams",
+                "NetworkAddress", "Peering", "Playout", "RTP", "RelaySupport", "SecureTransport", "ICE", "MulticastDNS",
+                "Realtime", "TLS", "Timekeeping",
             ]),
         tests(
             "CardCallTests",
             [
-                "CallMedia", "CardAudio",
-                "AudioDevices", "AudioKit", "CThreadCounters", "CScriptedCard", "CallAgent", "CallControl",
-                "CardSupport", "ConfigReader", "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout",
+                "CallMedia", "CardAudio", "AudioDevices", "AudioKit", "CThreadCounters", "CScriptedCard", "CallAgent",
+                "CallControl", "CardSupport", "ConfigReader", "MediaEngine", "NetworkAddress", "Peering", "Playout",
                 "Realtime", "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
         .target(name: "CThreadCounters", path: "Tests/CThreadCounters", cSettings: warningsOfC),
         tests(
             "AllocationTests",
             [
-                "CallMedia", "CardAudio", "Connectivity",
-                "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters", "LoopbackAnalysis", "MediaEngine",
-                "Datagrams",
-                "NetworkAddress",
-                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "Speakerphone", "Timekeeping",
-                "VoiceActivity",
+                "CallMedia", "CardAudio", "Connectivity", "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters",
+                "LoopbackAnalysis", "MediaEngine", "Datagrams", "NetworkAddress", "Peering", "Playout", "RTP",
+                "Realtime", "SecureTransport", "Speakerphone", "Timekeeping", "VoiceActivity",
             ]),
         tests(
             "BotCallsTests",
@@ -453,8 +446,8 @@ let package = Package(
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Bytes", "CThreadCounters", "CallAgent",
                 "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Connectivity", "ExchangeCore",
                 "ExchangeServer", "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "NetworkAddress",
-                "OpusCodec", "Peering", "Playout", "SDP", "SIP", "SecureTransport", "SignalWire", "SignalingClient",
-                "Speakerphone", "Timekeeping", "TrunkGateway", logging,
+                "Peering", "Playout", "SDP", "SIP", "SecureTransport", "SignalWire", "SignalingClient", "Speakerphone",
+                "Timekeeping", "TrunkGateway", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

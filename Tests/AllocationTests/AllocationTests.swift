@@ -3,7 +3,7 @@ import CThreadCounters
 import Datagrams
 import LoopbackAnalysis
 import NetworkAddress
-import OpusCodec
+import AudioKit
 import Peering
 import Playout
 import RTP

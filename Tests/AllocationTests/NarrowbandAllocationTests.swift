@@ -1,6 +1,5 @@
 import AudioKit
 import CThreadCounters
-import OpusCodec
 import Peering
 import Playout
 import Testing

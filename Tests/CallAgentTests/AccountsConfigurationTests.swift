@@ -4,7 +4,7 @@ import ConfigReader
 import Foundation
 import MediaEngine
 import NetworkAddress
-import OpusCodec
+import AudioKit
 import SignalingClient
 import Testing
 

@@ -4,7 +4,7 @@ import CallControl
 import ConfigReader
 import CallMedia
 import MediaEngine
-import OpusCodec
+import AudioKit
 import Speakerphone
 import TestSupport
 import Testing

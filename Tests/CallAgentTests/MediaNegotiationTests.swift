@@ -4,7 +4,7 @@ import JSON
 import CallMedia
 import Connectivity
 import MediaEngine
-import OpusCodec
+import AudioKit
 import Peering
 import SDP
 import SecureTransport

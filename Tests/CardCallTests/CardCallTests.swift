@@ -5,7 +5,7 @@ import CallMedia
 import CardAudio
 import MediaEngine
 import NetworkAddress
-import OpusCodec
+import AudioKit
 import Peering
 import Playout
 import Realtime

@@ -1,5 +1,5 @@
 import NetworkAddress
-import OpusCodec
+import AudioKit
 import Peering
 import Playout
 import Realtime

@@ -1,6 +1,5 @@
 import AudioKit
 import Foundation
-import OpusCodec
 import TestSupport
 
 /// What can happen to speech on its way, the same each time.

@@ -1,6 +1,6 @@
 import Foundation
 import LoopbackAnalysis
-import OpusCodec
+import AudioKit
 import TestSupport
 import Testing
 

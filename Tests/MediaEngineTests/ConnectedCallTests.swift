@@ -3,7 +3,7 @@ import CallMedia
 import Connectivity
 import MediaEngine
 import NetworkAddress
-import OpusCodec
+import AudioKit
 import Peering
 import Playout
 import Realtime

@@ -1,7 +1,7 @@
 import CallMedia
 import MediaEngine
 import NetworkAddress
-import OpusCodec
+import AudioKit
 import Peering
 import Playout
 import SecureTransport

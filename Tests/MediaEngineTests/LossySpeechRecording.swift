@@ -1,6 +1,5 @@
 import AudioKit
 import Foundation
-import OpusCodec
 import Peering
 import Playout
 import TestSupport

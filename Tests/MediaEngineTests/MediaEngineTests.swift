@@ -4,7 +4,6 @@ import Foundation
 import CallMedia
 import MediaEngine
 import NetworkAddress
-import OpusCodec
 import Peering
 import Playout
 import SecureTransport

@@ -1,7 +1,7 @@
 import CallMedia
 import Datagrams
 import NetworkAddress
-import OpusCodec
+import AudioKit
 import Peering
 import Playout
 import TestSupport

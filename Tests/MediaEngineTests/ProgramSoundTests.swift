@@ -1,6 +1,6 @@
 import AudioPort
 import Foundation
-import OpusCodec
+import AudioKit
 import Peering
 import Realtime
 import Testing

@@ -1,6 +1,6 @@
 import CallMedia
 import MediaEngine
-import OpusCodec
+import AudioKit
 import Peering
 import Playout
 import Testing

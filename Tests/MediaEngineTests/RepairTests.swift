@@ -1,4 +1,4 @@
-import OpusCodec
+import AudioKit
 import Peering
 import Playout
 import Testing

@@ -1,5 +1,5 @@
 import Datagrams
-import OpusCodec
+import AudioKit
 import Peering
 import Playout
 import RTP

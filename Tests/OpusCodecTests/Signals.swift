@@ -1,4 +1,4 @@
-import OpusCodec
+import AudioKit
 import TestSupport
 
 /// Signals and packets that the codec's tests work on.

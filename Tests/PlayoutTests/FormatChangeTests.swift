@@ -1,5 +1,4 @@
 import AudioKit
-import OpusCodec
 import Testing
 import Timekeeping
 

@@ -1,4 +1,4 @@
-import OpusCodec
+import AudioKit
 import TestSupport
 import Testing
 import Timekeeping

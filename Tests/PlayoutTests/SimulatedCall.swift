@@ -1,4 +1,4 @@
-import OpusCodec
+import AudioKit
 import Playout
 import Synchronization
 import TestSupport

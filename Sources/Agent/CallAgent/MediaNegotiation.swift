@@ -5,7 +5,7 @@ internal import CallMedia
 internal import Connectivity
 internal import MediaEngine
 internal import NetworkAddress
-internal import OpusCodec
+internal import AudioKit
 internal import Peering
 internal import SDP
 internal import SecureTransport

@@ -1,4 +1,4 @@
-package import OpusCodec
+package import AudioKit
 internal import Peering
 internal import Playout
 internal import RTP

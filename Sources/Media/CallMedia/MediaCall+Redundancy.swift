@@ -1,5 +1,5 @@
 internal import Bytes
-internal import OpusCodec
+internal import AudioKit
 internal import Peering
 internal import Playout
 internal import RTP

@@ -1,5 +1,4 @@
 public import AudioKit
-public import OpusCodec
 public import Peering
 public import Playout
 

@@ -1,5 +1,4 @@
 internal import AudioKit
-internal import OpusCodec
 
 /// Encodes a call's frames with the codec that was agreed on.
 struct SoundEncoder: ~Copyable {

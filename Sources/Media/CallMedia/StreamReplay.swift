@@ -1,4 +1,4 @@
-internal import OpusCodec
+internal import AudioKit
 public import Playout
 public import RTP
 internal import Realtime

@@ -1,6 +1,5 @@
 internal import AudioKit
 internal import CallMedia
-internal import OpusCodec
 internal import Playout
 internal import RTP
 internal import Realtime

@@ -1,4 +1,4 @@
-internal import OpusCodec
+internal import AudioKit
 internal import Realtime
 internal import Timekeeping
 

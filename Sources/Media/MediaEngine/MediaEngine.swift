@@ -5,7 +5,7 @@ public import CallMedia
 internal import CardAudio
 internal import Connectivity
 public import NetworkAddress
-internal import OpusCodec
+internal import AudioKit
 public import Peering
 internal import RTP
 public import Realtime

@@ -1,5 +1,4 @@
 internal import AudioKit
-internal import OpusCodec
 internal import Files
 
 /// Writes a recording under another name, which it gets when it is whole (``PartFile``).

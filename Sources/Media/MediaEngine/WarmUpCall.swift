@@ -2,7 +2,7 @@ internal import CallMedia
 internal import Connectivity
 internal import Datagrams
 internal import NetworkAddress
-internal import OpusCodec
+internal import AudioKit
 internal import Peering
 internal import Playout
 internal import Realtime

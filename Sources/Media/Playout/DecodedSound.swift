@@ -1,4 +1,4 @@
-internal import OpusCodec
+internal import AudioKit
 
 /// The sound of a stream from the decoder on, until it is handed out: decoded, restored or made up, and stretched.
 struct DecodedSound: ~Copyable {

@@ -1,4 +1,4 @@
-internal import OpusCodec
+internal import AudioKit
 
 /// What was received of a stream and has not been played: packets, and the numbers of those that hold no sound.
 struct PacketQueue: ~Copyable {

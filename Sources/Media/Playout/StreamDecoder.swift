@@ -1,6 +1,5 @@
 public import AudioKit
 internal import Bytes
-public import OpusCodec
 
 /// The decoder of a stream's packets: Opus or G.711.
 public struct StreamDecoder: ~Copyable {

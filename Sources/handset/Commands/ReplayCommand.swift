@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import AudioKit
 internal import CallMedia
 internal import MediaEngine
-internal import OpusCodec
 internal import Playout
 internal import RTP
 internal import Realtime

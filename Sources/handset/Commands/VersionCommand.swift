@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import OpusCodec
+internal import AudioKit
 internal import SecureTransport
 
 extension HandsetVersion {

@@ -1,6 +1,5 @@
 import AudioKit
 import Glibc
-import OpusCodec
 import TestSupport
 
 // usage: codecs ROUNDS

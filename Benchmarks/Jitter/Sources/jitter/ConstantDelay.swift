@@ -1,4 +1,4 @@
-import OpusCodec
+import AudioKit
 
 /// A player that keeps one delay from first to last: what a buffer could do that knew the path beforehand and never
 /// had to adapt. It conceals what comes later, restores with FEC what its delay gives time for, and every packet that

@@ -1,5 +1,5 @@
 import Foundation
-import OpusCodec
+import AudioKit
 
 /// Recorded speech, and its packets.
 struct Speech {

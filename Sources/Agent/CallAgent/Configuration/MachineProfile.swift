@@ -1,4 +1,4 @@
-internal import OpusCodec
+internal import AudioKit
 
 /// What kind of machine a device runs on: the defaults that follow from it. Keys in a configuration override them.
 public enum MachineProfile: String, CaseIterable, Sendable {

@@ -4,7 +4,7 @@ internal import Datagrams
 public import CallMedia
 public import Connectivity
 public import NetworkAddress
-public import OpusCodec
+public import AudioKit
 public import Playout
 internal import Realtime
 public import SecureTransport

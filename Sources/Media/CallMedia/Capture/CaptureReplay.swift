@@ -1,4 +1,4 @@
-internal import OpusCodec
+internal import AudioKit
 internal import Playout
 internal import RTP
 internal import Realtime

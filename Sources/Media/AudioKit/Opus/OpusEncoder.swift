@@ -1,4 +1,4 @@
-// OpusCodec: Opus at 48 kHz on libopus, and properties of packets that are known without decoding.
+// Opus: Opus at 48 kHz on libopus, and properties of packets that are known without decoding.
 
 internal import COpus
 
