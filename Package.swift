@@ -148,7 +148,6 @@ let package = Package(
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
-        module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP", "Realtime"]),
         module("Media", "Playout", ["AudioKit", "Bytes", "Realtime", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "TLS", "Timekeeping"]),
         module(
@@ -158,11 +157,11 @@ let package = Package(
             "Media", "CallMedia",
             [
                 "AudioKit", "AudioPort", "Bytes", "Datagrams", "NetworkAddress", "Peering", "Playout", "RTP",
-                "Realtime", "Speakerphone", "Timekeeping",
+                "Realtime", "Timekeeping",
             ]),
         module(
             "Media", "CardAudio",
-            ["AudioDevices", "Bytes", "CallMedia", "Peering", "Realtime", "Speakerphone", "Timekeeping"]),
+            ["AudioDevices", "AudioKit", "Bytes", "CallMedia", "Peering", "Realtime", "Timekeeping"]),
         module(
             "Media", "Connectivity",
             [
@@ -173,8 +172,8 @@ let package = Package(
             "Media", "MediaEngine",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "Bytes", "CallMedia", "CardAudio", "Connectivity", "Datagrams",
-                "Files", "ICE", "NetworkAddress", "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
-                "Speakerphone", "TLS", "Timekeeping",
+                "Files", "ICE", "NetworkAddress", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "TLS",
+                "Timekeeping",
             ]),
 
         // Floor 4: signaling.
@@ -240,8 +239,7 @@ let package = Package(
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia", "CallPorts",
                 "CallPrograms", "CardAudio", "ConfigReader", "Connectivity", "Datagrams", "Files", "ICE", "JSON",
                 "MediaEngine", "NetworkAddress", "Peering", "Playout", "RTP", "Realtime", "SDP", "SIP", "SIPClient",
-                "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone", "TLS", "Timekeeping",
-                "VoiceActivity", logging,
+                "SIPSignaling", "SecureTransport", "SignalingClient", "TLS", "Timekeeping", "VoiceActivity", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -282,8 +280,7 @@ let package = Package(
                 "BotProbe", "BotWire", "CallAccounts", "CallControl", "CallMedia", "ConfigReader", "ControlWire",
                 "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore", "ExchangeStore", "Loopback",
                 "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "NetworkAddress", "Peering", "Playout", "Files",
-                "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient", "Speakerphone", "Timekeeping",
-                "TrunkGateway",
+                "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
@@ -300,10 +297,7 @@ let package = Package(
             swiftSettings: relaxed),
         tests(
             "AudioDevicesTests",
-            [
-                "AudioDevices", "CThreadCounters", "CScriptedCard", "CardSupport", "Realtime", "Speakerphone",
-                "Timekeeping",
-            ]),
+            ["AudioDevices", "CThreadCounters", "CScriptedCard", "CardSupport", "Realtime", "AudioKit", "Timekeeping"]),
         tests(
             "LoopbackTests",
             [
@@ -313,7 +307,7 @@ let package = Package(
             ]),
         tests("LoopbackAnalysisTests", ["AudioKit", "LoopbackAnalysis"]),
         tests("LoopbackReportTests", ["AudioKit", "BotProbe", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
-        tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
+        tests("SpeakerphoneTests", ["AudioKit"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("EnrollmentTests", ["Cryptography", "Enrollment"]),
         tests("PrivateFilesTests", ["Files"]),
@@ -390,7 +384,7 @@ let package = Package(
             [
                 "CallMedia", "CardAudio", "AudioDevices", "AudioKit", "CThreadCounters", "CScriptedCard", "CallAgent",
                 "CallControl", "CardSupport", "ConfigReader", "MediaEngine", "NetworkAddress", "Peering", "Playout",
-                "Realtime", "SecureTransport", "Speakerphone", "Timekeeping",
+                "Realtime", "SecureTransport", "Timekeeping",
             ]),
         .target(name: "CThreadCounters", path: "Tests/CThreadCounters", cSettings: warningsOfC),
         tests(
@@ -398,7 +392,7 @@ let package = Package(
             [
                 "CallMedia", "CardAudio", "Connectivity", "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters",
                 "LoopbackAnalysis", "MediaEngine", "Datagrams", "NetworkAddress", "Peering", "Playout", "RTP",
-                "Realtime", "SecureTransport", "Speakerphone", "Timekeeping", "VoiceActivity",
+                "Realtime", "SecureTransport", "Timekeeping", "VoiceActivity",
             ]),
         tests(
             "BotCallsTests",
@@ -446,8 +440,8 @@ let package = Package(
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Bytes", "CThreadCounters", "CallAgent",
                 "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Connectivity", "ExchangeCore",
                 "ExchangeServer", "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "NetworkAddress",
-                "Peering", "Playout", "SDP", "SIP", "SecureTransport", "SignalWire", "SignalingClient", "Speakerphone",
-                "Timekeeping", "TrunkGateway", logging,
+                "Peering", "Playout", "SDP", "SIP", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping",
+                "TrunkGateway", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

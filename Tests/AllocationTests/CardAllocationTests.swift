@@ -6,7 +6,7 @@ import CThreadCounters
 import Peering
 import Realtime
 import SecureTransport
-import Speakerphone
+import AudioKit
 import TestSupport
 import Testing
 

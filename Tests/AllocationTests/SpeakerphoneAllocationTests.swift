@@ -1,5 +1,5 @@
 import CThreadCounters
-import Speakerphone
+import AudioKit
 import Testing
 
 /// Virtual time, for nothing here waits.

@@ -3,7 +3,7 @@ import CScriptedCard
 import CardSupport
 import Glibc
 import Realtime
-import Speakerphone
+import AudioKit
 import TestSupport
 import Testing
 import Timekeeping

@@ -5,7 +5,6 @@ import ConfigReader
 import CallMedia
 import MediaEngine
 import AudioKit
-import Speakerphone
 import TestSupport
 import Testing
 

@@ -10,7 +10,6 @@ import Peering
 import Playout
 import Realtime
 import SecureTransport
-import Speakerphone
 import Synchronization
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 @testable import CallMedia
 @testable import CardAudio
 @testable import MediaEngine
-import Speakerphone
+import AudioKit
 import Testing
 
 /// What the mixer makes of several calls, to the sample, in virtual time.

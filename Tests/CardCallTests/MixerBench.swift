@@ -3,7 +3,6 @@ import AudioKit
 import Peering
 import Playout
 import Realtime
-import Speakerphone
 import Testing
 import Timekeeping
 @testable import AudioDevices

@@ -1,6 +1,5 @@
 import AudioKit
 import Foundation
-import Speakerphone
 import Testing
 
 @Suite("Tones of a telephone")

@@ -1,5 +1,5 @@
 import Foundation
-import Speakerphone
+import AudioKit
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 internal import CallControl
-internal import Speakerphone
+internal import AudioKit
 
 /// Decides which tone a device's loudspeaker sounds; a pure function of what its calls do.
 struct CallTonePolicy {

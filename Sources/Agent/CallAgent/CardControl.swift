@@ -1,7 +1,7 @@
 internal import CallControl
 internal import CardAudio
 internal import MediaEngine
-internal import Speakerphone
+internal import AudioKit
 
 /// The sound card as a device's calls share it: how loud it is, and which tone its loudspeaker sounds.
 struct CardControl {

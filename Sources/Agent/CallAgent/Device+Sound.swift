@@ -2,7 +2,7 @@ public import AudioDevices
 internal import CallControl
 public import CallMedia
 internal import MediaEngine
-public import Speakerphone
+public import AudioKit
 
 // The device's sound card: its call, its tones, and its volume.
 extension Device {

@@ -1,7 +1,7 @@
 internal import Playout
 package import Peering
 package import Realtime
-package import Speakerphone
+package import AudioKit
 package import Timekeeping
 
 /// A call as the sound card's mixer sees it, on their common worker: a port for sound, and the times of its ticks.

@@ -1,5 +1,5 @@
 internal import Realtime
-internal import Speakerphone
+internal import AudioKit
 
 /// A call's port at the sound card's mixer: sound from the microphone, and sound for the loudspeaker.
 ///

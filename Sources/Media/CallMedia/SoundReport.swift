@@ -1,4 +1,4 @@
-public import Speakerphone
+public import AudioKit
 
 /// How the card's sound is doing at the media worker's end. A plain value, copied on the media thread.
 public struct SoundReport: BitwiseCopyable, Equatable, Sendable {

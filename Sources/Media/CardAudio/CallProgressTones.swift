@@ -1,4 +1,4 @@
-internal import Speakerphone
+internal import AudioKit
 
 /// The call tones of one country, ready to sound.
 struct CallProgressTones: Sendable {

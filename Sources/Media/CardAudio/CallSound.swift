@@ -2,7 +2,7 @@
 
 public import AudioDevices
 package import Peering
-public import Speakerphone
+public import AudioKit
 
 /// The sound card of a media engine's calls, and what is done to sound on its way.
 public struct CallSound: Equatable, Sendable {

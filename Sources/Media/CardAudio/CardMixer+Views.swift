@@ -1,6 +1,6 @@
 internal import AudioDevices
 internal import Realtime
-internal import Speakerphone
+internal import AudioKit
 internal import Timekeeping
 
 // The mixer's samples, handed from part to part.

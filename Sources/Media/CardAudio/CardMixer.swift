@@ -3,7 +3,7 @@ internal import Bytes
 package import CallMedia
 internal import Peering
 internal import Realtime
-internal import Speakerphone
+internal import AudioKit
 package import Timekeeping
 
 /// Connects a sound card with the calls that use it, on their media worker.

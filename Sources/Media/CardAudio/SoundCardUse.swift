@@ -1,6 +1,6 @@
 package import AudioDevices
 package import Realtime
-internal import Speakerphone
+internal import AudioKit
 
 /// The sound card of an engine while it runs: the device's thread, and the mixer that a worker works at.
 @safe

@@ -1,7 +1,7 @@
 public import AudioDevices
 internal import CardAudio
 public import Peering
-public import Speakerphone
+public import AudioKit
 internal import Synchronization
 
 // The sound card of an engine's calls. Without one, all of this does nothing.

@@ -6,7 +6,7 @@ internal import Logging
 internal import MediaEngine
 internal import Peering
 internal import Playout
-internal import Speakerphone
+internal import AudioKit
 internal import Timekeeping
 
 /// What a device's log says of its events.

@@ -1,7 +1,7 @@
 internal import AudioDevices
 internal import CallMedia
 internal import MediaEngine
-internal import Speakerphone
+internal import AudioKit
 
 /// What a call's report says of its sound card, and of where its delay comes from.
 struct SoundReportText {

@@ -2,7 +2,7 @@ public import AudioDevices
 internal import ConfigReader
 internal import CardAudio
 internal import MediaEngine
-internal import Speakerphone
+internal import AudioKit
 
 /// The sound card of a device whose behaviour is `card`, and what is done to sound on its way.
 public struct AudioConfiguration: Sendable, Equatable {

@@ -1,5 +1,3 @@
-internal import AudioKit
-
 /// The display of a level meter: rises at once, falls by 20 dB per second, and holds the peak for 1.5 seconds.
 public struct LevelDisplay: Equatable, Sendable {
     /// The displayed levels, in dBFS.

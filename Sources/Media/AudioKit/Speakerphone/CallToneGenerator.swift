@@ -1,5 +1,3 @@
-internal import AudioKit
-
 /// Generates a ``CallTonePattern`` for as long as requested, with soft edges.
 public struct CallToneGenerator: Equatable, Sendable {
     private var both: ToneGenerator
