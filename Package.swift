@@ -151,29 +151,23 @@ let package = Package(
         module("Media", "Playout", ["AudioKit", "Bytes", "Realtime", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "TLS", "Timekeeping"]),
         module(
-            "Media", "Peering",
-            ["Bytes", "Datagrams", "ICE", "NetworkAddress", "RTP", "SecureTransport", "Timekeeping"]),
-        module(
             "Media", "CallMedia",
             [
-                "AudioKit", "AudioPort", "Bytes", "Datagrams", "NetworkAddress", "Peering", "Playout", "RTP",
-                "Realtime", "Timekeeping",
+                "AudioKit", "AudioPort", "Bytes", "Datagrams", "ICE", "NetworkAddress", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping",
             ]),
-        module(
-            "Media", "CardAudio",
-            ["AudioDevices", "AudioKit", "Bytes", "CallMedia", "Peering", "Realtime", "Timekeeping"]),
+        module("Media", "CardAudio", ["AudioDevices", "AudioKit", "Bytes", "CallMedia", "Realtime", "Timekeeping"]),
         module(
             "Media", "Connectivity",
             [
-                "Datagrams", "ICE", "MulticastDNS", "NetworkAddress", "Peering", "Realtime", "SecureTransport", "TLS",
+                "CallMedia", "Datagrams", "ICE", "MulticastDNS", "NetworkAddress", "Realtime", "SecureTransport", "TLS",
                 "Timekeeping",
             ]),
         module(
             "Media", "MediaEngine",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "Bytes", "CallMedia", "CardAudio", "Connectivity", "Datagrams",
-                "Files", "ICE", "NetworkAddress", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "TLS",
-                "Timekeeping",
+                "Files", "ICE", "NetworkAddress", "Playout", "RTP", "Realtime", "SecureTransport", "TLS", "Timekeeping",
             ]),
 
         // Floor 4: signaling.
@@ -238,7 +232,7 @@ let package = Package(
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia", "CallPorts",
                 "CallPrograms", "CardAudio", "ConfigReader", "Connectivity", "Datagrams", "Files", "ICE", "JSON",
-                "MediaEngine", "NetworkAddress", "Peering", "Playout", "RTP", "Realtime", "SDP", "SIP", "SIPClient",
+                "MediaEngine", "NetworkAddress", "Playout", "RTP", "Realtime", "SDP", "SIP", "SIPClient",
                 "SIPSignaling", "SecureTransport", "SignalingClient", "TLS", "Timekeeping", "VoiceActivity", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -279,8 +273,8 @@ let package = Package(
                 logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "BotLoopback",
                 "BotProbe", "BotWire", "CallAccounts", "CallControl", "CallMedia", "ConfigReader", "ControlWire",
                 "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore", "ExchangeStore", "Loopback",
-                "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "NetworkAddress", "Peering", "Playout", "Files",
-                "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping", "TrunkGateway",
+                "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "NetworkAddress", "Playout", "Files", "RTP",
+                "Realtime", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
@@ -366,9 +360,7 @@ let package = Package(
         tests("TLSTests", ["Cryptography", "TLS"]),
         tests(
             "PeeringTests",
-            [
-                "DTLSSupport", "Datagrams", "ICE", "NetworkAddress", "Peering", "RTP", "SecureTransport", "Timekeeping",
-            ]),
+            ["CallMedia", "DTLSSupport", "Datagrams", "ICE", "NetworkAddress", "RTP", "SecureTransport", "Timekeeping"]),
         .target(
             name: "RelaySupport", dependencies: ["Datagrams", "ICE", "NetworkAddress", "TestSupport", "Timekeeping"],
             path: "Tests/RelaySupport", swiftSettings: relaxed),
@@ -376,23 +368,23 @@ let package = Package(
             "MediaEngineTests",
             [
                 "CallMedia", "CardAudio", "Connectivity", "AudioKit", "AudioPort", "MediaEngine", "Datagrams",
-                "NetworkAddress", "Peering", "Playout", "RTP", "RelaySupport", "SecureTransport", "ICE", "MulticastDNS",
+                "NetworkAddress", "Playout", "RTP", "RelaySupport", "SecureTransport", "ICE", "MulticastDNS",
                 "Realtime", "TLS", "Timekeeping",
             ]),
         tests(
             "CardCallTests",
             [
                 "CallMedia", "CardAudio", "AudioDevices", "AudioKit", "CThreadCounters", "CScriptedCard", "CallAgent",
-                "CallControl", "CardSupport", "ConfigReader", "MediaEngine", "NetworkAddress", "Peering", "Playout",
-                "Realtime", "SecureTransport", "Timekeeping",
+                "CallControl", "CardSupport", "ConfigReader", "MediaEngine", "NetworkAddress", "Playout", "Realtime",
+                "SecureTransport", "Timekeeping",
             ]),
         .target(name: "CThreadCounters", path: "Tests/CThreadCounters", cSettings: warningsOfC),
         tests(
             "AllocationTests",
             [
                 "CallMedia", "CardAudio", "Connectivity", "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters",
-                "LoopbackAnalysis", "MediaEngine", "Datagrams", "NetworkAddress", "Peering", "Playout", "RTP",
-                "Realtime", "SecureTransport", "Timekeeping", "VoiceActivity",
+                "LoopbackAnalysis", "MediaEngine", "Datagrams", "NetworkAddress", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping", "VoiceActivity",
             ]),
         tests(
             "BotCallsTests",
@@ -440,7 +432,7 @@ let package = Package(
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Bytes", "CThreadCounters", "CallAgent",
                 "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Connectivity", "ExchangeCore",
                 "ExchangeServer", "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "NetworkAddress",
-                "Peering", "Playout", "SDP", "SIP", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping",
+                "Playout", "SDP", "SIP", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping",
                 "TrunkGateway", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

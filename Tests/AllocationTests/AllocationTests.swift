@@ -4,7 +4,6 @@ import Datagrams
 import LoopbackAnalysis
 import NetworkAddress
 import AudioKit
-import Peering
 import Playout
 import RTP
 import Realtime

@@ -3,7 +3,6 @@ import CThreadCounters
 @testable import CallMedia
 @testable import CardAudio
 @testable import MediaEngine
-import Peering
 import Realtime
 import SecureTransport
 import AudioKit

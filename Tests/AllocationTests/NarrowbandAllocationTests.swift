@@ -1,6 +1,5 @@
 import AudioKit
 import CThreadCounters
-import Peering
 import Playout
 import Testing
 import Timekeeping

@@ -4,7 +4,6 @@ import CallControl
 import Foundation
 import CallMedia
 import MediaEngine
-import Peering
 import Playout
 import TestSupport
 import Testing

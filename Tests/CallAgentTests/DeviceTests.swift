@@ -2,7 +2,6 @@ import CallAgent
 import CallControl
 import CallMedia
 import MediaEngine
-import Peering
 import Synchronization
 import TestSupport
 import Testing

@@ -5,7 +5,6 @@ import ExchangeCore
 import JSON
 import CallMedia
 import MediaEngine
-import Peering
 import TestSupport
 import Testing
 

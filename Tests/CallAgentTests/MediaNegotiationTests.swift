@@ -5,7 +5,6 @@ import CallMedia
 import Connectivity
 import MediaEngine
 import AudioKit
-import Peering
 import SDP
 import SecureTransport
 import TestSupport

@@ -7,7 +7,6 @@ import MediaEngine
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import Peering
 import Synchronization
 import TestSupport
 

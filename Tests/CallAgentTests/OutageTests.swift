@@ -5,7 +5,6 @@ import Foundation
 import CallMedia
 import MediaEngine
 import NIOCore
-import Peering
 import TestSupport
 import Testing
 import Timekeeping

@@ -2,7 +2,6 @@ import CallAgent
 import CallControl
 import CallMedia
 import MediaEngine
-import Peering
 import SIP
 import TestSupport
 import Testing

@@ -1,7 +1,6 @@
 import CallAgent
 import CallControl
 import CallMedia
-import Peering
 import SIP
 import TestSupport
 import Testing

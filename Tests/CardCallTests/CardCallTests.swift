@@ -6,7 +6,6 @@ import CardAudio
 import MediaEngine
 import NetworkAddress
 import AudioKit
-import Peering
 import Playout
 import Realtime
 import SecureTransport

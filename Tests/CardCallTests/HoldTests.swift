@@ -6,7 +6,6 @@ import CallMedia
 import CardAudio
 import MediaEngine
 import NetworkAddress
-import Peering
 import Playout
 import Realtime
 import SecureTransport

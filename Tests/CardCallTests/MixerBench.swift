@@ -1,6 +1,5 @@
 import NetworkAddress
 import AudioKit
-import Peering
 import Playout
 import Realtime
 import Testing

@@ -4,7 +4,6 @@ import Connectivity
 import MediaEngine
 import NetworkAddress
 import AudioKit
-import Peering
 import Playout
 import Realtime
 import SecureTransport

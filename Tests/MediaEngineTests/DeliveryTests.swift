@@ -1,7 +1,6 @@
 import AudioKit
 import Datagrams
 import Foundation
-import Peering
 import Playout
 import SecureTransport
 import TestSupport

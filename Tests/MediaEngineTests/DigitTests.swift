@@ -1,6 +1,5 @@
 import CallMedia
 import MediaEngine
-import Peering
 import Playout
 import Testing
 

@@ -3,7 +3,6 @@ import CallMedia
 import Connectivity
 import MediaEngine
 import NetworkAddress
-import Peering
 import Realtime
 import SecureTransport
 import Testing

@@ -1,5 +1,4 @@
 import Foundation
-import Peering
 import Testing
 
 @testable import CallMedia

@@ -2,7 +2,6 @@ import CallMedia
 import MediaEngine
 import NetworkAddress
 import AudioKit
-import Peering
 import Playout
 import SecureTransport
 import Synchronization

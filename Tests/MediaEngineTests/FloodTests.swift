@@ -3,7 +3,6 @@ import ICE
 import CallMedia
 import MediaEngine
 import NetworkAddress
-import Peering
 import Playout
 import TestSupport
 import Testing

@@ -2,7 +2,6 @@ import Foundation
 import CallMedia
 import MediaEngine
 import NetworkAddress
-import Peering
 import Playout
 import RelaySupport
 import TestSupport

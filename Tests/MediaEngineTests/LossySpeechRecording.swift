@@ -1,6 +1,5 @@
 import AudioKit
 import Foundation
-import Peering
 import Playout
 import TestSupport
 import Testing

@@ -4,7 +4,6 @@ import Foundation
 import CallMedia
 import MediaEngine
 import NetworkAddress
-import Peering
 import Playout
 import SecureTransport
 import TestSupport

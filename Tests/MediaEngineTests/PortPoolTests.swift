@@ -2,7 +2,6 @@ import CallMedia
 import Datagrams
 import NetworkAddress
 import AudioKit
-import Peering
 import Playout
 import TestSupport
 import Testing

@@ -1,7 +1,6 @@
 import AudioPort
 import Foundation
 import AudioKit
-import Peering
 import Realtime
 import Testing
 import Timekeeping

@@ -1,7 +1,6 @@
 import CallMedia
 import MediaEngine
 import NetworkAddress
-import Peering
 import Testing
 
 @Suite("A call whose peer's description names another address")

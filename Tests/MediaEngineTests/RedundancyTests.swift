@@ -1,7 +1,6 @@
 import CallMedia
 import MediaEngine
 import AudioKit
-import Peering
 import Playout
 import Testing
 

@@ -3,7 +3,6 @@ import Connectivity
 import CallMedia
 import MediaEngine
 import NetworkAddress
-import Peering
 import RelaySupport
 import SecureTransport
 import TLS

@@ -1,5 +1,4 @@
 import AudioKit
-import Peering
 import Playout
 import Testing
 

@@ -1,6 +1,5 @@
 import AudioKit
 import AudioPort
-import Peering
 import Realtime
 import Testing
 import Timekeeping

@@ -1,7 +1,6 @@
 import AudioKit
 import Datagrams
 import NetworkAddress
-import Peering
 import Realtime
 import SecureTransport
 import TestSupport

@@ -1,6 +1,5 @@
 import Datagrams
 import AudioKit
-import Peering
 import Playout
 import RTP
 import Realtime

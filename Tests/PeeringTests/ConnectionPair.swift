@@ -2,7 +2,7 @@ import DTLSSupport
 import Datagrams
 import ICE
 import NetworkAddress
-import Peering
+import CallMedia
 import SecureTransport
 import TestSupport
 import Testing

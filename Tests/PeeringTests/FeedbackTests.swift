@@ -1,4 +1,4 @@
-import Peering
+import CallMedia
 import RTP
 import Testing
 import Timekeeping

@@ -1,6 +1,6 @@
 import Datagrams
 import NetworkAddress
-import Peering
+import CallMedia
 import RTP
 import SecureTransport
 import TestSupport

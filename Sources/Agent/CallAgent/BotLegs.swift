@@ -6,7 +6,6 @@ internal import Connectivity
 internal import ICE
 internal import JSON
 internal import MediaEngine
-internal import Peering
 internal import SDP
 
 /// The legs of a device's bots that are offered media by HTTP, by the numbers that their bots have given them.

@@ -1,5 +1,5 @@
 internal import CallControl
-internal import Peering
+internal import CallMedia
 internal import MediaEngine
 
 /// The calls of a device whose end has not been told, by their numbers, which are never used again.

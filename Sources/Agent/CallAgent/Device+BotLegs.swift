@@ -3,7 +3,7 @@ internal import BotCalls
 internal import CallControl
 internal import Logging
 internal import MediaEngine
-internal import Peering
+internal import CallMedia
 
 // The legs of bots that are offered media by HTTP.
 extension Device {

@@ -3,7 +3,7 @@ public import CallPorts
 internal import CallControl
 internal import Logging
 internal import MediaEngine
-internal import Peering
+internal import CallMedia
 internal import Realtime
 internal import Files
 

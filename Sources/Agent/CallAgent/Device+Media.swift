@@ -5,7 +5,6 @@ internal import JSON
 internal import Logging
 internal import CallMedia
 internal import Connectivity
-internal import Peering
 internal import MediaEngine
 internal import Realtime
 internal import Files

@@ -1,7 +1,6 @@
 internal import CallControl
 internal import CallMedia
 internal import MediaEngine
-internal import Peering
 internal import SDP
 internal import SecureTransport
 

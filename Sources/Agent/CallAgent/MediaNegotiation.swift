@@ -6,7 +6,6 @@ internal import Connectivity
 internal import MediaEngine
 internal import NetworkAddress
 internal import AudioKit
-internal import Peering
 internal import SDP
 internal import SecureTransport
 

@@ -5,7 +5,6 @@ internal import CallMedia
 internal import Connectivity
 internal import MediaEngine
 internal import NetworkAddress
-internal import Peering
 internal import SDP
 
 /// The media of one call at its device: where it runs, what is negotiated, its connection, and what it saw.

@@ -2,7 +2,7 @@ public import AudioDevices
 public import Logging
 internal import MediaEngine
 internal import NetworkAddress
-internal import Peering
+internal import CallMedia
 public import Realtime
 internal import Synchronization
 internal import TLS

@@ -1,5 +1,4 @@
 internal import Playout
-package import Peering
 package import Realtime
 package import AudioKit
 package import Timekeeping

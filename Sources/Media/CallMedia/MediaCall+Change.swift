@@ -1,5 +1,4 @@
 package import AudioKit
-internal import Peering
 internal import Playout
 internal import RTP
 

@@ -1,6 +1,5 @@
 internal import Datagrams
 internal import NetworkAddress
-internal import Peering
 internal import Playout
 internal import RTP
 internal import Timekeeping

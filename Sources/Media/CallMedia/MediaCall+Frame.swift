@@ -2,7 +2,6 @@ internal import AudioKit
 internal import Bytes
 internal import Datagrams
 internal import NetworkAddress
-internal import Peering
 internal import Playout
 internal import RTP
 internal import Realtime

@@ -1,6 +1,5 @@
 internal import Bytes
 internal import AudioKit
-internal import Peering
 internal import Playout
 internal import RTP
 internal import Timekeeping

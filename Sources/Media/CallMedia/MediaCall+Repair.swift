@@ -1,6 +1,5 @@
 package import Datagrams
 internal import NetworkAddress
-internal import Peering
 internal import Playout
 package import Timekeeping
 

@@ -4,7 +4,6 @@ internal import AudioKit
 internal import Bytes
 package import Datagrams
 package import NetworkAddress
-package import Peering
 internal import Playout
 internal import RTP
 internal import Realtime

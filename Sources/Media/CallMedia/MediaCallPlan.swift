@@ -1,5 +1,4 @@
 public import AudioKit
-public import Peering
 public import Playout
 
 /// All that a worker needs to know to run a call: fixed before the call starts, so that starting it allocates nothing

@@ -1,4 +1,3 @@
-public import Peering
 public import Playout
 public import Timekeeping
 

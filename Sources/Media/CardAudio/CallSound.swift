@@ -1,7 +1,7 @@
 // CardAudio: calls on a sound card. The mixer sees of a call only what `CardCall` shows.
 
 public import AudioDevices
-package import Peering
+package import CallMedia
 public import AudioKit
 
 /// The sound card of a media engine's calls, and what is done to sound on its way.

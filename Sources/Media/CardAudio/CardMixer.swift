@@ -1,7 +1,6 @@
 internal import AudioDevices
 internal import Bytes
 package import CallMedia
-internal import Peering
 internal import Realtime
 internal import AudioKit
 package import Timekeeping

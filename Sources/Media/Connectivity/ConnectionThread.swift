@@ -3,7 +3,7 @@
 internal import Datagrams
 package import ICE
 package import NetworkAddress
-package import Peering
+package import CallMedia
 package import Realtime
 internal import Synchronization
 package import TLS

@@ -1,6 +1,6 @@
 package import Datagrams
 package import NetworkAddress
-package import Peering
+package import CallMedia
 package import Realtime
 internal import SecureTransport
 

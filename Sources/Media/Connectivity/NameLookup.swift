@@ -2,7 +2,7 @@ internal import Datagrams
 internal import ICE
 internal import MulticastDNS
 internal import NetworkAddress
-internal import Peering
+internal import CallMedia
 internal import Realtime
 internal import Timekeeping
 

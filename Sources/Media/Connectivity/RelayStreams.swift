@@ -1,7 +1,7 @@
 internal import Datagrams
 internal import ICE
 internal import NetworkAddress
-internal import Peering
+internal import CallMedia
 internal import Realtime
 internal import TLS
 internal import Timekeeping

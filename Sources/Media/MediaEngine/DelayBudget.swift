@@ -1,6 +1,5 @@
 public import AudioDevices
 public import CallMedia
-internal import Peering
 internal import Playout
 
 /// Where a call's delay comes from, stage by stage, as far as this end knows it, in milliseconds.

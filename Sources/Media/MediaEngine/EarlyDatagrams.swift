@@ -1,6 +1,5 @@
 internal import CallMedia
 internal import Datagrams
-internal import Peering
 internal import Timekeeping
 
 /// Media that arrived before the keys of its call: the peer ended the handshake first, and its first packets often come in the same

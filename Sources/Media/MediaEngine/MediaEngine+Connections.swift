@@ -3,7 +3,6 @@ public import Connectivity
 internal import Datagrams
 public import ICE
 public import NetworkAddress
-public import Peering
 internal import Realtime
 internal import Timekeeping
 

@@ -1,7 +1,6 @@
 public import AudioKit
 public import AudioPort
 public import CallMedia
-public import Peering
 internal import Synchronization
 
 // What is played in place of a call's source, recorded, and attached, while the call runs.

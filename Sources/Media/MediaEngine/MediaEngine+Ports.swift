@@ -1,7 +1,6 @@
 public import CallMedia
 internal import Datagrams
 internal import NetworkAddress
-internal import Peering
 internal import Realtime
 internal import Synchronization
 

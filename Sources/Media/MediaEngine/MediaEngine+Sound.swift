@@ -1,6 +1,6 @@
 public import AudioDevices
 internal import CardAudio
-public import Peering
+public import CallMedia
 public import AudioKit
 internal import Synchronization
 

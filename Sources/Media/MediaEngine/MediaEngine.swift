@@ -6,7 +6,6 @@ internal import CardAudio
 internal import Connectivity
 public import NetworkAddress
 internal import AudioKit
-public import Peering
 internal import RTP
 public import Realtime
 internal import ICE

@@ -4,7 +4,6 @@ public import CallMedia
 public import CardAudio
 public import ICE
 public import NetworkAddress
-public import Peering
 public import Realtime
 public import TLS
 public import Timekeeping

@@ -3,7 +3,7 @@ internal import Connectivity
 internal import Datagrams
 internal import Glibc
 internal import NetworkAddress
-internal import Peering
+internal import CallMedia
 internal import Realtime
 internal import SecureTransport
 internal import Synchronization

@@ -1,5 +1,5 @@
 public import NetworkAddress
-internal import Peering
+internal import CallMedia
 internal import Realtime
 internal import Synchronization
 internal import Timekeeping

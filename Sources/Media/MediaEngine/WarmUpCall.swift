@@ -3,7 +3,6 @@ internal import Connectivity
 internal import Datagrams
 internal import NetworkAddress
 internal import AudioKit
-internal import Peering
 internal import Playout
 internal import Realtime
 internal import SecureTransport

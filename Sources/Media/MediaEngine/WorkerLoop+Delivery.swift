@@ -1,7 +1,6 @@
 internal import CallMedia
 internal import Datagrams
 internal import NetworkAddress
-internal import Peering
 internal import Timekeeping
 
 // Delivery of received datagrams to their calls.

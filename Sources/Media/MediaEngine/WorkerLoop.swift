@@ -4,7 +4,6 @@ internal import CardAudio
 internal import Connectivity
 internal import Datagrams
 internal import NetworkAddress
-internal import Peering
 internal import RTP
 internal import Realtime
 internal import SecureTransport

@@ -2,7 +2,6 @@ internal import CallMedia
 internal import CardAudio
 internal import Datagrams
 internal import NetworkAddress
-internal import Peering
 internal import SecureTransport
 internal import Timekeeping
 

@@ -7,7 +7,6 @@ internal import CallMedia
 internal import MediaEngine
 internal import NIOCore
 internal import NIOPosix
-internal import Peering
 internal import Realtime
 internal import Files
 internal import Timekeeping

@@ -10,7 +10,6 @@ internal import Logging
 internal import LoopbackReport
 internal import MediaEngine
 internal import NIOCore
-internal import Peering
 internal import Playout
 internal import Realtime
 internal import Timekeeping

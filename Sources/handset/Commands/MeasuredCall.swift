@@ -6,7 +6,6 @@ internal import Loopback
 internal import LoopbackReport
 internal import CallMedia
 internal import MediaEngine
-internal import Peering
 internal import Playout
 internal import Realtime
 internal import Timekeeping

@@ -4,7 +4,6 @@ internal import CallControl
 internal import CallMedia
 internal import Logging
 internal import MediaEngine
-internal import Peering
 internal import Playout
 internal import AudioKit
 internal import Timekeeping

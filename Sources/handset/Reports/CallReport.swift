@@ -5,7 +5,6 @@ internal import LoopbackAnalysis
 internal import LoopbackReport
 internal import CallMedia
 internal import MediaEngine
-internal import Peering
 internal import Playout
 internal import Realtime
 
