@@ -156,18 +156,11 @@ let package = Package(
                 "AudioKit", "AudioPort", "Bytes", "Datagrams", "ICE", "NetworkAddress", "Playout", "RTP", "Realtime",
                 "SecureTransport", "Timekeeping",
             ]),
-        module("Media", "CardAudio", ["AudioDevices", "AudioKit", "Bytes", "CallMedia", "Realtime", "Timekeeping"]),
-        module(
-            "Media", "Connectivity",
-            [
-                "CallMedia", "Datagrams", "ICE", "MulticastDNS", "NetworkAddress", "Realtime", "SecureTransport", "TLS",
-                "Timekeeping",
-            ]),
         module(
             "Media", "MediaEngine",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "Bytes", "CallMedia", "CardAudio", "Connectivity", "Datagrams",
-                "Files", "ICE", "NetworkAddress", "Playout", "RTP", "Realtime", "SecureTransport", "TLS", "Timekeeping",
+                "AudioDevices", "AudioKit", "AudioPort", "Bytes", "CallMedia", "Datagrams", "Files", "ICE",
+                "MulticastDNS", "NetworkAddress", "Playout", "RTP", "Realtime", "SecureTransport", "TLS", "Timekeeping",
             ]),
 
         // Floor 4: signaling.
@@ -231,9 +224,9 @@ let package = Package(
             "Agent", "CallAgent",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia", "CallPorts",
-                "CallPrograms", "CardAudio", "ConfigReader", "Connectivity", "Datagrams", "Files", "ICE", "JSON",
-                "MediaEngine", "NetworkAddress", "Playout", "RTP", "Realtime", "SDP", "SIP", "SIPClient",
-                "SIPSignaling", "SecureTransport", "SignalingClient", "TLS", "Timekeeping", "VoiceActivity", logging,
+                "CallPrograms", "ConfigReader", "Datagrams", "Files", "ICE", "JSON", "MediaEngine", "NetworkAddress",
+                "Playout", "RTP", "Realtime", "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport",
+                "SignalingClient", "TLS", "Timekeeping", "VoiceActivity", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -367,24 +360,23 @@ let package = Package(
         tests(
             "MediaEngineTests",
             [
-                "CallMedia", "CardAudio", "Connectivity", "AudioKit", "AudioPort", "MediaEngine", "Datagrams",
-                "NetworkAddress", "Playout", "RTP", "RelaySupport", "SecureTransport", "ICE", "MulticastDNS",
-                "Realtime", "TLS", "Timekeeping",
+                "CallMedia", "MediaEngine", "AudioKit", "AudioPort", "Datagrams", "NetworkAddress", "Playout", "RTP",
+                "RelaySupport", "SecureTransport", "ICE", "MulticastDNS", "Realtime", "TLS", "Timekeeping",
             ]),
         tests(
             "CardCallTests",
             [
-                "CallMedia", "CardAudio", "AudioDevices", "AudioKit", "CThreadCounters", "CScriptedCard", "CallAgent",
-                "CallControl", "CardSupport", "ConfigReader", "MediaEngine", "NetworkAddress", "Playout", "Realtime",
+                "CallMedia", "MediaEngine", "AudioDevices", "AudioKit", "CThreadCounters", "CScriptedCard", "CallAgent",
+                "CallControl", "CardSupport", "ConfigReader", "NetworkAddress", "Playout", "Realtime",
                 "SecureTransport", "Timekeeping",
             ]),
         .target(name: "CThreadCounters", path: "Tests/CThreadCounters", cSettings: warningsOfC),
         tests(
             "AllocationTests",
             [
-                "CallMedia", "CardAudio", "Connectivity", "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters",
-                "LoopbackAnalysis", "MediaEngine", "Datagrams", "NetworkAddress", "Playout", "RTP", "Realtime",
-                "SecureTransport", "Timekeeping", "VoiceActivity",
+                "CallMedia", "MediaEngine", "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters",
+                "LoopbackAnalysis", "Datagrams", "NetworkAddress", "Playout", "RTP", "Realtime", "SecureTransport",
+                "Timekeeping", "VoiceActivity",
             ]),
         tests(
             "BotCallsTests",
@@ -430,10 +422,9 @@ let package = Package(
             "CallAgentTests",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Bytes", "CThreadCounters", "CallAgent",
-                "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Connectivity", "ExchangeCore",
-                "ExchangeServer", "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "NetworkAddress",
-                "Playout", "SDP", "SIP", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping",
-                "TrunkGateway", logging,
+                "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "ExchangeCore", "ExchangeServer",
+                "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "NetworkAddress", "Playout", "SDP",
+                "SIP", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping", "TrunkGateway", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -13,8 +13,6 @@ import Testing
 import Timekeeping
 import VoiceActivity
 @testable import CallMedia
-@testable import CardAudio
-@testable import Connectivity
 @testable import MediaEngine
 
 /// Two worker loops on real sockets, run by hand on the test's own thread, so that each allocation of theirs counts.

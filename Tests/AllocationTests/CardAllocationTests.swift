@@ -1,7 +1,6 @@
 @testable import AudioDevices
 import CThreadCounters
 @testable import CallMedia
-@testable import CardAudio
 @testable import MediaEngine
 import Realtime
 import SecureTransport

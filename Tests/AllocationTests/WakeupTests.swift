@@ -7,7 +7,6 @@ import Realtime
 import SecureTransport
 import TestSupport
 import Testing
-@testable import MediaEngine
 
 /// Workers on real sockets, whose turns the test's own thread takes.
 @Suite("What a media worker asks of the kernel", .serialized)

@@ -2,7 +2,6 @@ import Foundation
 import ICE
 import JSON
 import CallMedia
-import Connectivity
 import MediaEngine
 import AudioKit
 import SDP

@@ -2,7 +2,6 @@ import CScriptedCard
 import CardSupport
 import Foundation
 import CallMedia
-import CardAudio
 import MediaEngine
 import NetworkAddress
 import AudioKit

@@ -1,5 +1,4 @@
 @testable import CallMedia
-@testable import CardAudio
 @testable import MediaEngine
 import AudioKit
 import Testing

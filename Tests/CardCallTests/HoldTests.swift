@@ -3,7 +3,6 @@ import AudioKit
 import CardSupport
 import Foundation
 import CallMedia
-import CardAudio
 import MediaEngine
 import NetworkAddress
 import Playout

@@ -6,7 +6,6 @@ import Testing
 import Timekeeping
 @testable import AudioDevices
 @testable import CallMedia
-@testable import CardAudio
 @testable import MediaEngine
 
 /// A mixer between calls without a network and a card of which the test holds the other end, in time that the test makes.

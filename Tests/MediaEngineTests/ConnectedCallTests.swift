@@ -1,6 +1,5 @@
 import ICE
 import CallMedia
-import Connectivity
 import MediaEngine
 import NetworkAddress
 import AudioKit

@@ -4,7 +4,6 @@ import TestSupport
 import Testing
 import Timekeeping
 
-@testable import Connectivity
 @testable import MediaEngine
 import NetworkAddress
 

@@ -1,5 +1,4 @@
 import ICE
-import Connectivity
 import CallMedia
 import MediaEngine
 import NetworkAddress

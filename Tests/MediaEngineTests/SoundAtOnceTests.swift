@@ -7,7 +7,6 @@ import TestSupport
 import Testing
 
 @testable import CallMedia
-@testable import CardAudio
 @testable import MediaEngine
 
 @Suite("Sound does not wait for media to be known to flow both ways")

@@ -2,7 +2,6 @@ internal import AudioPort
 internal import BotCalls
 internal import CallControl
 internal import CallMedia
-internal import Connectivity
 internal import ICE
 internal import JSON
 internal import MediaEngine

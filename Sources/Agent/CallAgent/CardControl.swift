@@ -1,5 +1,4 @@
 internal import CallControl
-internal import CardAudio
 internal import MediaEngine
 internal import AudioKit
 

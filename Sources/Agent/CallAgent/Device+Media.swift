@@ -4,7 +4,6 @@ internal import CallControl
 internal import JSON
 internal import Logging
 internal import CallMedia
-internal import Connectivity
 internal import MediaEngine
 internal import Realtime
 internal import Files

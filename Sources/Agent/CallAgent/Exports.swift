@@ -8,7 +8,6 @@
 @_exported public import enum JSON.JSONValue
 /// Sound settings of calls, and their reports.
 @_exported public import CallMedia
-@_exported public import CardAudio
 /// The sound of calls in this process.
 @_exported public import CallPorts
 @_exported public import enum AudioPort.BargeInMode

@@ -2,7 +2,6 @@ internal import Datagrams
 internal import ICE
 internal import JSON
 internal import CallMedia
-internal import Connectivity
 internal import MediaEngine
 internal import NetworkAddress
 internal import AudioKit

@@ -1,5 +1,4 @@
 internal import ICE
-internal import Connectivity
 internal import MediaEngine
 internal import NetworkAddress
 internal import Realtime

@@ -2,7 +2,6 @@ internal import AudioPort
 internal import CallControl
 internal import JSON
 internal import CallMedia
-internal import Connectivity
 internal import MediaEngine
 internal import NetworkAddress
 internal import SDP

@@ -1,5 +1,4 @@
 public import CallMedia
-public import Connectivity
 internal import Datagrams
 public import ICE
 public import NetworkAddress

@@ -1,5 +1,4 @@
 public import AudioDevices
-internal import CardAudio
 public import CallMedia
 public import AudioKit
 internal import Synchronization

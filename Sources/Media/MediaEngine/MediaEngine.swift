@@ -1,9 +1,7 @@
-// MediaEngine: media workers, which run calls on sockets, and the files that calls play and record.
+// MediaEngine: media workers, which run calls on sockets, on the sound card and over ICE, and the files that calls play and record.
 
 public import AudioPort
 public import CallMedia
-internal import CardAudio
-internal import Connectivity
 public import NetworkAddress
 internal import AudioKit
 internal import RTP

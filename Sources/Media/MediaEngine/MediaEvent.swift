@@ -1,7 +1,6 @@
 public import AudioDevices
 public import AudioKit
 public import CallMedia
-public import CardAudio
 public import ICE
 public import NetworkAddress
 public import Realtime

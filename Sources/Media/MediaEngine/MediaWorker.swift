@@ -1,5 +1,3 @@
-internal import CardAudio
-internal import Connectivity
 internal import Datagrams
 internal import Glibc
 internal import NetworkAddress

@@ -1,5 +1,4 @@
 internal import CallMedia
-internal import Connectivity
 internal import Datagrams
 internal import NetworkAddress
 internal import AudioKit

@@ -1,5 +1,4 @@
 internal import CallMedia
-internal import CardAudio
 internal import Timekeeping
 
 // The sound card's ticks between the frames of the calls that use it.

@@ -1,7 +1,5 @@
 internal import Bytes
 internal import CallMedia
-internal import CardAudio
-internal import Connectivity
 internal import Datagrams
 internal import NetworkAddress
 internal import RTP

@@ -1,6 +1,5 @@
 public import AudioDevices
 internal import ConfigReader
-internal import CardAudio
 internal import MediaEngine
 internal import AudioKit
 

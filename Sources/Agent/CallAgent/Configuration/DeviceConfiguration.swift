@@ -2,7 +2,6 @@
 
 public import CallControl
 public import ConfigReader
-internal import CardAudio
 internal import MediaEngine
 internal import Files
 internal import SIPSignaling

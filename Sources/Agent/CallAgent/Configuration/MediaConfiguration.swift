@@ -2,7 +2,7 @@ public import CallControl
 internal import ConfigReader
 internal import Datagrams
 public import CallMedia
-public import Connectivity
+public import MediaEngine
 public import NetworkAddress
 public import AudioKit
 public import Playout
