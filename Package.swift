@@ -191,20 +191,14 @@ let package = Package(
                 "SignalWire", "Timekeeping",
             ]),
         module(
-            "Signaling", "ExchangeStore",
-            [
-                "ExchangeCore", "Files", "JSON", "SignalWire", "Timekeeping",
-                .product(name: "GRDB", package: "GRDB.swift"),
-            ]),
-        module(
             "Signaling", "ExchangeServer",
             [
-                "ConfigReader", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeStore", "Files", "HTTPTransport",
-                "ICE", "JSON", "NetworkAddress", "Realtime", "SDP", "SignalWire", "TLS", "Timekeeping", "WebPhone",
-                logging,
+                "ConfigReader", "Cryptography", "Enrollment", "ExchangeCore", "Files", "HTTPTransport", "ICE", "JSON",
+                "NetworkAddress", "Realtime", "SDP", "SignalWire", "TLS", "Timekeeping", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "GRDB", package: "GRDB.swift"),
             ]),
 
         // Floor 5: agent.
@@ -265,9 +259,9 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "BotLoopback",
                 "BotProbe", "BotWire", "CallAccounts", "CallControl", "CallMedia", "ConfigReader", "ControlWire",
-                "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore", "ExchangeStore", "Loopback",
-                "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "NetworkAddress", "Playout", "Files", "RTP",
-                "Realtime", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping", "TrunkGateway",
+                "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore", "Loopback", "LoopbackAnalysis",
+                "LoopbackReport", "MediaEngine", "NetworkAddress", "Playout", "Files", "RTP", "Realtime",
+                "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
@@ -402,21 +396,20 @@ let package = Package(
             "ExchangeTests",
             nio + [
                 "Bytes", "ConfigReader", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer",
-                "ExchangeStore", "HTTPTransport", "JSON", "NetworkAddress", "SDP", "SignalSupport", "SignalWire",
-                "Timekeeping", logging,
+                "HTTPTransport", "JSON", "NetworkAddress", "SDP", "SignalSupport", "SignalWire", "Timekeeping", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(
             "ExchangeStoreTests",
             [
-                "ExchangeCore", "ExchangeStore", "JSON", "SignalSupport", "SignalWire", "Timekeeping",
+                "ExchangeCore", "ExchangeServer", "JSON", "SignalSupport", "SignalWire", "Timekeeping",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]),
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "Bytes", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore",
-                "HTTPTransport", "JSON", "SignalSupport", "SignalWire", "TLS", "Timekeeping", logging,
+                "Bytes", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer", "HTTPTransport", "JSON",
+                "SignalSupport", "SignalWire", "TLS", "Timekeeping", logging,
             ]),
         tests(
             "CallAgentTests",

@@ -1,6 +1,5 @@
-@testable import ExchangeStore
 import ExchangeCore
-import ExchangeServer
+@testable import ExchangeServer
 import Foundation
 import JSON
 import SignalSupport

@@ -1,5 +1,5 @@
 import ExchangeCore
-@testable import ExchangeStore
+@testable import ExchangeServer
 import GRDB
 import SignalSupport
 import SignalWire

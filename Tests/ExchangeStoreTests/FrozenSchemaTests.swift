@@ -1,4 +1,4 @@
-@testable import ExchangeStore
+@testable import ExchangeServer
 import GRDB
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
 import ExchangeCore
-import ExchangeStore
+import ExchangeServer
 import Foundation
 import GRDB
 import SignalWire

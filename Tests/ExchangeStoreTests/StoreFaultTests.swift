@@ -1,12 +1,10 @@
 import ExchangeCore
-import ExchangeStore
+@testable import ExchangeServer
 import Foundation
 import Glibc
 import GRDB
 import SignalWire
 import Testing
-
-@testable import ExchangeStore
 
 @Suite struct StoreFaultTests {
     /// What opening the database comes to; `nil` if it can be opened.

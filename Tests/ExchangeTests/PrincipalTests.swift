@@ -1,5 +1,5 @@
 @testable import ExchangeCore
-import ExchangeStore
+import ExchangeServer
 import Foundation
 import JSON
 import SignalSupport

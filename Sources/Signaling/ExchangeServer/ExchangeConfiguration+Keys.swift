@@ -1,6 +1,5 @@
 public import ConfigReader
 import ExchangeCore
-import ExchangeStore
 import HTTPTransport
 import NetworkAddress
 import SignalWire

@@ -1,6 +1,5 @@
 public import ConfigReader
 public import ExchangeCore
-public import ExchangeStore
 public import SignalWire
 
 /// Everything that an exchange is told at start, as plain data.

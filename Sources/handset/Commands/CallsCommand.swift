@@ -1,4 +1,4 @@
-internal import ExchangeStore
+internal import ExchangeServer
 internal import ArgumentParser
 internal import ExchangeCore
 internal import SignalWire

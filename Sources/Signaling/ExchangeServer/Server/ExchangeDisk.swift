@@ -1,5 +1,4 @@
 import ExchangeCore
-import ExchangeStore
 import Logging
 import NIOPosix
 
