@@ -238,15 +238,11 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         module("Agent", "TrunkGateway", ["CallAgent", "CallControl", "ConfigReader", logging]),
-        module("Agent", "LoopbackReport", ["AudioKit", "BotProbe", "JSON", "LoopbackAnalysis"]),
-        module(
-            "Agent", "BotLoopback",
-            ["AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "Realtime", "Timekeeping"]),
         module(
             "Agent", "Loopback",
             [
-                "AudioDevices", "AudioKit", "ConfigReader", "LoopbackAnalysis", "LoopbackReport", "Realtime",
-                "Timekeeping",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "ConfigReader", "JSON",
+                "LoopbackAnalysis", "Realtime", "Timekeeping",
             ]),
 
         // Floor 6: the command line.
@@ -257,11 +253,11 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "BotLoopback",
-                "BotProbe", "BotWire", "CallAccounts", "CallControl", "CallMedia", "ConfigReader", "ControlWire",
-                "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore", "Loopback", "LoopbackAnalysis",
-                "LoopbackReport", "MediaEngine", "NetworkAddress", "Playout", "Files", "RTP", "Realtime",
-                "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping", "TrunkGateway",
+                logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "Loopback", "BotProbe",
+                "BotWire", "CallAccounts", "CallControl", "CallMedia", "ConfigReader", "ControlWire", "Datagrams",
+                "DeviceControl", "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "NetworkAddress",
+                "Playout", "Files", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
+                "Timekeeping", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
@@ -283,11 +279,10 @@ let package = Package(
             "LoopbackTests",
             [
                 "AudioDevices", "AudioKit", "CThreadCounters", "CScriptedCard", "CardSupport", "ConfigReader",
-                "Loopback",
-                "LoopbackAnalysis", "LoopbackReport", "Realtime", "Timekeeping",
+                "Loopback", "LoopbackAnalysis", "Realtime", "Timekeeping",
             ]),
         tests("LoopbackAnalysisTests", ["AudioKit", "LoopbackAnalysis"]),
-        tests("LoopbackReportTests", ["AudioKit", "BotProbe", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
+        tests("LoopbackReportTests", ["AudioKit", "BotProbe", "JSON", "Loopback", "LoopbackAnalysis"]),
         tests("SpeakerphoneTests", ["AudioKit"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("EnrollmentTests", ["Cryptography", "Enrollment"]),

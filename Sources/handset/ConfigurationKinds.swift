@@ -2,7 +2,6 @@ internal import CallAgent
 internal import ConfigReader
 internal import ExchangeServer
 internal import Loopback
-internal import LoopbackReport
 internal import TrunkGateway
 
 extension ConfigurationKind {

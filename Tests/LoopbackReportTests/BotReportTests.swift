@@ -1,5 +1,5 @@
 import JSON
-import LoopbackReport
+import Loopback
 import TestSupport
 import Testing
 

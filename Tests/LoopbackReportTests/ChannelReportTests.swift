@@ -1,7 +1,7 @@
 import Foundation
 import JSON
 import LoopbackAnalysis
-import LoopbackReport
+import Loopback
 import Testing
 
 /// What reports say of a card's channels.

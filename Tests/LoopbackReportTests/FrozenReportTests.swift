@@ -1,5 +1,5 @@
 import AudioKit
-import LoopbackReport
+import Loopback
 import TestSupport
 import Testing
 

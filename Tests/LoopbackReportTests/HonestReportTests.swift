@@ -1,7 +1,7 @@
 import Foundation
 import JSON
 @testable import LoopbackAnalysis
-import LoopbackReport
+import Loopback
 import Testing
 
 /// What a report says of figures that cannot be trusted, of the causes of gaps, and of short and long soaks.

@@ -1,6 +1,6 @@
 import Foundation
 import LoopbackAnalysis
-import LoopbackReport
+import Loopback
 import Testing
 
 #if canImport(FoundationXML)

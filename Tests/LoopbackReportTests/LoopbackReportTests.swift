@@ -2,7 +2,7 @@ import AudioKit
 import Foundation
 import JSON
 import LoopbackAnalysis
-import LoopbackReport
+import Loopback
 import Testing
 
 /// A recording with a delay of 20 ms, a step of 5 ms in it, a hole, and a little noise and distortion.

@@ -5,7 +5,6 @@ import CardSupport
 import Foundation
 @testable import Loopback
 import LoopbackAnalysis
-import LoopbackReport
 import Testing
 
 /// Calls that are measured from outside, by cards behind the real libasound, in virtual time: what stands for the call is a

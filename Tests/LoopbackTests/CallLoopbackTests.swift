@@ -2,7 +2,6 @@ import AudioKit
 import Foundation
 @testable import Loopback
 import LoopbackAnalysis
-import LoopbackReport
 import Testing
 
 @Suite("A call's loopback")

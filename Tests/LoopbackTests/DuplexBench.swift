@@ -5,7 +5,6 @@ import CardSupport
 import Foundation
 @testable import Loopback
 import LoopbackAnalysis
-import LoopbackReport
 import Realtime
 import Timekeeping
 

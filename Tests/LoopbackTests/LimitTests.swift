@@ -1,7 +1,6 @@
 import ConfigReader
 import Foundation
 import Loopback
-import LoopbackReport
 import Testing
 
 @Suite("Thresholds of a loopback")

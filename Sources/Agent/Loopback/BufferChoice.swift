@@ -1,5 +1,3 @@
-internal import LoopbackReport
-
 /// How far ahead a card's buffer is filled: the default, or the requested value; and up to twice more, if the thread
 /// that serves the card turns out to be delayed for longer.
 struct BufferChoice {

@@ -1,7 +1,6 @@
 public import AudioDevices
 internal import AudioKit
 internal import LoopbackAnalysis
-public import LoopbackReport
 internal import Realtime
 
 /// The cards that measure a call from outside: the mouth plays the test signal into the microphone of the call's card, and

@@ -1,6 +1,5 @@
 public import AudioKit
 public import LoopbackAnalysis
-public import LoopbackReport
 
 /// A measurement through a whole call to a device that echoes: the played signal, and the analysis of what returns.
 ///

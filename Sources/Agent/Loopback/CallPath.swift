@@ -1,5 +1,3 @@
-public import LoopbackReport
-
 extension CallLoopback {
     /// The parts of a call's delay, from its statistics.
     public struct Path: Equatable, Sendable {

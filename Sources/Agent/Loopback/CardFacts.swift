@@ -1,7 +1,6 @@
 internal import AudioDevices
 internal import AudioKit
 internal import LoopbackAnalysis
-internal import LoopbackReport
 
 /// The report's facts about the card, and the parts of its delay.
 struct CardFacts {

@@ -2,7 +2,6 @@ public import AudioDevices
 internal import AudioKit
 internal import Glibc
 public import LoopbackAnalysis
-public import LoopbackReport
 internal import Realtime
 internal import Timekeeping
 

@@ -1,6 +1,5 @@
 internal import AudioKit
 internal import LoopbackAnalysis
-internal import LoopbackReport
 
 /// Preliminary figures while a measurement runs, for display: the full analysis follows.
 struct LiveTiming {

@@ -1,5 +1,4 @@
 public import ConfigReader
-public import LoopbackReport
 
 /// A threshold, as people write it: on the command line (`--max-delay 20ms`) and in a file (`max_delay: 20ms`).
 public enum LoopbackLimit: String, CaseIterable, Sendable {

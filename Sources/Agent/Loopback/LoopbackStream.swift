@@ -1,4 +1,4 @@
-// Loopback: measures a sound card with a test signal, for `handset loopback device` and `soak`.
+// Loopback: measures sound cards, calls and bots for `handset loopback`, and reports what it measured.
 
 public import AudioDevices
 internal import AudioKit

@@ -1,6 +1,5 @@
 internal import AudioKit
 internal import LoopbackAnalysis
-internal import LoopbackReport
 
 /// Hours of carrier, minute by minute.
 struct SoakMeasurement {

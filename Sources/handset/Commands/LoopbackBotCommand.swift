@@ -1,11 +1,10 @@
 internal import ArgumentParser
 internal import AudioKit
 internal import BotCalls
-internal import BotLoopback
+internal import Loopback
 internal import BotProbe
 internal import BotWire
 internal import CallAgent
-internal import LoopbackReport
 internal import Files
 internal import Timekeeping
 

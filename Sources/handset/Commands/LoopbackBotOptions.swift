@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import AudioPort
 internal import BotCalls
 internal import BotWire
-internal import LoopbackReport
+internal import Loopback
 
 /// How a bot is spoken to at its URL.
 struct LoopbackBotWireOptions: ParsableArguments {

@@ -5,7 +5,6 @@ internal import CallControl
 internal import Logging
 internal import Loopback
 internal import LoopbackAnalysis
-internal import LoopbackReport
 internal import NIOCore
 internal import NIOPosix
 internal import Realtime

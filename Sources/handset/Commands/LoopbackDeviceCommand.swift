@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import AudioDevices
 internal import Loopback
-internal import LoopbackReport
 internal import Timekeeping
 
 /// `handset loopback device`: a card, out and back in.

@@ -1,13 +1,12 @@
 internal import AudioKit
 internal import BotCalls
-internal import BotLoopback
+internal import Loopback
 internal import BotProbe
 internal import BotWire
 internal import CallAgent
 internal import CallControl
 internal import CallMedia
 internal import Logging
-internal import LoopbackReport
 internal import MediaEngine
 internal import NIOCore
 internal import Playout

@@ -3,7 +3,6 @@ internal import AudioKit
 internal import CallAgent
 internal import Glibc
 internal import Loopback
-internal import LoopbackReport
 internal import CallMedia
 internal import MediaEngine
 internal import Realtime

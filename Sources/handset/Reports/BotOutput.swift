@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import AudioKit
 internal import BotProbe
 internal import Glibc
-internal import LoopbackReport
+internal import Loopback
 
 /// Where the reports of a measured bot go, and how the command ends.
 struct BotOutput {

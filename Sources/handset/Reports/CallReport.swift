@@ -2,7 +2,7 @@ internal import AudioDevices
 internal import AudioKit
 internal import CallControl
 internal import LoopbackAnalysis
-internal import LoopbackReport
+internal import Loopback
 internal import CallMedia
 internal import MediaEngine
 internal import Playout

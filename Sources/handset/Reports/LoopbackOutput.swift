@@ -4,7 +4,6 @@ internal import ConfigReader
 internal import Glibc
 internal import Loopback
 internal import LoopbackAnalysis
-internal import LoopbackReport
 
 extension LoopbackReportOptions {
     private var limits: [(LoopbackLimit, String?)] {

@@ -1,6 +1,6 @@
 internal import AudioKit
 internal import LoopbackAnalysis
-internal import LoopbackReport
+internal import Loopback
 
 /// A measurement in some ten lines: what was found, each check, and what to try.
 struct LoopbackSummary {

@@ -1,6 +1,5 @@
 internal import Glibc
 internal import Loopback
-internal import LoopbackReport
 internal import Realtime
 internal import Synchronization
 

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import LoopbackReport
+internal import Loopback
 
 /// The files of a measurement's reports.
 struct ReportFiles {

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import LoopbackReport
+internal import Loopback
 
 extension RunOrigin {
     /// This program on this machine.

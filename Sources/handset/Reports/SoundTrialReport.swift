@@ -1,5 +1,5 @@
 internal import AudioDevices
-internal import LoopbackReport
+internal import Loopback
 
 /// What a trial of a sound card has shown, to read and to parse.
 struct SoundTrialReport {

@@ -1,4 +1,4 @@
-// LoopbackReport: the results of `handset loopback`, for people, for programs, and as a live view.
+// Report: the results of `handset loopback`, for people, for programs, and as a live view.
 
 public import AudioKit
 public import LoopbackAnalysis

@@ -1,4 +1,4 @@
-// BotLoopback: has a measuring caller speak with a bot, over the bot's wire or through a call.
+// Bots: has a measuring caller speak with a bot, over the bot's wire or through a call.
 
 internal import AudioKit
 internal import AudioPort
