@@ -73,7 +73,7 @@ let package = Package(
     name: "handset",
     products: [
         .executable(name: "handset", targets: ["handset"]),
-        .library(name: "CallAgent", targets: ["CallAccounts", "CallAgent"]),
+        .library(name: "CallAgent", targets: ["CallAgent"]),
         // What the nested packages are made of.
         .library(name: "Datagrams", targets: ["Datagrams", "NetworkAddress", "Realtime", "Timekeeping"]),
         .library(name: "SecureTransport", targets: ["SecureTransport"]),
@@ -225,15 +225,11 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
 
-        module("Agent", "CallAccounts", ["CallAgent", "CallControl", "Realtime", "Timekeeping", logging]),
-
         module(
             "Agent", "DeviceControl",
             [
-                "AudioKit", "AudioDevices", "CallAccounts", "CallAgent", "CallControl", "ControlWire", "MediaEngine",
-                "Realtime",
-                "Timekeeping",
-                logging,
+                "AudioKit", "AudioDevices", "CallAgent", "CallControl", "ControlWire", "MediaEngine", "Realtime",
+                "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -254,10 +250,9 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "Loopback", "BotProbe",
-                "BotWire", "CallAccounts", "CallControl", "CallMedia", "ConfigReader", "ControlWire", "Datagrams",
-                "DeviceControl", "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "NetworkAddress",
-                "Playout", "Files", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
-                "Timekeeping", "TrunkGateway",
+                "BotWire", "CallControl", "CallMedia", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl",
+                "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "NetworkAddress", "Playout", "Files",
+                "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
@@ -301,16 +296,10 @@ let package = Package(
         tests("ControlWireTests", ["ControlWire", "JSON"]),
         tests(
             "CallAccountsTests",
-            [
-                "CallAccounts", "CallAgent", "CallControl", "ConfigReader", "JSON", "SignalingClient", "Timekeeping",
-                logging,
-            ]),
+            ["CallAgent", "CallControl", "ConfigReader", "JSON", "SignalingClient", "Timekeeping", logging]),
         tests(
             "DeviceControlTests",
-            [
-                "AudioKit", "CallAccounts", "CallAgent", "ConfigReader", "ControlWire", "DeviceControl", "MediaEngine",
-                logging,
-            ]),
+            ["AudioKit", "CallAgent", "ConfigReader", "ControlWire", "DeviceControl", "MediaEngine", logging]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("DigestsTests", ["Bytes", "Cryptography"]),

@@ -1,4 +1,4 @@
-internal import CallAccounts
+internal import CallAgent
 internal import Synchronization
 
 /// Tells the service manager how the accounts are connected.

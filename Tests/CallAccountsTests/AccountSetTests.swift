@@ -1,4 +1,3 @@
-@testable import CallAccounts
 @testable import CallAgent
 import CallControl
 import ConfigReader

@@ -1,7 +1,7 @@
 import Testing
 import Timekeeping
 
-@testable import CallAccounts
+@testable import CallAgent
 
 /// A supervisor on virtual time.
 private struct Timeline {

@@ -1,4 +1,3 @@
-import CallAccounts
 import CallAgent
 import ConfigReader
 import ControlWire

@@ -1,5 +1,4 @@
 internal import AudioDevices
-internal import CallAccounts
 internal import CallAgent
 internal import CallControl
 internal import ControlWire

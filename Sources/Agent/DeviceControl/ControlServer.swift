@@ -1,4 +1,3 @@
-public import CallAccounts
 public import CallAgent
 internal import ControlWire
 public import Logging

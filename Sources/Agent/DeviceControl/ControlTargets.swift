@@ -1,4 +1,3 @@
-internal import CallAccounts
 internal import CallAgent
 internal import ControlWire
 internal import Realtime

@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import AudioKit
-internal import CallAccounts
 internal import CallAgent
 internal import CallControl
 internal import ConfigReader

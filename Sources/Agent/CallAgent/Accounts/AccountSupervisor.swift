@@ -1,4 +1,4 @@
-// CallAccounts: several accounts in one process. Each has a device, which is started again by itself when it ends.
+// Accounts: several accounts in one process. Each has a device, which is started again by itself when it ends.
 
 internal import CallControl
 public import Timekeeping

@@ -1,4 +1,3 @@
-public import CallAgent
 internal import CallControl
 public import Logging
 internal import Realtime

@@ -1,5 +1,3 @@
-public import CallAgent
-
 /// What happens to the accounts of a process.
 public struct AccountEvent: Sendable {
     /// Which one; nil for the only account of a file that names none, and for what is about the process.
