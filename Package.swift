@@ -75,14 +75,14 @@ let package = Package(
         .executable(name: "handset", targets: ["handset"]),
         .library(name: "CallAgent", targets: ["CallAgent"]),
         // What the nested packages are made of.
-        .library(name: "Datagrams", targets: ["Datagrams", "NetworkAddress", "Realtime", "Timekeeping"]),
+        .library(name: "Datagrams", targets: ["Core", "Datagrams", "Realtime"]),
         .library(name: "SecureTransport", targets: ["SecureTransport"]),
         .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
         .library(name: "AudioKit", targets: ["AudioKit"]),
         .library(name: "LoopbackAnalysis", targets: ["LoopbackAnalysis"]),
-        .library(name: "Playout", targets: ["AudioKit", "Playout", "Timekeeping"]),
+        .library(name: "Playout", targets: ["AudioKit", "Core", "Playout"]),
         .library(name: "VoiceActivity", targets: ["Realtime", "VoiceActivity"]),
-        .library(name: "AudioDevices", targets: ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
+        .library(name: "AudioDevices", targets: ["AudioDevices", "CScriptedCard", "Core", "Realtime"]),
         .library(name: "TestSupport", targets: ["TestSupport"]),
     ],
     dependencies: [
@@ -111,65 +111,58 @@ let package = Package(
             name: "CRealtime", path: "Sources/CLibraries/CRealtime", cSettings: warningsOfC + [.define("_GNU_SOURCE")]),
 
         // Floor 1: base.
-        module("Base", "Timekeeping"),
-        module("Base", "Bytes"),
+        module("Base", "Core", ["CRealtime"]),
         module("Base", "Cryptography", ["COpenSSL"]),
         module("Base", "JSON"),
         module("Base", "Identifiers"),
         module("Base", "XML", ["CExpat"]),
-        module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
-        module("Base", "NetworkAddress", ["CRealtime"]),
-        module("Base", "DomainNames", ["NetworkAddress"]),
-        module("Base", "NameLookup", ["CAres", "DomainNames", "NetworkAddress"]),
-        module("Base", "Datagrams", ["CRealtime", "NetworkAddress", "Realtime", "Timekeeping"]),
+        module("Base", "Realtime", ["CRealtime", "Core"]),
+        module("Base", "DomainNames", ["Core"]),
+        module("Base", "NameLookup", ["CAres", "Core", "DomainNames"]),
+        module("Base", "Datagrams", ["CRealtime", "Core", "Realtime"]),
         module("Base", "Files"),
-        module("Base", "ConfigReader", ["Bytes", "CYAML", "Files"]),
+        module("Base", "ConfigReader", ["CYAML", "Core", "Files"]),
         module("Base", "TLS", ["COpenSSL", "Files"]),
 
         // Floor 2: protocols, pure.
-        module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
+        module("Protocols", "RTP", ["Core"]),
         module("Protocols", "SDP"),
-        module("Protocols", "ICE", ["Bytes", "Cryptography", "NetworkAddress", "Timekeeping"]),
-        module("Protocols", "MulticastDNS", ["NetworkAddress", "Timekeeping"]),
+        module("Protocols", "ICE", ["Core", "Cryptography"]),
+        module("Protocols", "MulticastDNS", ["Core"]),
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
-        module("Protocols", "Enrollment", ["Bytes"]),
-        module("Protocols", "CallControl", ["Identifiers", "JSON", "Timekeeping"]),
+        module("Protocols", "Enrollment", ["Core"]),
+        module("Protocols", "CallControl", ["Core", "Identifiers", "JSON"]),
         module("Protocols", "ControlWire", ["JSON"]),
-        module("Protocols", "SIP", ["Cryptography", "Identifiers", "NetworkAddress", "Timekeeping"]),
-        module(
-            "Protocols", "SIPSignaling",
-            ["CallControl", "DomainNames", "JSON", "NetworkAddress", "SIP", "Timekeeping"]),
-        module("Protocols", "BotWire", ["Bytes", "Cryptography", "JSON", "Timekeeping", "XML"]),
+        module("Protocols", "SIP", ["Core", "Cryptography", "Identifiers"]),
+        module("Protocols", "SIPSignaling", ["CallControl", "Core", "DomainNames", "JSON", "SIP"]),
+        module("Protocols", "BotWire", ["Core", "Cryptography", "JSON", "XML"]),
 
         // Floor 3: media.
-        module("Media", "AudioKit", ["Bytes", "COpus", "COpusFile", "CSpeexDSP", "Files", "Realtime"]),
-        module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
-        module("Media", "VoiceActivity", ["Bytes", "Realtime"]),
+        module("Media", "AudioKit", ["COpus", "COpusFile", "CSpeexDSP", "Core", "Files", "Realtime"]),
+        module("Media", "AudioPort", ["AudioKit", "Core", "Realtime", "VoiceActivity"]),
+        module("Media", "VoiceActivity", ["Core", "Realtime"]),
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
-        module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
+        module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Core", "Realtime"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
-        module("Media", "Playout", ["AudioKit", "Bytes", "Realtime", "Timekeeping"]),
-        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "TLS", "Timekeeping"]),
+        module("Media", "Playout", ["AudioKit", "Core", "Realtime"]),
+        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "Core", "TLS"]),
         module(
             "Media", "CallMedia",
-            [
-                "AudioKit", "AudioPort", "Bytes", "Datagrams", "ICE", "NetworkAddress", "Playout", "RTP", "Realtime",
-                "SecureTransport", "Timekeeping",
-            ]),
+            ["AudioKit", "AudioPort", "Core", "Datagrams", "ICE", "Playout", "RTP", "Realtime", "SecureTransport"]),
         module(
             "Media", "MediaEngine",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "Bytes", "CallMedia", "Datagrams", "Files", "ICE",
-                "MulticastDNS", "NetworkAddress", "Playout", "RTP", "Realtime", "SecureTransport", "TLS", "Timekeeping",
+                "AudioDevices", "AudioKit", "AudioPort", "CallMedia", "Core", "Datagrams", "Files", "ICE",
+                "MulticastDNS", "Playout", "RTP", "Realtime", "SecureTransport", "TLS",
             ]),
 
         // Floor 4: signaling.
-        module("Signaling", "HTTPTransport", nio + ["Bytes", "Files", "NetworkAddress", "TLS", "Timekeeping"]),
+        module("Signaling", "HTTPTransport", nio + ["Core", "Files", "TLS"]),
         module(
             "Signaling", "SignalingClient",
             [
-                "Bytes", "CallControl", "Cryptography", "Enrollment", "Files", "HTTPTransport", "JSON", "SignalWire",
-                "TLS", "Timekeeping", logging,
+                "CallControl", "Core", "Cryptography", "Enrollment", "Files", "HTTPTransport", "JSON", "SignalWire",
+                "TLS", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -177,8 +170,8 @@ let package = Package(
         module(
             "Signaling", "SIPClient",
             [
-                "CallControl", "Datagrams", "DomainNames", "HTTPTransport", "ICE", "JSON", "NameLookup",
-                "NetworkAddress", "Realtime", "SIP", "SIPSignaling", "SignalingClient", "TLS", "Timekeeping", logging,
+                "CallControl", "Core", "Datagrams", "DomainNames", "HTTPTransport", "ICE", "JSON", "NameLookup",
+                "Realtime", "SIP", "SIPSignaling", "SignalingClient", "TLS", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOTLS", package: "swift-nio"),
@@ -186,15 +179,12 @@ let package = Package(
         module("Signaling", "WebPhone", resources: webPage),
         module(
             "Signaling", "ExchangeCore",
-            [
-                "Bytes", "COpenSSL", "CallControl", "Cryptography", "Enrollment", "JSON", "NetworkAddress", "SDP",
-                "SignalWire", "Timekeeping",
-            ]),
+            ["COpenSSL", "CallControl", "Core", "Cryptography", "Enrollment", "JSON", "SDP", "SignalWire"]),
         module(
             "Signaling", "ExchangeServer",
             [
-                "ConfigReader", "Cryptography", "Enrollment", "ExchangeCore", "Files", "HTTPTransport", "ICE", "JSON",
-                "NetworkAddress", "Realtime", "SDP", "SignalWire", "TLS", "Timekeeping", "WebPhone", logging,
+                "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore", "Files", "HTTPTransport", "ICE",
+                "JSON", "Realtime", "SDP", "SignalWire", "TLS", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -204,23 +194,18 @@ let package = Package(
         // Floor 5: agent.
         module(
             "Agent", "CallPrograms",
-            [
-                "AudioPort", "BotWire", "CPrograms", "ControlWire", "Realtime", "Timekeeping", "VoiceActivity",
-            ]),
-        module("Agent", "CallPorts", ["AudioPort", "Realtime", "Timekeeping", "VoiceActivity"]),
+            ["AudioPort", "BotWire", "CPrograms", "ControlWire", "Core", "Realtime", "VoiceActivity"]),
+        module("Agent", "CallPorts", ["AudioPort", "Core", "Realtime", "VoiceActivity"]),
         module(
             "Agent", "BotCalls",
-            nio + [
-                "AudioPort", "BotWire", "ConfigReader", "HTTPTransport", "NetworkAddress", "Realtime", "TLS",
-                "Timekeeping", "VoiceActivity",
-            ]),
+            nio + ["AudioPort", "BotWire", "ConfigReader", "Core", "HTTPTransport", "Realtime", "TLS", "VoiceActivity"]),
         module(
             "Agent", "CallAgent",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia", "CallPorts",
-                "CallPrograms", "ConfigReader", "Datagrams", "Files", "ICE", "JSON", "MediaEngine", "NetworkAddress",
-                "Playout", "RTP", "Realtime", "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport",
-                "SignalingClient", "TLS", "Timekeeping", "VoiceActivity", logging,
+                "CallPrograms", "ConfigReader", "Core", "Datagrams", "Files", "ICE", "JSON", "MediaEngine", "Playout",
+                "RTP", "Realtime", "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient",
+                "TLS", "VoiceActivity", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -229,7 +214,7 @@ let package = Package(
             "Agent", "DeviceControl",
             [
                 "AudioKit", "AudioDevices", "CallAgent", "CallControl", "ControlWire", "MediaEngine", "Realtime",
-                "Timekeeping", logging,
+                "Core", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -237,8 +222,8 @@ let package = Package(
         module(
             "Agent", "Loopback",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "ConfigReader", "JSON",
-                "LoopbackAnalysis", "Realtime", "Timekeeping",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "ConfigReader", "Core",
+                "JSON", "LoopbackAnalysis", "Realtime",
             ]),
 
         // Floor 6: the command line.
@@ -251,30 +236,29 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "Loopback", "BotProbe",
                 "BotWire", "CallControl", "CallMedia", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl",
-                "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "NetworkAddress", "Playout", "Files",
-                "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping", "TrunkGateway",
+                "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "Core", "Playout", "Files", "RTP",
+                "Realtime", "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
         // Tests mirror the floors.
-        .target(
-            name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
+        .target(name: "TestSupport", dependencies: ["Core"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit", "Files"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
-        tests("AudioPortTests", ["AudioKit", "AudioPort", "LoopbackAnalysis", "Timekeeping", "VoiceActivity"]),
-        tests("VoiceActivityTests", ["Bytes", "LoopbackAnalysis", "VoiceActivity"]),
+        tests("AudioPortTests", ["AudioKit", "AudioPort", "Core", "LoopbackAnalysis", "VoiceActivity"]),
+        tests("VoiceActivityTests", ["Core", "LoopbackAnalysis", "VoiceActivity"]),
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"], cSettings: warningsOfC),
         .target(
-            name: "CardSupport", dependencies: ["CScriptedCard", "Realtime", "Timekeeping"], path: "Tests/CardSupport",
+            name: "CardSupport", dependencies: ["CScriptedCard", "Core", "Realtime"], path: "Tests/CardSupport",
             swiftSettings: relaxed),
         tests(
             "AudioDevicesTests",
-            ["AudioDevices", "CThreadCounters", "CScriptedCard", "CardSupport", "Realtime", "AudioKit", "Timekeeping"]),
+            ["AudioDevices", "CThreadCounters", "CScriptedCard", "CardSupport", "Realtime", "AudioKit", "Core"]),
         tests(
             "LoopbackTests",
             [
                 "AudioDevices", "AudioKit", "CThreadCounters", "CScriptedCard", "CardSupport", "ConfigReader",
-                "Loopback", "LoopbackAnalysis", "Realtime", "Timekeeping",
+                "Loopback", "LoopbackAnalysis", "Realtime", "Core",
             ]),
         tests("LoopbackAnalysisTests", ["AudioKit", "LoopbackAnalysis"]),
         tests("LoopbackReportTests", ["AudioKit", "BotProbe", "JSON", "Loopback", "LoopbackAnalysis"]),
@@ -286,138 +270,125 @@ let package = Package(
         tests(
             "HandsetTests",
             [
-                "CallAgent", "ConfigReader", "ControlWire", "ExchangeCore", "ExchangeServer", "SignalingClient",
-                "Timekeeping", "handset",
-                logging,
+                "CallAgent", "ConfigReader", "ControlWire", "Core", "ExchangeCore", "ExchangeServer", "SignalingClient",
+                "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "RelaySupport", "handset"]),
-        tests("BotWireTests", ["BotWire", "JSON", "Timekeeping"], resources: [.copy("Fixtures")]),
+        tests("BotWireTests", ["BotWire", "Core", "JSON"], resources: [.copy("Fixtures")]),
         tests("ControlWireTests", ["ControlWire", "JSON"]),
         tests(
             "CallAccountsTests",
-            ["CallAgent", "CallControl", "ConfigReader", "JSON", "SignalingClient", "Timekeeping", logging]),
+            ["CallAgent", "CallControl", "ConfigReader", "Core", "JSON", "SignalingClient", logging]),
         tests(
             "DeviceControlTests",
             ["AudioKit", "CallAgent", "ConfigReader", "ControlWire", "DeviceControl", "MediaEngine", logging]),
-        tests("TimekeepingTests", ["Timekeeping"]),
-        tests("BytesTests", ["Bytes"]),
-        tests("DigestsTests", ["Bytes", "Cryptography"]),
+        tests("TimekeepingTests", ["Core"]),
+        tests("BytesTests", ["Core"]),
+        tests("DigestsTests", ["Core", "Cryptography"]),
         tests("JSONTests", ["JSON"]),
         tests("XMLTests", ["XML"]),
         .target(
             name: "CRestrictedProcess", dependencies: ["CRealtime"], path: "Tests/CRestrictedProcess",
             cSettings: warningsOfC + [.define("_GNU_SOURCE")]),
         tests("RealtimeTests", ["CRestrictedProcess", "Realtime"]),
-        tests("DatagramsTests", ["Datagrams", "NetworkAddress", "Realtime", "Timekeeping"]),
+        tests("DatagramsTests", ["Core", "Datagrams", "Realtime"]),
         tests("DomainNamesTests", ["DomainNames"]),
-        tests("NameLookupTests", ["DomainNames", "NameLookup", "NetworkAddress"]),
-        tests("NetworkAddressTests", ["NetworkAddress"]),
-        tests("RTPTests", ["Bytes", "RTP", "Timekeeping"]),
+        tests("NameLookupTests", ["Core", "DomainNames", "NameLookup"]),
+        tests("NetworkAddressTests", ["Core"]),
+        tests("RTPTests", ["Core", "RTP"]),
         tests("SDPTests", ["SDP"]),
-        tests("SIPTests", ["Identifiers", "Realtime", "SIP", "Timekeeping"], resources: [.copy("Vectors")]),
-        tests(
-            "SIPSignalingTests",
-            ["CallControl", "DomainNames", "JSON", "NetworkAddress", "SIP", "SIPSignaling", "Timekeeping"]),
-        tests("STUNTests", ["ICE", "NetworkAddress"]),
-        tests("MulticastDNSTests", ["MulticastDNS", "NetworkAddress", "Timekeeping"]),
-        tests("ICETests", ["ICE", "NetworkAddress", "Timekeeping"]),
+        tests("SIPTests", ["Core", "Identifiers", "Realtime", "SIP"], resources: [.copy("Vectors")]),
+        tests("SIPSignalingTests", ["CallControl", "Core", "DomainNames", "JSON", "SIP", "SIPSignaling"]),
+        tests("STUNTests", ["Core", "ICE"]),
+        tests("MulticastDNSTests", ["Core", "MulticastDNS"]),
+        tests("ICETests", ["Core", "ICE"]),
         tests("OpusCodecTests", ["AudioKit"]),
-        tests("PlayoutTests", ["AudioKit", "Playout", "Timekeeping"]),
+        tests("PlayoutTests", ["AudioKit", "Core", "Playout"]),
         .target(
-            name: "DTLSSupport", dependencies: ["SecureTransport", "TestSupport", "Timekeeping"],
+            name: "DTLSSupport", dependencies: ["Core", "SecureTransport", "TestSupport"],
             path: "Tests/DTLSSupport", swiftSettings: relaxed),
-        tests("SecureTransportTests", ["DTLSSupport", "SecureTransport", "TLS", "Timekeeping"]),
+        tests("SecureTransportTests", ["Core", "DTLSSupport", "SecureTransport", "TLS"]),
         tests("TLSTests", ["Cryptography", "TLS"]),
-        tests(
-            "PeeringTests",
-            ["CallMedia", "DTLSSupport", "Datagrams", "ICE", "NetworkAddress", "RTP", "SecureTransport", "Timekeeping"]),
+        tests("PeeringTests", ["CallMedia", "Core", "DTLSSupport", "Datagrams", "ICE", "RTP", "SecureTransport"]),
         .target(
-            name: "RelaySupport", dependencies: ["Datagrams", "ICE", "NetworkAddress", "TestSupport", "Timekeeping"],
+            name: "RelaySupport", dependencies: ["Core", "Datagrams", "ICE", "TestSupport"],
             path: "Tests/RelaySupport", swiftSettings: relaxed),
         tests(
             "MediaEngineTests",
             [
-                "CallMedia", "MediaEngine", "AudioKit", "AudioPort", "Datagrams", "NetworkAddress", "Playout", "RTP",
-                "RelaySupport", "SecureTransport", "ICE", "MulticastDNS", "Realtime", "TLS", "Timekeeping",
+                "CallMedia", "MediaEngine", "AudioKit", "AudioPort", "Datagrams", "Core", "Playout", "RTP",
+                "RelaySupport", "SecureTransport", "ICE", "MulticastDNS", "Realtime", "TLS",
             ]),
         tests(
             "CardCallTests",
             [
                 "CallMedia", "MediaEngine", "AudioDevices", "AudioKit", "CThreadCounters", "CScriptedCard", "CallAgent",
-                "CallControl", "CardSupport", "ConfigReader", "NetworkAddress", "Playout", "Realtime",
-                "SecureTransport", "Timekeeping",
+                "CallControl", "CardSupport", "ConfigReader", "Core", "Playout", "Realtime", "SecureTransport",
             ]),
         .target(name: "CThreadCounters", path: "Tests/CThreadCounters", cSettings: warningsOfC),
         tests(
             "AllocationTests",
             [
                 "CallMedia", "MediaEngine", "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters",
-                "LoopbackAnalysis", "Datagrams", "NetworkAddress", "Playout", "RTP", "Realtime", "SecureTransport",
-                "Timekeeping", "VoiceActivity",
+                "LoopbackAnalysis", "Datagrams", "Core", "Playout", "RTP", "Realtime", "SecureTransport",
+                "VoiceActivity",
             ]),
         tests(
             "BotCallsTests",
             [
-                "BotCalls", "BotWire", "Bytes", "JSON", "NetworkAddress", "Timekeeping",
-                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
+                "BotCalls", "BotWire", "Core", "JSON",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
-        tests(
-            "CallPortsTests",
-            ["AudioPort", "CallPorts", "LoopbackAnalysis", "Realtime", "Timekeeping", "VoiceActivity"]),
-        tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Realtime", "Timekeeping"]),
+        tests("CallPortsTests", ["AudioPort", "CallPorts", "Core", "LoopbackAnalysis", "Realtime", "VoiceActivity"]),
+        tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Core", "Realtime"]),
         tests("TrunkGatewayTests", ["CallAgent", "CallControl", "ConfigReader", "TrunkGateway"]),
-        tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
+        tests("CallControlTests", ["CallControl", "Core", "JSON"]),
         tests(
             "SignalingClientTests",
-            nio + [
-                "CallControl", "HTTPTransport", "JSON", "SignalWire", "SignalingClient", "TLS", "Timekeeping", logging,
-            ]),
+            nio + ["CallControl", "Core", "HTTPTransport", "JSON", "SignalWire", "SignalingClient", "TLS", logging]),
         .target(
             name: "SignalSupport", dependencies: ["SignalWire"], path: "Tests/SignalSupport", swiftSettings: relaxed),
         tests("SignedTokensTests", ["Cryptography", "ExchangeCore", "SignalSupport", "SignalWire"]),
         tests(
             "ExchangeTests",
             nio + [
-                "Bytes", "ConfigReader", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer",
-                "HTTPTransport", "JSON", "NetworkAddress", "SDP", "SignalSupport", "SignalWire", "Timekeeping", logging,
+                "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer", "HTTPTransport",
+                "JSON", "SDP", "SignalSupport", "SignalWire", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(
             "ExchangeStoreTests",
             [
-                "ExchangeCore", "ExchangeServer", "JSON", "SignalSupport", "SignalWire", "Timekeeping",
+                "Core", "ExchangeCore", "ExchangeServer", "JSON", "SignalSupport", "SignalWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]),
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "Bytes", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer", "HTTPTransport", "JSON",
-                "SignalSupport", "SignalWire", "TLS", "Timekeeping", logging,
+                "Core", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer", "HTTPTransport", "JSON",
+                "SignalSupport", "SignalWire", "TLS", logging,
             ]),
         tests(
             "CallAgentTests",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Bytes", "CThreadCounters", "CallAgent",
-                "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "ExchangeCore", "ExchangeServer",
-                "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "NetworkAddress", "Playout", "SDP",
-                "SIP", "SecureTransport", "SignalWire", "SignalingClient", "Timekeeping", "TrunkGateway", logging,
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CThreadCounters", "CallAgent",
+                "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Core", "ExchangeCore", "ExchangeServer",
+                "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "Playout", "SDP", "SIP",
+                "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         tests(
             "HTTPTransportTests",
-            nio + [
-                "Cryptography", "HTTPTransport", "NetworkAddress", "TLS", "Timekeeping",
-                .product(name: "NIOEmbedded", package: "swift-nio"),
-            ]),
+            nio + ["Core", "Cryptography", "HTTPTransport", "TLS", .product(name: "NIOEmbedded", package: "swift-nio")]),
         tests(
             "SIPClientTests",
             [
-                "CallControl", "HTTPTransport", "JSON", "NetworkAddress", "SIP", "SIPClient", "SIPSignaling",
-                "SignalingClient", "TLS",
-                logging,
+                "CallControl", "Core", "HTTPTransport", "JSON", "SIP", "SIPClient", "SIPSignaling", "SignalingClient",
+                "TLS", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -426,14 +397,14 @@ let package = Package(
         // The readers of the fuzz targets, for their seeds. Fuzz/Package.swift builds them with the sanitizers.
         .target(name: "FuzzInput", path: "Fuzz/Sources/FuzzInput", swiftSettings: strict),
         .target(
-            name: "FuzzWire", dependencies: ["BotWire", "FuzzInput", "Timekeeping"], path: "Fuzz/Sources/FuzzWire",
+            name: "FuzzWire", dependencies: ["BotWire", "Core", "FuzzInput"], path: "Fuzz/Sources/FuzzWire",
             swiftSettings: strict),
         .testTarget(
             name: "FuzzSeedsTests",
             dependencies: [
-                "AudioKit", "AudioPort", "BotWire", "Bytes", "ConfigReader", "ControlWire", "DomainNames", "Enrollment",
-                "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "MulticastDNS", "NetworkAddress", "Playout",
-                "RTP", "SDP", "SIP", "SecureTransport", "SignalWire", "Timekeeping", "XML",
+                "AudioKit", "AudioPort", "BotWire", "ConfigReader", "ControlWire", "Core", "DomainNames", "Enrollment",
+                "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "MulticastDNS", "Playout", "RTP", "SDP", "SIP",
+                "SecureTransport", "SignalWire", "XML",
             ],
             path: "Tests/FuzzSeedsTests",
             swiftSettings: [

@@ -4,7 +4,7 @@ internal import DeviceControl
 internal import Logging
 internal import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// Tells the log, the service manager and those who watch what happens to the accounts of a process.
 final class AccountReporter: Sendable {

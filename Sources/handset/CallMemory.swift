@@ -1,5 +1,5 @@
 internal import CallAgent
-internal import Timekeeping
+internal import Core
 
 /// When `handset run` locks its memory for calls, and when it lets go of what only they need. For a program that is idle most
 /// of the time, locked code is more than half of what it holds.

@@ -1,6 +1,6 @@
 internal import CallAgent
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Locks the process's memory while there are calls, and lets go of what an idle device does not need (``CallMemory``).
 actor CallMemoryKeeper {

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import CallAgent
 internal import ConfigReader
-internal import NetworkAddress
+internal import Core
 
 /// The callee of a command, as somebody types it: `user`, `user@host` or `user@host:port`, an IPv6 address in brackets.
 struct CalleeAddress {

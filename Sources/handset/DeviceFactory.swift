@@ -4,7 +4,7 @@ internal import ConfigReader
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
-internal import NetworkAddress
+internal import Core
 internal import Realtime
 
 /// Makes a device out of a configuration: its service, its sockets and its one event loop.

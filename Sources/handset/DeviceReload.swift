@@ -2,7 +2,7 @@ internal import CallAgent
 internal import ConfigReader
 internal import Logging
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Reads a running device's configuration again, when SIGHUP asks for it. One that is wrong changes nothing.
 actor DeviceReload {

@@ -2,7 +2,7 @@ internal import ConfigReader
 internal import ExchangeServer
 internal import Logging
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Reads a running exchange's configuration again, when SIGHUP asks for it. One that is wrong changes nothing.
 actor ExchangeReload {

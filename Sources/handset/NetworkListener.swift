@@ -3,7 +3,7 @@ internal import Logging
 internal import NIOCore
 internal import NIOPosix
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Listens to the kernel's messages about the network, on an event loop, as long as that runs.
 enum NetworkListener {

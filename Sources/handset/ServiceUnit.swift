@@ -1,5 +1,5 @@
 internal import Logging
-internal import Timekeeping
+internal import Core
 
 /// This process as a unit of a service manager. Nothing happens if it is none.
 struct ServiceUnit: Sendable {

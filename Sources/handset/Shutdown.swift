@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// What to do about a signal, apart from doing it.
 struct ShutdownPolicy: Equatable, Sendable {

@@ -2,7 +2,7 @@ import AudioPort
 import CThreadCounters
 import Datagrams
 import LoopbackAnalysis
-import NetworkAddress
+import Core
 import AudioKit
 import Playout
 import RTP
@@ -10,7 +10,6 @@ import Realtime
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
 import VoiceActivity
 @testable import CallMedia
 @testable import MediaEngine

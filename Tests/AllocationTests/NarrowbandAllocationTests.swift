@@ -2,11 +2,10 @@ import AudioKit
 import CThreadCounters
 import Playout
 import Testing
-import Timekeeping
+import Core
 
 @testable import CallMedia
 @testable import MediaEngine
-import NetworkAddress
 
 /// G.711 in virtual time: unoptimised, its filters are too slow for twenty calls at once.
 @Suite("Allocations of G.711", .serialized)

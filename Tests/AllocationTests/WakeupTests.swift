@@ -2,7 +2,7 @@
 @testable import MediaEngine
 import CThreadCounters
 import Datagrams
-import NetworkAddress
+import Core
 import Realtime
 import SecureTransport
 import TestSupport

@@ -7,7 +7,7 @@ import Realtime
 import Synchronization
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// A worker and a device's loop on the real libasound, whose card the test's time rules.
 final class ALSABench {

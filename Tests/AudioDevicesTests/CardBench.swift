@@ -1,7 +1,7 @@
 @testable import AudioDevices
 import Realtime
 import TestSupport
-import Timekeeping
+import Core
 
 /// A worker, a device's loop and a simulated card on one timeline.
 final class CardBench {

@@ -1,7 +1,7 @@
 @testable import AudioDevices
 import Glibc
 import Testing
-import Timekeeping
+import Core
 
 @Suite("The delay of a sound card's lines")
 struct DelayTests {

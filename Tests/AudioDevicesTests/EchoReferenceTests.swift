@@ -6,7 +6,7 @@ import Realtime
 import AudioKit
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// A worker that plays noise on the real libasound's scripted card, and keeps what was captured and what was played
 /// meanwhile.

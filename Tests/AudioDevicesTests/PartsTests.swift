@@ -2,7 +2,7 @@
 import Foundation
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("The parts of a sound card's line")
 struct PartsTests {

@@ -6,7 +6,7 @@ import Realtime
 import Synchronization
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 extension ALSATests {
     /// The device's own threads, in real time, each waited for and never for long.

@@ -2,7 +2,7 @@
 import Glibc
 import Realtime
 import Testing
-import Timekeeping
+import Core
 
 @Suite("A sound card that nobody uses")
 struct RestTests {

@@ -1,7 +1,7 @@
 @testable import AudioDevices
 import Glibc
 import Realtime
-import Timekeeping
+import Core
 
 /// A sound card in virtual time: its clocks, its buffers, the air around it, and what goes wrong with it.
 final class SimulatedWorld {

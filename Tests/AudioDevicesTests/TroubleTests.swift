@@ -1,7 +1,7 @@
 @testable import AudioDevices
 import Glibc
 import Testing
-import Timekeeping
+import Core
 
 @Suite("A sound card in trouble")
 struct TroubleTests {

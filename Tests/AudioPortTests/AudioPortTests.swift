@@ -2,7 +2,7 @@ import AudioKit
 import Foundation
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import AudioPort
 

@@ -1,7 +1,7 @@
 import LoopbackAnalysis
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 import VoiceActivity
 
 @testable import AudioPort

@@ -1,6 +1,6 @@
 import BotWire
 import Testing
-import Timekeeping
+import Core
 
 @testable import BotCalls
 

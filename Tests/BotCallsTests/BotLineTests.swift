@@ -1,8 +1,7 @@
-import Bytes
+import Core
 import BotWire
 import JSON
 import Testing
-import Timekeeping
 
 @testable import BotCalls
 

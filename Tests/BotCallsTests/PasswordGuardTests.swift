@@ -1,6 +1,5 @@
-import NetworkAddress
+import Core
 import Testing
-import Timekeeping
 
 @testable import BotCalls
 

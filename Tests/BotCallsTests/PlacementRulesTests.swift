@@ -1,7 +1,7 @@
 import BotWire
 import ConfigReader
 import Testing
-import Timekeeping
+import Core
 
 @testable import BotCalls
 

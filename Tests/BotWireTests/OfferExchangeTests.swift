@@ -1,7 +1,7 @@
 import BotWire
 import JSON
 import Testing
-import Timekeeping
+import Core
 
 @Suite("WebRTC legs that are offered by HTTP")
 struct OfferExchangeTests {

@@ -2,7 +2,7 @@ import BotWire
 import Foundation
 import JSON
 import Testing
-import Timekeeping
+import Core
 
 @Suite("What the wires of single services have of their own")
 struct ServiceWireTests {

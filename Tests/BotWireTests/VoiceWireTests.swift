@@ -3,7 +3,7 @@ import Foundation
 import JSON
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("What all wires of voice bots have in common")
 struct VoiceWireTests {

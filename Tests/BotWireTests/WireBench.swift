@@ -1,7 +1,7 @@
 import BotWire
 import Foundation
 import JSON
-import Timekeeping
+import Core
 
 /// A wire on a bench: time stands still unless a test moves it.
 struct WireBench {

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-import Bytes
+import Core
 
 @Suite struct Base64Tests {
     @Test("RFC 4648 §10: The test vectors, with padding")

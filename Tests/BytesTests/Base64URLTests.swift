@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-import Bytes
+import Core
 
 @Suite struct Base64URLTests {
     @Test("RFC 4648 §10: The test vectors, in the alphabet for URLs and without padding")

@@ -1,5 +1,5 @@
 import Testing
-import Timekeeping
+import Core
 
 @testable import CallAgent
 

@@ -3,7 +3,7 @@ import CallPrograms
 import ConfigReader
 import Foundation
 import MediaEngine
-import NetworkAddress
+import Core
 import AudioKit
 import SignalingClient
 import Testing

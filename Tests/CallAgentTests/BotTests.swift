@@ -2,7 +2,7 @@ import AudioKit
 import AudioPort
 import BotCalls
 import BotWire
-import Bytes
+import Core
 import CallAgent
 import CallControl
 import ConfigReader
@@ -436,7 +436,7 @@ struct BotTests {
             headers: ["Authorization": authorization, "Content-Type": "application/x-www-form-urlencoded"],
             body: Array(body.utf8))
         return try await HTTPFetch.send(
-            request, to: try SocketAddress(ipAddress: "127.0.0.1", port: endpoint.port), trust: trust,
+            request, to: try NIOCore.SocketAddress(ipAddress: "127.0.0.1", port: endpoint.port), trust: trust,
             within: .init(bodyBytes: 10_000, time: .seconds(30)), on: site.group.next()
         ).get()
     }

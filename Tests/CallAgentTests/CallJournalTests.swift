@@ -3,7 +3,7 @@
 import Foundation
 import Logging
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Call records")
 struct CallJournalTests {

@@ -3,9 +3,8 @@
 import ICE
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import Testing
-import Timekeeping
 
 @Suite("Calls, as a device keeps them")
 struct CallTableTests {

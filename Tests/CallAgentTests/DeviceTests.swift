@@ -5,7 +5,7 @@ import MediaEngine
 import Synchronization
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Devices on an exchange, with real sockets", .witnessed(slack: .seconds(1)), .timeLimit(.minutes(5)))
 struct DeviceTests {

@@ -1,5 +1,5 @@
 import CallAgent
-import NetworkAddress
+import Core
 import Testing
 
 @Suite("Where a device receives media")

@@ -8,10 +8,9 @@ import SDP
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import CallAgent
-import NetworkAddress
 
 @Suite("One call's offers and answers")
 struct MediaNegotiationTests {

@@ -7,7 +7,7 @@ import MediaEngine
 import NIOCore
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Devices whose exchange is away, with real sockets", .witnessed(slack: .seconds(1)), .timeLimit(.minutes(5)))
 struct OutageTests {

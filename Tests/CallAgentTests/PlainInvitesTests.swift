@@ -2,7 +2,7 @@
 import CallControl
 import SignalingClient
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Invites that are no calls, as a device keeps them")
 struct PlainInvitesTests {

@@ -3,7 +3,7 @@ import CallControl
 import Foundation
 import Testing
 import TestSupport
-import Timekeeping
+import Core
 
 @Suite("Mute and volume for the next start")
 struct SoundMemoryTests {

@@ -1,6 +1,6 @@
 @testable import CallControl
 import JSON
-import Timekeeping
+import Core
 
 enum CallFixtures {
     static let options = InviteOptions(to: "bob", data: ["subject": "lunch"], idempotencyKey: "k1")

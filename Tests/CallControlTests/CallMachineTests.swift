@@ -2,7 +2,7 @@
 import JSON
 import Testing
 import TestSupport
-import Timekeeping
+import Core
 
 @Suite("CallMachine")
 struct CallMachineTests {

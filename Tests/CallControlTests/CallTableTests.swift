@@ -1,7 +1,7 @@
 @testable import CallControl
 import JSON
 import Testing
-import Timekeeping
+import Core
 
 @Suite("CallMachine, every state and input")
 struct CallTableTests {

@@ -1,5 +1,5 @@
 import CallControl
-import Timekeeping
+import Core
 
 let someResources = ConnectionResources(
     webSocketURL: "wss://exchange.example/v1/rtc", keepalive: .seconds(25), resumeWindow: .seconds(60))

@@ -1,6 +1,6 @@
 @testable import CallControl
 import Testing
-import Timekeeping
+import Core
 
 @Suite("ConnectionMachine, every state and input")
 struct ConnectionTableTests {

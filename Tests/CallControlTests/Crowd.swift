@@ -1,5 +1,5 @@
 import CallControl
-import Timekeeping
+import Core
 
 /// Devices that lose one server at the same instant, and come back to it by their backoff, in virtual time.
 ///

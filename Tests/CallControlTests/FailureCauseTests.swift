@@ -1,7 +1,7 @@
 import Foundation
 import JSON
 import Testing
-import Timekeeping
+import Core
 
 @testable import CallControl
 

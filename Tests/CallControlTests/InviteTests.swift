@@ -2,7 +2,7 @@
 import JSON
 import Testing
 import TestSupport
-import Timekeeping
+import Core
 
 private let broken = SignalingError(.serverError, activity: "answer the invite", cause: "it broke")
 private let lost = SignalingError(.alreadyHandled, activity: "answer the invite", cause: "another device was first")

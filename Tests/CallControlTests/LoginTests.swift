@@ -1,7 +1,7 @@
 @testable import CallControl
 import Testing
 import TestSupport
-import Timekeeping
+import Core
 
 @Suite("LoginMachine and AuthenticationGate")
 struct LoginTests {

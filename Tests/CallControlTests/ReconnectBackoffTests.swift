@@ -1,7 +1,7 @@
 @testable import CallControl
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Coming back: soon after the server is back, and never all at once")
 struct ReconnectBackoffTests {

@@ -1,6 +1,6 @@
 import CallControl
 import Testing
-import Timekeeping
+import Core
 
 @Suite("SendQueue")
 struct SendQueueTests {

@@ -2,7 +2,7 @@
 import Foundation
 import JSON
 import Testing
-import Timekeeping
+import Core
 
 /// Which of the protocol's reasons a call's machine sends, against the page that strangers write clients from.
 @Suite("Reasons that devices send")

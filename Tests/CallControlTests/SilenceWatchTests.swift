@@ -1,6 +1,6 @@
 @testable import CallControl
 import Testing
-import Timekeeping
+import Core
 
 /// A watch on virtual time, whose media and probes a test plays.
 private struct WatchedCall {

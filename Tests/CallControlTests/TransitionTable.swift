@@ -1,5 +1,5 @@
 import Testing
-import Timekeeping
+import Core
 
 /// A core in one of its states, under a name.
 struct NamedState<Core: Sendable>: Sendable {

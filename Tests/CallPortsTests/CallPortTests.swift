@@ -4,7 +4,7 @@ import Realtime
 import Synchronization
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 import VoiceActivity
 
 @testable import AudioPort

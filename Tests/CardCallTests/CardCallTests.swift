@@ -3,7 +3,7 @@ import CardSupport
 import Foundation
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import AudioKit
 import Playout
 import Realtime
@@ -11,7 +11,6 @@ import SecureTransport
 import Synchronization
 import TestSupport
 import Testing
-import Timekeeping
 @testable import AudioDevices
 
 /// Whole calls between two engines, one of which has a sound card behind the real libasound, in real time.

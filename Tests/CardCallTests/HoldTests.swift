@@ -4,13 +4,12 @@ import CardSupport
 import Foundation
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import Playout
 import Realtime
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
 
 /// Several calls that share a card by holding, in real time: whose sound is where while the card goes from call to call.
 @Suite("Calls that hold each other on a sound card", .witnessed, .serialized, .timeLimit(.minutes(5)))

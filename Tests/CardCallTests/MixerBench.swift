@@ -1,9 +1,8 @@
-import NetworkAddress
+import Core
 import AudioKit
 import Playout
 import Realtime
 import Testing
-import Timekeeping
 @testable import AudioDevices
 @testable import CallMedia
 @testable import MediaEngine

@@ -1,7 +1,7 @@
 import Foundation
 import Realtime
 import Testing
-import Timekeeping
+import Core
 
 /// A PulseAudio of the test's own, with a null sink in place of a card.
 public final class PulseServer {

@@ -2,7 +2,7 @@ import CScriptedCard
 import Foundation
 import Realtime
 import Testing
-import Timekeeping
+import Core
 
 /// The tests' ALSA plug-in, built and made known to libasound in this process, and the page of memory that rules it.
 public final class ScriptedCard {

@@ -1,5 +1,5 @@
 public import SecureTransport
-public import Timekeeping
+public import Core
 
 /// Two sides of a handshake with a wire between that delivers in order and at once, or as the test says.
 public struct HandshakePair<Side: DTLSHandshake & ~Copyable>: ~Copyable {

@@ -2,7 +2,7 @@
 
 public import SecureTransport
 import TestSupport
-public import Timekeeping
+public import Core
 
 /// Acts like a DTLS handshake, on virtual time and without any secrecy: four flights, retransmission from 50 ms
 /// doubling to 4 s, 30 s of patience, fingerprints that must be the promised ones, keys that both sides share.

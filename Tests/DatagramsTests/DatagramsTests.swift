@@ -1,10 +1,9 @@
 import Datagrams
 import Glibc
-import NetworkAddress
+import Core
 import Realtime
 import TestSupport
 import Testing
-import Timekeeping
 
 @Suite("Sockets", .witnessed(slack: .seconds(5)))
 struct DatagramsTests {

@@ -1,7 +1,7 @@
 import Glibc
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import Datagrams
 

@@ -1,10 +1,9 @@
 import Datagrams
 import Glibc
-import NetworkAddress
+import Core
 import Realtime
 import TestSupport
 import Testing
-import Timekeeping
 
 @Suite("Joined sockets, and streams")
 struct StreamTests {

@@ -1,4 +1,4 @@
-import Bytes
+import Core
 import Cryptography
 import Enrollment
 import ExchangeCore

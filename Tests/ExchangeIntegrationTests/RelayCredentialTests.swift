@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// What clients are given for TURN servers.
 @Suite(.timeLimit(.minutes(5))) struct RelayCredentialTests {

@@ -4,7 +4,7 @@ import GRDB
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// Who knows whom, on disk.
 @Suite struct AcquaintanceTests {

@@ -4,7 +4,7 @@ import Foundation
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// Somebody sets the clock of the machine while the exchange runs, as a time server does after a start without a battery.
 @Suite struct ClockStepTests {

@@ -5,7 +5,7 @@ import GRDB
 import JSON
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// What several are told stands on disk once.
 @Suite struct EventBodyTests {

@@ -4,7 +4,7 @@ import Foundation
 import GRDB
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// A database as an earlier version left it.
 @Suite struct MigrationTests {

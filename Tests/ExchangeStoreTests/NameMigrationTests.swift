@@ -4,7 +4,7 @@ import Foundation
 import GRDB
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 @Suite struct NameMigrationTests {
     /// An old database, opened by this version.

@@ -5,7 +5,7 @@ import JSON
 import SignalSupport
 import SignalWire
 import Synchronization
-import Timekeeping
+import Core
 
 /// A clock that a test sets, and steps.
 final class ScriptedClock: Sendable {

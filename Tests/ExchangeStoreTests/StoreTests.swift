@@ -5,7 +5,7 @@ import JSON
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 @Suite struct StoreTests {
     @Test("Everything that is written is read again by the next run as it was")

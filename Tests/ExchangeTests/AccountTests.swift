@@ -5,7 +5,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import ConfigReader
 

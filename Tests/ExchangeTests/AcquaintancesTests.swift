@@ -2,7 +2,7 @@
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// The table itself; what it is for is tested with the invites.
 @Suite struct AcquaintancesTests {

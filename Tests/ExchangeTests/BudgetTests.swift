@@ -5,7 +5,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// As much as an invite may bear, in text that takes many times its length once it is read.
 private let hostile = JSONValue.array(Array(repeating: .object([:]), count: 19_000))

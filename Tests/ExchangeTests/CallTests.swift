@@ -2,7 +2,7 @@
 import JSON
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// Alice has called Bob, and Bob has accepted.
 private struct CallScenario {

@@ -1,10 +1,9 @@
 @testable import ExchangeCore
 @testable import ExchangeServer
 import HTTPTransport
-import NetworkAddress
+import Core
 import SignalWire
 import Testing
-import Timekeeping
 
 private func address(_ text: String) throws -> ClientAddress { try #require(ClientAddress(text)) }
 

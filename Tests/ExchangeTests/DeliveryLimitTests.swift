@@ -4,7 +4,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// Plays somebody who sends the most that is accepted, in the text that grows the most, and holds all that anybody is told to
 /// what a client must take.

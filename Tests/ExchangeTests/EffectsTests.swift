@@ -2,7 +2,7 @@
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 private func session(_ user: UserID, _ number: UInt64) -> Session {
     Session(

@@ -3,7 +3,7 @@ import JSON
 import SignalSupport
 import SignalWire
 import TestSupport
-import Timekeeping
+import Core
 
 /// An exchange in virtual time, with devices that keep what they are sent.
 struct ExchangeScenario {

@@ -7,7 +7,7 @@ import NIOWebSocket
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// An exchange on a slow disk with a full room, half of which is absent, and a user who has no part in it.
 private struct Crowd {

@@ -3,7 +3,7 @@ import JSON
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 @Suite struct GroupTests {
     @Test("GRP-1: Groups are made, joined, left and dismissed, and every member's devices hear each change")

@@ -7,7 +7,7 @@ import NIOCore
 import NIOEmbedded
 import NIOWebSocket
 import SignalWire
-import Timekeeping
+import Core
 
 /// A disk in virtual time, which takes as long as it is told for a commit and for each change in it.
 final class SlowDisk: JournalDisk {
@@ -122,7 +122,7 @@ final class HubScenario {
         let socket = SocketSession.makeWebSocket(SocketSession.settings(keepalive: .hours(10)), hub: hub)
         let handlers: [any ChannelHandler] = [SlowAnswers(clock, time), socket]
         let channel = EmbeddedChannel(handlers: handlers, loop: loop)
-        try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        try channel.connect(to: NIOCore.SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         return channel
     }
 

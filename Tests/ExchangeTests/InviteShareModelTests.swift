@@ -3,7 +3,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// What the rule about places says must come of each request, worked out with plain lists.
 private struct Expectation {

@@ -4,7 +4,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// Bob, whom others want to keep from being called; a friend, whose invite he has accepted; and many who are neither.
 private struct Siege {

@@ -3,7 +3,7 @@ import JSON
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 private func accept(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientRequest {
     .inviteAccept(InviteAccept(invite: invite, data: data))

@@ -2,7 +2,7 @@
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 @Suite struct InviteeStateTests {
     private static let states: [InviteeState] = [

@@ -1,10 +1,8 @@
-import Bytes
+import Core
 import Cryptography
 import Enrollment
-import NetworkAddress
 import SignalWire
 import Testing
-import Timekeeping
 
 @testable import ExchangeCore
 

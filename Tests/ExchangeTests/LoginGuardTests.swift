@@ -1,8 +1,7 @@
 @testable import ExchangeCore
-import NetworkAddress
+import Core
 import SignalWire
 import Testing
-import Timekeeping
 
 @Suite struct LoginGuardTests {
     private static let limits: FailedLogins = {

@@ -3,7 +3,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 import Testing
-import Timekeeping
+import Core
 
 @testable import ExchangeServer
 

@@ -1,7 +1,7 @@
 @testable import ExchangeCore
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 @Suite struct PresenceTests {
     private let subscribe = ClientRequest.presenceSubscribe(PresenceSubscribe())

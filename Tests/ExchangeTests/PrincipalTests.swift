@@ -6,7 +6,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// Guests who all took the name `sam` and whose devices all have the id `d`, and one who comes with a token for a room.
 private struct Strangers {

@@ -3,7 +3,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// A queue in virtual time, with webhooks that answer as a test says.
 private struct QueueScenario {

@@ -6,7 +6,7 @@ import JSON
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 private let now = Instant(nanoseconds: 5_000_000_000)
 private let wall = WallClock(unixMilliseconds: 1_700_000_000_000)

@@ -4,7 +4,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 private let token = DeviceRegister.PushTarget(kind: "apns", token: Redacted("token of phone"))
 

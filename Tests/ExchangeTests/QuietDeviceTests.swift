@@ -2,7 +2,7 @@
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 @Suite struct QuietDeviceTests {
     @Test("CONN-5: A device that heard of a group long ago resumes its session; one that says it did not starts afresh")

@@ -3,7 +3,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// Somebody has copied a refresh token.
 @Suite struct RefreshTests {

@@ -2,7 +2,7 @@ import ConfigReader
 @testable import ExchangeServer
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 @Suite struct RelaySecretTests {
     private static let now = WallClock(unixMilliseconds: 1_767_222_000_500)

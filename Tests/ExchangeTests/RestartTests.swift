@@ -4,7 +4,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 extension ExchangeScenario {
     /// What a disk holds on which every change was written up to now, as far as these tests look at it.

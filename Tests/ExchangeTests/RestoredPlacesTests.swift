@@ -2,7 +2,7 @@
 import JSON
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// What is on disk after some changes.
 private func saved(_ changes: [Change]) -> Saved {

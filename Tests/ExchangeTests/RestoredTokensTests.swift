@@ -2,7 +2,7 @@
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 

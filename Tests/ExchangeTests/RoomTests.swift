@@ -3,7 +3,7 @@ import JSON
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 private func join(_ room: RoomName, data: String? = nil) -> ClientRequest {
     .roomJoin(RoomJoin(room: room, data: data))

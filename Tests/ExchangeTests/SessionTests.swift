@@ -2,7 +2,7 @@
 import JSON
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 private func start(_ token: String, device: DeviceID = "d", resume: SessionStart.Resume? = nil) -> ClientRequest {
     .sessionStart(

@@ -2,7 +2,7 @@
 import JSON
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// Alice asks Bob and Carol at once.
 private struct Conference {

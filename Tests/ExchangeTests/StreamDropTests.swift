@@ -3,7 +3,7 @@ import JSON
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// Alice and Bob are in a call and, with Carol, in a room.
 private struct Meeting {

@@ -6,7 +6,7 @@ import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite struct StreamPatchTests {
     private static let credentials = ICEFragment.Credentials(

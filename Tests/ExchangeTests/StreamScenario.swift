@@ -4,7 +4,7 @@ import SDP
 import SignalSupport
 import SignalWire
 import TestSupport
-import Timekeeping
+import Core
 
 /// Streams and the exchange that they are part of, in virtual time.
 struct StreamScenario {

@@ -4,7 +4,7 @@ import SDP
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 private func reject(_ invite: InviteID, _ reason: String) -> ClientRequest {
     .inviteReject(InviteReject(invite: invite, data: ["reason": .string(reason)]))

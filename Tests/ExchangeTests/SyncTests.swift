@@ -3,7 +3,7 @@ import JSON
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 private func register(_ id: DeviceID, push: [DeviceRegister.PushTarget]? = nil) -> ClientRequest {
     .deviceRegister(DeviceRegister(device: DeviceDescription(id: id, name: id.text), push: push))

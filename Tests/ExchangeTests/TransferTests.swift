@@ -2,7 +2,7 @@
 import JSON
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// Alice and Bob are in a call, and Bob wants Alice to call Carol in his place.
 private struct TransferScenario {

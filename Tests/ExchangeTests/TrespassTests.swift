@@ -3,7 +3,7 @@ import JSON
 import SignalSupport
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// Everything that Alice and Bob have, tried by Carol and a guest, who know all the ids.
 private struct Trespass {

@@ -3,7 +3,7 @@ import Foundation
 import JSON
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 /// Alice may call telephone numbers, by the account "desk"; Bob and Carol may not.
 private struct TrunkScenario {

@@ -1,5 +1,5 @@
 import HTTPTransport
-import NetworkAddress
+import Core
 import Testing
 
 @Suite struct ClientAddressTests {

@@ -1,7 +1,7 @@
 @testable import CallAgent
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import handset
 

@@ -1,7 +1,7 @@
 import CallAgent
 import CallControl
 import Testing
-import Timekeeping
+import Core
 
 @Suite("A clock that cannot be right")
 struct ClockPlausibilityTests {

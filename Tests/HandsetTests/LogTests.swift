@@ -2,7 +2,7 @@ import Foundation
 import Logging
 import Synchronization
 import Testing
-import Timekeeping
+import Core
 
 @testable import handset
 

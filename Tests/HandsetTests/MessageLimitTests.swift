@@ -2,7 +2,7 @@ import Logging
 import Synchronization
 import Testing
 import TestSupport
-import Timekeeping
+import Core
 
 @testable import handset
 

@@ -1,6 +1,6 @@
 import Foundation
 import Testing
-import Timekeeping
+import Core
 
 @testable import handset
 

@@ -1,6 +1,6 @@
 import Synchronization
 import Testing
-import Timekeeping
+import Core
 
 @testable import TestSupport
 

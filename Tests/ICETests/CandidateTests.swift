@@ -1,5 +1,5 @@
 import ICE
-import NetworkAddress
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 import ICE
-import NetworkAddress
+import Core
 import TestSupport
 import Testing
-import Timekeeping
 
 @Suite("Finding a path")
 struct PathTests {

@@ -6,7 +6,7 @@ import Foundation
 @testable import Loopback
 import LoopbackAnalysis
 import Testing
-import Timekeeping
+import Core
 
 /// The scripted card behind the real libasound, in virtual time; one test after another, for libasound's configuration is
 /// the process's.

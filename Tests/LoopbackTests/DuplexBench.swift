@@ -6,7 +6,7 @@ import Foundation
 @testable import Loopback
 import LoopbackAnalysis
 import Realtime
-import Timekeeping
+import Core
 
 /// A measurement of the scripted card through the real libasound, in the test's time.
 final class DuplexBench {

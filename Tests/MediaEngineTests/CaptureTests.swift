@@ -6,7 +6,7 @@ import Realtime
 import Synchronization
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import CallMedia
 @testable import MediaEngine

@@ -1,13 +1,12 @@
 import ICE
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import AudioKit
 import Playout
 import Realtime
 import SecureTransport
 import Testing
-import Timekeeping
 
 /// Calls between two engines that ICE connects and DTLS keys, on real sockets.
 @Suite("Calls connected by ICE and DTLS, on the loopback", .timeLimit(.minutes(5)))

@@ -5,11 +5,10 @@ import Playout
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import CallMedia
 @testable import MediaEngine
-import NetworkAddress
 
 @Suite("Which call a datagram goes to")
 struct DeliveryTests {

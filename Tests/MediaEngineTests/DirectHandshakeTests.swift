@@ -1,7 +1,7 @@
 import ICE
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import Realtime
 import SecureTransport
 import Testing

@@ -1,6 +1,6 @@
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import AudioKit
 import Playout
 import SecureTransport

@@ -2,7 +2,7 @@ import Datagrams
 import ICE
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import Playout
 import TestSupport
 import Testing

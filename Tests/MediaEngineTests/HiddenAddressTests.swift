@@ -3,7 +3,7 @@ import Glibc
 import ICE
 import MediaEngine
 import MulticastDNS
-import NetworkAddress
+import Core
 import SecureTransport
 import Synchronization
 import Testing

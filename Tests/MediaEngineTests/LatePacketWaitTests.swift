@@ -2,7 +2,7 @@ import AudioKit
 import Playout
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import CallMedia
 @testable import MediaEngine

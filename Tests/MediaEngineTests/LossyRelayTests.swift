@@ -1,7 +1,7 @@
 import Foundation
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import Playout
 import RelaySupport
 import TestSupport

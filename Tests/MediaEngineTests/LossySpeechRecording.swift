@@ -3,7 +3,7 @@ import Foundation
 import Playout
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import CallMedia
 @testable import MediaEngine

@@ -3,7 +3,7 @@ import Datagrams
 import Foundation
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import Playout
 import SecureTransport
 import TestSupport

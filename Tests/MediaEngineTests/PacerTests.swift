@@ -1,7 +1,7 @@
 @testable import CallMedia
 @testable import MediaEngine
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Where a call's frames are put")
 struct PacerTests {

@@ -1,11 +1,10 @@
 import CallMedia
 import Datagrams
-import NetworkAddress
+import Core
 import AudioKit
 import Playout
 import TestSupport
 import Testing
-import Timekeeping
 
 @testable import MediaEngine
 

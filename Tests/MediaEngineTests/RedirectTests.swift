@@ -1,6 +1,6 @@
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import Testing
 
 @Suite("A call whose peer's description names another address")

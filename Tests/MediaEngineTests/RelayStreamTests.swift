@@ -2,10 +2,9 @@ import Datagrams
 import Glibc
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import MediaEngine
-import NetworkAddress
 
 /// A TURN connection over TCP, with a server that is a mere socket.
 @Suite("Media between a worker and a TURN server's stream")

@@ -1,7 +1,7 @@
 import ICE
 import CallMedia
 import MediaEngine
-import NetworkAddress
+import Core
 import RelaySupport
 import SecureTransport
 import TLS

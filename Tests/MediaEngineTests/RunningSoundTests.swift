@@ -2,7 +2,7 @@ import AudioKit
 import AudioPort
 import Realtime
 import Testing
-import Timekeeping
+import Core
 
 @testable import CallMedia
 @testable import MediaEngine

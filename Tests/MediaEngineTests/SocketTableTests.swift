@@ -1,6 +1,6 @@
 @testable import Datagrams
 @testable import MediaEngine
-import NetworkAddress
+import Core
 import Realtime
 import Testing
 

@@ -1,6 +1,6 @@
 import AudioKit
 import Datagrams
-import NetworkAddress
+import Core
 import Realtime
 import SecureTransport
 import TestSupport

@@ -6,11 +6,10 @@ import Realtime
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import CallMedia
 @testable import MediaEngine
-import NetworkAddress
 
 /// Both ends of one call, in virtual time, on a wire that only the test touches.
 struct VirtualCall: ~Copyable {

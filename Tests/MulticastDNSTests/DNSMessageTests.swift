@@ -1,5 +1,5 @@
 import MulticastDNS
-import NetworkAddress
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 import MulticastDNS
-import NetworkAddress
+import Core
 import Testing
-import Timekeeping
 
 @Suite("Names of the local link")
 struct NameResolverTests {

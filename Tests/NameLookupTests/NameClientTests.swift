@@ -1,7 +1,7 @@
 import DomainNames
 import Foundation
 import NameLookup
-import NetworkAddress
+import Core
 import TestSupport
 import Testing
 

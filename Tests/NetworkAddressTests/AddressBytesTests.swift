@@ -1,4 +1,4 @@
-import NetworkAddress
+import Core
 import TestSupport
 import Testing
 

@@ -1,12 +1,11 @@
 import DTLSSupport
 import Datagrams
 import ICE
-import NetworkAddress
+import Core
 import CallMedia
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
 
 @Suite("Connections, in virtual time")
 struct ConnectionTests {

@@ -1,7 +1,7 @@
 import CallMedia
 import RTP
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Header extensions and feedback between peers")
 struct FeedbackTests {

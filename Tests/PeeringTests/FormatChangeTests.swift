@@ -1,7 +1,7 @@
 import CallMedia
 import RTP
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Formats that change in a session")
 struct FormatChangeTests {

@@ -1,11 +1,10 @@
 import Datagrams
-import NetworkAddress
+import Core
 import CallMedia
 import RTP
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
 
 /// Two sessions on a wire that only the test touches, in virtual time.
 struct PeerPair: ~Copyable {

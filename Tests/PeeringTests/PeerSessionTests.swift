@@ -1,10 +1,9 @@
 import Datagrams
-import NetworkAddress
+import Core
 import CallMedia
 import RTP
 import SecureTransport
 import Testing
-import Timekeeping
 
 @Suite("Peer sessions")
 struct PeerSessionTests {

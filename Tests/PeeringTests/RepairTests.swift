@@ -2,7 +2,7 @@ import CallMedia
 import RTP
 import SecureTransport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Packets that are sent again")
 struct RepairTests {

@@ -1,11 +1,10 @@
 import Datagrams
-import NetworkAddress
+import Core
 import CallMedia
 import RTP
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
 
 @Suite("Streams and addresses that change in a call without ICE")
 struct SourceTests {

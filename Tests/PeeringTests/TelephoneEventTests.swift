@@ -1,7 +1,7 @@
 import CallMedia
 import RTP
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Telephone events between peers")
 struct TelephoneEventTests {

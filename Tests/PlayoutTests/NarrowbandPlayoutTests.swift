@@ -1,6 +1,6 @@
 import AudioKit
 import Testing
-import Timekeeping
+import Core
 
 @testable import Playout
 

@@ -1,7 +1,7 @@
 import AudioKit
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import Playout
 

@@ -2,7 +2,7 @@ import AudioKit
 import Playout
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("What waiting for lost packets is worth")
 struct RepairedLossTests {

@@ -2,7 +2,7 @@ import AudioKit
 import Playout
 import Synchronization
 import TestSupport
-import Timekeeping
+import Core
 
 /// One direction of a call in virtual time: packets of a synthetic voice, a simulated path, a playout buffer.
 struct SimulatedCall {

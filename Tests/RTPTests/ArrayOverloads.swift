@@ -1,6 +1,5 @@
-import Bytes
+import Core
 import RTP
-import Timekeeping
 
 // The module reads from spans, which test macros cannot capture: the same calls on arrays.
 

@@ -1,6 +1,6 @@
 import RTP
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Loss and congestion")
 struct CongestionTests {

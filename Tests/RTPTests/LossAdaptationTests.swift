@@ -1,7 +1,7 @@
 import RTP
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("What loss makes of bitrate and protection")
 struct LossAdaptationTests {

@@ -1,7 +1,7 @@
 import RTP
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("When reports are due")
 struct RTCPSchedulerTests {

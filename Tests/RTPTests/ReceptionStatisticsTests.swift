@@ -1,6 +1,6 @@
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import RTP
 

@@ -1,6 +1,6 @@
 import RTP
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Which lost packets are asked for again")
 struct RetransmissionRequestTests {

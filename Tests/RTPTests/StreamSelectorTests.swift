@@ -1,6 +1,6 @@
 import RTP
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Which of several streams counts")
 struct StreamSelectorTests {

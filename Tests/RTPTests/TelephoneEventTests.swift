@@ -1,7 +1,7 @@
 import RTP
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Telephone events")
 struct TelephoneEventTests {

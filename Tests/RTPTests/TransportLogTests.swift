@@ -1,6 +1,6 @@
 import RTP
 import Testing
-import Timekeeping
+import Core
 
 @Suite("What a sender learns from feedback on arrivals")
 struct TransportLogTests {

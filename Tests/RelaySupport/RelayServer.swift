@@ -2,7 +2,7 @@ internal import Datagrams
 internal import Foundation
 import Glibc
 public import ICE
-internal import NetworkAddress
+internal import Core
 
 /// A TURN server (coturn) on the loopback, with a certificate for "localhost" that it is told to have.
 public final class RelayServer {

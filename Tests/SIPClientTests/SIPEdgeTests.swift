@@ -1,7 +1,7 @@
 import HTTPTransport
 import NIOCore
 import NIOPosix
-import NetworkAddress
+import Core
 import SIP
 import SIPSignaling
 import Synchronization

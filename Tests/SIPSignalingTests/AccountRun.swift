@@ -1,10 +1,9 @@
 import CallControl
 import JSON
-import NetworkAddress
+import Core
 import SIP
 @testable import SIPSignaling
 import Testing
-import Timekeeping
 
 /// An account on virtual time, and a server that a test plays by hand.
 struct AccountRun {

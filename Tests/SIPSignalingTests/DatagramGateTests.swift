@@ -1,8 +1,7 @@
-import NetworkAddress
+import Core
 import SIP
 @testable import SIPSignaling
 import Testing
-import Timekeeping
 
 @Suite("Datagrams of peers that are not the server")
 struct DatagramGateTests {

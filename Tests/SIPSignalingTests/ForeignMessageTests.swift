@@ -1,6 +1,6 @@
 import CallControl
 import JSON
-import NetworkAddress
+import Core
 import SIP
 @testable import SIPSignaling
 import Testing

@@ -1,8 +1,7 @@
-import NetworkAddress
+import Core
 import SIP
 @testable import SIPSignaling
 import Testing
-import Timekeeping
 
 @Suite("An account's flow to its server")
 struct LinkTests {

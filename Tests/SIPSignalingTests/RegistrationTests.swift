@@ -1,9 +1,8 @@
 import CallControl
-import NetworkAddress
+import Core
 import SIP
 @testable import SIPSignaling
 import Testing
-import Timekeeping
 
 @Suite("An account and its registration")
 struct AccountRegistrationTests {

@@ -1,9 +1,8 @@
 import DomainNames
-import NetworkAddress
+import Core
 import SIP
 @testable import SIPSignaling
 import Testing
-import Timekeeping
 
 @Suite("Where a SIP server is")
 struct ServerLocatorTests {

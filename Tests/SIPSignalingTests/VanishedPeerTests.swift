@@ -3,7 +3,7 @@ import JSON
 import SIP
 @testable import SIPSignaling
 import Testing
-import Timekeeping
+import Core
 
 /// Calls of one account over UDP, each with the watch that its device gives it, on virtual time. A test plays the media and the
 /// telephones.

@@ -1,7 +1,7 @@
 import SIP
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// Two user agents on virtual time, and a wire between them that tests can hold up, lose from and read.
 struct CallRun {

@@ -1,7 +1,7 @@
 import SIP
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Calls")
 struct CallTests {

@@ -1,6 +1,6 @@
 import SIP
 import Testing
-import Timekeeping
+import Core
 
 @testable import SIP
 

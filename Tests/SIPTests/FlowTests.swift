@@ -1,7 +1,7 @@
 import SIP
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// One user agent with credentials, and peers and servers that a test plays by hand.
 private struct AgentRun {

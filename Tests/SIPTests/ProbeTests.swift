@@ -1,7 +1,7 @@
 import SIP
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Probes of a call's peer: OPTIONS in the dialog")
 struct ProbeTests {

@@ -1,7 +1,7 @@
 import SIP
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("Races of RFC 5407, session timers and transfers")
 struct RaceTests {

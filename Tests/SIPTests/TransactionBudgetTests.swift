@@ -1,7 +1,7 @@
 import Realtime
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import SIP
 

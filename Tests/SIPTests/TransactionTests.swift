@@ -1,7 +1,7 @@
 import SIP
 import Testing
 import TestSupport
-import Timekeeping
+import Core
 
 /// Messages and flows that tests are made of.
 enum Sample {

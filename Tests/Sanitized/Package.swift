@@ -15,12 +15,11 @@ let package = Package(
     name: "sanitized",
     targets: [
         .target(name: "CRealtime", path: "Sources/CLibraries/CRealtime", cSettings: [.define("_GNU_SOURCE")]),
-        .target(name: "Timekeeping", path: "Sources/Base/Timekeeping", swiftSettings: strict),
+        .target(name: "Core", dependencies: ["CRealtime"], path: "Sources/Base/Core", swiftSettings: strict),
         .target(
-            name: "Realtime", dependencies: ["CRealtime", "Timekeeping"], path: "Sources/Base/Realtime",
+            name: "Realtime", dependencies: ["CRealtime", "Core"], path: "Sources/Base/Realtime",
             swiftSettings: strict),
-        .target(
-            name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: settings),
+        .target(name: "TestSupport", dependencies: ["Core"], path: "Tests/Support", swiftSettings: settings),
         .target(
             name: "CRestrictedProcess", dependencies: ["CRealtime"], path: "Tests/CRestrictedProcess",
             cSettings: [.define("_GNU_SOURCE")]),

@@ -1,7 +1,7 @@
 import DTLSSupport
 import SecureTransport
 import Testing
-import Timekeeping
+import Core
 
 /// 2026-01-01 00:00 UTC.
 let newYear = WallClock(unixMilliseconds: 1_767_225_600_000)

@@ -2,7 +2,7 @@ import DTLSSupport
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// Whoever can send to our port can send anything. Forged plain records of a handshake that is going on are left out:
 /// DTLS 1.2 has nothing against them.

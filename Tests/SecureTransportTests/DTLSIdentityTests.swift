@@ -1,6 +1,6 @@
 import SecureTransport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("DTLS identities")
 struct DTLSIdentityTests {

@@ -1,7 +1,7 @@
 import Foundation
 import SecureTransport
 import Testing
-import Timekeeping
+import Core
 
 extension DTLSRealTimeTests {
     private static let ecdsa = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]

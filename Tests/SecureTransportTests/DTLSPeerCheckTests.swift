@@ -1,7 +1,7 @@
 import DTLSSupport
 import SecureTransport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("DTLS: who the peer is")
 struct DTLSPeerCheckTests {

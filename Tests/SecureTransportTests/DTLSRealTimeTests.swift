@@ -3,7 +3,7 @@ import Glibc
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 /// The only tests of this module that wait for the machine's clock: OpenSSL's timer reads it, and so must they.
 @Suite("DTLS on the machine's clock", .witnessed, .serialized)

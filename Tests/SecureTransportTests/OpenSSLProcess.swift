@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import SecureTransport
 import Testing
-import Timekeeping
+import Core
 
 /// The `openssl` tool as the other side of a handshake.
 final class OpenSSLProcess {

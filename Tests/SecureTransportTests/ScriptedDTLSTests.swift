@@ -2,7 +2,7 @@ import DTLSSupport
 import SecureTransport
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @Suite("The scripted handshake")
 struct ScriptedDTLSTests {

@@ -2,7 +2,7 @@ import CallControl
 import JSON
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 @testable import SignalingClient
 

@@ -3,7 +3,7 @@ import HTTPTransport
 import JSON
 import SignalWire
 import Testing
-import Timekeeping
+import Core
 
 @testable import SignalingClient
 

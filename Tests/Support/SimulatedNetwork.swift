@@ -1,5 +1,5 @@
 import Glibc
-public import Timekeeping
+public import Core
 
 /// One direction of a path: told when a packet is sent, it says when, if at all, the packet arrives.
 ///

@@ -1,6 +1,6 @@
 // TestSupport: fake time, the timeline runner and the simulated network that tests run on.
 
-public import Timekeeping
+public import Core
 
 /// Runs a core on a timeline with no sleeping: jumps from deadline to deadline.
 public struct Timeline<Core: ProtocolCore> {

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// What a thread that sleeps 5 ms at a time learns of the machine: how late it was woken at the worst.
 ///

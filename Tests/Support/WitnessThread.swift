@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import Synchronization
-import Timekeeping
+import Core
 
 /// The worst delay of a wake-up since a test began.
 public protocol MachineWatch: Sendable {

@@ -2,7 +2,7 @@
 
 public import BotWire
 internal import FuzzInput
-internal import Timekeeping
+internal import Core
 
 /// Has a wire take an input as what a bot sends, cut into messages, with what happens in a call between them.
 ///

@@ -1,6 +1,6 @@
 internal import BotWire
 internal import FuzzInput
-internal import Timekeeping
+internal import Core
 
 /// Called by libFuzzer with each input: a byte that chooses the wire, and then what happens in a bot's call: answers of a
 /// webhook, requests, messages of the bot, and what the call's port does, each on a line of its own.

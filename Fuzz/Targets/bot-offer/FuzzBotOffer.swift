@@ -1,6 +1,6 @@
 import BotWire
 import FuzzInput
-import Timekeeping
+import Core
 
 /// Called by libFuzzer with each input: the status, the location and the body of the answer to an offer, on lines of their own.
 #if LIBFUZZER

@@ -1,7 +1,6 @@
 import FuzzInput
 import MulticastDNS
-import NetworkAddress
-import Timekeeping
+import Core
 
 /// Called by libFuzzer with each input.
 #if LIBFUZZER

@@ -1,6 +1,6 @@
 import FuzzInput
 import RTP
-import Timekeeping
+import Core
 
 /// Called by libFuzzer with each input.
 #if LIBFUZZER

@@ -1,6 +1,6 @@
 import FuzzInput
 import SIP
-import Timekeeping
+import Core
 
 /// Called by libFuzzer with each input: a message that goes to a user agent.
 #if LIBFUZZER

@@ -1,5 +1,5 @@
 import FuzzInput
-import NetworkAddress
+import Core
 import ICE
 
 /// Called by libFuzzer with each input.

@@ -6,7 +6,7 @@ internal import HTTPTransport
 internal import NIOCore
 internal import NIOPosix
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// One call's bot: carries out what its course and its line ask for.
 final class BotCall: @unchecked Sendable {
@@ -285,7 +285,7 @@ final class BotCall: @unchecked Sendable {
         }
     }
 
-    private func connect(to addresses: ArraySlice<SocketAddress>, _ stream: BotCourse.Stream, _ name: String) {
+    private func connect(to addresses: ArraySlice<NIOCore.SocketAddress>, _ stream: BotCourse.Stream, _ name: String) {
         guard let address = addresses.first else { return fail("the bot's host has no address") }
         let (number, rest) = (connection, addresses.dropFirst())
         var hasOpened = false

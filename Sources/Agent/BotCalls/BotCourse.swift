@@ -1,5 +1,5 @@
 internal import BotWire
-internal import Timekeeping
+internal import Core
 
 /// What becomes of one call of a bot: the answer to its webhook is followed, its stream opened and heard out, and requests of the
 /// bot's server are carried out.

@@ -2,7 +2,7 @@ internal import BotWire
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
-internal import Timekeeping
+internal import Core
 
 /// What all calls of a device's bot share. On its event loop.
 final class BotEnvironment: Sendable {
@@ -44,7 +44,7 @@ final class BotEnvironment: Sendable {
     }
 
     /// Where a host that may be connected with is. ``HostGuard/Refusal`` if it may not.
-    func addresses(of address: WebAddress) -> EventLoopFuture<[SocketAddress]> {
+    func addresses(of address: WebAddress) -> EventLoopFuture<[NIOCore.SocketAddress]> {
         let host = address.host
         do throws(HostGuard.Refusal) {
             try hosts.check(host)
@@ -71,7 +71,7 @@ final class BotEnvironment: Sendable {
     }
 
     func send(
-        _ fetch: HTTPFetch.Request, to addresses: ArraySlice<SocketAddress>
+        _ fetch: HTTPFetch.Request, to addresses: ArraySlice<NIOCore.SocketAddress>
     ) -> EventLoopFuture<HTTPFetch.Answer> {
         guard let address = addresses.first else { return loop.makeFailedFuture(HTTPFetch.Failure.closed) }
         let answer = HTTPFetch.send(fetch, to: address, trust: trust, within: bounds, on: loop)

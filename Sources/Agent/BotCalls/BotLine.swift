@@ -1,6 +1,6 @@
 internal import AudioPort
 internal import BotWire
-internal import Timekeeping
+internal import Core
 
 /// One connection with a bot, from its opening until all that the bot said has been heard: what it sends goes through a backlog
 /// and the call's port to the caller, and marks, clears and faults come back.

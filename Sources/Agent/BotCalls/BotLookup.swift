@@ -1,19 +1,19 @@
 internal import NIOCore
 internal import NIOPosix
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Looks up the names of bots' hosts, off the event loop, so that addresses can be judged before anything is sent to them.
 ///
 /// Its threads are its own, so that a resolver that hangs holds up nothing else.
 final class BotLookup: @unchecked Sendable {
     // Only the event loop uses it.
-    private typealias Found = Result<[SocketAddress], any Error>
+    private typealias Found = Result<[NIOCore.SocketAddress], any Error>
 
     private let loop: any EventLoop
-    private let resolve: @Sendable (String) throws -> [SocketAddress]
+    private let resolve: @Sendable (String) throws -> [NIOCore.SocketAddress]
     private var queue = LookupQueue()
-    private var askers: [Int: EventLoopPromise<[SocketAddress]>] = [:]
+    private var askers: [Int: EventLoopPromise<[NIOCore.SocketAddress]>] = [:]
     private var newest: [String: Found] = [:]
     private var number = 0
     private var timer: Scheduled<Void>?
@@ -21,8 +21,8 @@ final class BotLookup: @unchecked Sendable {
 
     init(
         on loop: any EventLoop,
-        resolve: @escaping @Sendable (String) throws -> [SocketAddress] = {
-            [try SocketAddress.makeAddressResolvingHost($0, port: 0)]
+        resolve: @escaping @Sendable (String) throws -> [NIOCore.SocketAddress] = {
+            [try NIOCore.SocketAddress.makeAddressResolvingHost($0, port: 0)]
         }
     ) {
         self.loop = loop
@@ -30,17 +30,17 @@ final class BotLookup: @unchecked Sendable {
     }
 
     /// The addresses to try, in order.
-    func addresses(of host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
-        if let address = try? SocketAddress(ipAddress: host, port: port) {
+    func addresses(of host: String, port: Int) -> EventLoopFuture<[NIOCore.SocketAddress]> {
+        if let address = try? NIOCore.SocketAddress(ipAddress: host, port: port) {
             return loop.makeSucceededFuture([address])
         }
         if host == "localhost" || host.hasSuffix(".localhost") {
             // Many a bot listens on only one of the two (RFC 6761 §6.3).
             return loop.makeSucceededFuture(
-                ["127.0.0.1", "::1"].compactMap { try? SocketAddress(ipAddress: $0, port: port) })
+                ["127.0.0.1", "::1"].compactMap { try? NIOCore.SocketAddress(ipAddress: $0, port: port) })
         }
         number += 1
-        let promise = loop.makePromise(of: [SocketAddress].self)
+        let promise = loop.makePromise(of: [NIOCore.SocketAddress].self)
         askers[number] = promise
         feed(.ask(host: host, number: number))
         return promise.futureResult.map { found in

@@ -3,10 +3,9 @@ internal import ConfigReader
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
-internal import NetworkAddress
+internal import Core
 internal import Realtime
 internal import TLS
-internal import Timekeeping
 
 /// Answers the requests with which bots end, redirect or place calls, in the words of the services. On the event loop.
 final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {

@@ -7,7 +7,7 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 public import Realtime
-internal import Timekeeping
+internal import Core
 
 /// A WebRTC leg to a bot, whose messages are its sound: linear, at 48 kHz. The media runs at the device, which carries out
 /// ``LegOrder``s; the offer is sent from here. On its event loop.

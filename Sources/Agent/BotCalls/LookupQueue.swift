@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Names of hosts that are to be looked up: a few at a time, each once for all who ask at the same time, and none for longer
 /// than ``limit``.

@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Bounds how often passwords of requests are guessed: so many wrong ones from an address, and so many from all addresses together
 /// that have not given a right one lately. Right ones cost nothing.

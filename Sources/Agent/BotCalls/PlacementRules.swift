@@ -1,5 +1,5 @@
 internal import BotWire
-internal import Timekeeping
+internal import Core
 
 /// How often a bot's server may place calls, and which hosts it may name. The device decides whom it calls.
 struct PlacementRules: Sendable {

@@ -1,4 +1,4 @@
-internal import NetworkAddress
+internal import Core
 
 /// The connections over which bots' servers send requests, few at a time. One with a right password stays; of the others, those of the
 /// address that has most make room for a new one, the oldest first, so that nobody keeps the bot's server out by holding connections.

@@ -2,7 +2,7 @@ internal import BotWire
 internal import HTTPTransport
 internal import NIOCore
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Sends what a ``StatusQueue`` asks for.
 final class StatusCourier: @unchecked Sendable {

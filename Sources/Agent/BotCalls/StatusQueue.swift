@@ -1,5 +1,5 @@
 internal import BotWire
-internal import Timekeeping
+internal import Core
 
 /// Status callbacks on their way: those of a call in order, each tried three times at most, and a bounded number of them.
 struct StatusQueue: ProtocolCore, Sendable {

@@ -5,7 +5,7 @@ internal import CallControl
 internal import CallPorts
 internal import CallPrograms
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// What takes part in a device's calls in place of a person: a program, a bot, or this process by ports or lines.
 ///

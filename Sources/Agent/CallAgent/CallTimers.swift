@@ -1,5 +1,5 @@
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// A task that sleeps and then calls, once.
 struct WakeTimer {

@@ -1,5 +1,5 @@
 public import CallControl
-public import Timekeeping
+public import Core
 
 /// Whether this machine's clock can be right. A board without a battery starts years in the past, and then no certificate is
 /// valid.

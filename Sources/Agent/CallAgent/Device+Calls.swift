@@ -4,7 +4,7 @@ internal import Logging
 internal import MediaEngine
 internal import Realtime
 internal import SignalingClient
-internal import Timekeeping
+internal import Core
 
 // Carries out what the calls' machines ask for.
 extension Device {

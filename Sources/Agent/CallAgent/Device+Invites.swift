@@ -2,7 +2,7 @@ public import CallControl
 public import JSON
 internal import Realtime
 internal import SignalingClient
-internal import Timekeeping
+internal import Core
 
 // Invites that are no calls.
 extension Device {

@@ -9,7 +9,7 @@ internal import Realtime
 internal import Files
 internal import SDP
 internal import SignalingClient
-internal import Timekeeping
+internal import Core
 
 // A call's media: preparation, start and events.
 extension Device {

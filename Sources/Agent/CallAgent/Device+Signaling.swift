@@ -5,7 +5,7 @@ internal import Logging
 internal import CallMedia
 internal import MediaEngine
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 // Events of the service, and the calls that they concern.
 extension Device {

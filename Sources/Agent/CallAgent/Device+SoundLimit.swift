@@ -1,6 +1,6 @@
 internal import CallControl
 internal import CallMedia
-internal import NetworkAddress
+internal import Core
 
 // What is sent to a caller without ICE and DTLS before anything has come from where its description wants our sound.
 extension Device {

@@ -4,7 +4,7 @@ internal import Logging
 public import MediaEngine
 internal import Realtime
 internal import SignalingClient
-public import Timekeeping
+public import Core
 
 /// How a device is doing, at one moment.
 public struct DeviceStatus: Sendable {

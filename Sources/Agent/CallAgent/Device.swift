@@ -7,7 +7,7 @@ public import CallMedia
 internal import MediaEngine
 public import Realtime
 public import SignalingClient
-internal import Timekeeping
+internal import Core
 
 /// A logged-in device: receives invites, answers by policy, makes calls, and reports events.
 ///

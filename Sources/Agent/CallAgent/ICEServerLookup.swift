@@ -1,7 +1,7 @@
 internal import CallControl
 internal import Datagrams
 internal import ICE
-internal import NetworkAddress
+internal import Core
 
 /// Turns the servers that a service or a configuration names into addresses (RFC 7064, RFC 7065).
 enum ICEServerLookup {

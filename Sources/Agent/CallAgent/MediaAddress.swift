@@ -1,5 +1,5 @@
 internal import Datagrams
-public import NetworkAddress
+public import Core
 
 /// Where a device receives media.
 public struct MediaAddress: Sendable {

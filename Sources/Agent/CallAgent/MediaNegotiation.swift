@@ -3,7 +3,7 @@ internal import ICE
 internal import JSON
 internal import CallMedia
 internal import MediaEngine
-internal import NetworkAddress
+internal import Core
 internal import AudioKit
 internal import SDP
 internal import SecureTransport

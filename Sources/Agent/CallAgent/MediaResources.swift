@@ -1,6 +1,6 @@
 internal import ICE
 internal import MediaEngine
-internal import NetworkAddress
+internal import Core
 internal import Realtime
 internal import SecureTransport
 

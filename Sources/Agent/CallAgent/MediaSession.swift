@@ -3,7 +3,7 @@ internal import CallControl
 internal import JSON
 internal import CallMedia
 internal import MediaEngine
-internal import NetworkAddress
+internal import Core
 internal import SDP
 
 /// The media of one call at its device: where it runs, what is negotiated, its connection, and what it saw.

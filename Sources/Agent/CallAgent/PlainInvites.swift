@@ -2,7 +2,7 @@ internal import CallControl
 internal import JSON
 internal import Realtime
 internal import SignalingClient
-internal import Timekeeping
+internal import Core
 
 /// The invites of a device that are no calls. Their machines are those that calls have inside.
 struct PlainInvites {

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// The keys of a call's peer, which media (RFC 4733) and signaling (INFO) may both carry: each counts once.
 struct ReceivedKeys {

@@ -1,5 +1,5 @@
 internal import CallControl
-internal import Timekeeping
+internal import Core
 
 /// The name of a call's recording: when the call began, in UTC, and who is at the other end.
 ///

@@ -1,7 +1,7 @@
 public import AudioDevices
 public import Logging
 internal import MediaEngine
-internal import NetworkAddress
+internal import Core
 internal import CallMedia
 public import Realtime
 internal import Synchronization

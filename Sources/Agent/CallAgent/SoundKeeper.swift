@@ -2,7 +2,7 @@ internal import Logging
 internal import Files
 internal import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// Keeps mute and volume of a device in a file, for its next start.
 final class SoundKeeper: Sendable {

@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-internal import Timekeeping
+internal import Core
 
 /// How loud a device was when it stopped: what its file holds, and when the file is written.
 ///

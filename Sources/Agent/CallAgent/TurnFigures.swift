@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 internal import VoiceActivity
 
 /// How turns were taken in a call, by all programs that took part in it, one after the other.

@@ -1,6 +1,6 @@
 public import AudioPort
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// The sound of one call in this process: what the caller says as a sequence of frames, and a queue of sound for the caller.
 ///

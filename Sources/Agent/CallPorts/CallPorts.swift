@@ -3,7 +3,7 @@
 public import AudioPort
 public import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 public import VoiceActivity
 
 /// What a process wants of a call's sound.

@@ -1,5 +1,5 @@
 internal import AudioPort
-internal import Timekeeping
+internal import Core
 internal import VoiceActivity
 
 /// How what was asked of a port has ended.

@@ -4,7 +4,7 @@ public import AudioPort
 internal import Glibc
 public import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 public import VoiceActivity
 
 /// How a program is started, and the format of its sound.

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// How much is read of what a program writes to its log, or as commands, so that one that floods takes neither the programs' thread
 /// nor the log.

@@ -1,5 +1,5 @@
 internal import AudioPort
-internal import Timekeeping
+internal import Core
 
 /// How a program's process has ended.
 enum ProgramExit: Equatable, Sendable {

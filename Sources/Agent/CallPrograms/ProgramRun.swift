@@ -2,7 +2,7 @@ internal import AudioPort
 internal import BotWire
 internal import ControlWire
 internal import Glibc
-internal import Timekeeping
+internal import Core
 
 /// One call's program: moves sound between its process and its port, events to it, and its commands.
 final class ProgramRun: @unchecked Sendable {

@@ -4,7 +4,7 @@ internal import CallAgent
 internal import CallControl
 internal import ControlWire
 internal import MediaEngine
-internal import Timekeeping
+internal import Core
 
 extension ControlEvent {
     /// What clients are told of an event; nil for nothing.

@@ -5,7 +5,7 @@ internal import ControlWire
 internal import Glibc
 internal import MediaEngine
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Carries out what clients ask of the accounts of a process.
 struct ControlRequestHandler: Sendable {

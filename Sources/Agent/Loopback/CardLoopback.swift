@@ -3,7 +3,7 @@ internal import AudioKit
 internal import Glibc
 public import LoopbackAnalysis
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// A measurement of a sound card, or of two of which one captures the other.
 public struct CardLoopback: Sendable {

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 
 /// A value that must not reach a log, an error or a screen: printing, interpolating or dumping it shows a mask.
 public struct Secret: Equatable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

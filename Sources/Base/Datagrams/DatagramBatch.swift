@@ -1,6 +1,5 @@
 internal import CRealtime
-public import NetworkAddress
-public import Timekeeping
+public import Core
 
 /// A fixed number of datagram slots: filled by one receive, or collected for one send.
 ///

@@ -1,4 +1,4 @@
-public import NetworkAddress
+public import Core
 
 /// The way of a datagram: through which of its owner's sockets, from which address of this machine, and where to.
 @frozen

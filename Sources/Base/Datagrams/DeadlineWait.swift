@@ -1,6 +1,6 @@
 internal import CRealtime
 public import Realtime
-public import Timekeeping
+public import Core
 
 /// A wait for an absolute time together with descriptors, in one system call: what paces a media worker.
 public enum DeadlineWait {

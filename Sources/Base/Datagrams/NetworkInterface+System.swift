@@ -1,5 +1,5 @@
 internal import CRealtime
-public import NetworkAddress
+public import Core
 
 extension NetworkInterface {
     /// The addresses of all interfaces that are up, at most 64.

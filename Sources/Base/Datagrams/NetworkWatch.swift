@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Tells from the kernel's messages when the network has changed so that a connection should be tried: a link has come up, an
 /// address has come or gone, or there is a default route.

@@ -1,5 +1,5 @@
 internal import CRealtime
-public import NetworkAddress
+public import Core
 
 /// Properties of an address that only the system knows.
 extension SocketAddress {

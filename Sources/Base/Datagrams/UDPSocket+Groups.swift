@@ -1,5 +1,5 @@
 internal import CRealtime
-public import NetworkAddress
+public import Core
 public import Realtime
 
 // Multicast on the local link, over IPv4.

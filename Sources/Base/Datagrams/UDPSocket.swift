@@ -1,7 +1,7 @@
 // Datagrams: UDP in batches, and streams, for the threads that own a socket.
 
 internal import CRealtime
-public import NetworkAddress
+public import Core
 public import Realtime
 
 /// A bound UDP socket, owned by one thread; or one end of a joined pair, which to its owner is the same.

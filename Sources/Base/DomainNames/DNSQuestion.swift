@@ -1,7 +1,7 @@
 // DomainNames: questions to the domain name system, and its answers, as values. Replies are read here; they are sent for by
 // `NameLookup`.
 
-public import NetworkAddress
+public import Core
 
 /// What is asked about a name.
 public struct DNSQuestion: Hashable, Sendable, CustomStringConvertible {

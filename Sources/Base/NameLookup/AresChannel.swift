@@ -1,6 +1,6 @@
 internal import CAres
 internal import Glibc
-internal import NetworkAddress
+internal import Core
 
 /// A channel of c-ares: the sockets and the questions of one lookup. It stays on the thread that made it.
 @safe

@@ -1,7 +1,7 @@
 internal import CAres
 internal import DomainNames
 internal import Glibc
-internal import NetworkAddress
+internal import Core
 
 /// One question to c-ares, and its answer once there is one. c-ares holds it until it has called back, which it does before the
 /// channel is gone.

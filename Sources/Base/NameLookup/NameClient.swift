@@ -3,7 +3,7 @@
 internal import CAres
 public import DomainNames
 internal import Glibc
-public import NetworkAddress
+public import Core
 
 /// Asks the domain name system.
 public struct NameClient: Sendable {

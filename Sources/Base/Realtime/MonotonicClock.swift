@@ -1,5 +1,5 @@
 internal import CRealtime
-public import Timekeeping
+public import Core
 
 /// The machine's clocks, for the edges that feed cores with time.
 public enum MonotonicClock {

@@ -4,7 +4,7 @@
 internal import Glibc
 public import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// A sound card in use: its thread and its events. All methods may be called from any thread.
 ///

@@ -1,5 +1,5 @@
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// One card's capture, from samples at the card's rate to the worker's ring, with the delay kept at its target.
 ///

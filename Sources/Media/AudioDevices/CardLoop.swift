@@ -1,6 +1,6 @@
 internal import Glibc
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// The loop of a device's thread: lets the machine decide, carries out its outputs, and moves samples between the card
 /// and the lines. Steps are quick and never wait, except for the opening of a card.

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import Timekeeping
+internal import Core
 
 /// Decides what is to be done with a sound card: opening, a start that leads to a steady delay, xruns, suspends, cards
 /// that vanish, stall or return, and an end that does not hang.

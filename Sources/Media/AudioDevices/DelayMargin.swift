@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// How much more delay than the least is kept against threads that come late: more each time it was not enough, and
 /// slowly less again.

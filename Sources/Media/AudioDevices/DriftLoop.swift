@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Keeps the delay of one direction at its target although the card's clock and the worker's run at different rates.
 ///

@@ -1,7 +1,7 @@
 internal import Glibc
 public import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// A sound card for measuring: a separate thread plays the given frames and delivers the captured ones, one by one.
 /// Between libasound and the caller there are only rings, whose delay does not count, because frames are identified by

@@ -1,6 +1,6 @@
 internal import Glibc
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// The ends of a card's rings that its thread has.
 struct DuplexEnds: ~Copyable, Sendable {

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// An event of a card that is used frame by frame; see ``DuplexCard``.
 public struct DuplexNote: BitwiseCopyable, Equatable, Sendable {

@@ -1,5 +1,5 @@
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// What the card plays while it captures: the reference of the echo canceller.
 ///

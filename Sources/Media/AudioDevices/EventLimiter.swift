@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Tells the first of many like events at once, and the others as a number, at most every ten seconds.
 struct EventLimiter: BitwiseCopyable, Sendable {

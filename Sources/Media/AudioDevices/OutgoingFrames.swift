@@ -1,5 +1,5 @@
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Samples made for a card that it has not taken yet.
 struct OutgoingFrames: ~Copyable {

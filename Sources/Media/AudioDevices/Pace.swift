@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// How many frames a direction may move by now, if its clock is anything like a clock.
 ///

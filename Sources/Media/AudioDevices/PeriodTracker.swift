@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Aligns a worker's frames to just after the period boundaries of the capturing card, so that samples are
 /// taken as soon as they are available, although the card has its own clock.

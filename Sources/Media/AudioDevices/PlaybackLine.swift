@@ -1,5 +1,5 @@
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// One card's playback, from the worker's ring to samples at the card's rate, with the delay kept at its target.
 ///

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// How long the card's queue of samples to play is kept: one and a quarter periods for a thread with real-time
 /// priority, one and a half without, and more for a machine on which that is not enough.

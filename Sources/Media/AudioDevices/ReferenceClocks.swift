@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Determines from the reported positions whether a card's two directions have one clock.
 ///

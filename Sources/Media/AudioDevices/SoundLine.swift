@@ -1,5 +1,5 @@
 public import Realtime
-public import Timekeeping
+public import Core
 
 /// The media worker's end of a sound card: samples of 48 kHz to play and samples that were captured.
 ///

@@ -2,7 +2,7 @@ internal import AudioKit
 internal import Glibc
 public import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// Tries a sound card: a tone that comes and goes is played, and the level of what is captured is measured meanwhile.
 public struct SoundTrial: Sendable {

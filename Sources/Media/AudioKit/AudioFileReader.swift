@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 public import Files
 
 /// Reads a WAV or Ogg Opus file as mono samples at 48 kHz, whichever it is by its content, once or over and over.

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 
 /// Reads the frames of a WAV file at the file's own rate, its channels averaged into one.
 struct WAVFrameReader: ~Copyable, Sendable {

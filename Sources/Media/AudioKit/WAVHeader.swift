@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 
 /// The header of a WAV file: the format of its samples, and their position.
 ///

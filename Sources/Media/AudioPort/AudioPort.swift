@@ -2,7 +2,7 @@
 
 internal import AudioKit
 public import Realtime
-public import Timekeeping
+public import Core
 public import VoiceActivity
 
 /// The program's side of a call's sound. The media worker's side is ``PortLine``; rings of a fixed size join the two, so that

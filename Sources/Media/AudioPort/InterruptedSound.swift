@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// What a program says on after the caller has interrupted it, because it does not know yet: decides which of its sound still
 /// belongs to what was interrupted, and is discarded.

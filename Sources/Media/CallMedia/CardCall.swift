@@ -1,7 +1,7 @@
 internal import Playout
 package import Realtime
 package import AudioKit
-package import Timekeeping
+package import Core
 
 /// A call as the sound card's mixer sees it, on their common worker: a port for sound, and the times of its ticks.
 ///

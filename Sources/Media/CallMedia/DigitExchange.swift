@@ -1,5 +1,5 @@
 internal import RTP
-internal import Timekeeping
+internal import Core
 
 /// A call's telephone keys: our own, which are sent in place of sound, and the peer's (RFC 4733).
 package struct DigitExchange {

@@ -1,5 +1,5 @@
 internal import Playout
-internal import Timekeeping
+internal import Core
 
 /// Lets the frames of a call without a card wait a little for a packet that is just late, and stay where that has come.
 ///

@@ -1,8 +1,7 @@
 internal import Datagrams
-internal import NetworkAddress
+internal import Core
 internal import Playout
 internal import RTP
-internal import Timekeeping
 
 // Telephone keys of a call.
 extension MediaCall {

@@ -1,11 +1,9 @@
 internal import AudioKit
-internal import Bytes
+internal import Core
 internal import Datagrams
-internal import NetworkAddress
 internal import Playout
 internal import RTP
 internal import Realtime
-internal import Timekeeping
 
 // One frame of a call: the peer's sound is played, and the behaviour's sound is encoded and sent.
 extension MediaCall {

@@ -1,8 +1,7 @@
-internal import Bytes
+internal import Core
 internal import AudioKit
 internal import Playout
 internal import RTP
-internal import Timekeeping
 
 // Frames that are sent twice (RFC 2198), and what the peer's reports make of our sending.
 extension MediaCall {

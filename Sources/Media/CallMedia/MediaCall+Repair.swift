@@ -1,7 +1,6 @@
 package import Datagrams
-internal import NetworkAddress
+package import Core
 internal import Playout
-package import Timekeeping
 
 // Packets that are lost on the way, and sent again (RFC 4585 §6.2.1).
 extension MediaCall {

@@ -1,13 +1,11 @@
 // CallMedia: one call's media, from datagrams to samples and back, without sockets, threads or clocks.
 
 internal import AudioKit
-internal import Bytes
+package import Core
 package import Datagrams
-package import NetworkAddress
 internal import Playout
 internal import RTP
 internal import Realtime
-package import Timekeeping
 
 /// One call on its worker: network half, playout, encoder, behaviour and pacer. Made and freed by the control side;
 /// only the worker uses it in between, always at the same address.

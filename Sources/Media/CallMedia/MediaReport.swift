@@ -1,5 +1,5 @@
 public import Playout
-public import Timekeeping
+public import Core
 
 /// Statistics of a call's media, from its start until now or its end. A plain value, copied on the media thread.
 public struct MediaReport: BitwiseCopyable, Sendable {

@@ -1,4 +1,4 @@
-package import Timekeeping
+package import Core
 
 /// Decides at which instants a call's frames are due.
 ///

@@ -1,5 +1,5 @@
 internal import RTP
-internal import Timekeeping
+internal import Core
 
 // How the peer's feedback changes bitrate, protection and redundancy, from the call's first packet on.
 //

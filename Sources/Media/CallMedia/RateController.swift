@@ -1,5 +1,5 @@
 internal import RTP
-internal import Timekeeping
+internal import Core
 
 /// Controls sending by the peer's reports: how much is sent, how well it is protected, and whether at all.
 struct RateController {

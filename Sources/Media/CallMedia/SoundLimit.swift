@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Bounds what is sent to an address from which nothing has come: without ICE and DTLS it is only what a description says, and a
 /// stranger's may name any host.

@@ -2,7 +2,7 @@ internal import AudioKit
 public import Playout
 public import RTP
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Plays a recorded RTP stream through the jitter buffer and decoder in virtual time: the sound that a device would
 /// have played.

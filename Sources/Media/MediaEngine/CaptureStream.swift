@@ -5,7 +5,7 @@ internal import RTP
 internal import Realtime
 internal import Files
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// What is to be captured of a call, and where.
 struct CaptureOrder {

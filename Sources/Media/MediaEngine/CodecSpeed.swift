@@ -1,6 +1,6 @@
 internal import AudioKit
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Measures how fast this machine codes, to estimate how many calls it can carry before any call was measured.
 enum CodecSpeed {

@@ -1,6 +1,6 @@
 internal import CallMedia
 internal import Datagrams
-internal import Timekeeping
+internal import Core
 
 /// Media that arrived before the keys of its call: the peer ended the handshake first, and its first packets often come in the same
 /// batch as the last datagram of the handshake. A worker keeps it until the keys are there, for 2 s at most.

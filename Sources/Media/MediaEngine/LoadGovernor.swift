@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Watches how busy a media worker is, and limits the effort of its encoders before frames are late.
 ///

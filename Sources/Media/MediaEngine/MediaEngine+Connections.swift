@@ -1,9 +1,8 @@
 public import CallMedia
 internal import Datagrams
 public import ICE
-public import NetworkAddress
+public import Core
 internal import Realtime
-internal import Timekeeping
 
 // Calls that ICE connects: first a connection, described to the peer, then the call itself on top of it.
 extension MediaEngine {

@@ -1,6 +1,6 @@
 public import CallMedia
 internal import Datagrams
-internal import NetworkAddress
+internal import Core
 internal import Realtime
 internal import Synchronization
 

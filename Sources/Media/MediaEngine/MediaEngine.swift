@@ -2,14 +2,13 @@
 
 public import AudioPort
 public import CallMedia
-public import NetworkAddress
+public import Core
 internal import AudioKit
 internal import RTP
 public import Realtime
 internal import ICE
 public import SecureTransport
 internal import Synchronization
-internal import Timekeeping
 
 /// Runs calls' media on worker threads, and reports what happens to them.
 ///

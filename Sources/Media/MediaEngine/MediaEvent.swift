@@ -2,10 +2,9 @@ public import AudioDevices
 public import AudioKit
 public import CallMedia
 public import ICE
-public import NetworkAddress
+public import Core
 public import Realtime
 public import TLS
-public import Timekeeping
 
 /// What a media engine reports about its calls.
 public enum MediaEvent: Sendable {

@@ -1,6 +1,6 @@
 internal import Datagrams
 internal import Glibc
-internal import NetworkAddress
+internal import Core
 internal import CallMedia
 internal import Realtime
 internal import SecureTransport

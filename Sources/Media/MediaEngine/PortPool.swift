@@ -1,8 +1,7 @@
-public import NetworkAddress
+public import Core
 internal import CallMedia
 internal import Realtime
 internal import Synchronization
-internal import Timekeeping
 
 /// The UDP ports of calls without ICE: each call has one of its own, which rests for a minute afterwards.
 ///

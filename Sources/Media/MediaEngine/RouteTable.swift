@@ -1,6 +1,6 @@
 internal import CallMedia
 internal import Datagrams
-internal import NetworkAddress
+internal import Core
 
 /// Finds the calls that a datagram may belong to, by its sender's address and SSRC.
 ///

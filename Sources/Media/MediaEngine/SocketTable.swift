@@ -1,5 +1,5 @@
 internal import Datagrams
-internal import NetworkAddress
+internal import Core
 internal import Realtime
 
 /// Which sockets a worker has, by slot: kept by the control side, which makes and frees them.

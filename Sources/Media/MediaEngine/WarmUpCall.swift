@@ -1,11 +1,10 @@
 internal import CallMedia
 internal import Datagrams
-internal import NetworkAddress
+internal import Core
 internal import AudioKit
 internal import Playout
 internal import Realtime
 internal import SecureTransport
-internal import Timekeeping
 
 /// A call of a few frames between two workers' loops on the calling thread, so that the code of a call is in memory
 /// before a media worker needs it: on a worker's thread each page fault would delay a frame.

@@ -1,7 +1,6 @@
 internal import CallMedia
 internal import Datagrams
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 // Delivery of received datagrams to their calls.
 extension WorkerLoop {

@@ -1,5 +1,5 @@
 internal import CallMedia
-internal import Timekeeping
+internal import Core
 
 extension WorkerLoop {
     /// For how long the frame has been due that a call has waited for the longest; 0 or less if none waits.

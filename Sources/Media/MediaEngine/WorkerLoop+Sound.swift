@@ -1,5 +1,5 @@
 internal import CallMedia
-internal import Timekeeping
+internal import Core
 
 // The sound card's ticks between the frames of the calls that use it.
 extension WorkerLoop {

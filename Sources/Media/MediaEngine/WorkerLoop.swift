@@ -1,11 +1,9 @@
-internal import Bytes
+internal import Core
 internal import CallMedia
 internal import Datagrams
-internal import NetworkAddress
 internal import RTP
 internal import Realtime
 internal import SecureTransport
-internal import Timekeeping
 
 /// A media worker's thread: owns the sockets and runs its calls from datagram to samples.
 ///

@@ -1,8 +1,7 @@
 internal import CallMedia
 internal import Datagrams
-internal import NetworkAddress
+internal import Core
 internal import SecureTransport
-internal import Timekeeping
 
 /// Commands of the control side to a worker. Ownership of pointers passes with the message.
 @safe

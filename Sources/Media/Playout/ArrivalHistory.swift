@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 
 /// When packets came, compared with the fastest recent path: a histogram that forgets, and the path's baseline.
 ///

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// The decoders of a stream that changes its format while it is played: that of the format in use, and one for packets of
 /// the format before, or of the one to come (RFC 3264 §8.3.2). Formats are counted by changes.

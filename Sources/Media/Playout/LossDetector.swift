@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// A packet that later ones have overtaken.
 public struct MissingPacket: Equatable, Sendable, BitwiseCopyable {

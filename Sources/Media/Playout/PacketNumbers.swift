@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 
 /// Numbers of packets of one sort, such as those that hold no sound: the newest, over as many as the packet store holds.
 struct PacketNumbers: ~Copyable {

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 
 /// The packets that wait to be played: fixed memory, found by sequence number in constant time.
 ///

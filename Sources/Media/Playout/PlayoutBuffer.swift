@@ -1,7 +1,7 @@
 // Playout: from packets that come when they like to sound that flows. Jitter buffer, concealment, time-stretching.
 
 public import AudioKit
-public import Timekeeping
+public import Core
 
 /// Plays one stream of packets, of Opus or G.711: waits as little as the path allows, and conceals what does not
 /// arrive.

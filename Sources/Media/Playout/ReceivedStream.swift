@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// The stream that is received: whose it is, the media times of its packets, and how far it has come.
 struct ReceivedStream {

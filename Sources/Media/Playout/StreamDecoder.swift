@@ -1,5 +1,5 @@
 public import AudioKit
-internal import Bytes
+internal import Core
 
 /// The decoder of a stream's packets: Opus or G.711.
 public struct StreamDecoder: ~Copyable {

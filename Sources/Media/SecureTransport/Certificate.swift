@@ -1,5 +1,5 @@
 internal import COpenSSL
-internal import Timekeeping
+internal import Core
 
 /// A certificate signed by its own key.
 @safe

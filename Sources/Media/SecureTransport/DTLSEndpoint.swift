@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// One handshake of DTLS 1.2 that ends in SRTP keys, or in a reason why not (RFC 5764, RFC 8827 §6.5, RFC 8842).
 ///

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// One DTLS association that agrees on a call's media keys (DTLS-SRTP, RFC 5764).
 ///

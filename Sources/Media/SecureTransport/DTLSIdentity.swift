@@ -1,5 +1,5 @@
 internal import COpenSSL
-public import Timekeeping
+public import Core
 
 /// A certificate with its private key, for any number of handshakes at the same time.
 ///

@@ -1,6 +1,6 @@
 internal import COpenSSL
 internal import TLS
-internal import Timekeeping
+internal import Core
 
 /// OpenSSL's half of one association: everything that touches its `SSL`.
 ///

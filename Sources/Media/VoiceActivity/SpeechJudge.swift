@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 internal import Realtime
 
 /// How likely it is that a moment is speech, as logarithms of odds.

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 internal import Realtime
 
 /// The numbers of ``SpeechNetwork``: from Silero VAD, copyright 2020-present Silero Team, under the MIT license (see NOTICE).

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 
 /// What a received frame has brought.
 public struct TurnReport: Sendable {

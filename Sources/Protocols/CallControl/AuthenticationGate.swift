@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Lets requests through once the device is logged in (contract AUTH-6, AUTH-7).
 ///

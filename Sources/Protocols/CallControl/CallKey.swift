@@ -1,5 +1,5 @@
 public import JSON
-internal import Timekeeping
+internal import Core
 
 /// A telephone key that signaling carries, and not the media.
 public struct CallKey: Hashable, Sendable {

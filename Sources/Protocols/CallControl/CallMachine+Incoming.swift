@@ -1,5 +1,5 @@
 import JSON
-import Timekeeping
+import Core
 
 // From the invite's arrival to our answer.
 extension CallMachine {

@@ -1,5 +1,5 @@
 import JSON
-import Timekeeping
+import Core
 
 // From dialling to the invitee's answer.
 extension CallMachine {

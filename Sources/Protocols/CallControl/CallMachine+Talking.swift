@@ -1,5 +1,5 @@
 import JSON
-import Timekeeping
+import Core
 
 // From the answer to the end.
 extension CallMachine {

@@ -1,5 +1,5 @@
 public import JSON
-public import Timekeeping
+public import Core
 
 /// One call from invite to end, incoming or outgoing (contract CALL-1 to 3, 5).
 ///

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// A call's progress, as seen from outside.
 public enum CallProgress: Hashable, Sendable {

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// The record of a call, answered or missed; one for each.
 public struct CallRecord: Hashable, Sendable {

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// What is known of a call's media before the call is established.
 struct CallSetUp: Hashable, Sendable {

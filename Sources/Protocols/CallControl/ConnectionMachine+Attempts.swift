@@ -1,4 +1,4 @@
-import Timekeeping
+import Core
 
 // From the first step of a connection to the session's start, over and over if need be (contract CONN-1, CONN-4).
 extension ConnectionMachine {

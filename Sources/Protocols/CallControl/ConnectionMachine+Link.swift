@@ -1,4 +1,4 @@
-import Timekeeping
+import Core
 
 // The established link: received data, and silence (contract CONN-4).
 extension ConnectionMachine {

@@ -1,4 +1,4 @@
-import Timekeeping
+import Core
 
 // Moving from one link to another without a gap (contract CONN-12): the second is made while the first is established,
 // and replaces it when the session continues there. The service closes the first.

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Keeps one connection to a signaling service up (contract CONN-1 to 4, 9).
 ///

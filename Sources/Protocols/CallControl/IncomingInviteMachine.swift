@@ -1,5 +1,5 @@
 public import JSON
-public import Timekeeping
+public import Core
 
 /// One invite as one device of the invitee lives it, from ringing to its one end (contract INV-2 to 11).
 public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {

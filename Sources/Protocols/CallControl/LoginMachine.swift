@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Logs in: once if it is refused, again and again if the service is only unwell (contract AUTH-11).
 public struct LoginMachine: ProtocolCore, Sendable {

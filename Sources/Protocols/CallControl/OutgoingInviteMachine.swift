@@ -1,5 +1,5 @@
 public import JSON
-public import Timekeeping
+public import Core
 
 /// One invite as its inviter lives it, until every invitee is done (contract INV-1, 3, 6 to 9).
 public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {

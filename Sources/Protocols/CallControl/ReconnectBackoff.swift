@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// How long a device that is away waits before it tries to come back (contract CONN-4).
 ///

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Queues the application's requests while the device reconnects, and releases them in order afterwards (contract
 /// CONN-6).

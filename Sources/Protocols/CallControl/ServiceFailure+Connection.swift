@@ -1,4 +1,4 @@
-import Timekeeping
+import Core
 
 extension ServiceFailure {
     /// The socket closed: code 4001 says that the token is no good, every other is worth another attempt.

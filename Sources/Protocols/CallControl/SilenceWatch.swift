@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Notices that the peer of an established call has vanished (contract CALL-4), where no consent checks do (RFC 7675).
 ///

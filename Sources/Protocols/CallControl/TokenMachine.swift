@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Renews an access token before it ends, one renewal at a time however many need it (contract AUTH-4).
 ///

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 
 /// The text of a file that keeps a private key of Ed25519: PEM (RFC 7468) of PKCS#8 (RFC 8410), as OpenSSL writes it.
 public enum KeyFile {

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 
 /// What a device signs to show that it has a key (contract AUTH-13).
 ///

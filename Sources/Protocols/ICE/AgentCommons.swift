@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Where a check leaves from: what RFC 8445 calls the base.
 enum Base: Hashable, Sendable {

@@ -1,4 +1,4 @@
-internal import NetworkAddress
+internal import Core
 
 /// Candidates as text: the value of SDP's `candidate` attribute (RFC 8839 §5.1).
 extension Candidate {

@@ -1,4 +1,4 @@
-public import NetworkAddress
+public import Core
 // ICE: finding a path to a peer (RFC 8445, RFC 8838) and keeping its consent (RFC 7675), with TURN (RFC 8656), without I/O.
 
 /// One address at which a side may be reached, as sent to the other side (RFC 8445 §5.1, RFC 8839 §5.1).

@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// A local base, an address of the peer, and the results of checks between them (RFC 8445 §6.1.2).
 struct CandidatePair: Sendable {

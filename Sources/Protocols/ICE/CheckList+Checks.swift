@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Sending checks (RFC 8445 §6.1.4, §7.2.2).
 extension CheckList {

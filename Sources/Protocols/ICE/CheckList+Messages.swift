@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Incoming checks, and answers to outgoing ones.
 extension CheckList {

@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// The choice of the pair for data, and its nomination (RFC 8445 §8).
 extension CheckList {

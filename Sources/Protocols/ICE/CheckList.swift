@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// One generation's pairs and their checks (RFC 8445 §6.1.2), between one pair of credentials.
 struct CheckList: Sendable {

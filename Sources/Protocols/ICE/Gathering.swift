@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Asking STUN servers for our address from each socket (RFC 8445 §5.1.1.2).
 struct Gathering: Sendable {

@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Finding candidates of our own (RFC 8445 §5.1.1).
 extension ICEAgent {

@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// The consequences of an input: packets to send, the path in use, the state.
 extension ICEAgent {

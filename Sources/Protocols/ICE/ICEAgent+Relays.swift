@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Traffic through TURN servers.
 extension ICEAgent {

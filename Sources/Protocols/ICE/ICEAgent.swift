@@ -1,5 +1,4 @@
-internal import NetworkAddress
-public import Timekeeping
+public import Core
 
 /// Finds a path to one peer for one stream and keeps it working: a full agent of RFC 8445 with one component.
 ///

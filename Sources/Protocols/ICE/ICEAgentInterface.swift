@@ -1,4 +1,4 @@
-public import NetworkAddress
+public import Core
 
 /// The inputs of an agent.
 public enum ICEInput: Sendable {

@@ -1,4 +1,4 @@
-public import NetworkAddress
+public import Core
 
 /// A server that helps to find a path. Host names are looked up before.
 public struct ICEServer: Hashable, Sendable {

@@ -1,4 +1,4 @@
-public import NetworkAddress
+public import Core
 
 /// Where datagrams for the peer leave, and where they go.
 public struct ICEPath: Hashable, Sendable {

@@ -1,4 +1,4 @@
-internal import NetworkAddress
+internal import Core
 
 /// Where a STUN or TURN server is, as a URL: `stun[s]:HOST[:PORT]` or `turn[s]:HOST[:PORT][?transport=udp|tcp]`.
 ///

@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Requests to the server, their repeats and their answers.
 extension TURNClient {

@@ -1,5 +1,4 @@
-public import NetworkAddress
-public import Timekeeping
+public import Core
 
 /// One allocation at a TURN server, over datagrams or a byte stream (RFC 8656).
 ///

@@ -1,4 +1,4 @@
-public import NetworkAddress
+public import Core
 
 /// The inputs of a TURN client.
 public enum TURNInput: Sendable {

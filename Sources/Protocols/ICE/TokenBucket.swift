@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Lets a few through at once, and on the long run one in each interval.
 struct TokenBucket: Sendable {

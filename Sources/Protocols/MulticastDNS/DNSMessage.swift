@@ -1,4 +1,4 @@
-public import NetworkAddress
+public import Core
 // Multicast DNS: addresses of names that exist on the local link only (RFC 6762), as browsers have them that hide their
 // addresses. Asks for host names, and does nothing else.
 

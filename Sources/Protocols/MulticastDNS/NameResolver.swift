@@ -1,5 +1,4 @@
-public import NetworkAddress
-public import Timekeeping
+public import Core
 
 /// Asks the local link for the addresses of names (RFC 6762 §5), without I/O.
 ///

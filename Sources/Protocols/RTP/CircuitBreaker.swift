@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Decides when a stream must stop because the network can no longer carry it (RFC 8083 §4).
 ///

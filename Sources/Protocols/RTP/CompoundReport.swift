@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// A compound RTCP packet to be sent: one report, the canonical name, and a goodbye if it is the last (RFC 3550 §6.1).
 public struct CompoundReport: Sendable {

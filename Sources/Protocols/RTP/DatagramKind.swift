@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// What a datagram on a media socket is, by its first byte (RFC 7983 §7).
 public enum DatagramKind: Equatable, Sendable {

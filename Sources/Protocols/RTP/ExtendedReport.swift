@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// Blocks of extended reports that let one who only receives measure the round trip (RFC 3611 §4.4, §4.5).
 public struct ExtendedReport: Equatable, Sendable {

@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// Where a packet's header extension lies, and of which kind it is (RFC 3550 §5.3.1).
 public struct HeaderExtension: Equatable, Sendable {

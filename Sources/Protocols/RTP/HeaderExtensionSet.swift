@@ -1,4 +1,4 @@
-public import Bytes
+public import Core
 
 /// Header extensions of one packet that is to be sent (RFC 8285). Up to 62 bytes of values with what each needs besides;
 /// written in the one-byte form if all fit it, else in the two-byte form.

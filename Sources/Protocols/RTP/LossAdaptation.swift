@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Chooses the encoder's bitrate, its protection and the redundancy from the feedback on the path.
 ///

@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// A feedback packet (RFC 4585 §6.1, RFC 5104), out of ``RTCPPacket/other(type:body:)``.
 public enum RTCPFeedback: Equatable, Sendable {

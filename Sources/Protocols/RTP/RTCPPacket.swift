@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// One packet out of a compound RTCP datagram; longer parts stay in the datagram and are read from there.
 public enum RTCPPacket: Equatable, Sendable {

@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// Steps through the packets of one compound RTCP datagram without copying.
 ///

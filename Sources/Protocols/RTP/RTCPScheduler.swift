@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// When a participant of a call between two sends its reports (RFC 3550 §6.2, §6.3, appendix A.7).
 ///

@@ -1,5 +1,4 @@
-import Bytes
-public import Timekeeping
+public import Core
 
 /// One side's RTCP in a call between two: counts what is sent and received, and writes and reads the reports.
 ///

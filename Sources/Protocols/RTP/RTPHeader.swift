@@ -1,6 +1,6 @@
 // RTP: packets of RFC 3550 and what is counted about them, as values that allocate nothing on the media path.
 
-public import Bytes
+public import Core
 
 /// The fixed part of an RTP packet, and where its payload lies (RFC 3550 §5.1).
 public struct RTPHeader: Equatable, Sendable {

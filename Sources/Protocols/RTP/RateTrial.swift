@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Distinguishes loss by congestion, which falls when less is sent, from random loss, which does not.
 ///

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// What is counted about one incoming stream: order, loss and jitter (RFC 3550 §6.4.1, appendices A.1, A.3, A.8).
 public struct ReceptionStatistics: Equatable, Sendable {

@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// A payload that carries earlier frames besides its own (RFC 2198), left where it is in the packet.
 public struct RedundantPayload: Equatable, Sendable {

@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// One participant's report on the packets received from another (RFC 3550 §6.4.1).
 public struct ReportBlock: Equatable, Sendable {

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Decides which lost packets to request again (RFC 4585 §6.2.1), and measures how long a peer takes to send them.
 ///

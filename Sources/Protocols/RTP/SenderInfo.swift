@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// The part of a sender report on the sender's own stream (RFC 3550 §6.4.1).
 public struct SenderInfo: Equatable, Sendable {

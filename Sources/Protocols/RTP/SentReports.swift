@@ -1,4 +1,4 @@
-import Timekeeping
+import Core
 
 /// The last four sender reports sent, so that a peer's report can be matched to the time at which the one it names was sent.
 struct SentReports: Sendable {

@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// Up to 255 bytes of UTF-8 kept in place, for the texts of RTCP, whose length is one byte.
 public struct ShortText: Sendable {

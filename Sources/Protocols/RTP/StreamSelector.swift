@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Chooses the stream to play when packets with different SSRCs arrive in one call.
 ///

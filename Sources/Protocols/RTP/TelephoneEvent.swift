@@ -1,4 +1,4 @@
-public import Bytes
+public import Core
 
 /// A key of the telephone (RFC 4733 §3.2), or its hook (RFC 2833 §3.10, given up by RFC 4733 appendix A).
 public struct TelephoneEvent: Equatable, Hashable, Sendable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Turns received telephone events into keys (RFC 4733 §2.5.2).
 ///

@@ -1,4 +1,4 @@
-import Bytes
+import Core
 
 /// Arrival times of the packets of a transport, left where they are in the packet
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1).

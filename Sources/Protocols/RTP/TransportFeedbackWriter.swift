@@ -1,5 +1,4 @@
-import Bytes
-public import Timekeeping
+public import Core
 
 /// Records when packets of the transport arrive, and reports it to their sender
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01).

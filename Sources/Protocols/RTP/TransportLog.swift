@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Feedback on the path of our packets since the last query.
 public struct PathObservation: Equatable, Sendable, BitwiseCopyable {

@@ -1,6 +1,6 @@
 internal import CallControl
 internal import SIP
-internal import Timekeeping
+internal import Core
 
 /// One call of an account.
 struct AccountCall: Sendable {

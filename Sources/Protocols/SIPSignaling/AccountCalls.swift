@@ -1,8 +1,7 @@
 internal import CallControl
 internal import JSON
-internal import NetworkAddress
+internal import Core
 internal import SIP
-internal import Timekeeping
 
 /// The calls of an account: what the application asks of them becomes commands for the user agent, and what happens to them
 /// events of the contract (docs/sip.md).

@@ -1,6 +1,6 @@
 public import CallControl
 public import JSON
-public import NetworkAddress
+public import Core
 public import SIP
 
 /// What an application asks of an account.

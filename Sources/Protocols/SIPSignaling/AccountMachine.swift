@@ -1,8 +1,7 @@
 public import CallControl
 internal import JSON
-internal import NetworkAddress
+public import Core
 public import SIP
-public import Timekeeping
 
 /// An account at a SIP server: keeps a flow and a registration, and carries calls.
 ///

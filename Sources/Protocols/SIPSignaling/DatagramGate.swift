@@ -1,6 +1,5 @@
-package import NetworkAddress
+package import Core
 internal import SIP
-package import Timekeeping
 
 /// How many datagrams of peers that are not the server are read: of each host ``perHost`` a second, and of all hosts without a call
 /// together ``ofStrangers``. Peers of calls have ``ofCalls`` of their own, so that no others keep them from being heard.

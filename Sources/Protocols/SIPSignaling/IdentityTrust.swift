@@ -1,4 +1,4 @@
-internal import NetworkAddress
+internal import Core
 public import SIP
 
 /// Whose word counts for who calls (RFC 3325 §6): that of peers that the configuration names, and of nobody else.

@@ -1,7 +1,6 @@
 internal import CallControl
-public import NetworkAddress
+public import Core
 public import SIP
-public import Timekeeping
 
 /// Keeps one flow to a server: tries the server's addresses in turn, keeps the flow alive, notices its end, and waits longer
 /// and longer while there is no server (RFC 5626 §4.4, RFC 3263 §4.3).

@@ -1,4 +1,4 @@
-public import NetworkAddress
+public import Core
 
 /// The flows of peers that sent us datagrams and are not the server, by their addresses, with negative numbers.
 ///

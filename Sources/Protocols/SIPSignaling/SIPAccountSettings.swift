@@ -2,7 +2,7 @@
 // signaling service uses.
 
 public import CallControl
-public import NetworkAddress
+public import Core
 public import SIP
 
 /// Who we are to a SIP server, and how we reach it.

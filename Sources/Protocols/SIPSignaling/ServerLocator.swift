@@ -1,7 +1,6 @@
 public import DomainNames
-internal import NetworkAddress
+public import Core
 public import SIP
-public import Timekeeping
 
 /// Finds where a server is: NAPTR, SRV, A and AAAA records become addresses, the best first (RFC 3263 §4).
 ///

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Keeps a connection beside the account's flow alive, and notices its end (RFC 5626 §4.4.1). A server that has answered a ping and
 /// stops doing so is gone; one that never did may know nothing of pings.

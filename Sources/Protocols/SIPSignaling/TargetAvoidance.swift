@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Which addresses of a server failed lately, so that others are tried before them (RFC 3263 §4.3).
 struct TargetAvoidance: Sendable {

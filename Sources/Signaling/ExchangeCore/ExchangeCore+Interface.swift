@@ -1,6 +1,6 @@
 package import JSON
 package import SignalWire
-package import Timekeeping
+package import Core
 
 /// What the core is told, and what it asks for.
 extension ExchangeCore {

@@ -1,5 +1,5 @@
 package import SignalWire
-package import Timekeeping
+package import Core
 
 /// What a driver asks the core, beside giving it inputs. Nothing here changes anything.
 ///

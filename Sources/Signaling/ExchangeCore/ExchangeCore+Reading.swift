@@ -1,5 +1,5 @@
 package import SignalWire
-package import Timekeeping
+package import Core
 
 /// From what comes over the wire to what the core is told.
 extension ExchangeCore {

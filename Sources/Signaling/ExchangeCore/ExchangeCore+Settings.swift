@@ -1,4 +1,4 @@
-package import Timekeeping
+package import Core
 
 extension ExchangeCore {
     /// The settings that matter here.

@@ -1,6 +1,6 @@
 import JSON
 import SignalWire
-package import Timekeeping
+package import Core
 
 /// The exchange as a value: who is logged in, which invites are open, which calls and rooms there are.
 ///

@@ -1,7 +1,7 @@
 public import ConfigReader
 import ExchangeCore
 import HTTPTransport
-import NetworkAddress
+import Core
 import SignalWire
 
 extension ExchangeConfiguration {

@@ -2,7 +2,7 @@ public import ConfigReader
 import ExchangeCore
 import HTTPTransport
 import SignalWire
-import Timekeeping
+import Core
 
 /// Reading the section `exchange` of a configuration file.
 extension ExchangeConfiguration {

@@ -6,7 +6,7 @@ internal import Realtime
 internal import SIP
 internal import SIPSignaling
 internal import SignalingClient
-internal import Timekeeping
+internal import Core
 
 /// Connects an account's machine with its sockets, the clock and the application. Everything happens on one event loop.
 final class SIPDriver: SIPEdgeOwner {

@@ -3,15 +3,14 @@ internal import HTTPTransport
 internal import NIOCore
 internal import NIOPosix
 internal import NIOTLS
-internal import NetworkAddress
+internal import Core
 internal import SIP
 internal import SIPSignaling
 internal import ICE
 internal import TLS
-internal import Timekeeping
 
 /// An address as this program has it; NIO has one of its own.
-typealias PeerAddress = NetworkAddress.SocketAddress
+typealias PeerAddress = Core.SocketAddress
 
 /// Hears what an account's sockets receive.
 protocol SIPEdgeOwner: AnyObject {
@@ -498,7 +497,7 @@ extension SIPFlow {
     }
 }
 
-extension NetworkAddress.SocketAddress {
+extension Core.SocketAddress {
     /// The address as this program has it.
     fileprivate init?(_ address: NIOCore.SocketAddress) {
         guard let host = address.ipAddress, let port = address.port.flatMap({ UInt16(exactly: $0) }) else { return nil }

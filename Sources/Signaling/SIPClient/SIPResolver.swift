@@ -3,10 +3,9 @@ internal import DomainNames
 internal import NIOCore
 internal import NIOPosix
 internal import NameLookup
-internal import NetworkAddress
+internal import Core
 internal import SIP
 internal import SIPSignaling
-internal import Timekeeping
 
 /// Finds a server's addresses (RFC 3263): carries out what a ``ServerLocator`` asks for. It lives on one event loop; questions to
 /// name servers block a thread of a pool, for ``limit`` at most each.

@@ -1,7 +1,7 @@
 // SIPClient: an account at a SIP server as a signaling service: its sockets, its timers, and the names that it looks up.
 
 internal import HTTPTransport
-public import NetworkAddress
+public import Core
 public import SIP
 public import SIPSignaling
 

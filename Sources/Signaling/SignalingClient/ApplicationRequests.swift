@@ -1,5 +1,5 @@
 internal import CallControl
-internal import Timekeeping
+internal import Core
 
 /// How a request of the application bears a connection that is away.
 struct SendPolicy {

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 public import CallControl
 internal import Cryptography
 public import Enrollment

@@ -1,7 +1,7 @@
 internal import CallControl
 internal import Logging
 internal import SignalWire
-internal import Timekeeping
+internal import Core
 
 /// The login on disk, if the configuration has a place for it (contract AUTH-10).
 struct LoginFile {

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 internal import CallControl
 internal import Enrollment
 internal import FoundationEssentials
@@ -6,7 +6,6 @@ internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
 internal import SignalWire
-internal import Timekeeping
 
 // Who this device is: logging in, renewing the token, logging out (contract AUTH-1 to 4, AUTH-9).
 extension RESTClient {

@@ -1,11 +1,10 @@
-internal import Bytes
+internal import Core
 internal import CallControl
 internal import FoundationEssentials
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
 internal import SignalWire
-internal import Timekeeping
 
 /// The calls made before there is a WebSocket: login, identities, resources (contract AUTH-1 to 3, CONN-1).
 ///

@@ -1,6 +1,6 @@
 internal import CallControl
 internal import SignalWire
-internal import Timekeeping
+internal import Core
 
 /// Requests that wait for their answers, each with the time at which it stops waiting.
 ///

@@ -1,5 +1,5 @@
 internal import CallControl
-internal import Timekeeping
+internal import Core
 
 /// The STUN and TURN servers that the exchange names, and when it is asked again.
 struct ServerList {

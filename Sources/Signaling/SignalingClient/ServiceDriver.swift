@@ -4,7 +4,7 @@ internal import Logging
 internal import NIOCore
 internal import NIOHTTP1
 internal import SignalWire
-internal import Timekeeping
+internal import Core
 
 /// Connects the parts of the client with the network and the clock: it gives each machine its inputs, and does what the
 /// machines ask for. It holds no protocol itself.

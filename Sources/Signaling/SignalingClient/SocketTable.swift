@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// The sockets of the connection: the one in use and, while the device moves to another connection, the next one
 /// (contract CONN-12).

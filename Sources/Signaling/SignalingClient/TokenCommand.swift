@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import Glibc
-internal import Timekeeping
+internal import Core
 
 /// Runs a program that prints an access token.
 enum TokenCommand {

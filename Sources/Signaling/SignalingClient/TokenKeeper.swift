@@ -1,6 +1,6 @@
 internal import CallControl
 internal import SignalWire
-internal import Timekeeping
+internal import Core
 
 /// The login that the device has: its access token is renewed before it ends, and replaced when the exchange refuses it
 /// (contract AUTH-4, AUTH-11).

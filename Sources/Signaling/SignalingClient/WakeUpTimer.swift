@@ -1,5 +1,5 @@
 internal import NIOCore
-internal import Timekeeping
+internal import Core
 
 /// One timer on an event loop for all deadlines of a driver.
 struct WakeUpTimer {

@@ -9,7 +9,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import Realtime
 internal import Files
-internal import Timekeeping
+internal import Core
 
 /// `handset call`: places one call, and reports on it.
 struct CallCommand: AsyncParsableCommand {

@@ -2,7 +2,7 @@ internal import ExchangeServer
 internal import ArgumentParser
 internal import ExchangeCore
 internal import SignalWire
-internal import Timekeeping
+internal import Core
 
 /// `handset calls`: the records that an exchange keeps.
 struct CallsCommand: ParsableCommand {

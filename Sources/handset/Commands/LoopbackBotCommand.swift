@@ -6,7 +6,7 @@ internal import BotProbe
 internal import BotWire
 internal import CallAgent
 internal import Files
-internal import Timekeeping
+internal import Core
 
 /// `handset loopback bot`: a voice bot, as its callers hear it.
 struct LoopbackBotCommand: AsyncParsableCommand {

@@ -9,7 +9,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import Realtime
 internal import Files
-internal import Timekeeping
+internal import Core
 
 /// `handset loopback call`: a whole call to a device that echoes.
 struct LoopbackCallCommand: AsyncParsableCommand {

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import AudioDevices
 internal import Loopback
-internal import Timekeeping
+internal import Core
 
 /// `handset loopback device`: a card, out and back in.
 struct LoopbackDeviceCommand: ParsableCommand {

@@ -11,7 +11,7 @@ internal import MediaEngine
 internal import NIOCore
 internal import Playout
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// What a measuring caller has heard of a bot, and what the call tells of itself.
 struct MeasuredBot {

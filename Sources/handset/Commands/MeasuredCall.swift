@@ -7,7 +7,7 @@ internal import CallMedia
 internal import MediaEngine
 internal import Playout
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// The call of a measurement: what it went through, and what its statistics tell.
 struct MeasuredCall {

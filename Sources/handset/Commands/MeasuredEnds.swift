@@ -8,7 +8,7 @@ internal import MediaEngine
 internal import Realtime
 internal import Files
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// Between what a measured call stands: the files that it plays and records, or cards that speak to it and listen.
 final class MeasuredEnds: Sendable {

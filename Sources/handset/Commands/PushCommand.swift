@@ -2,7 +2,7 @@ internal import ExchangeServer
 internal import ArgumentParser
 internal import ExchangeCore
 internal import SignalWire
-internal import Timekeeping
+internal import Core
 
 /// `handset push`: pushes that an exchange made, or could not make.
 struct PushCommand: ParsableCommand {

@@ -10,7 +10,7 @@ internal import MediaEngine
 internal import NIOCore
 internal import NIOPosix
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// `handset run`: the daemon.
 struct RunCommand: AsyncParsableCommand {

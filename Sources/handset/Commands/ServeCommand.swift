@@ -6,7 +6,7 @@ internal import Logging
 internal import NIOCore
 internal import NIOPosix
 internal import SignalWire
-internal import Timekeeping
+internal import Core
 
 /// `handset serve`: the embedded exchange.
 struct ServeCommand: AsyncParsableCommand {

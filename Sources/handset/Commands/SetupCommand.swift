@@ -10,7 +10,7 @@ internal import Logging
 internal import Files
 internal import SignalWire
 internal import SignalingClient
-internal import Timekeeping
+internal import Core
 
 /// `handset setup`: from nothing to a device that can run.
 struct SetupCommand: AsyncParsableCommand {

@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import FoundationEssentials
 internal import Files
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// `handset support-bundle`.
 struct SupportBundleCommand: ParsableCommand {

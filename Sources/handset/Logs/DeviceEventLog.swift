@@ -6,7 +6,7 @@ internal import Logging
 internal import MediaEngine
 internal import Playout
 internal import AudioKit
-internal import Timekeeping
+internal import Core
 
 /// What a device's log says of its events.
 enum DeviceEventLog {

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import Logging
-internal import Timekeeping
+internal import Core
 
 /// How a line of the log is written.
 enum LogFormat: String, CaseIterable, ExpressibleByArgument, Sendable {

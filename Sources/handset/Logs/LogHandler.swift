@@ -1,6 +1,6 @@
 internal import Glibc
 internal import Logging
-internal import Timekeeping
+internal import Core
 
 /// Handset's backend of swift-log: writes each event as one line, at once.
 struct LineLogHandler: LogHandler {

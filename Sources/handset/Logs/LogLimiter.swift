@@ -1,7 +1,7 @@
 internal import Logging
 internal import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// Asks ``MessageLimit`` for all loggers of a process, and tells what was withheld when its minute is over. Without anything
 /// withheld it needs no timer.

@@ -1,5 +1,5 @@
 internal import Logging
-internal import Timekeeping
+internal import Core
 
 /// Decides which lines of the log are written, so that a storm of one message cannot fill a disk.
 ///

@@ -6,7 +6,7 @@ internal import LoopbackAnalysis
 internal import CallMedia
 internal import MediaEngine
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// What one `handset call` has seen, and the report that follows from it.
 struct CallRun {

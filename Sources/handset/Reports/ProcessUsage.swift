@@ -1,6 +1,6 @@
 internal import Glibc
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// What a process has used so far.
 struct ProcessUsage {

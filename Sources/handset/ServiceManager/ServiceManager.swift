@@ -2,7 +2,7 @@
 
 internal import Glibc
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// The service manager that waits for news of this process. Its methods may be called from any thread.
 public final class ServiceManager: Sendable {

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// What a service tells its service manager (sd_notify(3)).
 public enum ServiceNotice: Hashable, Sendable {

@@ -4,7 +4,7 @@ internal import Logging
 internal import NIOCore
 internal import NIOPosix
 internal import SignalingClient
-internal import Timekeeping
+internal import Core
 
 /// Tries a new configuration: the network, the login, and a call of the device to itself.
 struct SetupTrial {

@@ -5,10 +5,9 @@ internal import ControlWire
 internal import Datagrams
 internal import DeviceControl
 internal import Glibc
-internal import NetworkAddress
+internal import Core
 internal import Files
 internal import Realtime
-internal import Timekeeping
 
 /// What somebody needs who looks for a fault on this machine, without secrets: no token, key, hash or password, nothing of the files
 /// that a configuration names, and of recorded calls neither sound nor who took part.

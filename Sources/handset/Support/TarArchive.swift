@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Text files in one file, as tar(1) reads it (POSIX.1-1988, ustar). A value.
 struct TarArchive: Sendable {

@@ -1,6 +1,6 @@
 @testable import ExchangeCore
 import SignalWire
-import Timekeeping
+import Core
 
 extension Oracle {
     /// Notes that events were told without being kept: who was away then starts afresh.

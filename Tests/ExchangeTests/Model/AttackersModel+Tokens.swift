@@ -1,6 +1,6 @@
 @testable import ExchangeCore
 import SignalWire
-import Timekeeping
+import Core
 
 /// Signed tokens, which are signed before a run begins.
 struct SignedPool {

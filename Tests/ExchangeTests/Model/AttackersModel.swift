@@ -3,7 +3,7 @@ import Foundation
 import JSON
 import SignalWire
 import TestSupport
-import Timekeeping
+import Core
 
 /// Attackers, two correct clients and the exchange between them, step by step at random, judged by the oracle.
 final class AttackersModel {

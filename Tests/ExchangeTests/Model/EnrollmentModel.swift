@@ -1,6 +1,5 @@
 import Enrollment
-import NetworkAddress
-import Timekeeping
+import Core
 
 @testable import ExchangeCore
 

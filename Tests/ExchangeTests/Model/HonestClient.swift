@@ -1,7 +1,7 @@
 @testable import ExchangeCore
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// A correct client: it does what docs/protocol.md says, loses its connection now and then, and calls the other one.
 ///

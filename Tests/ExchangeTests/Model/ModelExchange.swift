@@ -4,11 +4,11 @@ import Foundation
 import SignalWire
 import Synchronization
 import TestSupport
-import Timekeeping
+import Core
 
 /// Virtual time, which the exchange and its database share.
 final class ModelClock: Sendable {
-    /// The time of day at ``Timekeeping/Instant/zero``, in milliseconds since 1970.
+    /// The time of day at ``Core/Instant/zero``, in milliseconds since 1970.
     static let epoch: Int64 = 1_760_000_000_000
 
     private let time = Mutex(Instant.zero)

@@ -1,6 +1,6 @@
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 extension Oracle {
     /// How far somebody has come with an invite.

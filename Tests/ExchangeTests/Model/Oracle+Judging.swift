@@ -1,7 +1,7 @@
 @testable import ExchangeCore
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// Looks at all that came of one step.
 extension Oracle {

@@ -1,7 +1,7 @@
 @testable import ExchangeCore
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 extension Oracle {
     /// Something to log in with.

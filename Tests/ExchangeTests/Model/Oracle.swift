@@ -1,7 +1,7 @@
 @testable import ExchangeCore
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// Knows what each may see and do, from docs/protocol.md alone, and judges what the exchange says.
 ///

@@ -2,7 +2,7 @@
 import JSON
 import SignalWire
 import TestSupport
-import Timekeeping
+import Core
 
 /// Makes up what attackers send: mostly what a client may send, with ids that are theirs, others', over or made up, and now
 /// and then what nobody may send.

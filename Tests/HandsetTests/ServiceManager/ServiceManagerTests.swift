@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
-import Timekeeping
+import Core
 
 @testable import handset
 

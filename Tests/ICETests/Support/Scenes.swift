@@ -1,7 +1,6 @@
 import ICE
-import NetworkAddress
+import Core
 import TestSupport
-import Timekeeping
 
 /// Worlds that many tests begin with.
 enum Scenes {

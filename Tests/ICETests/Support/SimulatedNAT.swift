@@ -1,4 +1,4 @@
-import NetworkAddress
+import Core
 
 /// A network address translator of one of the classic kinds (RFC 4787 §4, §5).
 final class SimulatedNAT {

@@ -1,6 +1,5 @@
 import ICE
-import NetworkAddress
-import Timekeeping
+import Core
 
 /// One side of a call in a world: an agent, its machine, and what came out of it.
 final class SimulatedPeer {

@@ -1,4 +1,4 @@
-import NetworkAddress
+import Core
 import ICE
 
 /// A small STUN and TURN server for tests (RFC 8489, RFC 8656), with faults to choose from.

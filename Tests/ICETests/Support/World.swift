@@ -1,7 +1,6 @@
 import ICE
-import NetworkAddress
+import Core
 import TestSupport
-import Timekeeping
 
 /// Two peers, a server and the Internet between them, in virtual time; the same course for the same seed.
 final class World {

@@ -1,6 +1,6 @@
 import Datagrams
 import Glibc
-import NetworkAddress
+import Core
 import SecureTransport
 
 /// Sends the device a first packet, and waits for the first authenticated one of its own.

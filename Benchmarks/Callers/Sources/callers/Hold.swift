@@ -1,7 +1,7 @@
 import CallControl
 import Datagrams
 import Glibc
-import NetworkAddress
+import Core
 import SecureTransport
 
 /// Places `count` calls, leaves their media to loadgen, and hangs up when standard input closes.

@@ -1,6 +1,6 @@
 import Datagrams
 import FoundationEssentials
-import NetworkAddress
+import Core
 import SecureTransport
 
 /// This side of one call's media: a socket, the key of what leaves it, and the stream's name.

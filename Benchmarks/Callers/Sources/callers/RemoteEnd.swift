@@ -1,4 +1,4 @@
-import NetworkAddress
+import Core
 import SecureTransport
 
 /// The device's side of one call's media, as its answer describes it.

@@ -3,7 +3,7 @@ import CScriptedCard
 import Foundation
 import Realtime
 import TestSupport
-import Timekeeping
+import Core
 
 /// A worker and a device's loop on the real libasound, whose cards run in time that is made here: a loudspeaker's, on
 /// whose cable the worker's impulses are looked for, and a microphone's, whose cable has impulses for the worker.

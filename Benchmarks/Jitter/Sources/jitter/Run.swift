@@ -1,7 +1,7 @@
 import AudioKit
 import Playout
 import TestSupport
-import Timekeeping
+import Core
 
 /// One profile played once: packets sent through a simulated path into a playout buffer.
 struct Run {

@@ -1,7 +1,7 @@
 internal import CallControl
 public import Logging
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// The accounts of a process, each with a device of its own, and one set of media workers and one sound card for all.
 ///

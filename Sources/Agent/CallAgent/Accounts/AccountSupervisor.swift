@@ -1,7 +1,7 @@
 // Accounts: several accounts in one process. Each has a device, which is started again by itself when it ends.
 
 internal import CallControl
-public import Timekeeping
+public import Core
 
 /// Decides when the device of each account is started, and what becomes of an account that fails, is changed or is removed.
 ///

@@ -3,7 +3,7 @@ internal import ConfigReader
 internal import Datagrams
 public import CallMedia
 public import MediaEngine
-public import NetworkAddress
+public import Core
 public import AudioKit
 public import Playout
 internal import Realtime

@@ -1,6 +1,6 @@
 internal import CallControl
 public import ConfigReader
-internal import NetworkAddress
+internal import Core
 public import SIP
 public import SIPClient
 public import SIPSignaling

@@ -4,7 +4,7 @@ public import BotProbe
 internal import Glibc
 public import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// A measuring caller that is the program of a call.
 ///

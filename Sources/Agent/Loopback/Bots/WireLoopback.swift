@@ -8,7 +8,7 @@ internal import BotWire
 internal import Glibc
 internal import Realtime
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// A bot could not be called.
 public struct BotUnreachable: Error, Sendable, CustomStringConvertible {

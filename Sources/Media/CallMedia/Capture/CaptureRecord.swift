@@ -1,5 +1,5 @@
 internal import RTP
-package import Timekeeping
+package import Core
 
 /// One input of a call's jitter buffer, on its way from the media thread to the file thread.
 ///

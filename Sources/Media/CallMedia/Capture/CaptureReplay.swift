@@ -2,7 +2,7 @@ internal import AudioKit
 internal import Playout
 internal import RTP
 internal import Realtime
-internal import Timekeeping
+internal import Core
 
 /// Replays a capture: the jitter buffer gets the inputs of the call at the same times, and so produces the same sound.
 struct CaptureReplay: ~Copyable {

@@ -1,7 +1,7 @@
 internal import Playout
 internal import RTP
 package import Realtime
-package import Timekeeping
+package import Core
 
 /// The media thread's end of a capture: records the inputs of a call's jitter buffer, for the file thread to write.
 ///

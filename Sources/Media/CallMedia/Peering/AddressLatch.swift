@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Where the packets of a call without ICE may come from (symmetric RTP, RFC 4961).
 ///

@@ -1,5 +1,5 @@
 internal import RTP
-internal import Timekeeping
+internal import Core
 
 /// Tells the peer when its packets arrived, ten times a second, if it counts them over the transport.
 struct ArrivalFeedback: ~Copyable {

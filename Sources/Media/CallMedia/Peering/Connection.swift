@@ -1,8 +1,7 @@
 public import Datagrams
 public import ICE
-internal import NetworkAddress
+public import Core
 public import SecureTransport
-public import Timekeeping
 
 /// One call's connection to its peer: ICE finds and keeps a path, DTLS on top of it agrees on the media's keys.
 ///

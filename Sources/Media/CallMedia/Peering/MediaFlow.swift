@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Finds out when media flows both ways: the peer's packets reach us, and the peer reports that it receives.
 ///

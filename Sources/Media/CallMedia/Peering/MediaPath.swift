@@ -1,5 +1,5 @@
 public import Datagrams
-internal import NetworkAddress
+internal import Core
 
 /// The way of a call's media: a path, and with a TURN server on it the channel that wraps each packet.
 @frozen

@@ -1,6 +1,6 @@
 internal import Datagrams
 public import SecureTransport
-internal import Timekeeping
+internal import Core
 
 /// The two directions' contexts of a call, made where allocation is allowed and handed to the media thread.
 ///

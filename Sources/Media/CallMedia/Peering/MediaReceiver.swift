@@ -1,5 +1,5 @@
 internal import RTP
-internal import Timekeeping
+internal import Core
 
 /// The receiving side of a call's media: which of the peer's streams counts, and what its payload types stand for.
 struct MediaReceiver {

@@ -1,6 +1,5 @@
 internal import Datagrams
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// The way of a call's media and of its RTCP, and where the peer's packets may come from.
 ///

@@ -1,6 +1,5 @@
-internal import Bytes
+internal import Core
 internal import RTP
-internal import Timekeeping
 
 /// The sending side of a call's media: numbers packets, writes their headers, and keeps the newest for a peer that asks for
 /// them again.

@@ -1,6 +1,6 @@
 // Peering: one call's network half as one core: protected RTP and RTCP in and out, statistics, and whether media flows.
 
-public import NetworkAddress
+public import Core
 public import SecureTransport
 
 /// What offer and answer have settled about a call's media transport.

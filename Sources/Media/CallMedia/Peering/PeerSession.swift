@@ -1,9 +1,7 @@
-internal import Bytes
+public import Core
 public import Datagrams
-public import NetworkAddress
 public import RTP
 public import SecureTransport
-public import Timekeeping
 
 /// One call's network half: authenticates, counts and reports what comes; numbers and protects what goes.
 ///

@@ -1,6 +1,5 @@
-internal import Bytes
+internal import Core
 internal import RTP
-internal import Timekeeping
 
 /// A call's RTCP: writes our reports when they are due, and keeps what the peer's tell until it is taken.
 struct RTCPReporter: ~Copyable {

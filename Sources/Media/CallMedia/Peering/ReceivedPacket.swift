@@ -1,5 +1,5 @@
 public import RTP
-public import Timekeeping
+public import Core
 
 /// A media packet of the peer, and what is known of it since it was accepted.
 public struct ReceivedPacket: Equatable, Sendable {

@@ -1,6 +1,5 @@
-internal import Bytes
+internal import Core
 internal import RTP
-internal import Timekeeping
 
 /// Asks the peer for packets that are lost (RFC 4585 §6.2.1), and finds out how long it takes to send them.
 struct RepairRequests: ~Copyable {

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// The last sent packets in their protected form, for retransmission to a peer that misses one (RFC 4585 §6.2.1).
 ///

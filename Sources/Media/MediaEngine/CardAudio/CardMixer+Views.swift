@@ -1,7 +1,7 @@
 internal import AudioDevices
 internal import Realtime
 internal import AudioKit
-internal import Timekeeping
+internal import Core
 
 // The mixer's samples, handed from part to part.
 extension CardMixer {

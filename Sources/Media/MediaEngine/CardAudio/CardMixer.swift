@@ -1,9 +1,8 @@
 internal import AudioDevices
-internal import Bytes
+package import Core
 package import CallMedia
 internal import Realtime
 internal import AudioKit
-package import Timekeeping
 
 /// Connects a sound card with the calls that use it, on their media worker.
 ///

@@ -1,9 +1,8 @@
 internal import Datagrams
 internal import ICE
-internal import NetworkAddress
+internal import Core
 internal import CallMedia
 internal import SecureTransport
-internal import Timekeeping
 
 // The ways to TURN servers: by a socket of the worker's for datagrams, by TCP or TLS here.
 extension ConnectionLoop {

@@ -1,11 +1,10 @@
 internal import Datagrams
 internal import ICE
-internal import NetworkAddress
+internal import Core
 internal import CallMedia
 internal import Realtime
 internal import SecureTransport
 internal import TLS
-internal import Timekeeping
 
 /// The connection thread's state: all sessions, and whose a datagram is.
 struct ConnectionLoop {

@@ -1,6 +1,6 @@
 internal import Datagrams
 public import ICE
-public import NetworkAddress
+public import Core
 public import SecureTransport
 
 /// How a call is to be connected, by ICE or at the address in its peer's description: the local side.

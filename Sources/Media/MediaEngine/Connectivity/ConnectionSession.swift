@@ -1,9 +1,8 @@
 internal import Datagrams
 internal import ICE
-internal import NetworkAddress
+internal import Core
 internal import CallMedia
 internal import SecureTransport
-internal import Timekeeping
 
 /// The connection thread's state of one call's connection. Made by the control side, and afterwards used only by the
 /// connection thread.

@@ -2,12 +2,11 @@
 
 internal import Datagrams
 package import ICE
-package import NetworkAddress
+package import Core
 package import CallMedia
 package import Realtime
 internal import Synchronization
 package import TLS
-package import Timekeeping
 
 /// Runs all calls' connections (ICE, TURN, DTLS) on one ordinary thread, beside the media workers.
 ///

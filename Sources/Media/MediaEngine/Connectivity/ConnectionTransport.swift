@@ -1,5 +1,5 @@
 package import Datagrams
-package import NetworkAddress
+package import Core
 package import CallMedia
 package import Realtime
 internal import SecureTransport

@@ -1,6 +1,5 @@
 package import Datagrams
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// A datagram that is not media (STUN, DTLS, a TURN server's), on its way from a worker to the connection thread.
 package struct ForwardedDatagram: BitwiseCopyable {

@@ -1,10 +1,9 @@
 internal import Datagrams
 internal import ICE
 internal import MulticastDNS
-internal import NetworkAddress
+internal import Core
 internal import CallMedia
 internal import Realtime
-internal import Timekeeping
 
 /// Looks up the addresses that peers on the local link hide behind names. For the connection thread alone.
 ///

@@ -1,8 +1,7 @@
 internal import Datagrams
-internal import NetworkAddress
+internal import Core
 internal import ICE
 internal import TLS
-internal import Timekeeping
 
 /// The connection to one TURN server over TCP or TLS, for one call. Used only by the connection thread.
 ///

@@ -1,10 +1,9 @@
 internal import Datagrams
 internal import ICE
-internal import NetworkAddress
+internal import Core
 internal import CallMedia
 internal import Realtime
 internal import TLS
-internal import Timekeeping
 
 /// All calls' TURN connections over TCP and TLS, and the wait for them. For the connection thread alone.
 final class RelayStreams {

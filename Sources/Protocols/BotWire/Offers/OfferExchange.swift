@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// One WebRTC leg to a bot, from its offer by HTTP to its end, as a value.
 ///

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 internal import Cryptography
 
 /// Who a bot says it is. Printing shows a mask.

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 internal import Cryptography
 
 /// What Twilio tells a bot's server of a call: asks what to do with it, or says how it goes.

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Asterisk's AudioSocket over TCP, from Asterisk's side: linear sound in frames that name their rate.
 ///

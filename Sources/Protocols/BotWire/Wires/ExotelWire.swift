@@ -1,5 +1,5 @@
 internal import JSON
-public import Timekeeping
+public import Core
 
 /// Exotel's voicebot applet, from Exotel's side: linear at 8, 16 or 24 kHz.
 ///

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Counts a wire's faults, and says when there are too many.
 struct FaultLimiter: Sendable {

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// A bot at the other end of a WebRTC leg: the messages are the leg's sound, linear at 48 kHz, and there are no others.
 ///

@@ -1,6 +1,5 @@
-internal import Bytes
+internal import Core
 internal import JSON
-internal import Timekeeping
 
 /// How one service words the messages of a stream, which are JSON objects with sound in base64.
 protocol StreamDialect: Sendable {

@@ -1,5 +1,5 @@
 internal import JSON
-public import Timekeeping
+public import Core
 
 /// Plivo's audio streaming, both ways, from Plivo's side: µ-law at 8 kHz, or linear at 8 or 16 kHz. What the bot says may be in
 /// any of these, whatever the caller's sound is in.

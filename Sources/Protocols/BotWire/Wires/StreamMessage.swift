@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 internal import FoundationEssentials
 internal import JSON
 

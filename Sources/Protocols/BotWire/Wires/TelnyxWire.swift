@@ -1,5 +1,5 @@
 internal import JSON
-public import Timekeeping
+public import Core
 
 /// Telnyx's media streaming, both ways, from Telnyx's side: µ-law or A-law at 8 kHz, each way its own.
 ///

@@ -1,5 +1,5 @@
 internal import JSON
-public import Timekeeping
+public import Core
 
 /// Twilio's Media Streams, both ways, from Twilio's side: µ-law at 8 kHz.
 ///

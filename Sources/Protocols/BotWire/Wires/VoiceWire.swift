@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// The telephone side of the connection to a voice bot, as a value: told what happens in the call and what the bot sends,
 /// it says what is to be sent, and what the caller is to hear.

@@ -1,5 +1,5 @@
 internal import Cryptography
-public import NetworkAddress
+public import Core
 
 /// Writes one STUN message, attribute by attribute.
 public struct STUNBuilder: Sendable {

@@ -1,4 +1,4 @@
-public import NetworkAddress
+public import Core
 
 /// The attributes' values. Each is `nil` if the attribute is missing or malformed.
 extension STUNMessage {

@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 
 /// A quick look at a datagram, for the thread that demultiplexes protocols. Allocates nothing and checks no integrity.
 public enum STUNPeek {

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// A response that is sent again until it is acknowledged: a 2xx, or a reliable provisional one.
 struct RepeatedResponse: Sendable {

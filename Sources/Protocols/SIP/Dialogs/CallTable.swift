@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// The calls of a user agent, by their names and by their dialogs, with their deadlines.
 struct CallTable: Sendable {

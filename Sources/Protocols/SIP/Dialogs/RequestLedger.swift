@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Our requests that wait for a response, and INVITEs that were accepted, for 2xx that come again or of other forks.
 struct RequestLedger: Sendable {

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// When a session must be refreshed, and when it is dead (RFC 4028).
 struct SessionTimer: Sendable {

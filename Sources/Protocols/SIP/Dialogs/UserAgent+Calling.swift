@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Outgoing calls, until they are accepted.
 extension UserAgent {

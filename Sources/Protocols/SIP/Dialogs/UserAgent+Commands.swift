@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// What the owner of the calls wants.
 extension UserAgent {

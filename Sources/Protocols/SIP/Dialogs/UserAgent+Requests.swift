@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Requests of peers.
 extension UserAgent {

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Responses to our requests.
 extension UserAgent {

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Calls of peers, until they are accepted.
 extension UserAgent {

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// The calls of one account (RFC 3261 §8, §12 to §15; RFC 3262, 3311, 3515, 3891, 4028, 6141).
 ///

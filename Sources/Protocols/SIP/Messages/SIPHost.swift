@@ -1,4 +1,4 @@
-internal import NetworkAddress
+internal import Core
 
 /// The host of a URI or a `Via`: a name, an IPv4 address, or an IPv6 address without its brackets.
 public struct SIPHost: Hashable, Sendable, CustomStringConvertible {

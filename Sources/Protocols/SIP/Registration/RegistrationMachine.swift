@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// Keeps one binding at a registrar (RFC 3261 §10.2; RFC 3327, 3608, 5626, 5627).
 public struct RegistrationMachine: ProtocolCore, Sendable {

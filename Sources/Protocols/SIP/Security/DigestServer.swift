@@ -1,5 +1,5 @@
 internal import Cryptography
-public import Timekeeping
+public import Core
 
 /// Challenges requests and checks their credentials (RFC 3261 §22, RFC 8760). Nonces carry their time under an HMAC, so
 /// that challenges need no memory; only nonces in use are kept, to refuse repeated counts.

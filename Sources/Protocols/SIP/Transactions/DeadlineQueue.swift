@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Deadlines of many owners, the earliest first; each owner has one at most.
 ///

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// What a transaction asks of the table that holds it.
 enum TransactionEffect {

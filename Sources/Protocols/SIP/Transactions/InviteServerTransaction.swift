@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// An INVITE from its receiver's side (RFC 3261 §17.2.1, RFC 6026 §7.1).
 struct InviteServerTransaction {

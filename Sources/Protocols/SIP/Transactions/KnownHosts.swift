@@ -1,5 +1,4 @@
-internal import NetworkAddress
-internal import Timekeeping
+internal import Core
 
 /// Hosts, of which names are compared without case, and addresses by value.
 struct HostSet: Sendable {

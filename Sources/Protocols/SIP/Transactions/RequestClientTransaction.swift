@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// A request other than INVITE from its sender's side (RFC 3261 §17.1.2).
 struct RequestClientTransaction {

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// A request other than INVITE and ACK from its receiver's side (RFC 3261 §17.2.2).
 struct RequestServerTransaction {

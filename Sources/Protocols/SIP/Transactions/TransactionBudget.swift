@@ -1,4 +1,4 @@
-internal import NetworkAddress
+internal import Core
 
 /// The memory that transactions of peers may take up, and who has how much of it.
 ///

@@ -1,5 +1,4 @@
-internal import NetworkAddress
-public import Timekeeping
+public import Core
 
 /// The name of a transaction in one table.
 public enum TransactionID: Hashable, Sendable {

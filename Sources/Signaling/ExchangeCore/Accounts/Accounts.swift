@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// Who may log in, which logins there are, and who knows whom.
 package struct Accounts: Sendable {

@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// Whom each user has had to do with by its own will: whose invites it has accepted, and whom it has invited itself.
 ///

@@ -1,6 +1,5 @@
 package import Enrollment
-package import NetworkAddress
-package import Timekeeping
+package import Core
 
 /// Slows down those who guess enrolment codes, and not the device that has one.
 ///

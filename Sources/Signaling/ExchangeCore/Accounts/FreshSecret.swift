@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 public import SignalWire
 
 /// Makes secrets.

@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// One login: what its bearer may do, and the tokens that show it.
 struct Login: Hashable, Sendable {

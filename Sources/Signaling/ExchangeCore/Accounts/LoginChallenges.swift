@@ -1,8 +1,7 @@
-internal import Bytes
+package import Core
 internal import Cryptography
 package import Enrollment
 package import SignalWire
-package import Timekeeping
 
 /// What devices that log in by key have to sign: handed out without being kept, and taken once (contract AUTH-13).
 ///

@@ -1,6 +1,5 @@
-package import NetworkAddress
+package import Core
 package import SignalWire
-package import Timekeeping
 
 /// Slows down those who guess passwords and tokens, and not those whose they are.
 ///

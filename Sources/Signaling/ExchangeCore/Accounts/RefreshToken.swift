@@ -1,4 +1,4 @@
-import Bytes
+import Core
 package import SignalWire
 
 /// A refresh token: its login's family, its generation, and a secret.

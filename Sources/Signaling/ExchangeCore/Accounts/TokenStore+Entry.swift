@@ -1,4 +1,4 @@
-import Timekeeping
+import Core
 
 extension TokenStore {
     /// What a token can be used for.

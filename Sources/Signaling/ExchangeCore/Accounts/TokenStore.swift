@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// The tokens that are good, kept as digests, and the logins that they belong to.
 ///

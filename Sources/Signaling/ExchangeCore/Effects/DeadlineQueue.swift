@@ -1,4 +1,4 @@
-import Timekeeping
+import Core
 
 /// Things due, earliest first: a binary heap.
 ///

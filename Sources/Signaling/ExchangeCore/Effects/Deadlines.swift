@@ -1,4 +1,4 @@
-import Timekeeping
+import Core
 
 /// What the core will have to look at later, and which of the recurring tasks are planned.
 struct Deadlines: Sendable {

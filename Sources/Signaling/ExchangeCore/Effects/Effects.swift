@@ -1,6 +1,6 @@
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// What the parts of the core ask for while they serve an input, in order: ``ExchangeCore`` carries it out.
 ///

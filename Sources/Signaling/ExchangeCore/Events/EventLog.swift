@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// Which of a user's devices an event is for.
 enum Audience: Hashable, Sendable {

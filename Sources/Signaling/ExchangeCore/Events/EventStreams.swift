@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// The numbered events of all who are told something, kept for devices that resume, for as long as they can.
 ///

@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// Names one call: each invitee that accepts an invite has a call of its own with the inviter.
 package struct CallKey: Hashable, Sendable {

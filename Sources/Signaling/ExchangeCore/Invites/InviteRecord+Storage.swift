@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// To disk and back.
 extension InviteRecord {

@@ -1,6 +1,6 @@
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// One invite, from being sent until it is forgotten.
 package struct InviteRecord: Sendable {

@@ -1,6 +1,6 @@
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// Invites, from being sent until they are forgotten, and the calls that they have become.
 ///

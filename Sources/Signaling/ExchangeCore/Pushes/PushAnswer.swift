@@ -1,5 +1,5 @@
 package import JSON
-import Timekeeping
+import Core
 
 /// What a webhook's answer to one push means for it.
 package enum PushAnswer: Hashable, Sendable {

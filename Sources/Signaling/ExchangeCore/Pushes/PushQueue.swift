@@ -1,7 +1,7 @@
 import struct CallControl.Backoff
 import JSON
 package import SignalWire
-import Timekeeping
+import Core
 
 /// Makes pushes as a value: when each is tried, and what comes of it (DEV-4). Requests are made by ``PushSender``.
 ///

@@ -1,6 +1,6 @@
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// Telling devices that are not connected (DEV-4): their push tokens, and the pushes that are to be made.
 struct Pushes: Sendable {

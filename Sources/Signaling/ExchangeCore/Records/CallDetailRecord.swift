@@ -1,5 +1,5 @@
 public import SignalWire
-public import Timekeeping
+public import Core
 
 /// The record of one call, answered or missed (CALL-7): of one invitee of one invite.
 public struct CallDetailRecord: Hashable, Sendable {

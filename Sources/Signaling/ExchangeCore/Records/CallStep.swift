@@ -1,5 +1,5 @@
 public import SignalWire
-public import Timekeeping
+public import Core
 
 /// A step in the record of one call: of one invitee of one invite (CALL-7).
 public struct CallStep: Hashable, Sendable {

@@ -1,7 +1,7 @@
 // ExchangeStore: what the exchange keeps on disk (docs/exchange-database.md). The only module that knows SQLite.
 
 public import SignalWire
-public import Timekeeping
+public import Core
 
 /// One thing that the exchange's core did and that must survive the process.
 ///

@@ -1,5 +1,5 @@
 public import SignalWire
-public import Timekeeping
+public import Core
 
 /// A push that could not be made, for people to look at. Its token is not in it.
 public struct DeadPush: Hashable, Sendable {

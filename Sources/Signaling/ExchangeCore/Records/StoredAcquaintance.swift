@@ -1,5 +1,5 @@
 public import SignalWire
-public import Timekeeping
+public import Core
 
 /// That a user knows another: it has accepted an invite of the other, or has invited it.
 public struct StoredAcquaintance: Hashable, Sendable {

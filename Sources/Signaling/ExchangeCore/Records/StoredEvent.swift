@@ -1,5 +1,5 @@
 public import SignalWire
-public import Timekeeping
+public import Core
 
 /// A numbered event as it is kept for devices that resume.
 public struct StoredEvent: Sendable {

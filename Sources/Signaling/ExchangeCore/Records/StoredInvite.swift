@@ -1,6 +1,6 @@
 public import JSON
 public import SignalWire
-public import Timekeeping
+public import Core
 
 /// An invite as it is kept, with how far each invitee has come.
 public struct StoredInvite: Hashable, Sendable {

@@ -1,4 +1,4 @@
-public import Timekeeping
+public import Core
 
 /// What is kept of a login beside its tokens.
 public struct StoredLogin: Hashable, Sendable {

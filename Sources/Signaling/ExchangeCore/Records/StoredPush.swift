@@ -1,6 +1,6 @@
 public import JSON
 public import SignalWire
-public import Timekeeping
+public import Core
 
 /// One push to one device by one of its push tokens, as it is kept: until it is made, or its invite is over (DEV-4).
 public struct StoredPush: Hashable, Sendable {

@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// One login on one connection.
 struct Session: Sendable {

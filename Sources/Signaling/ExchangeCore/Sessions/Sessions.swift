@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// The sessions that have a connection, found by it or by whose they are, and those that lost it a short while ago.
 struct Sessions: Sendable {

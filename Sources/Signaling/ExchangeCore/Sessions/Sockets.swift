@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// What the core knows of sockets, logged in or not: until when they must log in, and what they may still send.
 struct Sockets: Sendable {

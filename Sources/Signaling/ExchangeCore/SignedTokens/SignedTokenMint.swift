@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 internal import Cryptography
 internal import SignalWire
 

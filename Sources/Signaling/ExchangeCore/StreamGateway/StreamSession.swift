@@ -1,6 +1,6 @@
 package import SDP
 package import SignalWire
-import Timekeeping
+import Core
 
 /// A session's id: what its URL ends in, and random enough that nobody guesses it.
 package typealias StreamID = String

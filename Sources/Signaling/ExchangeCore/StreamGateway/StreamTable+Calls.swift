@@ -3,7 +3,7 @@ import enum CallControl.RejectReason
 import JSON
 import SDP
 import SignalWire
-import Timekeeping
+import Core
 
 /// What the exchange tells streams: their invites, calls and signals.
 extension StreamTable {

@@ -1,7 +1,7 @@
 import JSON
 import SDP
 package import SignalWire
-import Timekeeping
+import Core
 
 /// The streams as a value: clients of WHIP and WHEP, each in the role of a device that calls one of the users.
 ///

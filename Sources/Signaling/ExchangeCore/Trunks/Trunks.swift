@@ -1,6 +1,6 @@
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// The ways to telephone networks: where a number goes, who may call it and how often, and what is said of callers from there.
 ///

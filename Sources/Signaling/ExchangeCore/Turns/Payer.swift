@@ -1,5 +1,5 @@
 package import SignalWire
-package import Timekeeping
+package import Core
 
 /// Whose turn a piece of work takes.
 ///

@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// What a piece of work costs the exchange: 1, and 1 for each change that is written and each connection that is told of
 /// an event, and 1 for so many bytes that are read, kept or answered with, or sent as events. What several are told is

@@ -3,9 +3,8 @@ import HTTPTransport
 import Logging
 import NIOCore
 import NIOPosix
-import NetworkAddress
+import Core
 import Realtime
-import Timekeeping
 
 /// Decides which connections may come, and reports when too many want to, or hold too much before they log in.
 ///

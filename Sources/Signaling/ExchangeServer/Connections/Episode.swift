@@ -1,4 +1,4 @@
-import Timekeeping
+import Core
 
 /// Something that happens again and again, of which the log tells twice: when it begins, and when it has not happened
 /// for ``calm``.

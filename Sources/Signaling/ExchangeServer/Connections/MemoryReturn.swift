@@ -1,4 +1,4 @@
-import Timekeeping
+import Core
 
 /// When memory is given back to the machine: a while after many connections have closed.
 ///

@@ -1,5 +1,5 @@
 import SignalWire
-import Timekeeping
+import Core
 
 /// What one client is told of the servers.
 struct ICEServerOffer: Hashable, Sendable {

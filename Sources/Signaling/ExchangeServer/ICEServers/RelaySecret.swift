@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import FoundationEssentials
 public import SignalWire
-internal import Timekeeping
+internal import Core
 
 /// What the exchange shares with a TURN server, so that each can tell who may use it without asking the other: the
 /// scheme of draft-uberti-behave-turn-rest, which coturn calls `use-auth-secret`.

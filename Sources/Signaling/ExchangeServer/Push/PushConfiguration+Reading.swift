@@ -2,7 +2,7 @@ import ConfigReader
 import ExchangeCore
 import FoundationEssentials
 import SignalWire
-import Timekeeping
+import Core
 
 /// Reading the section `push` of an exchange's configuration.
 extension PushConfiguration {

@@ -3,7 +3,7 @@ import ExchangeCore
 import FoundationEssentials
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// One push as a webhook gets it: a POST with JSON in it.
 struct PushRequest: Hashable, Sendable {

@@ -5,7 +5,7 @@ import JSON
 import NIOCore
 import NIOHTTP1
 import SignalWire
-import Timekeeping
+import Core
 
 /// Asks webhooks: one request for each attempt at a push. It decides nothing.
 final class PushSender: Sendable {

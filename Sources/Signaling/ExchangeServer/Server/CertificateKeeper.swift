@@ -4,7 +4,7 @@ import HTTPTransport
 import Logging
 import NIOCore
 import NIOPosix
-import Timekeeping
+import Core
 
 /// Has new connections get the newest certificate: that in the files, which are looked at every second, or one that the
 /// exchange issues by itself before the last one ends.

@@ -2,7 +2,7 @@ import ExchangeCore
 import Logging
 import NIOCore
 import SignalWire
-import Timekeeping
+import Core
 
 /// What happens when the disk has written a batch, cannot, or can again.
 extension ExchangeHub {

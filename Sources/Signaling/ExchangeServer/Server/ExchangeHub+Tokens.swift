@@ -1,7 +1,7 @@
 import ExchangeCore
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// Tokens: handed out, exchanged, taken back, and looked at when somebody comes with one.
 extension ExchangeHub {

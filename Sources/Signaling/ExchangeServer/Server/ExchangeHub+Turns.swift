@@ -1,7 +1,7 @@
 import ExchangeCore
 import NIOCore
 import SignalWire
-import Timekeeping
+import Core
 
 /// What clients ask for is served by turns, so that one who asks for much does not hold up the others.
 ///

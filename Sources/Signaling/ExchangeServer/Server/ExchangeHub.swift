@@ -4,7 +4,7 @@ import JSON
 import Logging
 import NIOCore
 import SignalWire
-import Timekeeping
+import Core
 
 /// Drives the core: gives it what sockets and clock bring, and does what it puts out.
 ///

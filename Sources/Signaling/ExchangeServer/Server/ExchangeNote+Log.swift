@@ -1,7 +1,7 @@
 import ExchangeCore
 import Logging
 import SignalWire
-import Timekeeping
+import Core
 
 /// How notes stand in the log: calls and sessions at `info`, the rest at `debug`.
 extension ExchangeNote {

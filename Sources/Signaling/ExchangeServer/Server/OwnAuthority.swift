@@ -3,7 +3,7 @@ public import Enrollment
 internal import FoundationEssentials
 import HTTPTransport
 import Files
-import Timekeeping
+import Core
 
 /// The exchange as its own authority: a root certificate that is made once, and certificates that it signs.
 ///

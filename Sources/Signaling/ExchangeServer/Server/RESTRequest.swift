@@ -1,7 +1,7 @@
 import ExchangeCore
 import HTTPTransport
 import NIOHTTP1
-import NetworkAddress
+import Core
 import SignalWire
 
 /// One request to the exchange over HTTP, complete.

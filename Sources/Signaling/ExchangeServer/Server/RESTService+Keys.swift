@@ -6,7 +6,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import SignalWire
-import Timekeeping
+import Core
 
 /// Login by key, and how a device joins (contract AUTH-13).
 extension RESTService {

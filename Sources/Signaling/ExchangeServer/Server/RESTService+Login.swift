@@ -5,7 +5,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import SignalWire
-import Timekeeping
+import Core
 
 /// Logging in, going on, and logging out.
 extension RESTService {

@@ -4,9 +4,8 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import NetworkAddress
+import Core
 import SignalWire
-import Timekeeping
 
 /// The REST half of the wire: logins, identities, connection resources.
 ///

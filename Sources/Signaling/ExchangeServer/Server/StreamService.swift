@@ -4,7 +4,7 @@ import NIOCore
 import NIOHTTP1
 import SDP
 import SignalWire
-import Timekeeping
+import Core
 
 /// WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): streams that are offered over HTTP and answered by devices.
 ///

@@ -1,5 +1,5 @@
 internal import Glibc
-import Timekeeping
+import Core
 
 extension WallClock {
     /// The time of day now.

@@ -1,7 +1,7 @@
 public import ExchangeCore
 internal import GRDB
 public import SignalWire
-internal import Timekeeping
+internal import Core
 
 extension CallDetailRecord {
     /// Reads records, the newest first. An exchange may have the database meanwhile.

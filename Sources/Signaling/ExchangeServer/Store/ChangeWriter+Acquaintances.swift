@@ -1,7 +1,7 @@
 internal import ExchangeCore
 internal import GRDB
 import SignalWire
-import Timekeeping
+import Core
 
 extension ChangeWriter {
     func write(_ entry: StoredAcquaintance) throws {

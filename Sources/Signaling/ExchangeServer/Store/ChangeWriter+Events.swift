@@ -1,7 +1,7 @@
 internal import ExchangeCore
 internal import GRDB
 import SignalWire
-import Timekeeping
+import Core
 
 /// The bodies of events that one transaction writes: those that several events have are rows of their own.
 final class SharedBodies {

@@ -1,7 +1,7 @@
 internal import ExchangeCore
 internal import GRDB
 import SignalWire
-import Timekeeping
+import Core
 
 /// Pushes that are to be made, and those that could not be.
 extension ChangeWriter {

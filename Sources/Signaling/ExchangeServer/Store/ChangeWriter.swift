@@ -3,7 +3,7 @@ internal import FoundationEssentials
 internal import GRDB
 import JSON
 import SignalWire
-import Timekeeping
+import Core
 
 /// Writes changes within one transaction. Statements are prepared once for a connection.
 struct ChangeWriter {

@@ -1,6 +1,6 @@
 public import ExchangeCore
 internal import GRDB
-internal import Timekeeping
+internal import Core
 
 /// The exchange's database: one file of SQLite, with its write-ahead log beside it.
 ///

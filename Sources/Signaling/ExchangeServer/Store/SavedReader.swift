@@ -1,7 +1,7 @@
 internal import ExchangeCore
 internal import GRDB
 import SignalWire
-import Timekeeping
+import Core
 
 /// Reads what an exchange left.
 struct SavedReader {

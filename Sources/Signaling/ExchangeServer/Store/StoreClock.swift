@@ -1,6 +1,6 @@
 internal import ExchangeCore
 internal import Glibc
-public import Timekeeping
+public import Core
 
 /// The clocks that a store goes by; tests give it others.
 public struct StoreClock: Sendable {

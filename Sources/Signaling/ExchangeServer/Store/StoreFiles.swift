@@ -2,7 +2,7 @@ internal import ExchangeCore
 internal import Glibc
 internal import Files
 internal import Synchronization
-import Timekeeping
+import Core
 
 /// The database's files.
 enum StoreFiles {

@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// Which connection serves which request of an HTTP client, and how long a connection without a request is kept.
 ///

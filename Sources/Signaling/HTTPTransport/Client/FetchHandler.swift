@@ -1,4 +1,4 @@
-internal import Bytes
+internal import Core
 internal import NIOCore
 internal import NIOHTTP1
 internal import TLS

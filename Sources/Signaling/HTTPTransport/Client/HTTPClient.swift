@@ -1,7 +1,7 @@
 package import NIOCore
 internal import NIOPosix
 internal import Synchronization
-internal import Timekeeping
+internal import Core
 
 /// An HTTP/1.1 client that keeps connections between requests. It follows no redirects.
 ///

@@ -1,4 +1,4 @@
-package import Bytes
+package import Core
 package import NIOCore
 package import NIOHTTP1
 internal import NIOPosix
@@ -83,7 +83,8 @@ package enum HTTPFetch {
 
     /// Sends a request to the server at an address, which was looked up, and perhaps judged, before.
     package static func send(
-        _ request: Request, to address: SocketAddress, trust: TLSTrust, within bounds: Bounds, on loop: any EventLoop
+        _ request: Request, to address: NIOCore.SocketAddress, trust: TLSTrust, within bounds: Bounds,
+        on loop: any EventLoop
     ) -> EventLoopFuture<Answer> {
         let promise = loop.makePromise(of: Answer.self)
         let connecting = bootstrap(to: request.endpoint, trust, bounds, on: loop).connect(to: address)

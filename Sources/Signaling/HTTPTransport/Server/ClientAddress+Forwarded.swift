@@ -1,4 +1,4 @@
-package import NetworkAddress
+package import Core
 
 extension ClientAddress {
     /// Where a request comes from, which a trusted proxy says of its client.

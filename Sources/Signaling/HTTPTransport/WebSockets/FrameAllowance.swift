@@ -1,4 +1,4 @@
-internal import Timekeeping
+internal import Core
 
 /// How many frames a peer may send: so many at once, and so many per second in the long run.
 package struct FrameRate: Hashable, Sendable {

@@ -1,7 +1,7 @@
 package import NIOCore
 package import NIOWebSocket
 internal import TLS
-internal import Timekeeping
+internal import Core
 
 /// One end of a WebSocket (RFC 6455): frames to messages and back, pings, and the closing handshake.
 ///
@@ -281,7 +281,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
     }
 
     /// Our address and port, while there is a connection.
-    package var localAddress: SocketAddress? { (channel ?? context?.channel)?.localAddress }
+    package var localAddress: NIOCore.SocketAddress? { (channel ?? context?.channel)?.localAddress }
 
     /// Bytes that wait for the peer to read.
     package var waitingBytes: Int {

@@ -1,4 +1,4 @@
-// Timekeeping: points in time, and the one shape that every sans-I/O protocol core has.
+// Core: points in time, and the one shape of every sans-I/O protocol core; bytes; addresses as values. No socket, file or clock.
 
 /// A sans-I/O protocol core: its inputs say what happened and when, and its outputs say what to do.
 ///

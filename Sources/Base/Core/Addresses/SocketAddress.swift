@@ -1,4 +1,4 @@
-// NetworkAddress: IPv4 and IPv6 addresses as values and as text, for those that name hosts and own no socket.
+// Addresses: IPv4 and IPv6 addresses as values and as text, for those that name hosts and own no socket.
 
 package import CRealtime
 
