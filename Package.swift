@@ -75,7 +75,7 @@ let package = Package(
         .executable(name: "handset", targets: ["handset"]),
         .library(name: "CallAgent", targets: ["CallAgent"]),
         // What the nested packages are made of.
-        .library(name: "Datagrams", targets: ["Core", "Datagrams", "Realtime"]),
+        .library(name: "Realtime", targets: ["Core", "Realtime"]),
         .library(name: "SecureTransport", targets: ["SecureTransport"]),
         .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
         .library(name: "AudioKit", targets: ["AudioKit"]),
@@ -119,7 +119,6 @@ let package = Package(
         module("Base", "Realtime", ["CRealtime", "Core"]),
         module("Base", "DomainNames", ["Core"]),
         module("Base", "NameLookup", ["CAres", "Core", "DomainNames"]),
-        module("Base", "Datagrams", ["CRealtime", "Core", "Realtime"]),
         module("Base", "Files"),
         module("Base", "ConfigReader", ["CYAML", "Core", "Files"]),
         module("Base", "TLS", ["COpenSSL", "Files"]),
@@ -148,12 +147,12 @@ let package = Package(
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "Core", "TLS"]),
         module(
             "Media", "CallMedia",
-            ["AudioKit", "AudioPort", "Core", "Datagrams", "ICE", "Playout", "RTP", "Realtime", "SecureTransport"]),
+            ["AudioKit", "AudioPort", "Core", "ICE", "Playout", "RTP", "Realtime", "SecureTransport"]),
         module(
             "Media", "MediaEngine",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "CallMedia", "Core", "Datagrams", "Files", "ICE",
-                "MulticastDNS", "Playout", "RTP", "Realtime", "SecureTransport", "TLS",
+                "AudioDevices", "AudioKit", "AudioPort", "CallMedia", "Core", "Files", "ICE", "MulticastDNS", "Playout",
+                "RTP", "Realtime", "SecureTransport", "TLS",
             ]),
 
         // Floor 4: signaling.
@@ -170,8 +169,8 @@ let package = Package(
         module(
             "Signaling", "SIPClient",
             [
-                "CallControl", "Core", "Datagrams", "DomainNames", "HTTPTransport", "ICE", "JSON", "NameLookup",
-                "Realtime", "SIP", "SIPSignaling", "SignalingClient", "TLS", logging,
+                "CallControl", "Core", "DomainNames", "HTTPTransport", "ICE", "JSON", "NameLookup", "Realtime", "SIP",
+                "SIPSignaling", "SignalingClient", "TLS", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOTLS", package: "swift-nio"),
@@ -203,9 +202,9 @@ let package = Package(
             "Agent", "CallAgent",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia", "CallPorts",
-                "CallPrograms", "ConfigReader", "Core", "Datagrams", "Files", "ICE", "JSON", "MediaEngine", "Playout",
-                "RTP", "Realtime", "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient",
-                "TLS", "VoiceActivity", logging,
+                "CallPrograms", "ConfigReader", "Core", "Files", "ICE", "JSON", "MediaEngine", "Playout", "RTP",
+                "Realtime", "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "TLS",
+                "VoiceActivity", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -235,9 +234,9 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "Loopback", "BotProbe",
-                "BotWire", "CallControl", "CallMedia", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl",
+                "BotWire", "CallControl", "CallMedia", "ConfigReader", "ControlWire", "Realtime", "DeviceControl",
                 "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "Core", "Playout", "Files", "RTP",
-                "Realtime", "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway",
+                "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
@@ -292,7 +291,7 @@ let package = Package(
             name: "CRestrictedProcess", dependencies: ["CRealtime"], path: "Tests/CRestrictedProcess",
             cSettings: warningsOfC + [.define("_GNU_SOURCE")]),
         tests("RealtimeTests", ["CRestrictedProcess", "Realtime"]),
-        tests("DatagramsTests", ["Core", "Datagrams", "Realtime"]),
+        tests("DatagramsTests", ["Core", "Realtime"]),
         tests("DomainNamesTests", ["DomainNames"]),
         tests("NameLookupTests", ["Core", "DomainNames", "NameLookup"]),
         tests("NetworkAddressTests", ["Core"]),
@@ -310,15 +309,15 @@ let package = Package(
             path: "Tests/DTLSSupport", swiftSettings: relaxed),
         tests("SecureTransportTests", ["Core", "DTLSSupport", "SecureTransport", "TLS"]),
         tests("TLSTests", ["Cryptography", "TLS"]),
-        tests("PeeringTests", ["CallMedia", "Core", "DTLSSupport", "Datagrams", "ICE", "RTP", "SecureTransport"]),
+        tests("PeeringTests", ["CallMedia", "Core", "DTLSSupport", "ICE", "RTP", "Realtime", "SecureTransport"]),
         .target(
-            name: "RelaySupport", dependencies: ["Core", "Datagrams", "ICE", "TestSupport"],
+            name: "RelaySupport", dependencies: ["Core", "ICE", "Realtime", "TestSupport"],
             path: "Tests/RelaySupport", swiftSettings: relaxed),
         tests(
             "MediaEngineTests",
             [
-                "CallMedia", "MediaEngine", "AudioKit", "AudioPort", "Datagrams", "Core", "Playout", "RTP",
-                "RelaySupport", "SecureTransport", "ICE", "MulticastDNS", "Realtime", "TLS",
+                "CallMedia", "MediaEngine", "AudioKit", "AudioPort", "Realtime", "Core", "Playout", "RTP",
+                "RelaySupport", "SecureTransport", "ICE", "MulticastDNS", "TLS",
             ]),
         tests(
             "CardCallTests",
@@ -331,8 +330,7 @@ let package = Package(
             "AllocationTests",
             [
                 "CallMedia", "MediaEngine", "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters",
-                "LoopbackAnalysis", "Datagrams", "Core", "Playout", "RTP", "Realtime", "SecureTransport",
-                "VoiceActivity",
+                "LoopbackAnalysis", "Realtime", "Core", "Playout", "RTP", "SecureTransport", "VoiceActivity",
             ]),
         tests(
             "BotCallsTests",

@@ -16,7 +16,7 @@ let package = Package(
             dependencies: [
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "Datagrams", package: "handset"),
+                .product(name: "Realtime", package: "handset"),
                 .product(name: "SecureTransport", package: "handset"),
                 .product(name: "SignalingClient", package: "handset"),
             ],

@@ -1,4 +1,3 @@
-internal import Datagrams
 internal import Logging
 internal import NIOCore
 internal import NIOPosix

@@ -1,6 +1,5 @@
 import AudioPort
 import CThreadCounters
-import Datagrams
 import LoopbackAnalysis
 import Core
 import AudioKit

@@ -1,7 +1,6 @@
 @testable import CallMedia
 @testable import MediaEngine
 import CThreadCounters
-import Datagrams
 import Core
 import Realtime
 import SecureTransport

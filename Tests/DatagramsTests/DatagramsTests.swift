@@ -1,4 +1,3 @@
-import Datagrams
 import Glibc
 import Core
 import Realtime

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Core
 
-@testable import Datagrams
+@testable import Realtime
 
 @Suite("Changes of the network")
 struct NetworkWatchTests {

@@ -1,5 +1,5 @@
 import AudioKit
-import Datagrams
+import Realtime
 import Foundation
 import Playout
 import SecureTransport

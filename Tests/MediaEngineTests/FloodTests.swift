@@ -1,4 +1,4 @@
-import Datagrams
+import Realtime
 import ICE
 import CallMedia
 import MediaEngine

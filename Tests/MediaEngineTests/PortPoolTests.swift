@@ -1,5 +1,5 @@
 import CallMedia
-import Datagrams
+import Realtime
 import Core
 import AudioKit
 import Playout

@@ -1,4 +1,4 @@
-import Datagrams
+import Realtime
 @testable import MediaEngine
 import Testing
 

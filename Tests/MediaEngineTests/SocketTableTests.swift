@@ -1,7 +1,6 @@
-@testable import Datagrams
 @testable import MediaEngine
 import Core
-import Realtime
+@testable import Realtime
 import Testing
 
 /// Which sockets a worker has, by slot.

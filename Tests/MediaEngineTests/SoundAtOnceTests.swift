@@ -1,5 +1,4 @@
 import AudioKit
-import Datagrams
 import Core
 import Realtime
 import SecureTransport

@@ -1,4 +1,3 @@
-import Datagrams
 import AudioKit
 import Playout
 import RTP

@@ -1,5 +1,5 @@
 import DTLSSupport
-import Datagrams
+import Realtime
 import ICE
 import Core
 import CallMedia

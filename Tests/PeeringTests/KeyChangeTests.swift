@@ -1,4 +1,4 @@
-import Datagrams
+import Realtime
 import Core
 import CallMedia
 import RTP

@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import Realtime
 internal import Foundation
 import Glibc
 public import ICE

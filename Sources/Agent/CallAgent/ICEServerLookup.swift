@@ -1,5 +1,5 @@
 internal import CallControl
-internal import Datagrams
+internal import Realtime
 internal import ICE
 internal import Core
 

@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import Realtime
 public import Core
 
 /// Where a device receives media.

@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import Realtime
 internal import ICE
 internal import JSON
 internal import CallMedia

@@ -1,4 +1,4 @@
-// Realtime: what a real-time thread may use to speak with others, to wait and to keep time.
+// Realtime: what a real-time thread may use to speak with others, to wait, to keep time, and to send and receive.
 
 public import Synchronization
 

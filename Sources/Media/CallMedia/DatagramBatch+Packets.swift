@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import Realtime
 
 // Packets of calls, which a TURN server's channel data may wrap. The batch has room for them.
 extension DatagramBatch {

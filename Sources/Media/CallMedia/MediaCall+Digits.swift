@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import Realtime
 internal import Core
 internal import Playout
 internal import RTP

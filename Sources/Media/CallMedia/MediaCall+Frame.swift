@@ -1,6 +1,5 @@
 internal import AudioKit
 internal import Core
-internal import Datagrams
 internal import Playout
 internal import RTP
 internal import Realtime

@@ -1,4 +1,4 @@
-package import Datagrams
+package import Realtime
 package import Core
 internal import Playout
 

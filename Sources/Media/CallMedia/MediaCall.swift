@@ -2,10 +2,9 @@
 
 internal import AudioKit
 package import Core
-package import Datagrams
 internal import Playout
 internal import RTP
-internal import Realtime
+package import Realtime
 
 /// One call on its worker: network half, playout, encoder, behaviour and pacer. Made and freed by the control side;
 /// only the worker uses it in between, always at the same address.

@@ -1,5 +1,5 @@
 internal import CallMedia
-internal import Datagrams
+internal import Realtime
 internal import Core
 
 /// Media that arrived before the keys of its call: the peer ended the handshake first, and its first packets often come in the same

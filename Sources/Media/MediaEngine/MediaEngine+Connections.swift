@@ -1,5 +1,4 @@
 public import CallMedia
-internal import Datagrams
 public import ICE
 public import Core
 internal import Realtime

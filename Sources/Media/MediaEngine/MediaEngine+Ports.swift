@@ -1,5 +1,4 @@
 public import CallMedia
-internal import Datagrams
 internal import Core
 internal import Realtime
 internal import Synchronization

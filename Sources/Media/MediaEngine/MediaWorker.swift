@@ -1,4 +1,3 @@
-internal import Datagrams
 internal import Glibc
 internal import Core
 internal import CallMedia

@@ -1,5 +1,5 @@
 internal import CallMedia
-internal import Datagrams
+internal import Realtime
 internal import Core
 
 /// Finds the calls that a datagram may belong to, by its sender's address and SSRC.

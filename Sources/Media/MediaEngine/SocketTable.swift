@@ -1,4 +1,3 @@
-internal import Datagrams
 internal import Core
 internal import Realtime
 

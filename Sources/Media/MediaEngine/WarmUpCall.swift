@@ -1,5 +1,4 @@
 internal import CallMedia
-internal import Datagrams
 internal import Core
 internal import AudioKit
 internal import Playout

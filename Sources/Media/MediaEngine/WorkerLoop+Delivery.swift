@@ -1,5 +1,5 @@
 internal import CallMedia
-internal import Datagrams
+internal import Realtime
 internal import Core
 
 // Delivery of received datagrams to their calls.

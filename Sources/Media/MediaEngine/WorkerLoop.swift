@@ -1,6 +1,5 @@
 internal import Core
 internal import CallMedia
-internal import Datagrams
 internal import RTP
 internal import Realtime
 internal import SecureTransport

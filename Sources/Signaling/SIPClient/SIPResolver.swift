@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import Realtime
 internal import DomainNames
 internal import NIOCore
 internal import NIOPosix

@@ -2,7 +2,6 @@ internal import AudioDevices
 internal import CallAgent
 internal import ConfigReader
 internal import ControlWire
-internal import Datagrams
 internal import DeviceControl
 internal import Glibc
 internal import Core

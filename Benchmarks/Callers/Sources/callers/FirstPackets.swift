@@ -1,4 +1,4 @@
-import Datagrams
+import Realtime
 import Glibc
 import Core
 import SecureTransport

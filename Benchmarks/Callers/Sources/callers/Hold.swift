@@ -1,5 +1,5 @@
 import CallControl
-import Datagrams
+import Realtime
 import Glibc
 import Core
 import SecureTransport

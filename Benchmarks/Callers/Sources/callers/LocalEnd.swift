@@ -1,4 +1,4 @@
-import Datagrams
+import Realtime
 import FoundationEssentials
 import Core
 import SecureTransport

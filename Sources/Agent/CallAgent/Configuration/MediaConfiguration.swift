@@ -1,6 +1,5 @@
 public import CallControl
 internal import ConfigReader
-internal import Datagrams
 public import CallMedia
 public import MediaEngine
 public import Core

@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import Realtime
 
 /// The sockets of a call's own, on one port, by their slots: one for each family of addresses that the machine has.
 public struct CallSockets: Equatable, BitwiseCopyable, Sendable {

@@ -1,4 +1,4 @@
-public import Datagrams
+public import Realtime
 public import ICE
 public import Core
 public import SecureTransport

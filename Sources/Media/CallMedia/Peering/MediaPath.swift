@@ -1,4 +1,4 @@
-public import Datagrams
+public import Realtime
 internal import Core
 
 /// The way of a call's media: a path, and with a TURN server on it the channel that wraps each packet.

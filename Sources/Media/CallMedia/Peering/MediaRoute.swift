@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import Realtime
 internal import Core
 
 /// The way of a call's media and of its RTCP, and where the peer's packets may come from.

@@ -1,5 +1,5 @@
 public import Core
-public import Datagrams
+public import Realtime
 public import RTP
 public import SecureTransport
 

@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import Realtime
 internal import ICE
 internal import Core
 internal import CallMedia

@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import Realtime
 public import ICE
 public import Core
 public import SecureTransport

@@ -1,6 +1,5 @@
 // Connectivity: ICE, DTLS and streams to TURN servers of all calls, on one thread, through the media workers' sockets.
 
-internal import Datagrams
 package import ICE
 package import Core
 package import CallMedia

@@ -1,4 +1,3 @@
-package import Datagrams
 package import Core
 package import CallMedia
 package import Realtime

@@ -1,4 +1,4 @@
-package import Datagrams
+package import Realtime
 internal import Core
 
 /// A datagram that is not media (STUN, DTLS, a TURN server's), on its way from a worker to the connection thread.

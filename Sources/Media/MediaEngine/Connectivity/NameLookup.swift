@@ -1,4 +1,3 @@
-internal import Datagrams
 internal import ICE
 internal import MulticastDNS
 internal import Core

@@ -1,4 +1,3 @@
-internal import Datagrams
 internal import ICE
 internal import Core
 internal import CallMedia

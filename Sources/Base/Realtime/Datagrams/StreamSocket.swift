@@ -1,6 +1,5 @@
 internal import CRealtime
 public import Core
-public import Realtime
 
 /// One end of a TCP connection that we have asked for. Never blocks.
 public struct StreamSocket: ~Copyable, Sendable {

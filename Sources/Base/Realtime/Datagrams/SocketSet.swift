@@ -1,5 +1,4 @@
 internal import CRealtime
-public import Realtime
 
 /// The sockets of one thread, each in a numbered slot, to wait for together and to send through by number.
 ///

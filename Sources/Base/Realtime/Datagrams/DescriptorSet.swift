@@ -1,5 +1,4 @@
 internal import CRealtime
-public import Realtime
 
 /// Descriptors that one thread waits for together, each under a token of its owner's choice.
 public struct DescriptorSet: ~Copyable {

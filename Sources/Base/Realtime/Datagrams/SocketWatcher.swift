@@ -1,5 +1,4 @@
 internal import CRealtime
-public import Realtime
 
 /// Has the kernel watch sockets for a ``SocketSet``, on a thread that is not the set's: that one cannot say why it fails.
 ///

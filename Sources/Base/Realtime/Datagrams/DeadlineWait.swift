@@ -1,5 +1,4 @@
 internal import CRealtime
-public import Realtime
 public import Core
 
 /// A wait for an absolute time together with descriptors, in one system call: what paces a media worker.

@@ -1,6 +1,5 @@
 internal import CRealtime
 public import Core
-public import Realtime
 
 // Multicast on the local link, over IPv4.
 extension UDPSocket {

@@ -1,5 +1,4 @@
 internal import CRealtime
-public import Realtime
 
 /// Where the kernel tells of the network's changes.
 public enum RouteSocket {

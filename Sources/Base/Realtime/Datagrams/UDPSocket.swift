@@ -2,7 +2,6 @@
 
 internal import CRealtime
 public import Core
-public import Realtime
 
 /// A bound UDP socket, owned by one thread; or one end of a joined pair, which to its owner is the same.
 public struct UDPSocket: ~Copyable, Sendable {
