@@ -127,7 +127,6 @@ let package = Package(
         module("Protocols", "RTP", ["Core"]),
         module("Protocols", "SDP"),
         module("Protocols", "ICE", ["Core", "Cryptography"]),
-        module("Protocols", "MulticastDNS", ["Core"]),
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
         module("Protocols", "Enrollment", ["Core"]),
         module("Protocols", "CallControl", ["Core", "Identifiers", "JSON"]),
@@ -151,7 +150,7 @@ let package = Package(
         module(
             "Media", "MediaEngine",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "CallMedia", "Core", "Files", "ICE", "MulticastDNS", "Playout",
+                "AudioDevices", "AudioKit", "AudioPort", "CallMedia", "Core", "DomainNames", "Files", "ICE", "Playout",
                 "RTP", "Realtime", "SecureTransport", "TLS",
             ]),
 
@@ -300,7 +299,7 @@ let package = Package(
         tests("SIPTests", ["Core", "Identifiers", "Realtime", "SIP"], resources: [.copy("Vectors")]),
         tests("SIPSignalingTests", ["CallControl", "Core", "DomainNames", "JSON", "SIP", "SIPSignaling"]),
         tests("STUNTests", ["Core", "ICE"]),
-        tests("MulticastDNSTests", ["Core", "MulticastDNS"]),
+        tests("MulticastDNSTests", ["Core", "DomainNames"]),
         tests("ICETests", ["Core", "ICE"]),
         tests("OpusCodecTests", ["AudioKit"]),
         tests("PlayoutTests", ["AudioKit", "Core", "Playout"]),
@@ -317,7 +316,7 @@ let package = Package(
             "MediaEngineTests",
             [
                 "CallMedia", "MediaEngine", "AudioKit", "AudioPort", "Realtime", "Core", "Playout", "RTP",
-                "RelaySupport", "SecureTransport", "ICE", "MulticastDNS", "TLS",
+                "RelaySupport", "SecureTransport", "ICE", "DomainNames", "TLS",
             ]),
         tests(
             "CardCallTests",
@@ -401,7 +400,7 @@ let package = Package(
             name: "FuzzSeedsTests",
             dependencies: [
                 "AudioKit", "AudioPort", "BotWire", "ConfigReader", "ControlWire", "Core", "DomainNames", "Enrollment",
-                "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "MulticastDNS", "Playout", "RTP", "SDP", "SIP",
+                "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "Playout", "RTP", "SDP", "SIP",
                 "SecureTransport", "SignalWire", "XML",
             ],
             path: "Tests/FuzzSeedsTests",

@@ -2,7 +2,7 @@ import Realtime
 import Glibc
 import ICE
 import MediaEngine
-import MulticastDNS
+import DomainNames
 import Core
 import SecureTransport
 import Synchronization

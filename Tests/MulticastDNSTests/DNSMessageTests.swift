@@ -1,4 +1,4 @@
-import MulticastDNS
+import DomainNames
 import Core
 import TestSupport
 import Testing

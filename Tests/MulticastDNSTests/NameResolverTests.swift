@@ -1,4 +1,4 @@
-import MulticastDNS
+import DomainNames
 import Core
 import Testing
 

@@ -1,5 +1,5 @@
 import FuzzInput
-import MulticastDNS
+import DomainNames
 import Core
 
 /// Called by libFuzzer with each input.

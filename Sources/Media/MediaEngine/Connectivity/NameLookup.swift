@@ -1,5 +1,5 @@
 internal import ICE
-internal import MulticastDNS
+internal import DomainNames
 internal import Core
 internal import CallMedia
 internal import Realtime
