@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 public import TestSupport
-import Core
+internal import Core
 
 /// Two ports on the loopback between two programs: what comes to one leaves from the other, if it is not media that a
 /// seeded chain loses. RTCP, STUN and DTLS are not lost. Runs on a thread of its own until it is stopped.
