@@ -26,13 +26,18 @@ struct CallCommand: AsyncParsableCommand {
     @Option(help: "A WAV or Ogg Opus file to play.", completion: .file())
     var play: String?
 
-    @Option(help: "A sound card to talk on, in place of --play: default, a name, by-id/…; see `handset devices`.")
+    @Option(
+        help: "A sound card to talk on, in place of --play: default, a name, by-id/…; see `handset devices`.",
+        completion: Completions.cards)
     var device: String?
 
-    @Option(help: "The card to play on, if it is another than --device; \"none\" for none.")
+    @Option(
+        help: "The card to play on, if it is another than --device; \"none\" for none.", completion: Completions.cards)
     var playback: String?
 
-    @Option(help: "The card to capture from, if it is another than --device; \"none\" for none.")
+    @Option(
+        help: "The card to capture from, if it is another than --device; \"none\" for none.",
+        completion: Completions.cards)
     var capture: String?
 
     @Option(help: "A WAV file to record in what comes back.", completion: .file())
@@ -41,7 +46,7 @@ struct CallCommand: AsyncParsableCommand {
     @Option(help: "The account's configuration file.", completion: .file())
     var config: String?
 
-    @Option(help: "Which account of the configuration file, if it has several.")
+    @Option(help: "Which account of the configuration file, if it has several.", completion: Completions.accounts)
     var account: String?
 
     @Option(

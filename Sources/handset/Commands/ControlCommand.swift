@@ -22,14 +22,18 @@ struct ControlCommand: ParsableCommand {
     @Option(help: "The device's configuration file, which names the socket.", completion: .file())
     var config: String?
 
-    @Option(help: "The account that is meant, of a device with several; without it the only one, or the call's.")
+    @Option(
+        help: "The account that is meant, of a device with several; without it the only one, or the call's.",
+        completion: Completions.accounts)
     var account: String?
 
     @Flag(help: "Print what the device answers: a JSON object on each line.")
     var json = false
 
     // Volumes below 0 look like options.
-    @Argument(parsing: .allUnrecognized, help: ArgumentHelp("What to do, and with what.", valueName: "request"))
+    @Argument(
+        parsing: .allUnrecognized, help: ArgumentHelp("What to do, and with what.", valueName: "request"),
+        completion: Completions.controlWords)
     var words: [String] = []
 
     func validate() throws {

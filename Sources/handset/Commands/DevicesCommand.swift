@@ -10,13 +10,13 @@ struct DevicesCommand: ParsableCommand {
     @Flag(help: "Try a card: play a tone that comes and goes, and measure what is captured.")
     var test = false
 
-    @Option(help: "The card to try, for both directions.")
+    @Option(help: "The card to try, for both directions.", completion: Completions.cards)
     var device = "default"
 
-    @Option(help: "The card to play on, if it is another; \"none\" for none.")
+    @Option(help: "The card to play on, if it is another; \"none\" for none.", completion: Completions.cards)
     var playback: String?
 
-    @Option(help: "The card to capture from, if it is another; \"none\" for none.")
+    @Option(help: "The card to capture from, if it is another; \"none\" for none.", completion: Completions.cards)
     var capture: String?
 
     @Option(name: .customLong("period-ms"), help: "Milliseconds between the card's wake-ups to ask for, 1…100.")

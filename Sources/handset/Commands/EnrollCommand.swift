@@ -23,7 +23,7 @@ struct EnrollCommand: AsyncParsableCommand {
 
     @Option(
         help: "What the device does in calls: card, echo, tone or silence; echo unless given.",
-        completion: .list(SetupPlan.Source.allCases.map(\.rawValue)))
+        completion: Completions.sources)
     var source: String?
 
     @Option(help: "Where configurations are.", completion: .directory)
@@ -34,7 +34,9 @@ struct EnrollCommand: AsyncParsableCommand {
         completion: .directory)
     var state: String?
 
-    @Option(help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.")
+    @Option(
+        help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.",
+        completion: .file())
     var control: String?
 
     @Option(help: "The unit's user and its group.")

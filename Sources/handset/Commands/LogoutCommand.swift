@@ -17,7 +17,7 @@ struct LogoutCommand: AsyncParsableCommand {
     @Option(help: "The device's configuration file.", completion: .file())
     var config: String
 
-    @Option(help: "Which account of the configuration file, if it has several.")
+    @Option(help: "Which account of the configuration file, if it has several.", completion: Completions.accounts)
     var account: String?
 
     @Option(

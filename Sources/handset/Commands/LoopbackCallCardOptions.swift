@@ -5,19 +5,26 @@ internal import Loopback
 
 /// The cards of a call that is measured from outside.
 struct LoopbackCallCardOptions: ParsableArguments {
-    @Option(help: "The call's sound card, if --mouth is given; without it, that of the configuration's `audio`.")
+    @Option(
+        help: "The call's sound card, if --mouth is given; without it, that of the configuration's `audio`.",
+        completion: Completions.cards)
     var device: String?
 
-    @Option(help: "The card that the call plays on, if it is another than --device.")
+    @Option(help: "The card that the call plays on, if it is another than --device.", completion: Completions.cards)
     var playback: String?
 
-    @Option(help: "The card that the call captures from, if it is another than --device.")
+    @Option(
+        help: "The card that the call captures from, if it is another than --device.", completion: Completions.cards)
     var capture: String?
 
-    @Option(help: "Measure through sound cards: the card that speaks, wired to the microphone of the call's card.")
+    @Option(
+        help: "Measure through sound cards: the card that speaks, wired to the microphone of the call's card.",
+        completion: Completions.cards)
     var mouth: String?
 
-    @Option(help: "The card that listens, wired to the call's loudspeaker, if it is another than --mouth.")
+    @Option(
+        help: "The card that listens, wired to the call's loudspeaker, if it is another than --mouth.",
+        completion: Completions.cards)
     var ear: String?
 
     @Flag(

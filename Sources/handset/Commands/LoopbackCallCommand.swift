@@ -35,7 +35,7 @@ struct LoopbackCallCommand: AsyncParsableCommand {
     @Option(help: "The account's configuration file.", completion: .file())
     var config: String?
 
-    @Option(help: "Which account of the configuration file, if it has several.")
+    @Option(help: "Which account of the configuration file, if it has several.", completion: Completions.accounts)
     var account: String?
 
     @Option(
@@ -52,7 +52,7 @@ struct LoopbackCallCommand: AsyncParsableCommand {
         help: """
             A WAV or Ogg Opus file with speech, played behind the test signal and compared with what comes back; without \
             it, synthetic voices.
-            """)
+            """, completion: .file())
     var play: String?
 
     @Option(help: "Keep what came back in this WAV file.", completion: .file())

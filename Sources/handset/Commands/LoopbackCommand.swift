@@ -17,13 +17,13 @@ struct LoopbackCommand: AsyncParsableCommand {
 
 /// The cards that are measured.
 struct LoopbackCardOptions: ParsableArguments {
-    @Option(help: "The card to play on and to capture from.")
+    @Option(help: "The card to play on and to capture from.", completion: Completions.cards)
     var device = "default"
 
-    @Option(help: "The card to play on, if it is another.")
+    @Option(help: "The card to play on, if it is another.", completion: Completions.cards)
     var playback: String?
 
-    @Option(help: "The card to capture from, if it is another.")
+    @Option(help: "The card to capture from, if it is another.", completion: Completions.cards)
     var capture: String?
 
     @Option(name: .customLong("period-ms"), help: "Milliseconds between the card's wake-ups to ask for, 1…100.")
@@ -104,21 +104,30 @@ struct LoopbackReportOptions: ParsableArguments {
 
 /// Where reports go, and with which earlier one they are compared.
 struct LoopbackFileOptions: ParsableArguments {
-    @Option(name: .customLong("json"), help: "Write the report as JSON to this file; - for standard output.")
+    @Option(
+        name: .customLong("json"), help: "Write the report as JSON to this file; - for standard output.",
+        completion: .file())
     var jsonPath: String?
 
-    @Option(name: .customLong("html"), help: "Write the report as one HTML page, with plots, to this file.")
+    @Option(
+        name: .customLong("html"), help: "Write the report as one HTML page, with plots, to this file.",
+        completion: .file())
     var htmlPath: String?
 
-    @Option(name: .customLong("junit"), help: "Write the checks as JUnit's XML to this file; - for standard output.")
+    @Option(
+        name: .customLong("junit"), help: "Write the checks as JUnit's XML to this file; - for standard output.",
+        completion: .file())
     var junitPath: String?
 
-    @Option(name: .customLong("ktap"), help: "Write the checks as KTAP to this file; - for standard output.")
+    @Option(
+        name: .customLong("ktap"), help: "Write the checks as KTAP to this file; - for standard output.",
+        completion: .file())
     var ktapPath: String?
 
     @Option(
         name: .customLong("baseline"),
-        help: "An earlier report (--json): a figure that is clearly worse than there fails, as a threshold does.")
+        help: "An earlier report (--json): a figure that is clearly worse than there fails, as a threshold does.",
+        completion: .file())
     var baselinePath: String?
 
     /// Only one report can be on standard output.

@@ -53,7 +53,8 @@ struct LoopbackSoakCommand: ParsableCommand {
     @Option(help: "How long, such as 8h, 90m, 1h30m or 45s; without it, until it is told to end.")
     var duration: String?
 
-    @Option(help: "The folder in which the worst moments are kept; it is made if it is not there.")
+    @Option(
+        help: "The folder in which the worst moments are kept; it is made if it is not there.", completion: .directory)
     var moments = "loopback-moments"
 
     func validate() throws {

@@ -16,7 +16,7 @@ struct ReplayCommand: ParsableCommand {
             replayed as the call went, to the very samples that the device heard, and compared with those.
             """)
 
-    @Argument(help: "The recording: rtpdump (#!rtpplay1.0) or classic pcap.")
+    @Argument(help: "The recording: rtpdump (#!rtpplay1.0) or classic pcap.", completion: .file())
     var recording: String
 
     @Option(name: [.short, .long], help: "The WAV to write; none if not given.", completion: .file())

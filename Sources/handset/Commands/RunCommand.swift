@@ -29,7 +29,7 @@ struct RunCommand: AsyncParsableCommand {
         help: """
             Write what calls receive to this file, for `handset replay`; the second call to FILE-2 and so on, 100 calls \
             at most. Has what was said, but no keys, names or addresses.
-            """)
+            """, completion: .file())
     var capture: String?
 
     @OptionGroup var draining: DrainOptions

@@ -64,7 +64,7 @@ struct SetupCommand: AsyncParsableCommand {
 
     @Option(
         help: "How the SIP server is spoken to: udp, tcp, tls, ws, wss or auto; tls unless given.",
-        completion: .list(SIPAccountConfiguration.Transport.allCases.map(\.rawValue)))
+        completion: Completions.transports)
     var sipTransport: String?
 
     @Option(help: "The name for the SIP password, if it is not that of the address.")
@@ -86,15 +86,15 @@ struct SetupCommand: AsyncParsableCommand {
 
     @Option(
         help: "What the device does in calls: card, echo, tone or silence; echo unless given.",
-        completion: .list(SetupPlan.Source.allCases.map(\.rawValue)))
+        completion: Completions.sources)
     var source: String?
 
-    @Option(help: "The sound card, with --source card; see `handset devices`.")
+    @Option(help: "The sound card, with --source card; see `handset devices`.", completion: Completions.cards)
     var device: String?
 
     @Option(
         help: "Defaults that suit the machine: pi for a small board.",
-        completion: .list(MachineProfile.allCases.map(\.rawValue)))
+        completion: Completions.profiles)
     var profile: String?
 
     @Option(help: "Where configurations are.", completion: .directory)
@@ -105,7 +105,9 @@ struct SetupCommand: AsyncParsableCommand {
         completion: .directory)
     var state: String?
 
-    @Option(help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.")
+    @Option(
+        help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.",
+        completion: .file())
     var control: String?
 
     @Option(help: "The program that logs in, as the exchange knows it; demo, as in the examples, unless given.")

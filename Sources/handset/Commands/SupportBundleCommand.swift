@@ -17,7 +17,8 @@ struct SupportBundleCommand: ParsableCommand {
             """)
 
     @Option(
-        help: "A configuration of `handset run` or `serve`; may be repeated. Those in /etc/handset unless given.")
+        help: "A configuration of `handset run` or `serve`; may be repeated. Those in /etc/handset unless given.",
+        completion: .file())
     var config: [String] = []
 
     @Option(help: "The archive; handset-support-TIME.tar in this folder unless given.", completion: .file())

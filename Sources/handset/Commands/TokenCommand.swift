@@ -21,7 +21,7 @@ struct KeyOptions: ParsableArguments {
     @Option(help: "The API key's name; not needed if --config has only one.", transform: ApplicationKey.argument)
     var key: ApplicationKey?
 
-    @Option(help: "A file that holds the key's secret.")
+    @Option(help: "A file that holds the key's secret.", completion: .file())
     var secretFile: String?
 
     @Option(help: "An environment variable that holds the key's secret.")
@@ -99,7 +99,8 @@ struct TokenMintCommand: ParsableCommand {
     @Option(help: "The one session (room) that the token is for.", transform: RoomName.argument)
     var session: RoomName?
 
-    @Option(help: "publisher, subscriber or moderator (default: publisher); with --session.")
+    @Option(
+        help: "publisher, subscriber or moderator (default: publisher); with --session.", completion: Completions.roles)
     var role: String?
 
     @Option(help: "What the others in the session are told of the bearer; with --session.")

@@ -122,7 +122,7 @@ struct UserRemoveCommand: ParsableCommand {
 
     @OptionGroup var place: UsersPlace
 
-    @Argument(help: "The user's id.", transform: UserID.argument)
+    @Argument(help: "The user's id.", completion: Completions.users, transform: UserID.argument)
     var id: UserID
 
     func run() throws {
@@ -147,7 +147,7 @@ struct UserRevokeCommand: ParsableCommand {
 
     @OptionGroup var place: UsersPlace
 
-    @Argument(help: "The user's id.", transform: UserID.argument)
+    @Argument(help: "The user's id.", completion: Completions.users, transform: UserID.argument)
     var id: UserID
 
     @Flag(help: "Remove the keys of its devices, and its codes: each device has to be enrolled again.")

@@ -17,10 +17,10 @@ struct UserEnrollCommand: ParsableCommand {
             joined: `handset user revoke --keys` locks all devices of a user out again.
             """)
 
-    @Option(help: "The exchange's configuration file, which names the users file.")
+    @Option(help: "The exchange's configuration file, which names the users file.", completion: .file())
     var config: String
 
-    @Argument(help: "The user's id.", transform: UserID.argument)
+    @Argument(help: "The user's id.", completion: Completions.users, transform: UserID.argument)
     var id: UserID
 
     @Option(
@@ -28,7 +28,7 @@ struct UserEnrollCommand: ParsableCommand {
         transform: ServerURL.argument)
     var server: String?
 
-    @Option(help: "Write the code as a QR code into this PNG file, which nobody else may read.")
+    @Option(help: "Write the code as a QR code into this PNG file, which nobody else may read.", completion: .file())
     var png: String?
 
     @Flag(help: "Show the QR code on standard error although that is no terminal.")

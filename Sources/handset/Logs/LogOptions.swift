@@ -7,7 +7,8 @@ struct LogOptions: ParsableArguments {
     @Option(help: "How the log is written: human or json.")
     var logFormat: LogFormat = .human
 
-    @Option(help: "The least of what is logged: \(levelNames).", transform: Self.level)
+    @Option(
+        help: "The least of what is logged: \(levelNames).", completion: Completions.logLevels, transform: Self.level)
     var logLevel: Logger.Level = .info
 
     /// Sends all logging of this process to standard error. Called once, before the first logger is made.
