@@ -14,7 +14,8 @@ import Testing
 /// test by hand has: a call that is replaced while it is replaced, an offer in a call that was cancelled, a transfer of what is
 /// over. A fault ends the process, or leaves a call that never goes away, or a device that takes no other.
 ///
-/// `HANDSET_WALKS` is the number of walks (6), and `HANDSET_WALK_SEED` the first one's seed.
+/// `HANDSET_WALKS` is the number of walks (6), and `HANDSET_WALK_SEED` the first one's seed. One walk at a time: the calls of twelve
+/// devices keep the processors of a small machine so busy that each answers ten messages a second.
 @Suite("A device in calls in which anything happens at any time", .timeLimit(.minutes(5)))
 struct RandomWalkTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -23,7 +24,7 @@ struct RandomWalkTests {
         return (0..<(environment["HANDSET_WALKS"].flatMap { UInt64($0) } ?? 6)).map { first + $0 }
     }()
 
-    @Test("Whatever happened, all calls end, and the next one is answered", arguments: seeds)
+    @Test("Whatever happened, all calls end, and the next one is answered", .serialized, arguments: seeds)
     func walk(seed: UInt64) async throws {
         let telephone = try await SIPTelephone()
         defer { telephone.close() }
@@ -50,7 +51,9 @@ struct RandomWalkTests {
         await device.device.shutDown()
     }
 
-    @Test("At an exchange as well all calls end, whatever happened, and the next one is answered", arguments: seeds)
+    @Test(
+        "At an exchange as well all calls end, whatever happened, and the next one is answered", .serialized,
+        arguments: seeds)
     func exchange(seed: UInt64) async throws {
         let site = try await Site(users: ["alice", "bob", "carol"])
         let rings = seed.isMultiple(of: 3)
