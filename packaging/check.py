@@ -44,6 +44,8 @@ def look_at(command, parents):
     manual = gzip.decompress(page.read_bytes()).decode() if page.exists() else None
     texts = {"man page": manual, "bash": block(bash, "_" + "_".join(path)), "zsh": block(zsh, "_" + "_".join(path)),
              "fish": "\n".join(line for line in fish.splitlines() if f'"{name}"' in line or f'"{name} ' in line) or None}
+    if manual and not re.search(r"^\.Sh EXIT STATUS\n\.Bl .*\n\.It 0$", manual, re.M):
+        faults.append(f"man page: `{name}` has no exit codes")
     for what, text in texts.items():
         if text is None:
             faults.append(f"{what}: nothing for `{name}`")
@@ -58,6 +60,11 @@ def look_at(command, parents):
 
 
 look_at(json.loads(said)["command"], [])
+
+keys = gzip.decompress((SHARE / "man/man5/handset.yaml.5.gz").read_bytes()).decode()
+for section in re.findall(r"^### `(.+)`$", (SHARE / "doc/handset/configuration.md").read_text(), re.M):
+    if f".Ss {section}\n" not in keys:
+        faults.append(f"handset.yaml(5): nothing of {section}")
 
 copyright = (SHARE / "doc/handset/copyright").read_text()
 for name in sys.argv[2:]:
