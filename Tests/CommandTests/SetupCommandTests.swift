@@ -274,6 +274,31 @@ struct SetupCommandTests {
         #expect(allowed.code == 0, "\(allowed.process.errorText)")
     }
 
+    @Test(
+        "On a terminal it asks for a SIP account, the server, the transport and the password, and writes what was said")
+    func terminalForSIP() async throws {
+        defer { site.remove() }
+        let terminal = try TerminalProcess(["setup", "front"] + place + ["--source", "echo", "--no-trial"])
+        for (question, answer) in [
+            ("Where the account is (exchange, sip) [exchange]:", "sip"), ("alice@example.org:", "desk"),
+            ("no user and domain.", "desk@example.org"), ("domain [-]:", "sip.example.org"), ("[tls]:", "udp"),
+            ("allow that (no, yes) [no]:", "yes"), ("of the address [-]:", ""),
+            ("password (not shown):", "secret-0123"),
+        ] {
+            #expect(await terminal.isAsked(question), "\(question) in \(terminal.text)")
+            terminal.type(answer + "\n")
+        }
+        #expect(await terminal.ending() == 0, "\(terminal.text)")
+        #expect(!terminal.text.contains("secret-0123"))
+        let text = try String(contentsOfFile: site.path("etc/front.yaml"), encoding: .utf8)
+        for line in [
+            "address: \"sip:desk@example.org\"", "server: \"sip.example.org\"", "transport: udp",
+            "allow_plain_text: true",
+        ] {
+            #expect(text.contains(line), "\(line) in \(text)")
+        }
+    }
+
     @Test("On a terminal it asks for the token, which is not shown, and warns of a code on the command line")
     func terminal() async throws {
         defer { site.remove() }

@@ -33,7 +33,8 @@ struct SetupQuestions {
     func answer(_ question: String, usual: String, check: (String) -> String? = { _ in nil }) -> String? {
         var complaint = ""
         while true {
-            guard let line = ask("\(complaint)\(question) [\(usual)]: ") else { return nil }
+            let offer = usual.isEmpty ? "" : " [\(usual)]"
+            guard let line = ask("\(complaint)\(question)\(offer): ") else { return nil }
             let words = line.split(separator: " ").joined(separator: " ")
             let answer = words.isEmpty ? usual : words
             guard let problem = check(answer) else { return answer }
