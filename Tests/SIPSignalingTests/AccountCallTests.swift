@@ -1149,5 +1149,13 @@ struct AccountCallTests {
             run.admits(scan, by: contact), run.admits(bye, by: contact), open.admits(scan, by: contact),
         ]
         #expect(admitted == [false, true, true])
+        // A second one within a minute is counted, and not reported.
+        let again = run.admits(scan, by: contact)
+        #expect(!again)
+        let notes = run.outputs.compactMap { output -> AccountNote? in
+            guard case .note(.strangerRefused(let host, let count)) = output else { return nil }
+            return .strangerRefused(host, count: count)
+        }
+        #expect(notes == [.strangerRefused(host, count: 1)])
     }
 }

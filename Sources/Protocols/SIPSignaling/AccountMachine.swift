@@ -53,6 +53,9 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private var foreignCount = 0
     private var foreignOfRequests = 0
     private var foreignLimit = LogLimit(burst: 5, perSecond: 1.0 / 60)
+    /// Calls that did not come by way of the server and were not looked at, and how often the log reports them.
+    private var strangerCount = 0
+    private var strangerLimit = LogLimit(burst: 1, perSecond: 1.0 / 60)
     /// Requests that had no room, and how often the log reports them.
     private var refusalCount = 0
     private var refusalLimit = LogLimit(burst: 1, perSecond: 1.0 / 60)
@@ -124,7 +127,14 @@ public struct AccountMachine: ProtocolCore, Sendable {
     ) -> Bool {
         if settings.acceptsStrangers { return true }
         defer { noteForeign(now, &outbox) }
-        return calls.agent.admits(request, by: flow, at: now)
+        if calls.agent.admits(request, by: flow, at: now) { return true }
+        if request.method == .invite, request.headers.to?.tag == nil {
+            strangerCount += 1
+            if strangerLimit.admit(at: now) != nil {
+                outbox.append(.note(.strangerRefused(flow.remoteHost, count: strangerCount)))
+            }
+        }
+        return false
     }
 
     /// Whether there are calls.

@@ -179,6 +179,13 @@ final class SIPDriver: SIPEdgeOwner {
                     "advice":
                         "if the source is a node of the server, have the server's name lead to it, or name it in account.sip.identity_from",
                 ])
+        case .strangerRefused(let host, let count):
+            logger.notice(
+                "A call did not come by way of the SIP server, and was dropped",
+                metadata: [
+                    "source": "\(host?.text ?? "unknown")", "count": "\(count)",
+                    "rule": "account.sip.calls_from: server",
+                ])
         }
     }
 
