@@ -10,12 +10,19 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
     case minLikeness = "min_likeness"
     case minQuality = "min_quality"
     case minSignalToNoise = "min_signal_to_noise"
+    case minGain = "min_gain"
+    case maxDC = "max_dc"
+    case minBand = "min_band"
+    case maxBandLow = "max_band_low"
+    case maxUnheard = "max_unheard"
     case maxDistortion = "max_distortion"
     case maxRipple = "max_ripple"
     case maxClipped = "max_clipped"
     case maxCrosstalk = "max_crosstalk"
     case maxChannelFaults = "max_channel_faults"
     case minChannels = "min_channels"
+    case maxWithheld = "max_withheld"
+    case maxFaults = "max_faults"
 
     /// The option of the command line.
     public var option: String { "--" + rawValue.replacing("_", with: "-") }
@@ -25,9 +32,12 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
         switch self {
         case .maxDelay, .maxDelayRange, .maxDisturbed: "ms"
         case .maxDrift: "ppm"
-        case .minSignalToNoise, .maxRipple, .maxCrosstalk: "dB"
-        case .maxDistortion: "%"
-        case .maxGaps, .minLikeness, .minQuality, .maxClipped, .maxChannelFaults, .minChannels: ""
+        case .minSignalToNoise, .maxRipple, .maxCrosstalk, .minGain: "dB"
+        case .maxDistortion, .maxDC: "%"
+        case .minBand, .maxBandLow: "Hz"
+        case .maxGaps, .minLikeness, .minQuality, .maxClipped, .maxChannelFaults, .minChannels, .maxUnheard,
+            .maxWithheld, .maxFaults:
+            ""
         }
     }
 
@@ -35,7 +45,9 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
         switch self {
         case .minLikeness: 0...1
         case .minQuality: 1...5
-        case .maxDistortion: 0...100
+        case .maxDistortion, .maxDC: 0...100
+        case .minGain: -100...100
+        case .minBand, .maxBandLow: 0...24_000
         case .minSignalToNoise: -100...200
         case .maxCrosstalk: -200...0
         case .maxChannelFaults, .minChannels: 0...2
@@ -44,7 +56,7 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
     }
 
     private var isWhole: Bool {
-        [.maxGaps, .maxClipped, .maxChannelFaults, .minChannels].contains(self)
+        [.maxGaps, .maxClipped, .maxChannelFaults, .minChannels, .maxUnheard, .maxWithheld, .maxFaults].contains(self)
     }
 
     /// What is allowed, for messages.
@@ -68,12 +80,19 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
         case .minLikeness: "of the carrier to what was played, of nine readings in ten"
         case .minQuality: "of speech through a call (MOS-LQO), 4.64 at best"
         case .minSignalToNoise: "carrier against what is heard while nothing is played"
+        case .minGain: "level of what is captured against what is played"
+        case .maxDC: "constant offset, of full scale, either way"
+        case .minBand: "frequency up to which the path must carry sound (−10 dB)"
+        case .maxBandLow: "frequency from which on the path must carry sound (−10 dB)"
+        case .maxUnheard: "tones that are not heard"
         case .maxDistortion: "THD+N of the worst of the tones"
         case .maxRipple: "loudest less softest of the frequency response, 300 Hz to 3.4 kHz"
         case .maxClipped: "samples at the end of their range"
         case .maxCrosstalk: "from one channel to the other, such as -40dB; of cards with two channels, as what follows"
-        case .maxChannelFaults: "left and right swapped; one of them with the sign turned"
+        case .maxChannelFaults: "left and right swapped; one or all of them with the sign turned"
         case .minChannels: "channels that sound goes through, out and back in"
+        case .maxWithheld: "figures that are withheld, or missing although there is a threshold"
+        case .maxFaults: "faults that no other threshold looks at: hum, echo, gain control, coarse samples and the like"
         }
     }
 
@@ -130,12 +149,19 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
         case .minLikeness: thresholds.likeness
         case .minQuality: thresholds.quality
         case .minSignalToNoise: thresholds.signalToNoiseDB
+        case .minGain: thresholds.gainDB
+        case .maxDC: thresholds.offsetPercent
+        case .minBand: thresholds.bandHighHz
+        case .maxBandLow: thresholds.bandLowHz
+        case .maxUnheard: thresholds.unheardTones.map(Double.init)
         case .maxDistortion: thresholds.distortionPercent
         case .maxRipple: thresholds.speechRippleDB
         case .maxClipped: thresholds.clippedSamples.map(Double.init)
         case .maxCrosstalk: thresholds.crosstalkDB
         case .maxChannelFaults: thresholds.channelFaults.map(Double.init)
         case .minChannels: thresholds.channels.map(Double.init)
+        case .maxWithheld: thresholds.withheld.map(Double.init)
+        case .maxFaults: thresholds.faults.map(Double.init)
         }
     }
 
@@ -149,12 +175,19 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
         case .minLikeness: thresholds.likeness = value
         case .minQuality: thresholds.quality = value
         case .minSignalToNoise: thresholds.signalToNoiseDB = value
+        case .minGain: thresholds.gainDB = value
+        case .maxDC: thresholds.offsetPercent = value
+        case .minBand: thresholds.bandHighHz = value
+        case .maxBandLow: thresholds.bandLowHz = value
+        case .maxUnheard: thresholds.unheardTones = value.map { Int($0) }
         case .maxDistortion: thresholds.distortionPercent = value
         case .maxRipple: thresholds.speechRippleDB = value
         case .maxClipped: thresholds.clippedSamples = value.map { Int($0) }
         case .maxCrosstalk: thresholds.crosstalkDB = value
         case .maxChannelFaults: thresholds.channelFaults = value.map { Int($0) }
         case .minChannels: thresholds.channels = value.map { Int($0) }
+        case .maxWithheld: thresholds.withheld = value.map { Int($0) }
+        case .maxFaults: thresholds.faults = value.map { Int($0) }
         }
     }
 

@@ -11,6 +11,12 @@ struct CarrierPiece {
     /// Where it ended, with the slope over all of it; nil if it was not heard.
     let line: DelayLine?
 
+    /// Where it began, with the slope over all of it; nil if it was not heard.
+    var onset: DelayLine? {
+        guard let first, let line else { return nil }
+        return DelayLine(delay: first.delay, rate: line.rate, origin: first.position, age: 60)
+    }
+
     /// A delay at a captured sample, both in samples.
     struct Place {
         var position: Double

@@ -35,24 +35,31 @@ public struct LoopbackAnalyser: Sendable {
                     signal.carrier, section.range, in: captured, maximumDelay: maximumDelay,
                     expectedRate: pieces.lazy.compactMap(\.line).first?.rate ?? 0))
         }
+        let sound = sound(captured, pieces)
         var timing = TimingSummary()
         for piece in pieces {
             timing.beginPiece()
-            for finding in piece.findings { timing.add(finding) }
+            for finding in piece.findings where !Self.isClipping(finding, captured, sound) { timing.add(finding) }
         }
         var measurement = LoopbackMeasurement(
             timing: timing, capturedSamples: captured.count, levelDBFS: meter.rmsDBFS, peakDBFS: meter.peakDBFS,
             clipping: clipping)
         measurement.carrierDBFS = signal.carrier.levelDBFS
         guard let line = pieces.lazy.compactMap(\.line).first else {
-            measurement.noise = noise(captured, nil)
+            let silence = silence(captured, nil)
+            measurement.noise = NoiseFloor(captured: silence)
+            measurement.evidence.hum = PathEvidence.Hum(silence)
+            measurement.evidence.speed = SpeedSearch.find(captured, tonesHz: tonesHz)
             return measurement
         }
-        measurement.noise = noise(captured, line)
+        // The delay may have moved since the silence: it ends where the carrier began.
+        let onset = pieces.lazy.compactMap(\.onset).first ?? line
+        let silence = silence(captured, onset)
+        measurement.noise = NoiseFloor(captured: silence)
         let trust = SectionTrust(
             pieces: pieces, rate: line.rate, steadiness: steadiness, interruptions: interruptions)
-        if let silence = signal.sections.first?.range, let reason = trust.interruption(of: 0..<silence.upperBound, line)
-        {
+        let played = signal.sections.first?.range.upperBound ?? 0
+        if let reason = trust.interruption(of: 0..<played, onset) {
             measurement.noise = nil
             measurement.withheld.append(Withheld(.noise, reason))
         }
@@ -62,7 +69,70 @@ public struct LoopbackAnalyser: Sendable {
         }
         measureSweeps(captured, trust, &measurement)
         measureTones(captured, trust, &measurement)
+        if measurement.noise != nil {
+            measurement.evidence.hum = PathEvidence.Hum(silence)
+            measurement.evidence.offsetPercent = Self.offsetPercent(silence)
+        }
+        examine(captured, pieces, sound, &measurement)
         return measurement
+    }
+
+    /// Frequencies of the tones, each once.
+    private var tonesHz: [Double] {
+        var frequencies: [Double] = []
+        for section in signal.sections {
+            if case .tone(let frequency) = section.kind, !frequencies.contains(frequency) {
+                frequencies.append(frequency)
+            }
+        }
+        return frequencies
+    }
+
+    /// The samples of the first carrier, as captured.
+    private func sound(_ captured: [Int16], _ pieces: [CarrierPiece]) -> CarrierSound? {
+        guard let piece = pieces.first(where: { $0.line != nil }), let onset = piece.onset, let line = piece.line else {
+            return nil
+        }
+        let start = Int(max(onset.place(of: piece.played.lowerBound), line.place(of: piece.played.lowerBound)))
+        let end = Int(min(onset.place(of: piece.played.upperBound), line.place(of: piece.played.upperBound)))
+        return start >= 0 && start < end ? CarrierSound(captured[start..<max(start, min(end, captured.count))]) : nil
+    }
+
+    /// Whether this is no gap but a peak that was cut off.
+    private static func isClipping(_ finding: CarrierFinding, _ captured: [Int16], _ sound: CarrierSound?) -> Bool {
+        guard let sound, sound.isClipped, case .event(let event) = finding, event.kind == .disturbance,
+            abs(event.delayAfter - event.delayBefore) < 0.5
+        else { return false }
+        let hole = event.position - 16..<event.position + event.holeSamples + 16
+        return sound.isCut(captured[hole.clamped(to: 0..<captured.count)])
+    }
+
+    private static func offsetPercent(_ silence: [Float]) -> Double? {
+        guard silence.count >= 4_096 else { return nil }
+        return silence.reduce(0.0) { $0 + Double($1) } / Double(silence.count) / 32_768 * 100
+    }
+
+    /// Collects what faults are named by.
+    private func examine(
+        _ captured: [Int16], _ pieces: [CarrierPiece], _ sound: CarrierSound?, _ measurement: inout LoopbackMeasurement
+    ) {
+        measurement.evidence.crestDB = sound?.crestDB
+        measurement.evidence.stepSize = sound?.stepSize
+        measurement.evidence.ceilingDBFS = sound.flatMap { $0.isClipped ? $0.peakDBFS : nil }
+        measurement.evidence.level = LevelEvidence(pieces)
+        if let response = measurement.response, let gain = measurement.timing.gainDB {
+            measurement.evidence.level?.againstSweepDB = gain - response.carrierGainDB
+        }
+        measurement.evidence.staleBlocks = StaleBlocks.count(measurement.timing.events, captured, signal.carrier)
+        guard let piece = pieces.first(where: { $0.line != nil }), let line = piece.line else { return }
+        let ends = piece.findings.compactMap { finding -> Int? in
+            guard case .event(let event) = finding, !Self.isClipping(finding, captured, sound) else { return nil }
+            return event.position + event.holeSamples - Int(event.delayAfter) + AudioFormat.sampleRate / 20
+        }
+        let start = max(piece.played.lowerBound, ends.last ?? 0)
+        guard start < piece.played.upperBound else { return }
+        measurement.evidence.echo = EchoSearch.find(
+            captured, signal.carrier, played: start..<piece.played.upperBound, line: line)
     }
 
     /// Takes the first sweep that nothing happened to, if another agrees with it.
@@ -94,13 +164,7 @@ public struct LoopbackAnalyser: Sendable {
 
     /// Takes each tone from the first round in which nothing happened to it.
     private func measureTones(_ captured: [Int16], _ trust: SectionTrust, _ measurement: inout LoopbackMeasurement) {
-        var frequencies: [Double] = []
-        for section in signal.sections {
-            if case .tone(let frequency) = section.kind, !frequencies.contains(frequency) {
-                frequencies.append(frequency)
-            }
-        }
-        for frequency in frequencies {
+        for frequency in tonesHz {
             var reasons: [WithholdingReason] = []
             var found: ToneAnalysis?
             for section in signal.sections where found == nil && section.kind == .tone(frequencyHz: frequency) {
@@ -119,36 +183,51 @@ public struct LoopbackAnalyser: Sendable {
                 measurement.tones.append(found)
             } else if let reason = reasons.first {
                 measurement.withheld.append(Withheld(.tone(frequencyHz: frequency), reason))
+            } else {
+                measurement.unheardTonesHz.append(frequency)
             }
         }
     }
 
-    /// Whether half a millisecond or more of a sweep is silent, between 100 Hz and 10 kHz.
+    /// Whether half a millisecond or more of a sweep is silent, between 100 Hz and 10 kHz, and it sounds on both sides of
+    /// that: where a path's band ends there is silence too, and no sound behind it.
     private func gap(_ captured: [Int16], _ played: Range<Int>, _ line: DelayLine) -> WithholdingReason? {
         let inner = played.lowerBound + Sweep.position(ofHz: 100)..<played.lowerBound + Sweep.position(ofHz: 10_000)
         let samples = heard(captured, inner, line)
-        let reach = 960
-        let peaks = stride(from: 0, to: samples.count, by: reach).map { start in
-            samples[start..<min(start + reach, samples.count)].reduce(Float(0)) { max($0, abs($1)) }
+        guard !samples.isEmpty else { return nil }
+        let mean = samples.reduce(0, +) / Float(samples.count)
+        let sizes = samples.map { abs($0 - mean) }
+        // A period of 100 Hz.
+        let reach = 480
+        func peak(_ range: Range<Int>) -> Float {
+            sizes[range.clamped(to: 0..<sizes.count)].reduce(0) { max($0, $1) }
         }
-        var run = 0
-        for (index, sample) in samples.enumerated() {
-            let block = index / reach
-            let peak = peaks[max(0, block - 1)...min(peaks.count - 1, block + 1)].max() ?? 0
-            // Softer sound counts as absent.
-            run = peak > 100 && abs(sample) <= 0.01 * peak ? run + 1 : 0
-            if run >= 24 { return .gap }
+        let faint = 0.01 * peak(0..<sizes.count)
+        var start = 0
+        while start < sizes.count {
+            guard sizes[start] <= faint else {
+                start += 1
+                continue
+            }
+            var end = start
+            while end < sizes.count, sizes[end] <= faint { end += 1 }
+            if end - start >= 24 {
+                let around = min(peak(start - reach..<start), peak(end..<end + reach))
+                // Softer sound counts as absent.
+                if around > 100, peak(start..<end) <= 0.01 * around { return .gap }
+            }
+            start = end
         }
         return nil
     }
 
     /// The silence before the carrier comes, without the first tenth of a second, in which cards crackle.
-    private func noise(_ captured: [Int16], _ line: DelayLine?) -> NoiseFloor? {
-        guard let first = signal.sections.first, first.kind == .silence else { return nil }
-        let delay = line.map { Int($0.delay(at: 0)) } ?? 0
-        let end = min(captured.count, first.range.upperBound + max(0, delay) - 960)
+    private func silence(_ captured: [Int16], _ onset: DelayLine?) -> [Float] {
+        guard let first = signal.sections.first, first.kind == .silence else { return [] }
+        let heard = onset.map { Int($0.place(of: first.range.upperBound)) } ?? first.range.upperBound
+        let end = min(captured.count, heard - 960)
         let start = max(min(4_800, end / 4), end - AudioFormat.sampleRate)
-        return end > start ? NoiseFloor(captured: captured[start..<end].map(Float.init)) : nil
+        return end > start ? captured[start..<end].map(Float.init) : []
     }
 
     /// Captured samples of these played ones, by the capturing clock.

@@ -16,6 +16,10 @@ public struct LoopbackMeasurement: Equatable, Sendable {
     public var response: FrequencyResponse?
     /// From the tones that came through; none in a soak, and without those that are withheld.
     public var tones: [ToneAnalysis] = []
+    /// Frequencies of tones that did not come through although nothing happened to them, in Hz.
+    public var unheardTonesHz: [Double] = []
+    /// What faults of the path are named by.
+    public var evidence = PathEvidence()
     /// The tone of 997 Hz.
     public var tone: ToneAnalysis? { tones.first { $0.playedHz == LoopbackSignal.toneHz } }
     /// Figures of each channel; nil for a card with one channel, and if channels were not analysed.

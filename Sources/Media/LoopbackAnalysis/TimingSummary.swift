@@ -91,6 +91,10 @@ public struct TimingSummary: Equatable, Sendable {
     /// How much faster the capturing clock is than the playing one, in ppm, with its standard error.
     public var driftPPM: (value: Double, error: Double)? { drift.ppm }
 
+    /// How far the delay wanders from what drift makes of it, gaps and repeats taken out: the root of the mean square, in
+    /// samples.
+    public var wanderSamples: Double? { drift.wanderSamples }
+
     /// The carrier was heard at all.
     public var isFound: Bool { firstDelay != nil }
 

@@ -83,6 +83,21 @@ struct LoopbackReportOptions: ParsableArguments {
     @Option(help: "Least distance of the signal from the noise, such as 40dB.")
     var minSignalToNoise: String?
 
+    @Option(parsing: .unconditional, help: "Least level of what came back against what was played, such as -20dB.")
+    var minGain: String?
+
+    @Option(name: .customLong("max-dc"), help: "Greatest constant offset, in percent of full scale, such as 0.5%.")
+    var maxDC: String?
+
+    @Option(help: "Frequency up to which sound must come through, at most 10 dB softer, such as 15000Hz.")
+    var minBand: String?
+
+    @Option(help: "Frequency from which on sound must come through, such as 200Hz.")
+    var maxBandLow: String?
+
+    @Option(help: "Most tones that are not heard.")
+    var maxUnheard: String?
+
     @Option(help: "Greatest distortion and noise of a tone (THD+N), such as 1%.")
     var maxDistortion: String?
 
@@ -95,11 +110,17 @@ struct LoopbackReportOptions: ParsableArguments {
     @Option(parsing: .unconditional, help: "Greatest crosstalk from one channel of a card to the other, such as -40dB.")
     var maxCrosstalk: String?
 
-    @Option(help: "Most faults of a card's channels: swapped, of opposite polarity.")
+    @Option(help: "Most faults of a card's channels: swapped, inverted, of opposite polarity.")
     var maxChannelFaults: String?
 
     @Option(help: "Fewest channels of a card that sound goes through, out and back in: 2 to insist on both.")
     var minChannels: String?
+
+    @Option(help: "Most figures that are withheld, or missing although there is a threshold.")
+    var maxWithheld: String?
+
+    @Option(help: "Most faults that no other threshold covers: hum, echo, gain control, coarse samples.")
+    var maxFaults: String?
 }
 
 /// Where reports go, and with which earlier one they are compared.

@@ -12,7 +12,8 @@ extension LoopbackReportOptions {
             (.maxDisturbed, maxDisturbed), (.minLikeness, minLikeness), (.minQuality, minQuality),
             (.minSignalToNoise, minSignalToNoise), (.maxDistortion, maxDistortion), (.maxRipple, maxRipple),
             (.maxClipped, maxClipped), (.maxCrosstalk, maxCrosstalk), (.maxChannelFaults, maxChannelFaults),
-            (.minChannels, minChannels),
+            (.minChannels, minChannels), (.minGain, minGain), (.maxDC, maxDC), (.minBand, minBand),
+            (.maxBandLow, maxBandLow), (.maxUnheard, maxUnheard), (.maxWithheld, maxWithheld), (.maxFaults, maxFaults),
         ]
     }
 

@@ -19,7 +19,7 @@ struct LoopbackSummary {
     var text: String {
         let timing = run.measurement.timing
         let verdict = LoopbackVerdict(run)
-        var lines: [String] = []
+        var lines = [verdict.isPass ? style.green(verdict.sentence) : style.red(verdict.sentence)]
         func add(_ label: String, _ value: String?) {
             if let value { lines.append("  " + label.padded(to: 27) + value) }
         }
@@ -76,6 +76,14 @@ struct LoopbackSummary {
             let label = index == 0 ? "THD+N" : ""
             add(label, "\(tone.thdPlusNoisePercent.rounded(toPlaces: 3)) % at \(Int(tone.playedHz)) Hz")
         }
+        if !measured.unheardTonesHz.isEmpty {
+            add("tones not heard", measured.unheardTonesHz.map { "\(Int($0)) Hz" }.joined(separator: ", "))
+        }
+        add(
+            "band (−10 dB)",
+            measured.response.map {
+                "\(Int($0.edgesHz.lowerBound.rounded())) … \(Int($0.edgesHz.upperBound.rounded())) Hz"
+            })
         add(
             "band (−3 dB)",
             measured.response.map {

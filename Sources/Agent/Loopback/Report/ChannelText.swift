@@ -58,6 +58,9 @@ extension LoopbackVerdict {
             case .oppositePolarity:
                 "One channel has the sign turned: a balanced plug in an unbalanced socket, or two wires that are swapped. "
                     + "Calls take the mean of both, which is next to nothing."
+            case .inverted:
+                "The sign is turned on all channels: two wires are swapped, or an amplifier inverts. Nobody hears that; "
+                    + "--max-channel-faults 1 accepts it."
             }
         }.joined(separator: " ")
     }

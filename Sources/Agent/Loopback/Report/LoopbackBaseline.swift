@@ -1,5 +1,6 @@
 internal import Foundation
 internal import JSON
+internal import LoopbackAnalysis
 
 /// An earlier report, and the comparison of a run with it.
 public struct LoopbackBaseline: Equatable, Sendable {
@@ -51,17 +52,21 @@ public struct LoopbackBaseline: Equatable, Sendable {
         figures = Figure.values(compared, in: object)
     }
 
-    /// Compares the figures of `run` with those of the baseline; figures that either lacks are left out.
-    func checks(_ run: LoopbackRun) -> [LoopbackVerdict.Check] { checks(.object(run.measuredMembers)) }
+    /// Compares the figures of `run` with those of the baseline; one that the baseline lacks is left out, and one that only
+    /// the baseline has fails.
+    func checks(_ run: LoopbackRun) -> [LoopbackVerdict.Check] {
+        checks(.object(run.measuredMembers), withheld: run.measurement.withheld)
+    }
 
     /// The same for a measured bot.
-    func checks(_ run: BotRun) -> [LoopbackVerdict.Check] { checks(.object(run.measuredMembers)) }
+    func checks(_ run: BotRun) -> [LoopbackVerdict.Check] { checks(.object(run.measuredMembers), withheld: []) }
 
-    private func checks(_ report: JSONValue) -> [LoopbackVerdict.Check] {
+    private func checks(_ report: JSONValue, withheld: [Withheld]) -> [LoopbackVerdict.Check] {
         let now = Figure.values(compared, in: report)
         return compared.compactMap { figure in
             guard let before = figures[figure.key] else { return nil }
-            return figure.check(now[figure.key], before: before)
+            let reason = withheld.first { figure.isPart(of: $0.figure) }?.reasonText
+            return figure.check(now[figure.key] ?? figure.bound(in: report), before: before, withheld: reason)
         }
     }
 }
@@ -90,6 +95,9 @@ private struct Figure: Equatable {
             key: "likeness", name: "Likeness", unit: "", path: ["timing", "likeness_p10"], worse: .less, slack: 0.05),
         Figure(key: "gain", name: "Gain", unit: "dB", path: ["level", "gain_db"], worse: .either, slack: 1),
         Figure(key: "noise", name: "Noise floor", unit: "dBFS", path: ["noise", "rms_dbfs"], worse: .more, slack: 3),
+        Figure(
+            key: "offset", name: "Constant offset (DC)", unit: "%", path: ["level", "offset_percent"], worse: .either,
+            slack: 0.3),
         Figure(
             key: "distortion", name: "THD+N at 997 Hz", unit: "%", path: ["tone", "thd_n_percent"], worse: .more,
             slack: 0.05, share: 0.5),
@@ -143,17 +151,36 @@ private struct Figure: Equatable {
         for figure in figures {
             var place: JSONValue? = report
             for member in figure.path { place = place?[member] }
-            switch place {
-            case .number(let number): values[figure.key] = number
-            case .integer(let number): values[figure.key] = Double(number)
-            case .unsigned(let number): values[figure.key] = Double(number)
-            case .null, .bool, .string, .array, .object, .none: break
-            }
+            values[figure.key] = number(place)
         }
         return values
     }
 
-    func check(_ now: Double?, before: Double) -> LoopbackVerdict.Check {
+    private static func number(_ value: JSONValue?) -> Double? {
+        switch value {
+        case .number(let number): number
+        case .integer(let number): Double(number)
+        case .unsigned(let number): Double(number)
+        case .null, .bool, .string, .array, .object, .none: nil
+        }
+    }
+
+    /// What the noise hides is at most that.
+    func bound(in report: JSONValue) -> Double? {
+        key == "crosstalk" ? Self.number(report["channels"]?["crosstalk_at_most_db"]) : nil
+    }
+
+    /// Whether it is withheld with `figure`.
+    func isPart(of figure: Withheld.Figure) -> Bool {
+        switch figure {
+        case .noise: key == "noise" || key == "offset"
+        case .response: path.first == "response"
+        case .tone(let frequency): path.first == "tone" && frequency == LoopbackSignal.toneHz
+        case .channels: path.first == "channels"
+        }
+    }
+
+    func check(_ now: Double?, before: Double, withheld: String?) -> LoopbackVerdict.Check {
         let room = max(slack, share * abs(before))
         let (isGood, limit): ((Double) -> Bool, String) =
             switch worse {
@@ -168,8 +195,11 @@ private struct Figure: Equatable {
         let was = AudioText.number(before, unit)
         guard let now else {
             return LoopbackVerdict.Check(
-                key: "baseline_" + key, name: name + ", against the baseline", measured: "not measured", limit: limit,
-                outcome: .unmeasured, advice: "The baseline has \(was).")
+                key: "baseline_" + key, name: name + ", against the baseline",
+                measured: withheld == nil ? "missing" : "withheld", limit: limit, outcome: .failed,
+                advice: "The baseline has \(was), and this run has no such figure"
+                    + (withheld.map { ": \($0). Measure again." }
+                        ?? ". Measure with the same options, and see why the path no longer yields it."))
         }
         let good = isGood(now)
         return LoopbackVerdict.Check(

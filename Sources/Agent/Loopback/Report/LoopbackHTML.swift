@@ -38,6 +38,7 @@ public struct LoopbackHTML: Sendable {
         return HTMLPage.header(
             heading, startedAt: run.startedAt, origin: run.origin, length: "\(AudioText.time(seconds)) captured",
             checks: verdict.checks, withheldCount: verdict.withheldCount)
+            + "\n<p class=\"verdict\">\(HTMLText.escaped(verdict.sentence))</p>"
     }
 
     private func tile(_ name: String, _ value: String?, _ note: String) -> String { HTMLPage.tile(name, value, note) }
@@ -78,7 +79,9 @@ public struct LoopbackHTML: Sendable {
             made.append(
                 tile(
                     "Band (−3 dB)", AudioText.frequency(response.bandHz.upperBound),
-                    "from \(AudioText.frequency(response.bandHz.lowerBound))"))
+                    "from \(AudioText.frequency(response.bandHz.lowerBound)); −10 dB at "
+                        + "\(AudioText.frequency(response.edgesHz.lowerBound)) and "
+                        + AudioText.frequency(response.edgesHz.upperBound)))
         }
         made.append(
             tile(
@@ -125,13 +128,14 @@ public struct LoopbackHTML: Sendable {
     }
 
     private var tones: String {
-        guard run.measurement.tones.count > 1 else { return "" }
-        let rows = run.measurement.tones.sorted { $0.playedHz < $1.playedHz }.map { tone in
-            [
-                AudioText.frequency(tone.playedHz, isExact: true), AudioText.number(tone.levelDBFS, "dBFS"),
-                AudioText.number(tone.thdPercent, "%"), AudioText.number(tone.thdPlusNoisePercent, "%"),
-            ]
-        }
+        guard run.measurement.tones.count + run.measurement.unheardTonesHz.count > 1 else { return "" }
+        let rows =
+            run.measurement.tones.sorted { $0.playedHz < $1.playedHz }.map { tone in
+                [
+                    AudioText.frequency(tone.playedHz, isExact: true), AudioText.number(tone.levelDBFS, "dBFS"),
+                    AudioText.number(tone.thdPercent, "%"), AudioText.number(tone.thdPlusNoisePercent, "%"),
+                ]
+            } + run.measurement.unheardTonesHz.map { [AudioText.frequency($0, isExact: true), "not heard", "–", "–"] }
         return section(
             "Tones", "Distortion, and all that is not the tone.",
             HTMLText.table("Tones one by one", ["Tone", "Level", "THD", "THD+N"], rows))

@@ -10,6 +10,14 @@ extension LoopbackRun {
         let verdict = LoopbackVerdict(self)
         var object = measuredMembers
         object["passed"] = .bool(verdict.isPass)
+        object["verdict"] = .string(verdict.sentence)
+        object["faults"] = .array(
+            verdict.faults.map {
+                [
+                    "name": .string($0.name.rawValue), "text": .string($0.text), "advice": .string($0.advice),
+                    "fails": .bool($0.isFailure),
+                ]
+            })
         object["checks"] = verdict.checks.json
         object["baseline"] = baseline.map { ["started_at": .string($0.startedAt)] }
         return .object(object)
@@ -43,6 +51,7 @@ extension LoopbackRun {
         object["response"] = response
         object["tone"] = measurement.tone.map(Self.tone)
         object["tones"] = .array(measurement.tones.map(Self.tone))
+        object["unheard_tones_hz"] = .array(measurement.unheardTonesHz.map { Self.number($0, 1) })
         object["channels"] = measurement.channels.map(Self.channels)
         object["withheld"] = .array(measurement.withheld.map(Self.withheld))
         object["speech"] = speechObject
@@ -168,6 +177,7 @@ extension LoopbackRun {
             "clipped_samples": .integer(Int64(measurement.clipping.samples)),
             "inverted": .bool(measurement.timing.isInverted),
             "signal_to_noise_db": Self.number(measurement.signalToNoiseDB, 2),
+            "offset_percent": Self.number(measurement.evidence.offsetPercent, 3),
         ]
     }
 
@@ -188,6 +198,8 @@ extension LoopbackRun {
             [
                 "band_low_hz": Self.number(response.bandHz.lowerBound, 1),
                 "band_high_hz": Self.number(response.bandHz.upperBound, 1),
+                "edge_low_hz": Self.number(response.edgesHz.lowerBound, 1),
+                "edge_high_hz": Self.number(response.edgesHz.upperBound, 1),
                 "speech_ripple_db": Self.number(response.speechRippleDB, 2),
                 "delay_change_samples": Self.number(measurement.delayChangeAtEnd, 3),
                 "points": .array(

@@ -1,3 +1,5 @@
+internal import LoopbackAnalysis
+
 /// The thresholds. One that is nil is not checked.
 public struct LoopbackThresholds: Equatable, Sendable {
     /// Greatest mean delay, in milliseconds.
@@ -16,6 +18,20 @@ public struct LoopbackThresholds: Equatable, Sendable {
     public var quality: Double?
     /// Least carrier against noise, in dB.
     public var signalToNoiseDB: Double?
+    /// Least level of what was captured against what was played, in dB.
+    public var gainDB: Double?
+    /// Greatest constant offset, either way, in percent of full scale.
+    public var offsetPercent: Double?
+    /// Least frequency at which the band may end, in Hz (``FrequencyResponse/edgesHz``).
+    public var bandHighHz: Double?
+    /// Greatest frequency at which the band may begin, in Hz.
+    public var bandLowHz: Double?
+    /// Most tones that are not heard.
+    public var unheardTones: Int?
+    /// Most figures that are withheld or missing.
+    public var withheld: Int?
+    /// Most faults that no other threshold looks at.
+    public var faults: Int?
     /// Greatest THD+N of the tone, in percent.
     public var distortionPercent: Double?
     /// Greatest gain less least from 300 Hz to 3.4 kHz, in dB.
@@ -39,6 +55,13 @@ public struct LoopbackThresholds: Equatable, Sendable {
             driftPPM = 200
             events = 0
             likeness = 0.7
+            gainDB = -30
+            offsetPercent = 0.5
+            bandHighHz = 15_000
+            bandLowHz = 200
+            unheardTones = 0
+            withheld = 0
+            faults = 0
             distortionPercent = 1
             speechRippleDB = 6
             channelFaults = 0

@@ -32,6 +32,12 @@ public struct LoopbackVerdict: Equatable, Sendable {
     /// Figures that are withheld.
     public let withheldCount: Int
 
+    /// What is wrong, causes first, and what is no failure but worth a look.
+    public let faults: [PathFault]
+
+    /// The whole result in one sentence: the fault, or that there is none, or that the cause is not clear.
+    public let sentence: String
+
     /// Nothing failed, and the test signal came back at all.
     public var isPass: Bool { checks.allSatisfy { $0.outcome != .failed } }
 
@@ -46,9 +52,64 @@ public struct LoopbackVerdict: Equatable, Sendable {
         ]
         checks += Self.timingChecks(run) + Self.soundChecks(run)
         checks += run.baseline?.checks(run) ?? []
-        self.checks = checks
         withheldCount = run.measurement.withheld.count
+        if timing.isFound { checks += [Self.withheldCheck(run, checks)].compactMap(\.self) }
+        let failed = Set(checks.lazy.filter { $0.outcome == .failed }.map(\.key))
+        let faults = PathDiagnosis(run, failed: failed).faults
+        if timing.isFound { checks += [Self.faultCheck(faults, run.thresholds.faults)].compactMap(\.self) }
+        self.checks = checks
+        self.faults = faults
+        sentence = Self.sentence(faults, checks, run.measurement)
     }
+
+    /// Figures that are withheld, or that a threshold asks for and the run lacks.
+    private static func withheldCheck(_ run: LoopbackRun, _ checks: [Check]) -> Check? {
+        let withheld = run.measurement.withheld
+        let missing = checks.filter { $0.outcome == .unmeasured && $0.measured == Self.notMeasured }
+        return most(
+            "withheld", "Figures withheld or missing", Double(withheld.count + missing.count),
+            run.thresholds.withheld.map(Double.init), "",
+            (withheld.map { "\($0.name) is withheld: \($0.reasonText)." }
+                + missing.map { "\($0.name) is not measured." }).joined(separator: " ") + " Measure again.")
+    }
+
+    private static func faultCheck(_ faults: [PathFault], _ limit: Int?) -> Check? {
+        let unchecked = faults.filter(\.isUnchecked)
+        return most(
+            "faults", "Other faults", Double(unchecked.count), limit.map(Double.init), "",
+            unchecked.map { "\($0.text). \($0.advice)" }.joined(separator: " "))
+    }
+
+    private static func sentence(
+        _ faults: [PathFault], _ checks: [Check], _ measured: LoopbackMeasurement
+    ) -> String {
+        let failed = checks.filter { $0.outcome == .failed }
+        let named = faults.filter(\.isFailure).map(\.text)
+        let seen = faults.filter { !$0.isFailure }.map(\.text)
+        let noticed = seen.isEmpty ? "" : " Noticed: \(seen.map(Self.inSentence).joined(separator: "; "))."
+        guard !failed.isEmpty else { return "No fault found.\(noticed)" }
+        if let first = named.first {
+            let others = named.dropFirst().map(Self.inSentence)
+            return first + (others.isEmpty ? "." : "; also: \(others.joined(separator: "; ")).") + noticed
+        }
+        let names = failed.map { "\(Self.inSentence($0.name)) (\($0.measured))" }.joined(separator: "; ")
+        if failed.allSatisfy({ $0.key == "withheld" }) {
+            return
+                "Measured in part only: \(names), because \(measured.withheld.first?.reasonText ?? "the run was short").\(noticed)"
+        }
+        if failed.allSatisfy({ $0.key.hasPrefix("baseline_") || $0.key == "withheld" }) {
+            return "Worse than the baseline, by a cause that is not clear: \(names).\(noticed)"
+        }
+        return "The cause is not clear: \(names).\(noticed)"
+    }
+
+    /// With a small first letter, except of an abbreviation.
+    private static func inSentence(_ text: String) -> String {
+        guard text.dropFirst().first?.isLowercase == true || text.dropFirst().first == " " else { return text }
+        return text.prefix(1).lowercased() + text.dropFirst()
+    }
+
+    static let notMeasured = "not measured"
 
     private static func silence(_ measurement: LoopbackMeasurement) -> String {
         if measurement.channels?.hasOppositePolarity == true { return channelAdvice(measurement.channels) }
@@ -104,10 +165,26 @@ public struct LoopbackVerdict: Equatable, Sendable {
         let (measured, limits) = (run.measurement, run.thresholds)
         return [
             least(
+                "gain", "Gain", measured.timing.gainDB, limits.gainDB, "dB",
+                "Turn the output or the input up; look at the mixer of the card and of the sound server."),
+            least(
                 "signal_to_noise", "Signal against noise", measured.signalToNoiseDB, limits.signalToNoiseDB, "dB",
                 "Turn the loudspeaker up or the microphone's boost down; look for hum in the noise's spectrum.",
                 withheld: measured.withheld.first { $0.figure == .noise }),
+            most(
+                "offset", "Constant offset (DC)", measured.evidence.offsetPercent.map(abs), limits.offsetPercent, "%",
+                "A converter or an amplifier without a coupling capacitor, or samples of another format.",
+                withheld: measured.withheld.first { $0.figure == .noise }),
             distortionCheck(measured, limits.distortionPercent),
+            toneCheck(measured, limits.unheardTones),
+            least(
+                "band", "Upper end of the band (−\(Int(FrequencyResponse.edgeDB)) dB)",
+                measured.response?.edgesHz.upperBound, limits.bandHighHz, "Hz",
+                bandAdvice(measured.response), withheld: measured.withheld.first(where: \.isResponse)),
+            most(
+                "band_low", "Lower end of the band (−\(Int(FrequencyResponse.edgeDB)) dB)",
+                measured.response?.edgesHz.lowerBound, limits.bandLowHz, "Hz",
+                bandAdvice(measured.response), withheld: measured.withheld.first(where: \.isResponse)),
             most(
                 "speech_ripple", "Evenness from 300 Hz to 3.4 kHz", measured.response?.speechRippleDB,
                 limits.speechRippleDB, "dB", "A filter, an equaliser or a small loudspeaker lies between.",
@@ -116,6 +193,28 @@ public struct LoopbackVerdict: Equatable, Sendable {
                 "clipping", "Clipped samples", Double(measured.clipping.samples),
                 limits.clippedSamples.map(Double.init), "", "Turn the input down."),
         ].compactMap(\.self) + channelChecks(measured, limits)
+    }
+
+    private static func bandAdvice(_ response: FrequencyResponse?) -> String {
+        guard let band = response?.edgesHz else { return "" }
+        let rates = [8.0, 11.025, 16, 22.05, 24, 32]
+        let rate = rates.first { (0.38 * $0 * 1_000...0.505 * $0 * 1_000).contains(band.upperBound) }
+        return "The path carries \(AudioText.frequency(band.lowerBound)) to \(AudioText.frequency(band.upperBound)): "
+            + (rate.map { "a sample rate of \(AudioText.number($0)) kHz in between would do that, or a filter." }
+                ?? "a filter, a resampler, a small loudspeaker or a microphone of speech does that.")
+    }
+
+    /// Tones that did not come through.
+    private static func toneCheck(_ measured: LoopbackMeasurement, _ limit: Int?) -> Check? {
+        let unheard = measured.unheardTonesHz
+        guard let limit, !(measured.tones.isEmpty && unheard.isEmpty) else { return nil }
+        let names = unheard.sorted().map { AudioText.frequency($0, isExact: true) }.joined(separator: ", ")
+        let isGood = unheard.count <= limit
+        return Check(
+            key: "tones", name: "Tones not heard",
+            measured: unheard.isEmpty ? "0" : "\(unheard.count) of \(unheard.count + measured.tones.count): \(names)",
+            limit: "at most \(limit)", outcome: isGood ? .passed : .failed,
+            advice: isGood ? "" : "The path does not carry these frequencies, or other sound hides them.")
     }
 
     /// A card with one channel has no such check, unless it is requested.
@@ -146,7 +245,7 @@ public struct LoopbackVerdict: Equatable, Sendable {
 
     /// The worst tone against the limit.
     private static func distortionCheck(_ measured: LoopbackMeasurement, _ limit: Double?) -> Check? {
-        let worst = measured.tones.max { $0.thdPlusNoisePercent < $1.thdPlusNoisePercent }
+        let worst = measured.worstTone
         let name =
             measured.tones.count > 1
             ? "THD+N, worst of \(measured.tones.count) tones, at \(AudioText.frequency(worst?.playedHz ?? 0, isExact: true))"
@@ -183,7 +282,8 @@ public struct LoopbackVerdict: Equatable, Sendable {
                     key: key, name: name, measured: "withheld", limit: text, outcome: .unmeasured,
                     advice: "Withheld: \(withheld.reasonText). Measure again.")
             }
-            return Check(key: key, name: name, measured: "not measured", limit: text, outcome: .unmeasured, advice: "")
+            return Check(
+                key: key, name: name, measured: Self.notMeasured, limit: text, outcome: .unmeasured, advice: "")
         }
         let good = isGood(value, limit)
         return Check(

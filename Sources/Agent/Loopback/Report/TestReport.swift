@@ -53,9 +53,11 @@ public struct TestReport: Sendable {
 
     /// Reports a measured loopback.
     public init(_ run: LoopbackRun) {
+        let verdict = LoopbackVerdict(run)
         self.init(
-            suite: "loopback.\(run.mode.rawValue)", startedAt: run.startedAt, origin: run.origin, facts: run.facts,
-            samples: run.measurement.capturedSamples, checks: LoopbackVerdict(run).checks)
+            suite: "loopback.\(run.mode.rawValue)", startedAt: run.startedAt, origin: run.origin,
+            facts: [LoopbackRun.Fact("Verdict", verdict.sentence)] + run.facts,
+            samples: run.measurement.capturedSamples, checks: verdict.checks)
     }
 
     /// Reports a measured bot.

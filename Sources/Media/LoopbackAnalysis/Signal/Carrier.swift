@@ -77,6 +77,9 @@ public struct Carrier: Equatable, Sendable {
         return centred.map { $0 / energy.squareRoot() }
     }
 
+    /// Power at a frequency, against that of the flat part.
+    static func power(_ frequencyHz: Double) -> Double { magnitude(frequencyHz) * magnitude(frequencyHz) }
+
     private static func magnitude(_ frequencyHz: Double) -> Double {
         let slope = frequencyHz < 300 ? frequencyHz / 300 : min(1, 2_500 / frequencyHz)
         guard frequencyHz > 13_500 else { return slope }

@@ -34,6 +34,8 @@ public struct ChannelFigures: Equatable, Sendable {
         case swapped
         /// One channel has the sign turned and the other has not: a mean of both, as calls take it, is next to nothing.
         case oppositePolarity = "opposite_polarity"
+        /// All channels have the sign turned.
+        case inverted
     }
 
     /// Channels that were played apart, 1 or 2.
@@ -103,7 +105,9 @@ public struct ChannelFigures: Equatable, Sendable {
 
     /// What is wrong with the wires.
     public var faults: [Fault] {
-        (isSwapped == true ? [.swapped] : []) + (hasOppositePolarity == true ? [.oppositePolarity] : [])
+        let signs = main.compactMap(\.isInverted)
+        return (isSwapped == true ? [.swapped] : []) + (hasOppositePolarity == true ? [.oppositePolarity] : [])
+            + (!signs.isEmpty && signs.allSatisfy(\.self) ? [.inverted] : [])
     }
 
     /// The worst crosstalk: the level of an output on its weaker input relative to the stronger; nil without two

@@ -17,6 +17,11 @@ public struct FrequencyResponse: Equatable, Sendable {
     public let points: [Point]
     /// The widest range around 1 kHz in which the gain is within 3 dB of that at 1 kHz, in Hz.
     public let bandHz: ClosedRange<Double>
+    /// The lowest and the highest frequency whose gain is at most ``edgeDB`` below the median of speech, in Hz: the band of
+    /// a path, whatever dips it has within.
+    public let edgesHz: ClosedRange<Double>
+    /// How far the response falls at the ends of the band, in dB.
+    public static let edgeDB = 10.0
     /// Greatest gain less least from 300 Hz to 3.4 kHz, in dB.
     public let speechRippleDB: Double
 
@@ -55,6 +60,9 @@ public struct FrequencyResponse: Equatable, Sendable {
         bandHz = Self.band(points, middle)
         let speech = points.filter { (300...3_400).contains($0.frequencyHz) }.map(\.gainDB)
         speechRippleDB = (speech.max() ?? 0) - (speech.min() ?? 0)
+        let usual = speech.sorted()[speech.count / 2]
+        let passed = points.filter { $0.gainDB >= usual - Self.edgeDB }.map(\.frequencyHz)
+        edgesHz = (passed.first ?? 0)...(passed.last ?? 0)
     }
 
     /// The greatest difference of gain between two responses of one way, from 300 Hz to 3.4 kHz, in dB.

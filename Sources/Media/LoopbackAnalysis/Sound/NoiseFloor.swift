@@ -3,14 +3,17 @@ internal import Glibc
 
 /// The noise while nothing is played.
 public struct NoiseFloor: Equatable, Sendable {
-    /// Root of the mean square, in dBFS; ``LevelMeter/floorDBFS`` for digital silence.
+    /// Root of the mean square without the mean, which is an offset and not noise, in dBFS; ``LevelMeter/floorDBFS`` for digital silence.
     public let levelDBFS: Double
     /// The same, weighted as the ear does at low levels (IEC 61672's A).
     public let weightedDBFS: Double
     /// Thirds of an octave from 25 Hz to 20 kHz: centre in Hz and level in dBFS.
     public let thirds: [Third]
 
-    /// One third of an octave.
+    /// The strongest single frequency, with its level.
+    public let strongest: Third
+
+    /// One third of an octave, or one frequency.
     public struct Third: Equatable, Sendable {
         /// Its centre, in Hz.
         public let frequencyHz: Double
@@ -39,10 +42,16 @@ public struct NoiseFloor: Equatable, Sendable {
         // Hann's window lets 3/8 of the power through.
         let scale = 1 / (Double(starts.count) * Double(count) * Double(count) * 0.375)
         let spacing = Double(AudioFormat.sampleRate) / Double(count)
-        let meanSquare = captured.reduce(0.0) { $0 + Double($1) * Double($1) } / Double(captured.count)
+        let meanSquare =
+            captured.reduce(0.0) { $0 + Double($1 - mean) * Double($1 - mean) } / Double(captured.count)
         levelDBFS = Self.decibels(meanSquare)
         weightedDBFS = Self.decibels(
             power.indices.dropFirst().reduce(0.0) { $0 + power[$1] * scale * Self.weight(Double($1) * spacing) })
+        // Hann's window spreads a line over five bins.
+        let peak = power.indices.dropFirst(2).dropLast(2).max { power[$0] < power[$1] } ?? 2
+        strongest = Third(
+            frequencyHz: Double(peak) * spacing,
+            levelDBFS: Self.decibels(power[peak - 2...peak + 2].reduce(0, +) * scale))
         thirds = (-16...13).map { step in
             let centre = 1_000 * pow(2, Double(step) / 3)
             let (low, high) = (centre * pow(2, -1.0 / 6), centre * pow(2, 1.0 / 6))

@@ -77,12 +77,18 @@ struct DriftEstimate: Equatable, Sendable {
     private var (pooledXX, pooledXY, pooledYY) = (0.0, 0.0, 0.0)
     private var pooledCount = 0.0
     private var origin: (x: Double, y: Double)?
+    private var last: Double?
+    /// A delay that moves by more from one reading to the next, in samples, has jumped: clocks part by a thousandth of that.
+    private static let most = 8.0
 
     static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.sumXY == right.sumXY && left.pooledXY == right.pooledXY
     }
 
     mutating func add(_ reading: CarrierReading) {
+        // A reading may come before the event that says so.
+        if let last, abs(reading.delaySamples - last) > Self.most { jump() }
+        last = reading.delaySamples
         let start = origin ?? (Double(reading.position), reading.delaySamples)
         origin = start
         let (x, y) = (Double(reading.position) - start.x, reading.delaySamples - start.y)
@@ -96,7 +102,12 @@ struct DriftEstimate: Equatable, Sendable {
 
     /// The delay jumped: what follows is another line with the same slope.
     mutating func jump() {
-        guard count > 1 else { return }
+        last = nil
+        guard count > 1 else {
+            (count, sumX, sumY, sumXX, sumXY, sumYY) = (0, 0, 0, 0, 0, 0)
+            origin = nil
+            return
+        }
         pooledXX += sumXX - sumX * sumX / count
         pooledXY += sumXY - sumX * sumY / count
         pooledYY += sumYY - sumY * sumY / count
@@ -108,11 +119,17 @@ struct DriftEstimate: Equatable, Sendable {
     /// How much faster the capturing clock is than the playing one, in ppm of the capturing clock, with its standard
     /// error; nil while there is too little to tell.
     var ppm: (value: Double, error: Double)? {
+        fit.map { ($0.slope * 1e6, ($0.rest / $0.spread).squareRoot() * 1e6) }
+    }
+
+    /// How far the delay is from its line, the root of the mean square, in samples.
+    var wanderSamples: Double? { fit?.rest.squareRoot() }
+
+    private var fit: (slope: Double, rest: Double, spread: Double)? {
         var all = self
         all.jump()
         guard all.pooledCount > 20, all.pooledXX > 0 else { return nil }
         let slope = all.pooledXY / all.pooledXX
-        let rest = max(0, all.pooledYY - slope * all.pooledXY) / all.pooledCount
-        return (slope * 1e6, (rest / all.pooledXX).squareRoot() * 1e6)
+        return (slope, max(0, all.pooledYY - slope * all.pooledXY) / all.pooledCount, all.pooledXX)
     }
 }
