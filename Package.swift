@@ -140,6 +140,7 @@ let package = Package(
         module("Media", "AudioPort", ["AudioKit", "Core", "Realtime", "VoiceActivity"]),
         module("Media", "VoiceActivity", ["Core", "Realtime"]),
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
+        module("Media", "CallScript", ["AudioKit", "ConfigReader"]),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Core", "Realtime"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
         module("Media", "Playout", ["AudioKit", "Core", "Realtime"]),
@@ -220,8 +221,8 @@ let package = Package(
         module(
             "Agent", "Loopback",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "ConfigReader", "Core",
-                "JSON", "LoopbackAnalysis", "Realtime",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "CallScript", "ConfigReader",
+                "Core", "JSON", "LoopbackAnalysis", "Realtime",
             ]),
 
         // Floor 6: the command line.
@@ -233,7 +234,7 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "Loopback", "BotProbe",
-                "BotWire", "CallControl", "CallMedia", "ConfigReader", "ControlWire", "Realtime", "DeviceControl",
+                "BotWire", "CallControl", "CallMedia", "CallScript", "ConfigReader", "ControlWire", "Realtime", "DeviceControl",
                 "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "Core", "Playout", "Files", "RTP",
                 "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway",
             ],
@@ -245,6 +246,7 @@ let package = Package(
         tests("AudioPortTests", ["AudioKit", "AudioPort", "Core", "LoopbackAnalysis", "VoiceActivity"]),
         tests("VoiceActivityTests", ["Core", "LoopbackAnalysis", "VoiceActivity"]),
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
+        tests("CallScriptTests", ["AudioKit", "BotProbe", "CallScript", "ConfigReader"]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"], cSettings: warningsOfC),
         .target(
             name: "CardSupport", dependencies: ["CScriptedCard", "Core", "Realtime"], path: "Tests/CardSupport",

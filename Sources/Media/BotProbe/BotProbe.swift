@@ -1,5 +1,7 @@
 // BotProbe: a caller that measures a voice bot from outside, and what its recording tells. Pure: samples in, samples out.
 
+internal import AudioKit
+
 /// A caller that asks a bot, hears it out, interrupts it, presses keys and waits for it to hang up.
 ///
 /// It takes what is heard frame by frame and says what is to be sent with each. It reacts to the bot, so that turns are taken

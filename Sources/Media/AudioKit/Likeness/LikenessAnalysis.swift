@@ -17,7 +17,7 @@ public struct LikenessAnalysis: Sendable {
     /// … and not further than this below the loudest windows.
     static let speechRangeDB = 25.0
 
-    static let windowSamples = AudioFormat.samples(milliseconds: 200)
+    package static let windowSamples = AudioFormat.samples(milliseconds: 200)
 
     /// Makes an analysis with the usual limits.
     public init() {}
@@ -55,7 +55,7 @@ public struct LikenessAnalysis: Sendable {
     }
 
     /// Starts of the windows of `samples`, one after the other, that hold speech.
-    static func speechWindows(_ samples: [Int16]) -> [Int] {
+    package static func speechWindows(_ samples: [Int16]) -> [Int] {
         let starts = Array(stride(from: 0, through: samples.count - windowSamples, by: windowSamples))
         let levels = starts.map { start in
             var meter = LevelMeter()

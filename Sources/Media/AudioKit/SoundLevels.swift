@@ -1,10 +1,9 @@
-internal import AudioKit
 internal import Glibc
 
 /// Levels of what is heard, in blocks of 10 ms, and which blocks count as sound.
-struct SoundLevels: Equatable, Sendable {
+package struct SoundLevels: Equatable, Sendable {
     /// Samples of a block.
-    static let blockSamples = AudioFormat.samples(milliseconds: 10)
+    package static let blockSamples = AudioFormat.samples(milliseconds: 10)
     /// Levels are counted from here to 0 dBFS.
     private static let faintest = -100
     /// The threshold never lies below this, in dBFS: a codec's own noise is fainter.
@@ -15,13 +14,16 @@ struct SoundLevels: Equatable, Sendable {
     private static let distance = 12
 
     /// Of each whole block, in dBFS.
-    private(set) var levels: [Int8] = []
+    package private(set) var levels: [Int8] = []
     private var counts = [Int](repeating: 0, count: 1 - SoundLevels.faintest)
     private var power = 0.0
     private var powerSamples = 0
 
+    /// Makes levels of nothing.
+    package init() {}
+
     /// Appends what is heard.
-    mutating func append(_ samples: some Sequence<Int16>) {
+    package mutating func append(_ samples: some Sequence<Int16>) {
         for sample in samples {
             power += Double(sample) * Double(sample)
             powerSamples += 1
@@ -39,7 +41,7 @@ struct SoundLevels: Equatable, Sendable {
     }
 
     /// The noise: the level that a tenth of all blocks do not exceed, in dBFS.
-    var floor: Int {
+    package var floor: Int {
         var rest = levels.count / 10
         for (index, count) in counts.enumerated() {
             rest -= count
@@ -49,20 +51,20 @@ struct SoundLevels: Equatable, Sendable {
     }
 
     /// From which level on a block counts as sound, in dBFS.
-    var threshold: Int { min(Self.mostThreshold, max(Self.leastThreshold, floor + Self.distance)) }
+    package var threshold: Int { min(Self.mostThreshold, max(Self.leastThreshold, floor + Self.distance)) }
 
     /// Sound cannot be told from noise, or never stops.
-    var isNeverQuiet: Bool { floor + Self.distance > Self.mostThreshold }
+    package var isNeverQuiet: Bool { floor + Self.distance > Self.mostThreshold }
 
     /// The magnitude of samples at the threshold.
     var thresholdMagnitude: UInt16 { UInt16(32_768 * pow(10, Double(threshold) / 20)) }
 
     /// Whether a block counts as sound.
-    func isSound(_ block: Int) -> Bool { Int(levels[block]) >= threshold }
+    package func isSound(_ block: Int) -> Bool { Int(levels[block]) >= threshold }
 
     /// The pieces of sound, in samples, to the sample: pauses shorter than ``SoundPiece/pauseBlocks`` are part of a piece, and
     /// clicks are none.
-    func pieces(of samples: [Int16]) -> [SoundPiece] {
+    package func pieces(of samples: [Int16]) -> [SoundPiece] {
         let (threshold, magnitude) = (threshold, thresholdMagnitude)
         var found: [(first: Int, last: Int, sounding: Int)] = []
         for (block, level) in levels.enumerated() where Int(level) >= threshold {
@@ -83,7 +85,7 @@ struct SoundLevels: Equatable, Sendable {
     }
 
     /// Samples of sound within a range, to a block.
-    func soundSamples(in range: Range<Int>) -> Int {
+    package func soundSamples(in range: Range<Int>) -> Int {
         let (first, end) = (range.lowerBound / Self.blockSamples, range.upperBound / Self.blockSamples)
         guard first < end else { return 0 }
         return (first..<min(end, levels.count)).count(where: isSound) * Self.blockSamples
@@ -91,12 +93,12 @@ struct SoundLevels: Equatable, Sendable {
 }
 
 /// Sound without longer pauses.
-struct SoundPiece: Equatable, Sendable {
+package struct SoundPiece: Equatable, Sendable {
     /// Blocks without sound that end a piece: 0.2 s.
-    static let pauseBlocks = 20
+    package static let pauseBlocks = 20
     /// Blocks of sound that a piece has at least: 30 ms. A click has fewer.
-    static let leastBlocks = 3
+    package static let leastBlocks = 3
 
     /// From the first sample that is loud enough to the last one.
-    let range: Range<Int>
+    package let range: Range<Int>
 }

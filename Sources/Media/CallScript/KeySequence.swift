@@ -1,0 +1,48 @@
+/// Telephone keys with pauses, as `1,,2` or `1w2#`.
+public struct KeySequence: Equatable, Sendable {
+    /// A character of it.
+    public enum Element: Equatable, Sendable {
+        case key(Character)
+        /// A second passes.
+        case pause
+        /// Waits until something is heard.
+        case sound
+        /// Waits until something was heard, and then nothing for a second.
+        case prompt
+    }
+
+    /// As it was written.
+    public let text: String
+    /// In order; at least one key.
+    public let elements: [Element]
+
+    /// The keys, and `!` for the flash of the hook.
+    private static let keys = "0123456789*#ABCD!"
+    /// A longer sequence is no telephone number.
+    private static let longest = 200
+
+    /// - Parameter text: `0`-`9`, `*`, `#`, `A`-`D`, `!`; `,` for a second, `p` for the beginning of a prompt, `w` for its end.
+    ///   Nil if it has anything else, no key, or more than 200 characters.
+    public init?(_ text: String) {
+        var elements: [Element] = []
+        guard text.utf8.count <= Self.longest else { return nil }
+        for character in text {
+            switch character {
+            case ",": elements.append(.pause)
+            case "p": elements.append(.sound)
+            case "w": elements.append(.prompt)
+            case _ where Self.keys.contains(character): elements.append(.key(character))
+            default: return nil
+            }
+        }
+        guard elements.contains(where: { if case .key = $0 { true } else { false } }) else { return nil }
+        self.text = text
+        self.elements = elements
+    }
+
+    /// What may be in it, for messages.
+    public static let allowed = "0-9, *, #, A-D and ! (flash), with , for a second, p for a prompt and w for its end"
+
+    /// Whether it waits for what is heard.
+    public var listens: Bool { elements.contains { $0 == .sound || $0 == .prompt } }
+}
