@@ -35,6 +35,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case deviceUnreachable = 15
     case noSuchNumber = 16
     case calleeNotReachable = 17
+    case scriptFailed = 18
     case interrupted = 130
 
     /// What the number stands for, in a few words.
@@ -58,6 +59,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .deviceUnreachable: "no running device can be reached at the control socket"
         case .noSuchNumber: "there is no such number or user to call"
         case .calleeNotReachable: "the callee cannot be reached now"
+        case .scriptFailed: "a call did not go as its script expects"
         case .interrupted: "interrupted"
         }
     }

@@ -3,7 +3,9 @@ internal import AudioKit
 internal import CallAgent
 internal import CallControl
 internal import Logging
+internal import LoopbackReport
 internal import CallMedia
+internal import CallScript
 internal import MediaEngine
 internal import NIOCore
 internal import NIOPosix
@@ -61,8 +63,24 @@ struct CallCommand: AsyncParsableCommand {
     )
     var webrtc: Bool?
 
-    @Option(help: "Telephone keys to press once media flows: 0-9, *, #, A-D, and ! for the flash of the hook.")
+    @Option(
+        help: """
+            Telephone keys to press once media flows: 0-9, *, #, A-D, and ! for the flash of the hook. A comma is a pause of \
+            a second, p waits until a prompt begins, and w until a second after its end (30 s at most): 1,,2 or w1w2.
+            """)
     var press: String?
+
+    @Option(
+        help: """
+            Follow the call script in this file: play, wait for sound or silence, press keys, and expect lengths or \
+            likenesses of answers. See docs/call-scripts.md.
+            """, completion: .file())
+    var script: String?
+
+    @Option(
+        name: .customLong("junit"),
+        help: "Write each statement of --script as a test case of JUnit's XML to this file; - for standard output.")
+    var junit: String?
 
     @Option(help: "Hang up after this many seconds; without it, a second after the file is over.")
     var duration: Double?
@@ -93,7 +111,21 @@ struct CallCommand: AsyncParsableCommand {
     func validate() throws {
         _ = try CalleeAddress(callee)
         if play != nil, usesCard { throw ValidationError("--play and a sound card exclude each other.") }
-        try CallLimits.check(press: press, duration: duration, ttl: ttl, minimumLikeness: minimumLikeness)
+        try CallLimits.check(press: nil, duration: duration, ttl: ttl, minimumLikeness: minimumLikeness)
+        if let press, KeySequence(press) == nil {
+            throw ValidationError("--press must be made of \(KeySequence.allowed), and have a key, not \"\(press)\".")
+        }
+        if script != nil, play != nil || usesCard || press != nil {
+            throw ValidationError(
+                "--script excludes --play, --press and a sound card: the script says what the call does.")
+        }
+        if keys?.listens == true, play != nil || usesCard {
+            throw ValidationError("--press with p or w listens in place of --play and of a sound card. Use --script.")
+        }
+        if junit != nil, script == nil {
+            throw ValidationError("--junit needs --script: its statements are the tests.")
+        }
+        if junit == "-", json { throw ValidationError("--json and --junit - would both be on standard output.") }
         if minimumLikeness != nil, play == nil {
             throw ValidationError("--minimum-likeness needs --play: it compares what comes back with the file.")
         }
@@ -108,6 +140,11 @@ struct CallCommand: AsyncParsableCommand {
         let configuration = try deviceConfiguration()
         let user = try CalleeAddress(callee).user
         try checkFiles()
+        let file = try script.map { try CallScriptFile($0) }
+        if let junit { try ReportFiles.check(junit) }
+        var scripted: ScriptedCall?
+        if let file { scripted = try ScriptedCall(file.script, sounds: file.sounds) }
+        if let keys, keys.listens { scripted = try ScriptedCall(CallScript(pressing: keys)) }
         let progress = ProgressLines()
         let ending = EndRequest()
         let (device, group) = try DeviceFactory(configuration: configuration, failsFast: true, logger: logger).make()
@@ -125,15 +162,24 @@ struct CallCommand: AsyncParsableCommand {
             throw error
         }
         run.connectTime = started.duration(to: MonotonicClock.now)
-        await follow(device, user, &run, progress, ending, configuration)
+        try await follow(device, user, &run, progress, ending, configuration, scripted)
         if !ending.isMade { await device.finishTones() }
         await device.shutDown()
         try? await group.shutdownGracefully()
 
+        let caller = scripted?.finish(run.record, isInterrupted: ending.isMade)
+        if let caller, file == nil, run.establishedAfter != nil {
+            run.keyError = caller.results.first { $0.outcome == .failed }?.text
+        }
         if run.hasSoundToCompare { progress.say("Comparing what was sent with what came back") }
         let report = run.report()
-        Terminal.print(json ? report.json : report.text)
+        if let file, let caller {
+            try file.writeRecordings(of: caller)
+            try ReportFiles.deliver(junit, file.report(caller, callee: callee).junit)
+        }
+        if junit != "-" { Terminal.print(json ? report.json : report.text) }
         if let failure = report.failure { throw ExitCode(failure.rawValue) }
+        if let file, let caller, let failure = file.failure(caller) { throw failure }
         if let minimumLikeness, (report.likeness ?? 0) < minimumLikeness {
             throw CommandFailure(
                 .failed, "what came back is less like what was sent than the \(minimumLikeness) asked for")
@@ -142,6 +188,8 @@ struct CallCommand: AsyncParsableCommand {
 
     /// After a file's end, for what is still on its way: a second, and the jitter buffers at both ends.
     private static let lastSound = Duration.milliseconds(1_200)
+
+    private var keys: KeySequence? { press.flatMap(KeySequence.init) }
 
     private var usesCard: Bool { device != nil || playback != nil || capture != nil }
 
@@ -155,11 +203,13 @@ struct CallCommand: AsyncParsableCommand {
     /// Places the call and follows it to its end.
     private func follow(
         _ device: Device, _ user: UserID, _ run: inout CallRun, _ progress: ProgressLines, _ ending: EndRequest,
-        _ configuration: DeviceConfiguration
-    ) async {
+        _ configuration: DeviceConfiguration, _ scripted: ScriptedCall?
+    ) async throws {
         let audio = AudioBehaviour(
-            source: usesCard ? .card : play.map { .file(path: $0, loops: false) } ?? .silence,
+            source: usesCard
+                ? .card : scripted != nil ? .program : play.map { .file(path: $0, loops: false) } ?? .silence,
             recording: run.recordingPath)
+        await scripted?.provide(to: device)
         progress.say("Calling \(callee)")
         let call = await device.call(
             user, audio: audio, timeToLive: CallLimits.timeToLive(seconds: ttl),
@@ -169,7 +219,10 @@ struct CallCommand: AsyncParsableCommand {
             await ending.wait()
             await device.hangUp(call)
         }
+        try scripted?.start(call, of: device, progress)
         var isPlayed = false
+        var pressing: Task<String?, Never>?
+        defer { pressing?.cancel() }
         var hangUp: Task<Void, Never>?
         defer { hangUp?.cancel() }
         func hangUpLater(_ delay: Duration) {
@@ -184,9 +237,11 @@ struct CallCommand: AsyncParsableCommand {
             case .answered: progress.say("Answered")
             case .established(_, let time):
                 run.establishedAfter = time
-                let end = duration == nil && play == nil ? "; Ctrl-C hangs up" : ""
+                let end = duration == nil && play == nil && script == nil ? "; Ctrl-C hangs up" : ""
                 progress.say("Established after \(time.milliseconds.rounded(toPlaces: 1)) ms\(end)")
-                if let press { run.keyError = await self.press(press, on: call, of: device, progress) }
+                if let keys, scripted == nil {
+                    pressing = Task { await self.press(keys, on: call, of: device, progress) }
+                }
                 if let duration { hangUpLater(.seconds(duration)) } else if isPlayed { hangUpLater(Self.lastSound) }
             case .flowing(_, let time, _):
                 run.setUpTime = time
@@ -212,6 +267,8 @@ struct CallCommand: AsyncParsableCommand {
                 if text.isWarning { progress.warn(text.text) } else { progress.say(text.text) }
             case .ended(_, let record, let report):
                 run.isInterrupted = ending.isMade
+                pressing?.cancel()
+                if let reason = await pressing?.value { run.keyError = reason }
                 run.ended(record, report, await device.cardStatistics)
                 return
             case .transferRequested(_, let target, let isAccepted):
@@ -226,18 +283,27 @@ struct CallCommand: AsyncParsableCommand {
         }
     }
 
-    /// - Returns: Why the keys cannot be pressed; nil if they are.
+    /// Presses keys, with pauses of a second.
+    ///
+    /// - Returns: Why they cannot be pressed; nil if they are.
     private func press(
-        _ digits: String, on call: CallID, of device: Device, _ progress: ProgressLines
+        _ keys: KeySequence, on call: CallID, of device: Device, _ progress: ProgressLines
     ) async -> String? {
-        do throws(DigitError) {
-            try await device.press(digits, on: call)
-            progress.say("Pressing \(digits)")
-            return nil
-        } catch {
-            progress.warn("Keys cannot be pressed: \(error)")
-            return "\(error)"
+        progress.say("Pressing \(keys.text)")
+        for part in keys.text.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
+            if part.offset > 0 { try? await Task.sleep(for: .seconds(1)) }
+            guard !part.element.isEmpty else { continue }
+            if Task.isCancelled { return "the call was over before \(part.element) was pressed" }
+            do throws(DigitError) {
+                try await device.press(String(part.element), on: call)
+            } catch {
+                progress.warn("Keys cannot be pressed: \(error)")
+                return "\(error)"
+            }
+            // So long they last, with the pauses between them: a pause begins after them.
+            try? await Task.sleep(for: .milliseconds(180 * part.element.count))
         }
+        return nil
     }
 
     private func deviceConfiguration() throws -> DeviceConfiguration {

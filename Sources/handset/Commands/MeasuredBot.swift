@@ -93,8 +93,8 @@ struct MeasuredBot {
         try? await group.shutdownGracefully()
         let record = ended?.0
         guard isEstablished else { throw Self.failure(callee, record) }
-        if record?.endedBy == .remote { caller.noteHangUp() }
-        recording = caller.recording
+        if record?.endedBy == .remote { caller.caller.hangUp() }
+        recording = caller.caller.recording
         facts = [.init("Called", callee), .init("Ended", record?.reason.rawValue ?? "unknown")]
         if let setUp { facts.append(.init("Set-up", "\(setUp.milliseconds.rounded(toPlaces: 1)) ms")) }
         if let report = ended?.1 { describe(report) }

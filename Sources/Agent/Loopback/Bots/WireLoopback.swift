@@ -109,7 +109,7 @@ private final class FrameClock: @unchecked Sendable {
 
     func run(mustStop: () -> Bool) {
         // Without permission this is an ordinary thread, and what it does late is withheld.
-        try? RealtimeThread.makeCurrentRealtime(priority: CallProbe.priority)
+        try? RealtimeThread.makeCurrentRealtime(priority: callerPriority)
         let frame = Duration.milliseconds(20)
         var deadline = MonotonicClock.now
         var said = [Int16](repeating: 0, count: WireLoopback.frameSamples)
