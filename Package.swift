@@ -201,7 +201,8 @@ let package = Package(
         module(
             "Agent", "CallAgent",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia", "CallPorts",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia",
+                "CallPorts",
                 "CallPrograms", "ConfigReader", "Core", "Files", "ICE", "JSON", "MediaEngine", "Playout", "RTP",
                 "Realtime", "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "TLS",
                 "VoiceActivity", logging,
@@ -221,7 +222,8 @@ let package = Package(
         module(
             "Agent", "Loopback",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "CallScript", "ConfigReader",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "CallScript",
+                "ConfigReader",
                 "Core", "JSON", "LoopbackAnalysis", "Realtime",
             ]),
 
@@ -234,7 +236,9 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "Loopback", "BotProbe",
-                "BotWire", "CallControl", "CallMedia", "CallScript", "ConfigReader", "ControlWire", "Realtime", "DeviceControl",
+                "BotWire", "CPrograms", "CallControl", "CallMedia", "CallScript", "ConfigReader", "ControlWire",
+                "Realtime",
+                "DeviceControl",
                 "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "Core", "Playout", "Files", "RTP",
                 "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway",
             ],

@@ -3,7 +3,7 @@ internal import AudioKit
 internal import CallAgent
 internal import CallControl
 internal import Logging
-internal import LoopbackReport
+internal import Loopback
 internal import CallMedia
 internal import CallScript
 internal import MediaEngine

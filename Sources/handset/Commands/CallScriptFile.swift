@@ -1,10 +1,10 @@
 internal import AudioKit
 internal import CallScript
 internal import ConfigReader
-internal import LoopbackReport
+internal import Loopback
 internal import Realtime
-internal import RegularFiles
-internal import Timekeeping
+internal import Files
+internal import Core
 
 /// A call's script with all that it plays and compares with, read and checked before anybody is called.
 struct CallScriptFile {

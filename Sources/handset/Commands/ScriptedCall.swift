@@ -1,4 +1,4 @@
-internal import BotLoopback
+internal import Loopback
 internal import CallAgent
 internal import CallControl
 internal import CallScript

@@ -20,23 +20,26 @@ public protocol FrameCaller: Sendable {
 }
 
 extension BotProbe: FrameCaller {
+    /// Takes a frame as ``exchange(_:)`` does, without notes.
     public mutating func hear(_ frame: [Int16]) -> (samples: [Int16], key: Character?, notes: [String], isOver: Bool) {
         let step = exchange(frame)
         return (step.samples, step.key, [], step.isOver)
     }
 
-    // A key without an answer is what the measurement reports.
+    /// Nothing follows: a key without an answer is what the measurement reports.
     public mutating func refuseKeys(_ reason: String) {}
 }
 
 extension ScriptedCaller: FrameCaller {
+    /// Takes a frame as ``exchange(_:)`` does.
     public mutating func hear(_ frame: [Int16]) -> (samples: [Int16], key: Character?, notes: [String], isOver: Bool) {
         let step = exchange(frame)
         return (step.samples, step.key, step.notes, step.isOver)
     }
 
-    // Its lengths are those of what it heard, which neither changes.
+    /// Nothing follows: its lengths are those of what it heard.
     public mutating func setSendingDelay(_ samples: Int) {}
+    /// Nothing follows, for the same reason.
     public mutating func noteSlip() {}
 }
 
