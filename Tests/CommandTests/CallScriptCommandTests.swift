@@ -29,7 +29,7 @@ struct CallScriptCommandTests {
         """
 
     private func running() async throws -> RunningSite {
-        let site = try Site(behaviour: "exec\n  command: [python3, menu.py]\n  sample_rate: 16000")
+        let site = try Site(behaviour: "exec\n  command: [python3, menu.py]\n  rate_hz: 16000")
         let text = try String(contentsOfFile: site.deviceConfiguration, encoding: .utf8)
         try text.replacing("menu.py", with: site.path("menu.py"))
             .write(toFile: site.deviceConfiguration, atomically: true, encoding: .utf8)
