@@ -61,13 +61,13 @@ struct ChannelAnalysisTests {
         #expect(figures.crosstalk?.isBound == true && figures.heardCount == 2)
     }
 
-    @Test("Polarity is told of each channel; it is a fault if they differ, and none if both are turned")
+    @Test("Polarity is told of each channel; it is one fault if they differ, and another if both are turned")
     func polarity() throws {
         let one = try Self.measured([[1, 0], [0, -1]])
         #expect(one.path(.left, .left)?.isInverted == false && one.path(.right, .right)?.isInverted == true)
         #expect(one.faults == [.oppositePolarity])
         let both = try Self.measured([[-1, 0], [0, -1]])
-        #expect(both.hasOppositePolarity == false && both.faults.isEmpty)
+        #expect(both.hasOppositePolarity == false && both.faults == [.inverted])
         #expect(try #require(both.path(.left, .left)).likeness < -0.99)
         // A balanced microphone in a stereo socket: one sound with both signs.
         let balanced = try Self.measured([[0.5, -0.5]], outputs: 1)

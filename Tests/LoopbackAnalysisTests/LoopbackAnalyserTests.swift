@@ -209,6 +209,33 @@ struct LoopbackAnalyserTests {
         }
     }
 
+    @Test("The noise is that of the silence wherever the delay goes later", arguments: [-2_000, 2_000])
+    func movedDelay(missing: Int) throws {
+        let first = Self.signal.sections[1].range.lowerBound
+        let measured = SyntheticChannel(
+            delay: 5_000, noise: 20, faults: [.init(position: first + 5_000 + 30_000, missing: missing)]
+        ).capture(Self.played, count: Self.played.count + 8_000)
+        let noise = try #require(LoopbackAnalyser(Self.signal, maximumDelay: 24_000).analyse(measured).noise)
+        #expect(abs(noise.levelDBFS - -61.3) < 0.5, "\(noise.levelDBFS)")
+    }
+
+    @Test("Figures that are withheld come from a later measurement, and the others stay")
+    func filled() throws {
+        let place = try Self.middle(.tone(frequencyHz: 997))
+        var measured = Self.rounds(1, [.init(position: place, hole: 480, missing: 480)])
+        measured.withheld.append(Withheld(.response, .gap))
+        measured.response = nil
+        var later = Self.rounds(1, [])
+        later.tones.removeAll { $0.playedHz != 997 }
+        measured.fill(from: later)
+        #expect(measured.withheld.isEmpty && measured.response == later.response)
+        #expect(measured.tones.count == LoopbackSignal.usualTonesHz.count && measured.tone == later.tone)
+        measured.withheld = [Withheld(.response, .gap)]
+        later.withheld = [Withheld(.response, .glitch)]
+        measured.fill(from: later)
+        #expect(measured.withheld == [Withheld(.response, .gap)])
+    }
+
     @Test("An interruption that the card told of withholds what was played then, however it sounds")
     func interruption() throws {
         let captured = SyntheticChannel(delay: 5_000).capture(Self.played, count: Self.played.count + 5_000)

@@ -77,6 +77,7 @@ struct ChannelReportTests {
         hidden.thresholds.crosstalkDB = -20
         #expect(check(hidden, "crosstalk")?.outcome == .passed)
         hidden.baseline = run.baseline
+        // The baseline knew better.
         #expect(check(hidden, "baseline_crosstalk")?.outcome == .failed)
 
         var dead = try Self.run([[0.9, 0], [0, 0]])

@@ -1,5 +1,7 @@
 import Foundation
+import JSON
 import LoopbackAnalysis
+import TestSupport
 import Loopback
 import Testing
 
@@ -84,6 +86,47 @@ struct LabReportTests {
         for key in ["baseline_delay", "baseline_noise", "baseline_gain"] { #expect(failed.contains(key), "\(failed)") }
         #expect(!failed.contains("baseline_band_high") && !failed.contains("baseline_drift"), "\(failed)")
         #expect(run.jsonText.contains("baseline_noise") && LoopbackHTML(run).text.contains("against the baseline"))
+    }
+
+    @Test("A figure that the baseline has and this run lacks fails, withheld or not, and says which")
+    func lacking() throws {
+        var run = Self.run
+        run.baseline = try LoopbackBaseline(reading: run.jsonText, mode: .device)
+        run.measurement.response = nil
+        run.measurement.withheld = [Withheld(.response, .gap)]
+        run.measurement.noise = nil
+        let checks = LoopbackVerdict(run).checks
+        let band = try #require(checks.first { $0.key == "baseline_band_high" })
+        #expect(
+            band.outcome == .failed && band.measured == "withheld" && band.advice.contains("a piece of it is missing"))
+        let noise = try #require(checks.first { $0.key == "baseline_noise" })
+        #expect(noise.outcome == .failed && noise.measured == "missing", "\(noise)")
+        // Signal to noise and the response: two figures, whatever they are needed for.
+        let withheld = try #require(checks.first { $0.key == "withheld" })
+        #expect(
+            withheld.outcome == .failed && withheld.advice.contains("Frequency response is withheld"), "\(withheld)")
+        run.thresholds.withheld = 9
+        #expect(LoopbackVerdict(run).checks.first { $0.key == "withheld" }?.outcome == .passed)
+    }
+
+    @Test("A path that became narrow fails against its baseline and without one, and its unheard tone is listed")
+    func narrow() throws {
+        var run = Self.run
+        run.thresholds.events = nil
+        run.baseline = try LoopbackBaseline(reading: run.jsonText, mode: .device)
+        let signal = Recording.signal
+        run.measurement = LoopbackAnalyser(signal, maximumDelay: 9_600).analyse(
+            FaultyPath(.lowPass3600, seed: 1).capture(signal.samples(0..<signal.count)))
+        let verdict = LoopbackVerdict(run)
+        let failed = verdict.checks.filter { $0.outcome == .failed }.map(\.key)
+        #expect(
+            failed.contains("baseline_band_high") && failed.contains("band") && failed.contains("tones"), "\(failed)")
+        #expect(verdict.sentence.hasPrefix("Band-limited: 20"), "\(verdict.sentence)")
+        #expect(run.json["unheard_tones_hz"] == .array([.number(9_973)]), "\(run.json["unheard_tones_hz"] ?? .null)")
+        #expect(run.measurement.withheld.isEmpty)
+        for report in [LoopbackHTML(run).text, TestReport(run).junit, TestReport(run).ktap] {
+            #expect(report.contains(verdict.sentence))
+        }
     }
 
     @Test("A baseline that is no report, or of another kind, is refused with what it is")

@@ -29,6 +29,8 @@ public struct CardLoopback: Sendable {
         case minute(SoakMonitor.Minute)
         /// The card went away (errno), or is back (nil).
         case card(absence: Int32?)
+        /// So many figures are withheld, and their parts of the signal are played again.
+        case repeats(withheld: Int)
         /// The measurement restarts with more sound buffered ahead, because this thread was delayed.
         case again(aheadMilliseconds: Double, holdUpMilliseconds: Double)
     }
@@ -56,6 +58,7 @@ public struct CardLoopback: Sendable {
             switch outcome {
             case .measured(var run):
                 run.facts += choice.facts
+                try attempt.repeatWithheld(&run, follows: follows, mustStop: mustStop, tell: tell)
                 return run
             case .heldUp(let trouble):
                 choice.grow(after: trouble)
@@ -66,6 +69,28 @@ public struct CardLoopback: Sendable {
             }
         }
     }
+
+    /// What happens to one part of the signal costs that part only: it is played again, twice at most, behind a short
+    /// carrier.
+    private func repeatWithheld(
+        _ run: inout LoopbackRun, follows: Bool, mustStop: () -> Bool, tell: (Progress) -> Void
+    ) throws(LoopbackError) {
+        let first = run.measurement.withheld
+        var short = self
+        short.carrierSeconds = 1
+        for _ in 0..<Self.repeats {
+            guard run.measurement.timing.isFound, !run.measurement.withheld.isEmpty, !mustStop() else { break }
+            tell(.repeats(withheld: run.measurement.withheld.count))
+            let outcome = try short.measureOnce(
+                isEnough: { _ in false }, follows: follows, mustStop: mustStop, tell: tell)
+            if case .measured(let later) = outcome { run.measurement.fill(from: later.measurement) }
+        }
+        guard run.measurement.withheld.count < first.count else { return }
+        let names = first.filter { !run.measurement.withheld.contains($0) }.map { "\($0.name) (\($0.reasonText))" }
+        run.facts.append(.init("Played again for", names.joined(separator: ", ")))
+    }
+
+    private static let repeats = 2
 
     private enum Outcome {
         case measured(LoopbackRun)

@@ -28,11 +28,12 @@ public struct LoopbackAnalyser: Sendable {
         meter.add(captured.span)
         var clipping = ClippingCounter()
         clipping.add(captured.span)
+        let centred = Self.centred(captured)
         var pieces: [CarrierPiece] = []
         for section in signal.sections where section.kind == .carrier {
             pieces.append(
                 CarrierPiece(
-                    signal.carrier, section.range, in: captured, maximumDelay: maximumDelay,
+                    signal.carrier, section.range, in: centred, maximumDelay: maximumDelay,
                     expectedRate: pieces.lazy.compactMap(\.line).first?.rate ?? 0))
         }
         let sound = sound(captured, pieces)
@@ -77,6 +78,13 @@ public struct LoopbackAnalyser: Sendable {
         return measurement
     }
 
+    /// Without a constant offset, which would count as level, and as sound that is not the carrier.
+    private static func centred(_ captured: [Int16]) -> [Int16] {
+        guard !captured.isEmpty else { return [] }
+        let mean = captured.reduce(0) { $0 + Int($1) } / captured.count
+        return abs(mean) < 16 ? captured : captured.map { Int16(clamping: Int($0) - mean) }
+    }
+
     /// Frequencies of the tones, each once.
     private var tonesHz: [Double] {
         var frequencies: [Double] = []
@@ -118,7 +126,7 @@ public struct LoopbackAnalyser: Sendable {
     ) {
         measurement.evidence.crestDB = sound?.crestDB
         measurement.evidence.stepSize = sound?.stepSize
-        measurement.evidence.ceilingDBFS = sound.flatMap { $0.isClipped ? $0.peakDBFS : nil }
+        measurement.evidence.ceilingDBFS = sound.flatMap { $0.isFlat ? $0.peakDBFS : nil }
         measurement.evidence.level = LevelEvidence(pieces)
         if let response = measurement.response, let gain = measurement.timing.gainDB {
             measurement.evidence.level?.againstSweepDB = gain - response.carrierGainDB

@@ -50,3 +50,44 @@ public struct LoopbackMeasurement: Equatable, Sendable {
         self.clipping = clipping
     }
 }
+
+extension LoopbackMeasurement {
+    /// Takes the figures that are withheld from a later measurement of the same path, as far as it has them.
+    ///
+    /// Delay, drift, gaps and level remain those of this one.
+    public mutating func fill(from later: LoopbackMeasurement) {
+        guard later.timing.isFound else { return }
+        var rest: [Withheld] = []
+        for one in withheld {
+            let isKnown = !later.withheld.contains { $0.figure == one.figure } && take(one.figure, later)
+            if !isKnown { rest.append(one) }
+        }
+        withheld = rest
+    }
+
+    private mutating func take(_ figure: Withheld.Figure, _ later: LoopbackMeasurement) -> Bool {
+        switch figure {
+        case .noise:
+            guard let noise = later.noise else { return false }
+            self.noise = noise
+            evidence.hum = later.evidence.hum
+            evidence.offsetPercent = later.evidence.offsetPercent
+        case .response:
+            guard let response = later.response else { return false }
+            self.response = response
+            evidence.level?.againstSweepDB = timing.gainDB.map { $0 - response.carrierGainDB }
+        case .tone(let frequency):
+            if let tone = later.tones.first(where: { $0.playedHz == frequency }) {
+                tones.append(tone)
+            } else if later.unheardTonesHz.contains(frequency) {
+                unheardTonesHz.append(frequency)
+            } else {
+                return false
+            }
+        case .channels:
+            guard let channels = later.channels else { return false }
+            self.channels = channels
+        }
+        return true
+    }
+}

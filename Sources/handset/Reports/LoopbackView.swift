@@ -32,6 +32,10 @@ final class LoopbackView: Sendable {
             let reason = unsafe strerror(absence).map { unsafe String(cString: $0) } ?? "error"
             say("The card is gone (\(reason)); waiting for it to come back", isWarning: true)
         case .card(nil): say("The card is back")
+        case .repeats(let withheld):
+            say(
+                "Something happened while \(withheld == 1 ? "a figure was" : "\(withheld) figures were") measured; playing "
+                    + "those parts of the signal again", isWarning: true)
         case .again(let ahead, let holdUp):
             say(
                 "This machine kept Handset's thread waiting for \(Int(holdUp.rounded())) ms, and the card ran empty; "

@@ -66,7 +66,8 @@ public struct LoopbackBaseline: Equatable, Sendable {
         return compared.compactMap { figure in
             guard let before = figures[figure.key] else { return nil }
             let reason = withheld.first { figure.isPart(of: $0.figure) }?.reasonText
-            return figure.check(now[figure.key] ?? figure.bound(in: report), before: before, withheld: reason)
+            let known = now[figure.key] ?? figure.bound(in: report, atMost: before)
+            return figure.check(known, before: before, withheld: reason)
         }
     }
 }
@@ -165,9 +166,12 @@ private struct Figure: Equatable {
         }
     }
 
-    /// What the noise hides is at most that.
-    func bound(in report: JSONValue) -> Double? {
-        key == "crosstalk" ? Self.number(report["channels"]?["crosstalk_at_most_db"]) : nil
+    /// A value that the noise hides, and that is good enough wherever it lies.
+    func bound(in report: JSONValue, atMost before: Double) -> Double? {
+        guard key == "crosstalk", let bound = Self.number(report["channels"]?["crosstalk_at_most_db"]) else {
+            return nil
+        }
+        return bound <= before + slack ? bound : nil
     }
 
     /// Whether it is withheld with `figure`.

@@ -71,8 +71,8 @@ struct PathDiagnosis {
         }
         nameChannels()
         nameLevel()
-        // What a narrow band leaves of the carrier looks disturbed.
         nameBand()
+        nameEcho()
         nameTiming(run)
         nameSound()
         if faults.isEmpty { nameDelay() }
@@ -164,6 +164,9 @@ struct PathDiagnosis {
 
     private mutating func nameLevel() {
         let evidence = measured.evidence
+        let isOverdriven = measured.tones.contains {
+            Self.isHarmonic($0) && $0.thdPlusNoisePercent > limits.distortionPercent ?? .infinity
+        }
         if let ceiling = evidence.ceilingDBFS {
             add(
                 .clipping, "Clipping: the sound is cut off at \(AudioText.number(ceiling, "dBFS"))",
@@ -172,6 +175,12 @@ struct PathDiagnosis {
                 check: failed.contains("clipping") ? "clipping" : nil)
         } else if failed.contains("clipping") {
             add(.clipping, "Clipping: \(measured.clipping.samples) samples are cut off", check: "clipping")
+        }
+        if !has(.clipping), !isOverdriven, let crest = evidence.crestDB, crest < PathEvidence.leastCrestDB {
+            add(
+                .clipping,
+                "Clipping, or a limiter: peaks are only \(AudioText.number(crest, "dB")) above the mean level",
+                "Turn down what comes before the place where it is cut off.")
         }
         if failed.contains("offset"), let offset = evidence.offsetPercent {
             add(.offset, "A constant offset (DC) of \(AudioText.number(offset, "%")) of full scale", check: "offset")
@@ -226,13 +235,6 @@ struct PathDiagnosis {
     // MARK: - Sound
 
     private mutating func nameSound() {
-        if let echo = measured.evidence.echo {
-            let delay = AudioText.number(AudioText.milliseconds(Double(echo.delaySamples)), "ms")
-            add(
-                .echo, "Echo: the sound comes again after \(delay), at \(AudioText.number(echo.levelDB, "dB"))",
-                "A second path: monitoring of the input (sidetone), a loudspeaker that a microphone hears, a loop of a mixer."
-            )
-        }
         nameNoise()
         nameDistortion()
         if failed.contains("speech_ripple"),
@@ -242,6 +244,16 @@ struct PathDiagnosis {
             add(
                 .uneven, "The frequency response is uneven by \(AudioText.number(ripple, "dB")) from 300 Hz to 3.4 kHz",
                 check: "speech_ripple")
+        }
+    }
+
+    private mutating func nameEcho() {
+        if let echo = measured.evidence.echo {
+            let delay = AudioText.number(AudioText.milliseconds(Double(echo.delaySamples)), "ms")
+            add(
+                .echo, "Echo: the sound comes again after \(delay), at \(AudioText.number(echo.levelDB, "dB"))",
+                "A second path: monitoring of the input (sidetone), a loudspeaker that a microphone hears, a loop of a mixer."
+            )
         }
     }
 
@@ -277,18 +289,21 @@ struct PathDiagnosis {
     }
 
     private mutating func nameDistortion() {
-        guard failed.contains("distortion"), let tone = measured.worstTone,
+        // What lies outside the band is soft, and not distorted.
+        let band = has(.band) ? measured.response?.edgesHz : nil
+        let tones = measured.tones.filter {
+            $0.thdPlusNoisePercent > limits.distortionPercent ?? .infinity && band?.contains($0.playedHz) ?? true
+        }
+        // Harmonics of high tones come back elsewhere, and count as noise: those of a lower one say what it is.
+        let worst = tones.max { $0.thdPlusNoisePercent < $1.thdPlusNoisePercent }
+        guard let tone = tones.first(where: Self.isHarmonic) ?? worst,
             !has(
                 .clipping, .coarse, .hum, .whistle, .noise, .echo, .gainControl, .noiseSuppression, .levelStep,
                 .unsteadyLevel, .jitter, .quiet)
         else { return }
         let percent = AudioText.number(tone.thdPlusNoisePercent, "%")
         let at = AudioText.frequency(tone.playedHz, isExact: true)
-        // Harmonics of the highest tones lie above the band.
-        let isHarmonic = measured.tones.contains {
-            $0.playedHz < 6_000 && $0.thdPercent > 0.5 && $0.thdPercent > 0.7 * $0.thdPlusNoisePercent
-        }
-        if isHarmonic || tone.thdPercent > 0.7 * tone.thdPlusNoisePercent {
+        if Self.isHarmonic(tone) {
             add(.distortion, "Distortion: harmonics of \(percent) of the tone of \(at)", check: "distortion")
             return
         }
@@ -304,49 +319,77 @@ struct PathDiagnosis {
         }
     }
 
+    private static func isHarmonic(_ tone: ToneAnalysis) -> Bool { tone.thdPercent > 0.7 * tone.thdPlusNoisePercent }
+
     // MARK: - Timing
 
     private mutating func nameTiming(_ run: LoopbackRun) {
         let timing = measured.timing
         let isDisturbed = !failed.isDisjoint(with: ["events", "disturbed"])
         let key = failed.contains("events") ? "events" : "disturbed"
-        func count(_ kind: LoopbackEvent.Kind) -> Int { timing.counts[kind] ?? 0 }
-        let (skips, repeats) = (count(.skip), count(.repeat))
-        let isToAndFro = min(skips, repeats) >= 3 && 3 * min(skips, repeats) >= max(skips, repeats)
+        let cause = run.recurrenceText.map { "They recur \($0)." } ?? run.trouble?.advice ?? ""
+        let stale = measured.evidence.staleBlocks
+        let isStale = isDisturbed && 2 * stale > timing.eventCount / 2
+        let (skips, repeats) = (jumps { $0 < 0 }, jumps { $0 > 0 })
+        let isToAndFro = !isStale && goesToAndFro(skips, repeats)
         let isClean = timing.likeness(quantile: 0.5) ?? 0 > 0.9 && measured.signalToNoiseDB ?? 0 > 20
-        let wander = timing.wanderSamples ?? 0
-        let isUnsteady = isClean && timing.eventCount == 0 && wander > Self.steadySamples
-        if isToAndFro && isDisturbed || isUnsteady && measured.evidence.ceilingDBFS == nil {
+        // Behind a jump the line is not yet known well.
+        let isWandering = isClean && timing.eventCount == 0 && timing.wanderSamples ?? 0 > Self.steadySamples
+        let isUnsteady = has(.gainControl, .noiseSuppression, .unsteadyLevel, .echo, .clipping)
+        if isToAndFro && isDisturbed || isWandering && !isUnsteady {
             let range = timing.delayRange.map { AudioText.milliseconds($0.upperBound - $0.lowerBound) } ?? 0
             add(
                 .jitter, "Jitter: the delay goes to and fro, by \(AudioText.number(range, "ms")) in all",
                 "A clock that is not steady, or a resampler that hunts for its rate.",
                 check: isToAndFro && isDisturbed ? key : nil)
         }
-        if failed.contains("drift"), let drift = timing.driftPPM {
+        // A slope through pieces between jumps is not known well.
+        if failed.contains("drift"), !isStale, skips + repeats < 3, !has(.jitter), let drift = timing.driftPPM {
             add(.drift, "The clocks are \(AudioText.number(abs(drift.value), "ppm")) apart", check: "drift")
         }
         guard isDisturbed else { return }
-        let cause = run.recurrenceText.map { "They recur \($0)." } ?? run.trouble?.advice ?? ""
-        let stale = measured.evidence.staleBlocks
-        // Where an echo begins, within the carrier, the sound changes.
-        let isEchoes = measured.evidence.echo != nil && count(.disturbance) <= Self.echoesBegin
-        let disturbances = isEchoes ? 0 : count(.disturbance)
-        if disturbances > 0, 2 * stale > disturbances {
+        if isStale {
             add(
                 .staleBlocks, "\(stale) blocks are heard in place of others: a buffer is played or captured twice",
                 cause,
                 check: key)
-        } else if disturbances > 0 {
-            add(.clicks, "\(disturbances) clicks or bursts of other sound", cause, check: key)
+            return
         }
-        if count(.silence) > 0 { add(.gaps, "\(count(.silence)) gaps of silence", cause, check: key) }
-        guard !has(.jitter) else { return }
-        if skips > 0 {
+        let silences = timing.counts[.silence] ?? 0
+        if silences > 0 { add(.gaps, "\(silences) gaps of silence", cause, check: key) }
+        if skips > 0, !has(.jitter) {
             add(.lostSamples, "Sound is lost without a gap, \(skips) times", cause, check: key)
         }
-        if repeats > 0 { add(.repeatedSamples, "Sound is repeated, \(repeats) times", cause, check: key) }
+        if repeats > 0, !has(.jitter) {
+            add(.repeatedSamples, "Sound is repeated, \(repeats) times", cause, check: key)
+        }
+        // What changes the level or adds an echo disturbs the carrier too, and so may a filter or a jump.
+        let clicks = timing.events.count { $0.kind == .disturbance && !Self.isJump($0) }
+        let isExplained =
+            has(.jitter, .levelStep, .echo, .noiseSuppression) || isUnsteady && clicks <= 10
+            || clicks < 3 && has(.band) || 4 * clicks <= skips + repeats
+        if clicks > 0, !isExplained {
+            add(.clicks, "\(clicks) clicks or bursts of other sound", cause, check: key)
+        }
     }
+
+    /// Whether the delay jumps both ways, by little each time, or so that it comes back.
+    private func goesToAndFro(_ skips: Int, _ repeats: Int) -> Bool {
+        guard min(skips, repeats) > 0, skips + repeats >= 4 else { return false }
+        let sizes = measured.timing.events.filter(Self.isJump).map { $0.delayAfter - $0.delayBefore }
+        let largest = sizes.map(abs).max() ?? 0
+        let sum = sizes.reduce(0) { $0 + abs($1) }
+        return largest <= 12 || min(skips, repeats) >= 3 && abs(sizes.reduce(0, +)) < 0.3 * sum
+    }
+
+    /// Events, other than silences, by which the delay jumps one way.
+    private func jumps(_ isWanted: (Double) -> Bool) -> Int {
+        measured.timing.events.count {
+            $0.kind != .silence && Self.isJump($0) && isWanted($0.delayAfter - $0.delayBefore)
+        }
+    }
+
+    private static func isJump(_ event: LoopbackEvent) -> Bool { abs(event.delayAfter - event.delayBefore) >= 0.5 }
 
     private mutating func nameDelay() {
         if failed.contains("delay"), let delay = measured.timing.meanDelay {

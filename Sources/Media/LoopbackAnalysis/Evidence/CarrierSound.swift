@@ -16,9 +16,6 @@ struct CarrierSound {
 
     /// Samples that a peak of noise may have near its top.
     private static let leastFlat = 16
-    /// A carrier of so small a crest was cut off, and filtered behind that.
-    static let leastCrestDB = 10.0
-
     /// - Returns: nil of less than half a second, and of silence.
     init?(_ samples: ArraySlice<Int16>) {
         guard samples.count >= AudioFormat.sampleRate / 2 else { return nil }
@@ -47,8 +44,10 @@ struct CarrierSound {
         stepSize = Double(seen.count) / Double(max(1, seen.count(where: \.self)))
     }
 
-    /// Whether the carrier is cut off.
-    var isClipped: Bool { floor != nil || ceiling != nil || crestDB < Self.leastCrestDB }
+    /// Whether the carrier is cut off flat.
+    var isFlat: Bool { floor != nil || ceiling != nil }
+    /// Whether the carrier is cut off, flat or not.
+    var isClipped: Bool { isFlat || crestDB < PathEvidence.leastCrestDB }
 
     /// Whether one of these samples is as far out as the carrier comes.
     func isCut(_ samples: ArraySlice<Int16>) -> Bool {

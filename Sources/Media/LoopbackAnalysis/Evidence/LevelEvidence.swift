@@ -37,7 +37,11 @@ public struct LevelEvidence: Equatable, Sendable {
             all += means
             if let first = means.first, let last = means.last, means.count > 2 { falls.append(first.1 - last.1) }
         }
-        guard all.count >= 10, let least = all.map(\.gain).min(), let greatest = all.map(\.gain).max() else {
+        // Some are beside a gap, and part of it.
+        let gains = all.map(\.gain).sorted()
+        let left = gains.count / 25
+        guard gains.count >= 10, let least = gains.dropFirst(left).first, let greatest = gains.dropLast(left).last
+        else {
             return nil
         }
         rangeDB = greatest - least

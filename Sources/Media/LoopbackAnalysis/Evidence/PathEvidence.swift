@@ -23,7 +23,10 @@ public struct PathEvidence: Equatable, Sendable {
     public var offsetPercent: Double?
     /// Mains hum in the silence.
     public var hum: Hum?
-    /// Peak of the captured carrier over its RMS, in dB: some 13 of a path that is loud enough for it.
+    /// A carrier of a smaller crest was cut off, and filtered behind that, or is squeezed.
+    public static let leastCrestDB = 9.5
+
+    /// Peak of the captured carrier over its RMS, in dB: 10.5 to 13 of a path that leaves its peaks whole.
     public var crestDB: Double?
     /// Level at which the captured carrier is cut off flat, in dBFS.
     public var ceilingDBFS: Double?

@@ -28,6 +28,8 @@ public struct CarrierTracker: Sendable {
     var usual = Usual()
     private(set) var isInverted = false
     private var hasBeenFound = false
+    /// Where the last gap or repeat ended.
+    private var resolved = -1
 
     /// Samples in one reading: 10 ms.
     static let block = 480
@@ -212,9 +214,11 @@ public struct CarrierTracker: Sendable {
             return
         }
         let event = change(before, after, suspect - Self.block..<place + Self.block)
-        if let event { outbox.append(.event(event)) }
-        // A false alarm is skipped: reading it again would raise it again.
-        cursor = event == nil ? place + Self.block : place
+        // A false alarm is skipped: reading it again would raise it again. So is a block that was just resolved.
+        let isResolved = event == nil || place == resolved
+        if let event, !isResolved { outbox.append(.event(event)) }
+        cursor = isResolved ? place + Self.block : place
+        resolved = cursor
         state = .following(after)
     }
 
