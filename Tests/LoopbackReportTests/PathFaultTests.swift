@@ -9,8 +9,10 @@ import Testing
 struct PathFaultTests {
     private static let signal = LoopbackSignal(carrierSeconds: 1.5, tonesHz: [997, 97, 9_973], channels: true)
 
-    /// How many paths without a fault are measured: 200 at night.
-    private static let cleanSeeds = ProcessInfo.processInfo.environment["HANDSET_NIGHTLY"] == nil ? 4 : 200
+    /// How many paths without a fault, and with each, are measured.
+    private static let isNight = ProcessInfo.processInfo.environment["HANDSET_NIGHTLY"] != nil
+    private static let cleanSeeds = isNight ? 200 : 4
+    private static let faultySeeds = isNight ? 8 : 1
 
     private static let played = signal.samples(0..<signal.count)
 
@@ -45,7 +47,7 @@ struct PathFaultTests {
     private static let names: [(FaultyPath.Fault, PathFault.Name)] = [
         (.lowPass3600, .band), (.lowPass7200, .band), (.lowPass11000, .band), (.highPass400, .band),
         (.resampled16k, .band), (.clippedAtFullScale, .clipping), (.clippedBelow, .clipping),
-        (.clippedOneSide, .clipping), (.softClipping, .clipping), (.crossover, .distortion), (.offset, .offset),
+        (.clippedOneSide, .clipping), (.softClipping, .distortion), (.crossover, .distortion), (.offset, .offset),
         (.hum50, .hum), (.hum60, .hum), (.whistle, .whistle), (.noise, .noise), (.quiet, .quiet),
         (.gainControl, .gainControl), (.noiseSuppression, .noiseSuppression), (.levelStep, .levelStep),
         (.inverted, .inverted), (.oneInverted, .oppositePolarity), (.swapped, .swapped), (.crosstalk, .crosstalk),
@@ -58,11 +60,14 @@ struct PathFaultTests {
     @Test("Each fault of a path fails a run and is named first", arguments: names, 1...UInt64(faultySeeds))
     func named(_ pair: (fault: FaultyPath.Fault, name: PathFault.Name), seed: UInt64) {
         let (fault, name) = pair
-        let verdict = LoopbackVerdict(Self.run(fault, seed: seed))
+        let run = Self.run(fault, seed: seed)
+        let verdict = LoopbackVerdict(run)
+        // Without the response, which a run on a card plays again, gain control and noise suppression are alike.
+        let names = run.measurement.withheld.contains { $0.figure == .response } ? [name, .unsteadyLevel] : [name]
         let failed = verdict.checks.filter { $0.outcome == .failed }.map { "\($0.key): \($0.measured)" }
         #expect(!verdict.isPass)
         #expect(
-            verdict.faults.first(where: \.isFailure)?.name == name,
+            verdict.faults.first(where: \.isFailure).map { names.contains($0.name) } == true,
             "\(fault) \(verdict.sentence) \(verdict.faults.map(\.name.rawValue)) failed: \(failed)")
     }
 

@@ -74,6 +74,8 @@ public struct LoopbackAnalyser: Sendable {
             measurement.evidence.hum = PathEvidence.Hum(silence)
             measurement.evidence.offsetPercent = Self.offsetPercent(silence)
         }
+        // A carrier that is a little too fast is found now and then, and none of the tones is.
+        if measurement.tones.isEmpty { measurement.evidence.speed = SpeedSearch.find(captured, tonesHz: tonesHz) }
         examine(captured, pieces, sound, &measurement)
         return measurement
     }

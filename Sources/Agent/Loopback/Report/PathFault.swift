@@ -59,14 +59,17 @@ struct PathDiagnosis {
     private static let crosstalkDB = (least: -30.0, most: -6.0)
     /// A delay that wanders by more, in samples, is no clean clock's.
     private static let steadySamples = 0.25
-    /// As many disturbances, two in each of two carriers, come where an echo begins.
-    private static let echoesBegin = 4
 
     /// - Parameter failed: Keys of the checks that failed.
     init(_ run: LoopbackRun, failed: Set<String>) {
         (measured, limits, self.failed) = (run.measurement, run.thresholds, failed)
         guard measured.timing.isFound else {
             nameSilence()
+            return
+        }
+        if let speed = measured.evidence.speed {
+            // All else follows from it.
+            nameSpeed(speed, check: nil)
             return
         }
         nameChannels()
@@ -96,17 +99,21 @@ struct PathDiagnosis {
                 .oppositePolarity, "One channel is inverted and the other is not: together they cancel each other",
                 LoopbackVerdict.channelAdvice(measured.channels), check: "signal")
         } else if let speed = measured.evidence.speed {
-            let percent = AudioText.number(abs(speed - 1) * 100, "%")
-            let rates = Self.rates(speed).map { ", as \($0) does" } ?? ""
-            add(
-                .wrongSpeed, "The signal comes back \(percent) too \(speed > 1 ? "fast" : "slow")\(rates)",
-                "One side of the path takes samples of one rate for samples of another: compare the rates of the card, of "
-                    + "the sound server and of the program.", check: "signal")
+            nameSpeed(speed, check: "signal")
         } else if measured.levelDBFS < -80 {
             add(.noSound, "Nothing came back", check: "signal")
         } else {
             add(.otherSound, "Something came back that is not the test signal", check: "signal")
         }
+    }
+
+    private mutating func nameSpeed(_ speed: Double, check: String?) {
+        let percent = AudioText.number(abs(speed - 1) * 100, "%")
+        let rates = Self.rates(speed).map { ", as \($0) does" } ?? ""
+        add(
+            .wrongSpeed, "The signal comes back \(percent) too \(speed > 1 ? "fast" : "slow")\(rates)",
+            "One side of the path takes samples of one rate for samples of another: compare the rates of the card, of "
+                + "the sound server and of the program.", check: check)
     }
 
     /// Two usual rates that make such a speed.
@@ -188,7 +195,7 @@ struct PathDiagnosis {
         if failed.contains("gain"), let gain = measured.timing.gainDB {
             add(.quiet, "The signal is too soft: gain \(AudioText.number(gain, "dB"))", check: "gain")
         }
-        if let step = evidence.stepSize, step >= Self.coarseStep {
+        if let step = evidence.stepSize, step >= (has(.clipping) ? 4 : 1) * Self.coarseStep {
             let bits = AudioText.fixed(16 - log2(step), 0)
             add(
                 .coarse, "Coarse samples: steps of about \(Int(step.rounded())) of 65,536, as of \(bits) bits",
@@ -222,7 +229,7 @@ struct PathDiagnosis {
             add(
                 .noiseSuppression, "Noise suppression: steady noise is lowered by \(range), and a moving tone is not",
                 advice)
-        } else if level.fallDB > Self.steadyDB / 2 {
+        } else if level.fallDB > Self.steadyDB / 2, level.againstSweepDB != nil {
             add(.gainControl, "Automatic gain control: the level falls by \(range) after each onset", advice)
         } else {
             add(
@@ -350,27 +357,35 @@ struct PathDiagnosis {
         guard isDisturbed else { return }
         if isStale {
             add(
-                .staleBlocks, "\(stale) blocks are heard in place of others: a buffer is played or captured twice",
+                .staleBlocks,
+                Self.counted(stale, "block is", "blocks are")
+                    + " heard in place of others: a buffer is played or captured twice",
                 cause,
                 check: key)
             return
         }
         let silences = timing.counts[.silence] ?? 0
-        if silences > 0 { add(.gaps, "\(silences) gaps of silence", cause, check: key) }
+        if silences > 0 { add(.gaps, Self.counted(silences, "gap", "gaps") + " of silence", cause, check: key) }
         if skips > 0, !has(.jitter) {
-            add(.lostSamples, "Sound is lost without a gap, \(skips) times", cause, check: key)
+            add(.lostSamples, "Sound is lost without a gap, " + Self.counted(skips, "time", "times"), cause, check: key)
         }
         if repeats > 0, !has(.jitter) {
-            add(.repeatedSamples, "Sound is repeated, \(repeats) times", cause, check: key)
+            add(.repeatedSamples, "Sound is repeated, " + Self.counted(repeats, "time", "times"), cause, check: key)
         }
         // What changes the level or adds an echo disturbs the carrier too, and so may a filter or a jump.
         let clicks = timing.events.count { $0.kind == .disturbance && !Self.isJump($0) }
         let isExplained =
             has(.jitter, .levelStep, .echo, .noiseSuppression) || isUnsteady && clicks <= 10
-            || clicks < 3 && has(.band) || 4 * clicks <= skips + repeats
+            || clicks < 3 && (has(.band) || failed.contains("signal_to_noise")) || 4 * clicks <= skips + repeats
         if clicks > 0, !isExplained {
-            add(.clicks, "\(clicks) clicks or bursts of other sound", cause, check: key)
+            add(
+                .clicks, Self.counted(clicks, "click or burst", "clicks or bursts") + " of other sound", cause,
+                check: key)
         }
+    }
+
+    private static func counted(_ count: Int, _ one: String, _ more: String) -> String {
+        "\(count) \(count == 1 ? one : more)"
     }
 
     /// Whether the delay jumps both ways, by little each time, or so that it comes back.
