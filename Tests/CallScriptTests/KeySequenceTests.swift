@@ -9,6 +9,7 @@ struct KeySequenceTests {
         #expect(keys.elements == [.key("1"), .pause, .pause, .key("2"), .prompt, .key("#"), .sound])
         #expect(keys.listens && keys.text == "1,,2w#p")
         #expect(try !#require(KeySequence("1,,2")).listens)
+        #expect(try #require(KeySequence("Ad")).elements == [.key("A"), .key("D")])
     }
 
     @Test(

@@ -114,7 +114,7 @@ struct CommandLineSlipTests {
     @Test("A call's options are held to what they can be before anybody is called")
     func callOptions() {
         let faults: [([String], String)] = [
-            (["--press", "Z9"], "--press must be made of 0-9, *, #, A-D and ! (flash), not \"Z9\""),
+            (["--press", "Z9"], "--press must be made of 0-9, *, #, A-D and ! (flash), with , for a second"),
             (["--press", ""], "--press must be"), (["--duration=-1"], "--duration must be"),
             (["--duration", "0"], "above 0"), (["--duration", "nan"], "above 0"), (["--duration", "90000"], "86400"),
             (["--ttl=-1"], "--ttl must be"), (["--ttl", "86401"], "--ttl must be"),
@@ -135,7 +135,7 @@ struct CommandLineSlipTests {
             }
         }
         for options in [
-            ["--press", "0*#Ad!"], ["--duration", "0.5"], ["--ttl", "0"], ["--wait"],
+            ["--press", "0*#Ad!"], ["--press", "w1,,2"], ["--duration", "0.5"], ["--ttl", "0"], ["--wait"],
             ["--play", "a.wav", "--minimum-likeness", "1"],
         ] {
             #expect(throws: Never.self) { try Handset.parseAsRoot(["call", "bob@localhost"] + options) }

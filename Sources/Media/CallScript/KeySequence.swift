@@ -21,7 +21,7 @@ public struct KeySequence: Equatable, Sendable {
     /// A longer sequence is no telephone number.
     private static let longest = 200
 
-    /// - Parameter text: `0`-`9`, `*`, `#`, `A`-`D`, `!`; `,` for a second, `p` for the beginning of a prompt, `w` for its end.
+    /// - Parameter text: `0`-`9`, `*`, `#`, `A`-`D` of either case, `!`; `,` for a second, `p` for the beginning of a prompt, `w` for its end.
     ///   Nil if it has anything else, no key, or more than 200 characters.
     public init?(_ text: String) {
         var elements: [Element] = []
@@ -31,6 +31,7 @@ public struct KeySequence: Equatable, Sendable {
             case ",": elements.append(.pause)
             case "p": elements.append(.sound)
             case "w": elements.append(.prompt)
+            case "a"..."d": elements.append(.key(Character(character.uppercased())))
             case _ where Self.keys.contains(character): elements.append(.key(character))
             default: return nil
             }
