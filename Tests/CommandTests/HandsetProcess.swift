@@ -19,7 +19,10 @@ final class HandsetProcess: Sendable {
         process = Process()
         process.executableURL = try executable.map { URL(fileURLWithPath: $0) } ?? Self.executable()
         process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        var inherited = ProcessInfo.processInfo.environment
+        // A scripted card of an earlier suite leaves its configuration of libasound to this process.
+        inherited["ALSA_CONFIG_PATH"] = nil
+        process.environment = inherited.merging(environment) { $1 }
         let inputPipe = input.isEmpty ? nil : Pipe()
         process.standardInput = inputPipe ?? FileHandle.nullDevice
         let (outputPipe, logPipe) = (Pipe(), Pipe())

@@ -6,9 +6,7 @@ import Testing
 struct RefusalTests {
     /// Runs a command to its end, and returns what it says of problems: a line each.
     private func run(_ arguments: [String]) async throws -> (code: Int32, problems: [String], text: String) {
-        // A suite with a scripted card leaves its configuration of libasound to the process.
-        let process = try HandsetProcess(
-            arguments, environment: ["ALSA_CONFIG_PATH": "/usr/share/alsa/alsa.conf"])
+        let process = try HandsetProcess(arguments)
         let code = await process.ending()
         let text = process.errorText
         let lines: [String] = text.replacing("handset: error: ", with: "").split(separator: "\n").map { String($0) }
