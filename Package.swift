@@ -405,8 +405,8 @@ let package = Package(
         .testTarget(
             name: "FuzzSeedsTests",
             dependencies: [
-                "AudioKit", "AudioPort", "BotWire", "ConfigReader", "ControlWire", "Core", "DomainNames", "Enrollment",
-                "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "Playout", "RTP", "SDP", "SIP",
+                "AudioKit", "AudioPort", "BotWire", "CallScript", "ConfigReader", "ControlWire", "Core", "DomainNames",
+                "Enrollment", "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "Playout", "RTP", "SDP", "SIP",
                 "SecureTransport", "SignalWire", "XML",
             ],
             path: "Tests/FuzzSeedsTests",

@@ -57,6 +57,25 @@ struct ScriptedCallerTests {
     private static let sales = voice(1.6, seed: 2)
     private static let support = voice(1.6, seed: 3)
 
+    @Test("A script records ten minutes in all, and a call that goes on after its keys keeps nothing")
+    func bounded() throws {
+        let minute = [Int16](repeating: 1_000, count: 60 * 48_000)
+        var caller = ScriptedCaller(
+            try CallScript(
+                reading: "record a.wav\nwait 360 s\nrecord b.wav\nwait 480 s\nhang up", file: "test"))
+        for _ in 0..<15 { _ = caller.exchange(minute) }
+        #expect(caller.recordings.map(\.path) == ["a.wav", "b.wav"])
+        #expect(caller.recordings.reduce(0) { $0 + $1.samples.count } == 600 * 48_000)
+        #expect(caller.isPass)
+
+        var pressing = ScriptedCaller(CallScript(pressing: try #require(KeySequence("1"))))
+        for _ in 0..<2 { _ = pressing.exchange(minute) }
+        let done = pressing
+        let step = pressing.exchange(minute)
+        #expect(!step.isOver && step.samples == [Int16](repeating: 0, count: minute.count))
+        #expect(pressing.heardSamples == done.heardSamples)
+    }
+
     @Test("Keys wait for a prompt's end, and each comma is a second")
     func keys() throws {
         var menu = Menu(ScriptedCaller(CallScript(pressing: try #require(KeySequence("w1,,2")))))

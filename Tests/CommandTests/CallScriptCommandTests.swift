@@ -72,6 +72,26 @@ struct CallScriptCommandTests {
         #expect(failed.contains(#"failures="1" errors="0" skipped="2""#), "\(failed)")
     }
 
+    @Test("A script says what its voice makes of a text, and a voice that fails is refused before the call")
+    func voice() async throws {
+        let running = try await running()
+        defer { running.site.remove() }
+        let spoken = try running.call(
+            try script(
+                """
+                voice python3 -c "import shutil, sys; print('x' * 200000); shutil.copy(sys.argv[1], sys.argv[2])" \(Self.sounds)/Front_Left.wav {file}
+                wait for silence
+                say hello
+                press 9
+                wait for hang-up within 10 s
+                """, in: running.site))
+        #expect(await spoken.ending() == 0, "\(spoken.errorText)")
+        let failing = try running.call(try script("voice false {file}\nsay hello\n", in: running.site))
+        #expect(await failing.ending() == 3)
+        #expect(failing.errorText.contains("menu.call:1: voice: false failed"), "\(failing.errorText)")
+        #expect(!failing.errorText.contains("Calling"))
+    }
+
     @Test("--press waits for a prompt, and pauses; a script's mistakes are told before the call")
     func pauses() async throws {
         let running = try await running()

@@ -22,6 +22,9 @@ struct AnswerFollower: Sendable {
 
     /// Samples that are kept before an answer, and while nothing is heard.
     private static let lead = AudioFormat.samples(milliseconds: 300)
+    /// Of a longer answer its end is kept, and up to a minute more, so that what is dropped is dropped seldom.
+    private static let longest = CallScript.longestTime
+    private static let slack = AudioFormat.samples(milliseconds: 60_000)
 
     mutating func take(_ heard: [Int16]) {
         now += heard.count
@@ -34,6 +37,10 @@ struct AnswerFollower: Sendable {
         if answer == nil, group.count == 0, kept.count > 10 * Self.lead {
             keptFrom += kept.count - Self.lead
             kept.removeFirst(kept.count - Self.lead)
+        }
+        if kept.count > Self.longest + Self.slack {
+            keptFrom += kept.count - Self.longest
+            kept.removeFirst(kept.count - Self.longest)
         }
     }
 

@@ -53,6 +53,8 @@ public struct CallScript: Equatable, Sendable {
     /// Whether the caller hangs up after the last statement.
     public var endsCall = true
 
+    /// The longest time in a script, and of what is recorded and compared: ten minutes, which are 58 MB.
+    static let longestTime = AudioFormat.samples(milliseconds: 600_000)
     static let usualSilence = AudioFormat.samples(milliseconds: 1_000)
     static let usualLimit = AudioFormat.samples(milliseconds: 30_000)
     static let usualLikeness = 0.7

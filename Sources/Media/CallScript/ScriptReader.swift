@@ -50,7 +50,8 @@ private struct ScriptReader {
     private static let verbs = [
         "expect", "hang", "limit", "play", "press", "record", "say", "silence", "voice", "wait",
     ]
-    private static let longestMilliseconds = 600_000.0
+    private static let longestMilliseconds =
+        Double(CallScript.longestTime) / Double(AudioFormat.samples(milliseconds: 1))
 
     mutating func take(_ line: Substring, number: Int) {
         var words = Words(line)
@@ -159,7 +160,7 @@ private struct ScriptReader {
     }
 
     private static func lengths(_ words: inout Words) throws(Slip) -> ClosedRange<Int> {
-        let longest = AudioFormat.samples(milliseconds: Int(longestMilliseconds))
+        let longest = CallScript.longestTime
         guard words.peek == "at" else {
             let least = try length(&words)
             let place = words.peek

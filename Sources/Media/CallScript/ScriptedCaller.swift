@@ -58,6 +58,8 @@ public struct ScriptedCaller: Sendable {
     /// What was recorded, by the path of its file, in order.
     public private(set) var recordings: [(path: String, samples: [Int16])] = []
     private var isRecording = false
+    /// Of all recordings together.
+    private var recordedSamples = 0
 
     /// The time that a key takes with the pause behind it: 100 and 80 ms, in whole frames.
     private static let keySamples = AudioFormat.samples(milliseconds: 200)
@@ -82,14 +84,25 @@ public struct ScriptedCaller: Sendable {
     /// Every statement has passed.
     public var isPass: Bool { ended.count == script.statements.count && ended.allSatisfy { $0.outcome == .passed } }
 
+    /// Samples that were looked at.
+    package var heardSamples: Int { follower.now }
+
     /// The call does not take keys.
     public mutating func refuseKeys(_ reason: String) { keyFault = reason }
 
     /// Takes a frame, and says what is sent after it.
     public mutating func exchange(_ heard: [Int16]) -> Step {
-        follower.take(heard)
-        if isRecording, !recordings.isEmpty { recordings[recordings.count - 1].samples += heard }
         var step = Step(samples: [Int16](repeating: 0, count: heard.count))
+        // A call that goes on after its script needs nothing of what is heard.
+        guard !isOver, index < script.statements.count || script.endsCall else {
+            step.isOver = isOver
+            return step
+        }
+        follower.take(heard)
+        if isRecording, recordedSamples + heard.count <= CallScript.longestTime, !recordings.isEmpty {
+            recordings[recordings.count - 1].samples += heard
+            recordedSamples += heard.count
+        }
         let before = ended.count
         while !isOver, index < script.statements.count {
             guard let verdict = run(script.statements[index], &step) else { break }

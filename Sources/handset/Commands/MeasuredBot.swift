@@ -72,8 +72,11 @@ struct MeasuredBot {
             await ending.wait()
             await device.hangUp(call)
         }
+        // A key without an answer is what the measurement reports.
+        let keys = KeyPresses { key in try? await device.press(String(key), on: call) }
         let thread = try RealtimeThread(name: "bot-probe") {
-            caller.run { key in Task { try? await device.press(String(key), on: call) } }
+            caller.run { keys.press($0) }
+            keys.finish()
             Task { await device.hangUp(call) }
         }
         var (isEstablished, ended): (Bool, (CallRecord, MediaReport?)?) = (false, nil)

@@ -17,26 +17,25 @@ final class ScriptedCall: Sendable {
     /// Makes the caller the program of the device's next call.
     func provide(to device: Device) async { await device.provideLines { [probe] in probe.takeLine() } }
 
-    /// Follows the script in a call, and hangs up at its end unless the call goes on then.
+    /// Follows the script in a call, and hangs up when it ends, unless the call is to continue.
     func start(_ call: CallID, of device: Device, _ progress: ProgressLines) throws(RealtimeError) {
         let probe = probe
+        let keys = KeyPresses { key in
+            do throws(DigitError) {
+                try await device.press(String(key), on: call)
+            } catch {
+                probe.refuseKeys("\(error)")
+            }
+        }
         let started = try RealtimeThread(name: "call-script") {
-            probe.run(
-                press: { key in
-                    Task {
-                        do throws(DigitError) {
-                            try await device.press(String(key), on: call)
-                        } catch {
-                            probe.refuseKeys("\(error)")
-                        }
-                    }
-                }, note: { progress.say($0) })
+            probe.run(press: { keys.press($0) }, note: { progress.say($0) })
+            keys.finish()
             Task { await device.hangUp(call) }
         }
         thread.withLock { $0 = started }
     }
 
-    /// Ends once the call is over, and tells the caller why it is.
+    /// Ends when the call has ended, and gives the caller the reason.
     func finish(_ record: CallRecord?, isInterrupted: Bool) -> ScriptedCaller {
         probe.stop()
         thread.withLock { $0.take() }?.join()

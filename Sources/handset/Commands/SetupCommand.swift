@@ -284,7 +284,7 @@ struct SetupCommand: AsyncParsableCommand {
             throw CommandFailure(
                 .usage,
                 "\(account.transport) sends calls and the password's proof to another machine in the clear: choose the transport "
-                    + "tls or wss, or --allow-plain-text if nobody can listen on the way")
+                    + "tls or wss, or --allow-plain-text on a network that you trust")
         }
         return plan
     }

@@ -10,10 +10,11 @@ enum SpokenText {
     ///
     /// - Parameter voice: Its words, with `{file}` for where it writes and `{text}` for what it says.
     static func samples(_ text: String, _ voice: [String]) throws(CommandFailure) -> [Int16] {
-        var pattern = Array("/tmp/handset-voice-XXXXXX.wav".utf8CString)
+        let folder = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
+        var pattern = Array("\(folder)/handset-voice-XXXXXX.wav".utf8CString)
         let file = unsafe mkstemps(&pattern, 4)
         guard file >= 0 else {
-            throw CommandFailure(.failed, "cannot make a file in /tmp: \(unsafe String(cString: strerror(errno)))")
+            throw CommandFailure(.failed, "cannot make a file in \(folder): \(unsafe String(cString: strerror(errno)))")
         }
         close(file)
         let path = String(decoding: pattern.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -40,6 +41,7 @@ enum SpokenText {
         defer { for end in [program.output, program.errors, program.events] { close(end) } }
         close(program.input)
         var status: Int32 = 0
+        var scrap = [UInt8](repeating: 0, count: 65_536)
         for _ in 0..<longestTenMilliseconds {
             if unsafe handset_program_ended(program.process, &status) {
                 guard status == 0 else {
@@ -47,6 +49,8 @@ enum SpokenText {
                 }
                 return
             }
+            // What it prints is of no use, and it must not wait for somebody to read it.
+            for end in [program.output, program.errors] { _ = unsafe read(end, &scrap, scrap.count) }
             usleep(10_000)
         }
         kill(-program.process, SIGKILL)
