@@ -21,6 +21,48 @@ struct CardMeasurementTests {
         return try #require(DuplexBench(card, signal, bufferMilliseconds: bufferMilliseconds))
     }
 
+    /// A run in which the response and the tone of 997 Hz are withheld, and a later measurement that has both.
+    private func withheld() throws -> (run: LoopbackRun, later: LoopbackMeasurement) {
+        let signal = LoopbackSignal(carrierSeconds: 1)
+        let whole = try bench(signal).measure(signal)
+        var run = LoopbackRun(mode: .device, startedAt: "2025-06-01T12:00:00Z", measurement: whole)
+        run.measurement.response = nil
+        run.measurement.withheld = [Withheld(.response, .gap)]
+        return (run, whole)
+    }
+
+    @Test("What is withheld is played again, twice at most; a repeat that fails or is interrupted keeps the first run")
+    func playedAgain() throws {
+        var (run, later) = try withheld()
+        var tries = 0
+        CardLoopback.playAgain(for: &run, mustStop: { false }, tell: { _ in }) { () throws(LoopbackError) in
+            tries += 1
+            return tries == 2 ? later : nil
+        }
+        #expect(tries == 2 && run.measurement.withheld.isEmpty && run.measurement.response == later.response)
+
+        (run, later) = try withheld()
+        tries = 0
+        CardLoopback.playAgain(for: &run, mustStop: { false }, tell: { _ in }) { () throws(LoopbackError) in
+            tries += 1
+            return nil
+        }
+        #expect(tries == 2 && run.measurement.withheld == [Withheld(.response, .gap)])
+
+        let before = run.measurement
+        CardLoopback.playAgain(for: &run, mustStop: { false }, tell: { _ in }) { () throws(LoopbackError) in
+            throw LoopbackError(.cardLost, "the sound card went away")
+        }
+        #expect(run.measurement == before && run.facts.last?.value == "the sound card went away")
+
+        var isStopped = false
+        CardLoopback.playAgain(for: &run, mustStop: { isStopped }, tell: { _ in }) { () throws(LoopbackError) in
+            isStopped = true
+            return later
+        }
+        #expect(run.measurement == before)
+    }
+
     @Test(
         "The delay is that of buffer and cable to 0.1 ms, whatever the cable, the buffer and the lateness of the thread",
         arguments: [(0, nil, 0), (777, nil, 0), (777, nil, 3_000_000), (96, 35, 0), (4_800, 15, 2_000_000)]

@@ -58,7 +58,14 @@ public struct CardLoopback: Sendable {
             switch outcome {
             case .measured(var run):
                 run.facts += choice.facts
-                try attempt.repeatWithheld(&run, follows: follows, mustStop: mustStop, tell: tell)
+                var short = attempt
+                short.carrierSeconds = 1
+                Self.playAgain(for: &run, mustStop: mustStop, tell: tell) { () throws(LoopbackError) in
+                    let again = try short.measureOnce(
+                        isEnough: { _ in false }, follows: follows, mustStop: mustStop, tell: tell)
+                    guard case .measured(let later) = again else { return nil }
+                    return later.measurement
+                }
                 return run
             case .heldUp(let trouble):
                 choice.grow(after: trouble)
@@ -70,20 +77,27 @@ public struct CardLoopback: Sendable {
         }
     }
 
-    /// What happens to one part of the signal costs that part only: it is played again, twice at most, behind a short
-    /// carrier.
-    private func repeatWithheld(
-        _ run: inout LoopbackRun, follows: Bool, mustStop: () -> Bool, tell: (Progress) -> Void
-    ) throws(LoopbackError) {
+    /// What happens to one part of the signal costs that part only: it is played again, twice at most. A repeat that fails, or is
+    /// interrupted, changes nothing.
+    ///
+    /// - Parameter measure: Plays the signal behind a short carrier; nil if it could not be measured.
+    static func playAgain(
+        for run: inout LoopbackRun, mustStop: () -> Bool, tell: (Progress) -> Void,
+        _ measure: () throws(LoopbackError) -> LoopbackMeasurement?
+    ) {
         let first = run.measurement.withheld
-        var short = self
-        short.carrierSeconds = 1
-        for _ in 0..<Self.repeats {
+        for _ in 0..<repeats {
             guard run.measurement.timing.isFound, !run.measurement.withheld.isEmpty, !mustStop() else { break }
             tell(.repeats(withheld: run.measurement.withheld.count))
-            let outcome = try short.measureOnce(
-                isEnough: { _ in false }, follows: follows, mustStop: mustStop, tell: tell)
-            if case .measured(let later) = outcome { run.measurement.fill(from: later.measurement) }
+            do throws(LoopbackError) {
+                guard let later = try measure() else { continue }
+                // Of a signal that was cut off, the rest was not heard.
+                guard !mustStop() else { break }
+                run.measurement.fill(from: later)
+            } catch {
+                run.facts.append(.init("Not played again", error.description))
+                break
+            }
         }
         guard run.measurement.withheld.count < first.count else { return }
         let names = first.filter { !run.measurement.withheld.contains($0) }.map { "\($0.name) (\($0.reasonText))" }
