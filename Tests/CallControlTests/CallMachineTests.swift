@@ -218,6 +218,16 @@ struct CallMachineTests {
         #expect(names == contract.split(separator: " ").map(String.init))
     }
 
+    @Test("A call that rings and whose media is known to fail is rejected with the cause, and not answered")
+    func failsWhileRinging() throws {
+        var timeline = Timeline(Fixtures.ringing)
+        timeline.feed(.media(.failed("no card")))
+        let names = timeline.outputs.map(caseName)
+        #expect(names.contains("sendReject") && !names.contains("prepareAnswer"))
+        timeline.feed(.service(.answerConfirmed))
+        #expect(timeline.outputs.map(caseName).count { $0 == "ended" } == 1)
+    }
+
     @Test("CALL-5: An answered call that cannot carry media fails after its time, on each side under its own name")
     func noMedia() throws {
         var outgoing = Timeline(Fixtures.settingUpOutgoing)

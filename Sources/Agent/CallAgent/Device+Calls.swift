@@ -109,9 +109,9 @@ extension Device {
                 metadata: about(id, ["from": "\(status.caller)", "reason": "\(reason.rawValue)", "rule": "\(rule)"]))
             return feed(.user(.reject(reason)), to: id)
         }
-        if call.usesCard, shared.cardFailure != nil {
-            // Its media cannot be prepared, which ends it, instead of ringing or being answered in silence.
-            return feed(.user(.answer), to: id)
+        if call.usesCard, let failure = shared.cardFailure {
+            // Instead of ringing, or being answered in silence.
+            return feed(.media(.failed(MediaFailure(CardAbsent(failure, configuration.audio)))), to: id)
         }
         switch configuration.answer.decide(status) {
         case .answer(let delay) where delay == .zero: feed(.user(.answer), to: id)

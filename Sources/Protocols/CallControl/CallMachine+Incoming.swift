@@ -27,7 +27,11 @@ extension CallMachine {
             let steps = invite.steps(.timerFired, at: now)
             current = invite.isRejecting ? .rejecting(invite) : .ringing(invite)
             finish(steps, at: now, into: &outbox)
-        case .begin, .media:
+        case .media(.failed(let failure)):
+            // What it needs is known to be missing.
+            note(failure)
+            reject(invite, .failed, at: now, into: &outbox)
+        case .begin, .media(.ready), .media(.pathFound), .media(.connected), .media(.flowing), .media(.lost):
             break  // There is no media yet.
         }
     }
