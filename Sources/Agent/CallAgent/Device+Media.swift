@@ -400,7 +400,7 @@ extension Device {
         }
         Task { [logger] in
             guard let error = await sending.value else { return }
-            // Nobody else reports that a key was lost.
+            // The log alone reports a lost key.
             logger.log(
                 level: type == CallKey.signal ? .notice : .debug, "A signal did not reach the peer",
                 metadata: ["type": "\(type)", "error": "\(error)"])

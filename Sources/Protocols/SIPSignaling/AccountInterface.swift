@@ -124,7 +124,7 @@ public enum AccountNote: Equatable, Sendable {
     /// Messages that name a call or a request of ours came from where neither goes, and were refused: the last one's method and
     /// source, and how many there were since the account began.
     case foreign(SIPMethod?, SIPHost?, count: Int)
-    /// Somebody other than the server called, and strangers may not: where the last call came from, and how many INVITEs there were
-    /// since the account began.
+    /// A host other than the server's sent an INVITE, which `calls_from: server` drops: the last such host, and the number of these
+    /// INVITEs since the account began.
     case strangerRefused(SIPHost?, count: Int)
 }

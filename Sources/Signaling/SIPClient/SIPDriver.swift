@@ -189,7 +189,7 @@ final class SIPDriver: SIPEdgeOwner {
         }
     }
 
-    /// A message had no flow. What became of a request is known to its call; a response or a CANCEL is missed by nobody here.
+    /// Logs a message that has no flow. The call of a request reports its failure; a response and a CANCEL have only this line.
     private func noteUnsent(_ message: SIPMessage) {
         guard unsentLimit.admit(at: now) != nil else { return }
         let headers: SIPHeaders

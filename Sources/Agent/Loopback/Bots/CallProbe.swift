@@ -48,7 +48,7 @@ let callerPriority: Int32 = 20
 
 /// A caller that is the program of a call.
 ///
-/// What it hears is what the call's jitter buffer and decoder have made, frame by frame. What it says leaves with the next frame.
+/// It receives the decoded frames behind the call's jitter buffer. Its samples are sent with the next frame.
 public final class CallProbe<Caller: FrameCaller>: @unchecked Sendable {
     // The thread that runs has the port and the caller to itself; what it leaves is read once it has ended. The line is taken
     // before it starts.

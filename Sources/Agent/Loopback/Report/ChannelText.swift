@@ -59,7 +59,7 @@ extension LoopbackVerdict {
                 "One channel has the sign turned: a balanced plug in an unbalanced socket, or two wires that are swapped. "
                     + "Calls take the mean of both, which is next to nothing."
             case .inverted:
-                "The sign is turned on all channels: two wires are swapped, or an amplifier inverts. Nobody hears that; "
+                "The sign is turned on all channels: two wires are swapped, or an amplifier inverts. It is not audible; "
                     + "--max-channel-faults 1 accepts it."
             }
         }.joined(separator: " ")

@@ -220,7 +220,7 @@ struct PathDiagnosis {
                 .levelStep,
                 "The level changes by \(AudioText.number(step.changeDB, "dB")) at "
                     + "\(AudioText.fixed(Double(step.position) / Double(AudioFormat.sampleRate), 1))\u{202F}s",
-                "Somebody or something set a volume during the run, or a contact is loose.")
+                "A volume changed during the run, or a contact is loose.")
         } else if against > Self.steadyDB {
             add(
                 .gainControl, "Automatic gain control: soft sound is amplified by \(range) more than loud sound", advice

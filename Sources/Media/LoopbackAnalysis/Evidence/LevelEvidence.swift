@@ -74,7 +74,7 @@ extension FrequencyResponse {
     var carrierGainDB: Double {
         var (power, sum) = (0.0, 0.0)
         for point in points {
-            // Points are by octaves: each stands for a band as wide as its frequency.
+            // The points are spaced by octaves: the band of each is as wide as its frequency.
             let weight = Carrier.power(point.frequencyHz) * point.frequencyHz
             power += weight
             sum += weight * pow(10, point.gainDB / 10)

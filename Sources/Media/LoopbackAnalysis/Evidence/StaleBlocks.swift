@@ -2,7 +2,7 @@ internal import AudioKit
 
 /// Counts disturbances that are carrier from elsewhere: a buffer that was heard again in place of the next one.
 struct StaleBlocks {
-    /// Shorter ones are not told from others, and of longer ones the beginning will do.
+    /// Shorter blocks cannot be distinguished from other sound; of longer ones the beginning is compared.
     private static let least = 96
     private static let most = 960
     /// How far from its place the carrier is looked for: 200 ms.

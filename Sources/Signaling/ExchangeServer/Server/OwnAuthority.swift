@@ -144,7 +144,7 @@ extension ExchangeConfiguration {
     }
 
     /// What a device must trust besides the system's certificates, in PEM form: the exchange's own authority, or a root at the end
-    /// of its chain. `nil` without TLS, and if whoever signed the certificate is for the system to know.
+    /// of its chain. `nil` without TLS, and if the system's certificates include the signer.
     ///
     /// - Throws: ``ExchangeError`` if there is no certificate yet, or none that can be read.
     public func trustRoots() throws(ExchangeError) -> [UInt8]? {
