@@ -134,6 +134,7 @@ struct CallTableTests {
             "answer": "preparingAnswer: prepareAnswer",
             "reject": "rejecting: sendReject",
             "hangUp": "rejecting: sendReject",
+            "media failed": "rejecting: sendReject",
             "handled accepted": end("acceptedElsewhere", "incoming"),
             "handled rejected": end("declinedElsewhere", "incoming"),
             "cancelled": end("cancelled", "incoming"),

@@ -18,7 +18,8 @@ struct KeyPressesTests {
                 return isPressing
             }
             if wasPressing { overlaps.add(1, ordering: .relaxed) }
-            for _ in 0..<(keys.firstIndex(of: key) ?? 0) % 3 { await Task.yield() }
+            // Keys take different times, so that a later one would overtake an earlier one.
+            for _ in 0..<(keys.firstIndex(of: key) ?? 0) % 3 { await Task {}.value }
             pressed.withLock { $0.append(key) }
             isPressing.withLock { $0 = false }
         }
