@@ -243,18 +243,15 @@ def bots(rows, problems):
         # An echo of 8 kHz is encoded as such, so its packets are smaller.
         check_answers(f"bots, {row['by']}", row, None, problems)
         row["over_echo"] = round(row["cpu_us"] / costs[0]["cpu_us"], 3)
-    if row := by_kind.get("clear"):
-        if row["failed"] > row["wire"]["count"] / 10:
-            problems.append(f"bots: after {row['failed']} of the orders to clear no silence came, or no sound was before")
+    if (row := by_kind.get("clear")) and row["failed"] > row["wire"]["count"] / 10:
+        problems.append(f"bots: after {row['failed']} of the orders to clear no silence came, or no sound was before")
     for row in trips:
         if row["back"]["count"] < 0.9 * row["said"]:
             problems.append(f"bots: {row['back']['count']} of {row['said']} tones came back by way of {row['by']}")
-    if row := by_kind.get("marks"):
-        if row["missing"]:
-            problems.append(f"bots: {row['missing']} of {row['marks']} marks cannot be told apart, or did not come")
-    if row := by_kind.get("program marks"):
-        if row["exact"] < row["marks"]:
-            problems.append(f"bots: {row['exact']} of {row['marks']} marks of programs name the sample behind which they were set")
+    if (row := by_kind.get("marks")) and row["missing"]:
+        problems.append(f"bots: {row['missing']} of {row['marks']} marks cannot be told apart, or did not come")
+    if (row := by_kind.get("program marks")) and row["exact"] < row["marks"]:
+        problems.append(f"bots: {row['exact']} of {row['marks']} marks of programs name the sample behind which they were set")
     if row := by_kind.get("stall"):
         if not row["said_so"]:
             problems.append("bots: the log does not tell of the bot that reads nothing")
@@ -425,13 +422,13 @@ def print_bots(row):
               + (f" (others used {cost_['others_cpu']} CPUs)" if cost_["others_cpu"] > UNQUIET_CPUS else ""))
     if marks := row.get("marks"):
         memory_ = marks["memory"]
-        print(f"  {marks['calls']} calls on one core: {marks['exact']} of {marks['marks']} marks came within 10 ms of the packet with their "
-              f"last sample, {marks['within_a_frame']} within 20 ms ({spread(marks['from_packet'])})")
+        print(f"  {marks['calls']} calls on one core: {marks['exact']} of {marks['marks']} marks came within 10 ms of the packet with "
+              f"their last sample, {marks['within_a_frame']} within 20 ms ({spread(marks['from_packet'])})")
         late = "" if marks["prompt"] else "; this process had no real-time priority to note them"
-        print(f"    {marks['with_its_frame']} were reported with the frame of that sample; frames late: {marks['frames_late']['p95_ms']:.0f} "
-              f"(P95), {marks['frames_late']['max_ms']:.0f} at most{late}")
-        print(f"  memory: {memory_['rss_kb'][0] / 1024:.1f} MB with {memory_['calls'][0]} calls of bots, {memory_['rss_kb'][1] / 1024:.1f} MB "
-              f"with {memory_['calls'][1]}: {memory_['per_call_kb']:.0f} kB for each")
+        print(f"    {marks['with_its_frame']} were reported with the frame of that sample; frames late: "
+              f"{marks['frames_late']['p95_ms']:.0f} (P95), {marks['frames_late']['max_ms']:.0f} at most{late}")
+        print(f"  memory: {memory_['rss_kb'][0] / 1024:.1f} MB with {memory_['calls'][0]} calls of bots, "
+              f"{memory_['rss_kb'][1] / 1024:.1f} MB with {memory_['calls'][1]}: {memory_['per_call_kb']:.0f} kB for each")
     if marks := row.get("program marks"):
         print(f"  {marks['calls']} calls of programs on one core: {marks['exact']} of {marks['marks']} marks name the very sample")
     if stall := row.get("stall"):

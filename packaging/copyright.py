@@ -40,8 +40,8 @@ Handset: a headless call device and signaling exchange.
 Copyright 2026 the authors of Handset. No licence has been chosen for Handset itself yet.
 
 What follows are the libraries that the program contains or loads, with their licences. Those under "Swift packages", "The
-language's libraries" and "Numbers" are linked into /usr/bin/handset; those under "Libraries of the system" are Debian packages that it loads,
-each with a copyright file of its own.
+language's libraries" and "Numbers" are linked into /usr/bin/handset; those under "Libraries of the system" are Debian packages that
+it loads, each with a copyright file of its own.
 
 On Debian systems the text of the Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0, that of the GNU Lesser General
 Public License 2.1 in /usr/share/common-licenses/LGPL-2.1, that of the GNU General Public License 3 in

@@ -20,12 +20,11 @@ import threading
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "Tests" / "Interop"))
 import aiortc  # noqa: E402
-
 import botserver  # noqa: E402
 from aiortc_peer import add_candidate  # noqa: E402
 from devices import Device  # noqa: E402
 from line import signed_in  # noqa: E402
-from phones import Exchange, Phone, wait  # noqa: E402
+from phones import Exchange, Phone  # noqa: E402
 
 # A bot in a page: what it hears goes through the browser's audio graph, where a program would take it, and back as its microphone.
 PAGE = """(() => {

@@ -404,7 +404,7 @@ async def stall(options):
         ear = await Ear.open(options, calls.lines)
         await asyncio.sleep(3)
         before_kb, most_kb = device.rss_kb, 0
-        for second in range(STALL_SECONDS):
+        for _ in range(STALL_SECONDS):
             for call in range(5):
                 ear.write([f"say {call} 400"])
             await asyncio.sleep(1)

@@ -24,8 +24,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Load"))
-import load  # noqa: E402
-from socketclient import Device  # noqa: E402
+import load
+from socketclient import Device
 
 PAIRS = 8
 RATE = 50

@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Tests/Interop"))
 
-from phones import Exchange, Phone  # noqa: E402
+from phones import Exchange, Phone
 
 #: Sound as it is: what the page wishes for otherwise adds delay, and takes sweeps for noise.
 PLAIN = """

@@ -18,11 +18,10 @@ import tempfile
 import wave
 import zlib
 
+import damage
 import numpy
 import pesq
 from scipy import optimize, signal
-
-import damage
 
 SENTENCES = (
     "The birch canoe slid on the smooth planks. Glue the sheet to the dark blue background.",

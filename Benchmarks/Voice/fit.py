@@ -17,9 +17,8 @@ import struct
 import subprocess
 import sys
 
-import numpy
-
 import corpus
+import numpy
 import scenes
 from corpus import RATE
 

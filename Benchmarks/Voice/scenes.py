@@ -1,7 +1,6 @@
 """Scenes: speech whose onsets are known, and hours without speech. Each is a list of pieces (heard, said, hops, onsets)."""
-import numpy
-
 import corpus
+import numpy
 from corpus import HOP, RATE, decibels
 
 SECONDS = 60

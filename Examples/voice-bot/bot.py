@@ -14,7 +14,13 @@ from fastapi import FastAPI, WebSocket
 from loguru import logger
 from pipecat.audio.vad.silero import SileroVADAnalyzer
 from pipecat.frames.frames import (
-    BotStoppedSpeakingFrame, EndWorkerFrame, InputDTMFFrame, InterruptionFrame, StartFrame, TranscriptionFrame, TTSSpeakFrame,
+    BotStoppedSpeakingFrame,
+    EndWorkerFrame,
+    InputDTMFFrame,
+    InterruptionFrame,
+    StartFrame,
+    TranscriptionFrame,
+    TTSSpeakFrame,
 )
 from pipecat.pipeline.pipeline import Pipeline
 from pipecat.pipeline.worker import PipelineParams, PipelineWorker

@@ -2,10 +2,11 @@
 
     calls.py HANDSET [WIRE...]
 
-HANDSET is the program. For each wire (twilio, telnyx, plivo, exotel, smallwebrtc, realtime) a device with `source: bot` answers a call of `handset call`.
-The bot is a pipeline of Pipecat behind its FastAPI WebSocket transport: it greets with a tone, says back what it hears, gets a
-telephone key, and after two seconds says a last word of half a second and ends its pipeline. Its serializer then hangs up by its
-own request, which Handset answers; Exotel's has none, and closes. Twilio's bot is asked by its webhook first.
+HANDSET is the program. For each wire (twilio, telnyx, plivo, exotel, smallwebrtc, realtime) a device with `source: bot` answers a
+call of `handset call`. The bot is a pipeline of Pipecat behind its FastAPI WebSocket transport: it greets with a tone, says back
+what it hears, gets a telephone key, and after two seconds says a last word of half a second and ends its pipeline. Its serializer
+then hangs up by its own request, which Handset answers; Exotel's has none, and closes. Twilio's bot is asked by its webhook
+first.
 
 With smallwebrtc the bot is behind Pipecat's SmallWebRTC transport, at the path and with the request handler of Pipecat's runner. With
 realtime the same bot is behind the form of `POST /v1/realtime/calls`, which is written here. Both are sent sound over ICE, DTLS and
@@ -26,16 +27,11 @@ import aiohttp
 import uvicorn
 from fastapi import BackgroundTasks, FastAPI, Request, Response, WebSocket
 from loguru import logger
-
-from trial import (
-    GREETING, LAST_WORD, RATE, VOICE, end, free_port, heard, started_device, started_exchange, tone, write_voice,
-)
+from trial import GREETING, LAST_WORD, RATE, VOICE, end, free_port, heard, started_device, started_exchange, tone, write_voice
 
 logger.remove()
 
-from pipecat.frames.frames import (  # noqa: E402
-    EndWorkerFrame, InputAudioRawFrame, InputDTMFFrame, OutputAudioRawFrame, StartFrame,
-)
+from pipecat.frames.frames import EndWorkerFrame, InputAudioRawFrame, InputDTMFFrame, OutputAudioRawFrame, StartFrame  # noqa: E402
 from pipecat.pipeline.pipeline import Pipeline  # noqa: E402
 from pipecat.pipeline.worker import PipelineParams, PipelineWorker  # noqa: E402
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor  # noqa: E402

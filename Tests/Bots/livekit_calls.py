@@ -18,9 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from trial import (
-    GREETING, LAST_WORD, RATE, VOICE, end, free_port, heard, logged, started_device, started_exchange, tone, write_voice,
-)
+from trial import GREETING, LAST_WORD, RATE, VOICE, end, free_port, heard, logged, started_device, started_exchange, tone, write_voice
 
 GREETING_SECONDS, LAST_WORD_SECONDS, TALK_SECONDS = 0.4, 0.5, 2.0
 

@@ -2,9 +2,9 @@
 
     measured.py HANDSET
 
-HANDSET is the program. Bots of Twilio's wire and of AudioSocket at 48 kHz answer 400 ms after a caller's last packet with sound, and
-fall silent with `clear`, or talk on. One is called through an exchange and a device as well. Their delays are those of this program's timers, so figures may be greater by 20 ms for the
-caller's frame, 20 ms for the bot's, and what the machine adds.
+HANDSET is the program. Bots of Twilio's wire and of AudioSocket at 48 kHz answer 400 ms after a caller's last packet with sound,
+and fall silent with `clear`, or talk on. One is called through an exchange and a device as well. Their delays are those of this
+program's timers, so figures may be greater by 20 ms for the caller's frame, 20 ms for the bot's, and what the machine adds.
 """
 import asyncio
 import contextlib

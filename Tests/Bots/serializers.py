@@ -19,7 +19,12 @@ logger.remove()
 
 from pipecat.audio.dtmf.types import KeypadEntry  # noqa: E402
 from pipecat.frames.frames import (  # noqa: E402
-    EndFrame, InputAudioRawFrame, InputDTMFFrame, InterruptionFrame, OutputAudioRawFrame, OutputTransportMessageFrame,
+    EndFrame,
+    InputAudioRawFrame,
+    InputDTMFFrame,
+    InterruptionFrame,
+    OutputAudioRawFrame,
+    OutputTransportMessageFrame,
 )
 from pipecat.runner.utils import parse_telephony_websocket  # noqa: E402
 from pipecat.serializers.exotel import ExotelFrameSerializer  # noqa: E402

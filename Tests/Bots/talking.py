@@ -17,16 +17,14 @@ import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-import uvicorn  # noqa: E402
-from fastapi import FastAPI, WebSocket  # noqa: E402
-from loguru import logger  # noqa: E402
+import uvicorn
+from fastapi import FastAPI, WebSocket
+from loguru import logger
 
 logger.remove()
 
 from pipecat.audio.vad.silero import SileroVADAnalyzer  # noqa: E402
-from pipecat.frames.frames import (  # noqa: E402
-    EndWorkerFrame, InputDTMFFrame, StartFrame, TranscriptionFrame, TTSSpeakFrame, VADUserStartedSpeakingFrame,
-)
+from pipecat.frames.frames import EndWorkerFrame, InputDTMFFrame, StartFrame, TranscriptionFrame, TTSSpeakFrame, VADUserStartedSpeakingFrame  # noqa: E402
 from pipecat.pipeline.pipeline import Pipeline  # noqa: E402
 from pipecat.pipeline.worker import PipelineParams, PipelineWorker  # noqa: E402
 from pipecat.processors.audio.vad_processor import VADProcessor  # noqa: E402
@@ -119,7 +117,7 @@ async def main():
     listener = socket.create_server(("127.0.0.1", 0))
     server = Server()
     web = uvicorn.Server(uvicorn.Config(server.app, log_level="error", ws="websockets-sansio"))
-    task = asyncio.create_task(web.serve(sockets=[listener]))
+    _serving = asyncio.create_task(web.serve(sockets=[listener]))
     process = await asyncio.create_subprocess_exec(
         handset, "loopback", "bot", f"ws://127.0.0.1:{listener.getsockname()[1]}/ws", "--turns", "3", "--interruptions", "2",
         "--press", "#", "--expect-hang-up", "--json", "-", stdout=asyncio.subprocess.PIPE)

@@ -286,7 +286,7 @@ class Device:
             self.news.clear()
             try:
                 await asyncio.wait_for(self.news.wait(), deadline - time.monotonic())
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 last = [event["type"] for event in self.events][-12:]
                 raise AssertionError(f"{self.user} did not hear {kind} {members}, but {last}") from None
 

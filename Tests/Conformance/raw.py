@@ -18,7 +18,7 @@ async def connect(exchange, source="127.0.0.1"):
     try:
         return await asyncio.wait_for(asyncio.open_connection(
             "127.0.0.1", exchange.port, local_addr=(source, 0), **tls), PATIENCE)
-    except (OSError, asyncio.TimeoutError) as error:
+    except (TimeoutError, OSError) as error:
         raise Lost(f"no connection: {error}") from error
 
 
@@ -58,7 +58,7 @@ class Line:
             writer.write((f"GET {path} HTTP/1.1\r\nHost: {host}:{exchange.port}\r\nUpgrade: websocket\r\n"
                           f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n").encode())
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
-        except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError) as error:
+        except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
             writer.transport.abort()
             raise Lost(f"no answer to the handshake: {error}") from error
         if b" 101 " not in head.split(b"\r\n")[0]:
@@ -112,7 +112,7 @@ class Line:
         try:
             self.writer.write(data)
             await asyncio.wait_for(self.writer.drain(), PATIENCE)
-        except (OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, OSError) as error:
             self.drop()
             raise Lost(str(error)) from error
 

@@ -7,7 +7,6 @@ import signal
 import time
 
 import websockets
-
 from client import PATIENCE, Connection, Device, Lost, refusal, settle
 from conformance import waits
 from exchange import call, invite
@@ -119,7 +118,7 @@ async def test_no_session_in_time(exchange):
     line = await Connection.open(f"ws://127.0.0.1:{exchange.port}/v1/rtc")
     started = time.monotonic()
     assert await line.closing() == 1008
-    assert 9 < time.monotonic() - started
+    assert time.monotonic() - started > 9
 
 
 async def test_foreign_pages(exchange):

@@ -4,10 +4,9 @@ import asyncio
 import base64
 import subprocess
 
+from client import Device, RESTRefused, basic, refusal, remember
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-from client import Device, RESTRefused, basic, refusal, remember
 from exchange import APP, Exchange
 
 

@@ -10,7 +10,6 @@ import subprocess
 import time
 
 import websockets
-
 from client import PATIENCE, Device, Lost, Refused, refusal, remember, settle, signed
 from conformance import waits
 from exchange import API, call, invite

@@ -12,13 +12,14 @@ Growth per call is the median of the last quarter of the samples less the median
 them. Samples before call 500 are the warm-up and count for neither: by then every path has run, and pools have their size.
 
 Fails if a call fails, if a process ends, if anything grows by more than the limit (1000 bytes a call), or if the median of
-descriptors is higher in the last quarter, or that of threads by more than one for each core. With fewer than 1000 calls after the warm-up or fewer than eight
-samples growth is reported, and not judged. Prints one JSON object. Uses nothing but Python.
+descriptors is higher in the last quarter, or that of threads by more than one for each core. With fewer than 1000 calls after the
+warm-up or fewer than eight samples growth is reported, and not judged. Prints one JSON object. Uses nothing but Python.
 """
 
 import argparse
 import asyncio
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -61,10 +62,8 @@ def folder_bytes(folder):
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 total += os.lstat(os.path.join(parent, name)).st_blocks * 512
-            except FileNotFoundError:
-                pass
     return total
 
 
@@ -260,7 +259,7 @@ class Soak:
         self.standing += 1
         try:
             why = await caller.call()
-        except (asyncio.TimeoutError, asyncio.CancelledError, OSError) as error:
+        except (TimeoutError, asyncio.CancelledError, OSError) as error:
             why = f"was lost: {error!r}"
         if why:
             self.fault(f"a call of {caller.process.name} {why}")

@@ -18,6 +18,7 @@ Exits with 0 if all of that holds, and otherwise with 1 after naming what does n
 import argparse
 import asyncio
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -314,10 +315,8 @@ class Inviter:
             if left <= 0:
                 self.world.faults.check(False, f"{invite} ({plan}) was confirmed and never ended: lost")
                 return
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.news.wait(), left)
-            except asyncio.TimeoutError:
-                pass
         if plan == "ignore":
             ended = self.ended[invite][0]
             late = self.device.online(answered + TTL, ended)

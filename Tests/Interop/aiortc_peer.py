@@ -11,7 +11,6 @@ import aiortc
 import av
 import numpy
 from aiortc.sdp import candidate_from_sdp
-
 from line import signed_in
 
 RATE = 48_000

@@ -15,15 +15,29 @@ import pathlib
 import sys
 import time
 
-from selenium.common.exceptions import WebDriverException
-
 import aiortc_peer
 import firefox
 import speech
 import tones
 from phones import Failed, wait
-from stage import (LISTENING, PLAYING, SCRIPT, SETTLING, Stage, both_ways, ended, flows, hang_up, judged, noted, quality,
-                   quantiles, talk, time_calls)
+from selenium.common.exceptions import WebDriverException
+from stage import (
+    LISTENING,
+    PLAYING,
+    SCRIPT,
+    SETTLING,
+    Stage,
+    both_ways,
+    ended,
+    flows,
+    hang_up,
+    judged,
+    noted,
+    quality,
+    quantiles,
+    talk,
+    time_calls,
+)
 
 CHECKS = []
 # Calls before it is measured what calls leave behind.

@@ -14,7 +14,6 @@ import tempfile
 import av
 import numpy
 import websocket
-
 from phones import Failed, Levels, wait
 
 PREFERENCES = {

@@ -15,11 +15,10 @@ import sys
 import tempfile
 import time
 
-from selenium.common.exceptions import WebDriverException
-
 import firefox
 import speech
 from phones import Exchange, Failed, Phone, wait
+from selenium.common.exceptions import WebDriverException
 from stage import SCRIPT
 
 CHECKS = []

@@ -3,10 +3,9 @@
 import pathlib
 import time
 
+from phones import Failed, wait
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
-
-from phones import Failed, wait
 
 CHECKS = []
 CONTRAST = (pathlib.Path(__file__).parent / "page_contrast.js").read_text()
@@ -27,7 +26,8 @@ FOCUSED = """
     const style = getComputedStyle(focused);
     const { left, right, top, bottom } = focused.getBoundingClientRect();
     const wrong = [];
-    if (!focused.matches(':focus-visible') || style.outlineStyle === 'none' || parseFloat(style.outlineWidth) < 2) wrong.push('has no ring');
+    const hasRing = focused.matches(':focus-visible') && style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
+    if (!hasRing) wrong.push('has no ring');
     if (left < -1 || top < -1 || right > innerWidth + 1 || bottom > innerHeight + 1) wrong.push('is not in view');
     return [window.reachable.indexOf(focused), wrong];"""
 

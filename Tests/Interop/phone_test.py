@@ -15,12 +15,11 @@ import sys
 import tempfile
 import time
 
+import phone_access
+from phones import Exchange, Failed, Scene, Wire, wait
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-
-import phone_access
-from phones import Exchange, Failed, Scene, Wire, wait
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHECKS = []

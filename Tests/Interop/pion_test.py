@@ -55,7 +55,7 @@ async def call(port, pion, callee):
         while not outcome.done():
             try:
                 event = await asyncio.wait_for(line.events.get(), 0.2)
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 continue
             data = event["data"]
             if event["type"] == "inviteAccepted":

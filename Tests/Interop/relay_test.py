@@ -17,13 +17,11 @@ import sys
 import tempfile
 import time
 
-from selenium.common.exceptions import WebDriverException
-
 import relay
 import speech
 from phones import Exchange, Failed
-from stage import (LISTENING, PLAYING, SCRIPT, SETTLING, Stage, TalkingPhone, both_ways, ended, hang_up, judged, noted,
-                   quality, talk)
+from selenium.common.exceptions import WebDriverException
+from stage import LISTENING, PLAYING, SCRIPT, SETTLING, Stage, TalkingPhone, both_ways, ended, hang_up, judged, noted, quality, talk
 
 CHECKS = []
 USERS = ("alice", "echo", "caller")

@@ -13,8 +13,28 @@ import subprocess
 import time
 
 from sip_stage import (
-    KAMAILIO_ROUTES, PEER, PORT, TLS_PORT, Baresip, Exchange, Failed, Kamailio, Program, Sipp, begin_call, expect_sound,
-    expect_tone, finished, main, make_tone, member_account, recordings, run, running, wait)
+    KAMAILIO_ROUTES,
+    PEER,
+    PORT,
+    TLS_PORT,
+    Baresip,
+    Exchange,
+    Failed,
+    Kamailio,
+    Program,
+    Sipp,
+    begin_call,
+    expect_sound,
+    expect_tone,
+    finished,
+    main,
+    make_tone,
+    member_account,
+    recordings,
+    run,
+    running,
+    wait,
+)
 
 
 class Accounts(Program):

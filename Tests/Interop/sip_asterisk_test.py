@@ -18,8 +18,25 @@ import wave
 
 from asterisk import Asterisk, expect_stairs, make_stairs, steps_heard
 from sip_stage import (
-    EXCHANGE, PEER, SERVERS, Baresip, Device, Exchange, Failed, Program, begin_call, configuration, expect_tone, finished, main,
-    make_tone, member, records, recordings, running, wait)
+    PEER,
+    SERVERS,
+    Baresip,
+    Device,
+    Exchange,
+    Failed,
+    Program,
+    begin_call,
+    configuration,
+    expect_tone,
+    finished,
+    main,
+    make_tone,
+    member,
+    recordings,
+    records,
+    running,
+    wait,
+)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / ".build-asterisk"
 # How a device offers media, by the kind of endpoint: without TLS it has no SDES, and offers DTLS without ICE.
@@ -212,7 +229,7 @@ def direct(handset, folder):
     """Two devices whose media goes past Asterisk, with Opus, for which each side has its own payload number: sound both ways."""
     tone, recording = folder / "tone.wav", folder / "heard.wav"
     make_tone(tone, 500, 8)
-    endpoints = {name: ("plain", "opus", "direct_media=yes") for name in ("desk", "hall")}
+    endpoints = dict.fromkeys(("desk", "hall"), ("plain", "opus", "direct_media=yes"))
     with running(Asterisk(ROOT, folder, endpoints)) as asterisk, running(Device(
             handset, folder, "desk", media=media("plain", "opus"), behaviour="source: tone, frequency_hz: 700, "
             "record_folder: recordings", **place("udp", asterisk))) as device:

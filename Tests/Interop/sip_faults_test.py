@@ -20,8 +20,23 @@ import tempfile
 import time
 
 from sip_stage import (
-    FOLDER, PEER, PORT, Device, Failed, Kamailio, Program, configuration, expect_tone, main, make_network, make_tone, records,
-    running, run, wait)
+    FOLDER,
+    PEER,
+    PORT,
+    Device,
+    Failed,
+    Kamailio,
+    Program,
+    configuration,
+    expect_tone,
+    main,
+    make_network,
+    make_tone,
+    records,
+    run,
+    running,
+    wait,
+)
 
 # Servers at other addresses are spoken to in the clear here, so that no keys are written.
 PLAIN = "allow_plain_rtp: true, offers: plain"
@@ -115,12 +130,14 @@ def names(handset, folder):
              "--naptr-record=sip.test,20,50,s,SIP+D2U,,_sip._udp.sip.test"]
     for transport, extra, expected in (("tcp", [], f"TCP {PEER}:{PORT}"), ("udp", [], f"UDP {PEER}:{PORT}"),
                                        ("auto", rules, f"TCP {PEER}:{PORT}")):
-        with running(NameServer(folder, *hosts, *extra)), running(Kamailio(folder)):
-            with running(Device(handset, folder, f"names-{transport}", transport, server="",
-                                account="allow_plain_text: true")) as device:
-                opened = re.findall(r'"target":"([^"]*)"', device.text())
-                if not opened or opened[-1] != expected:
-                    raise Failed(f"{transport}: opened {opened}, not {expected}")
+        with (
+            running(NameServer(folder, *hosts, *extra)),
+            running(Kamailio(folder)),
+            running(Device(handset, folder, f"names-{transport}", transport, server="", account="allow_plain_text: true")) as device,
+        ):
+            opened = re.findall(r'"target":"([^"]*)"', device.text())
+            if not opened or opened[-1] != expected:
+                raise Failed(f"{transport}: opened {opened}, not {expected}")
 
 
 def dead_flow(handset, folder):

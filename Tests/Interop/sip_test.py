@@ -17,9 +17,32 @@ import tempfile
 import time
 
 from sip_stage import (
-    FOLDER, KAMAILIO_ROUTES, PEER, PORT, SERVERS, TRUNK, WS_PORT, WSS_PORT, Baresip, Device, Failed, Kamailio, Linphone, Program, Sipp, call,
-    expect_sound, expect_tone, main, make_network, make_tone, powers, records, running, wait)
-
+    FOLDER,
+    KAMAILIO_ROUTES,
+    PEER,
+    PORT,
+    SERVERS,
+    TRUNK,
+    WS_PORT,
+    WSS_PORT,
+    Baresip,
+    Device,
+    Failed,
+    Kamailio,
+    Linphone,
+    Program,
+    Sipp,
+    call,
+    expect_sound,
+    expect_tone,
+    main,
+    make_network,
+    make_tone,
+    powers,
+    records,
+    running,
+    wait,
+)
 
 # --- Checks -----------------------------------------------------------------------------------------------------------
 
@@ -48,16 +71,19 @@ def registers(handset, folder):
 
 def baresip_calls(handset, folder):
     """baresip calls a device with SDES: sound both ways, and BYE from baresip."""
-    with running(Kamailio(folder)), running(Baresip(folder)) as bob:
-        with running(Device(handset, folder, "tone", behaviour="source: tone, frequency_hz: 500, record_folder: recordings",
-                            media="codecs: [pcmu, pcma]")) as device:
-            bob.command("dial", "sip:tone@sip.test")
-            wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
-            time.sleep(3)
-            bob.command("hangup")
-            wait("the record", lambda: "completed" in records(device), 10)
-            expect_tone(device.recording(), 440, "the device hears baresip")
-            expect_tone(bob.heard(), 500, "baresip hears the device")
+    behaviour = "source: tone, frequency_hz: 500, record_folder: recordings"
+    with (
+        running(Kamailio(folder)),
+        running(Baresip(folder)) as bob,
+        running(Device(handset, folder, "tone", behaviour=behaviour, media="codecs: [pcmu, pcma]")) as device,
+    ):
+        bob.command("dial", "sip:tone@sip.test")
+        wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
+        time.sleep(3)
+        bob.command("hangup")
+        wait("the record", lambda: "completed" in records(device), 10)
+        expect_tone(device.recording(), 440, "the device hears baresip")
+        expect_tone(bob.heard(), 500, "baresip hears the device")
 
 
 def plain_only_if_configured(handset, folder):

@@ -13,8 +13,22 @@ import re
 import time
 
 from sip_stage import (
-    Baresip, Exchange, Failed, Kamailio, Program, begin_call, configuration, expect_tone, finished, main, make_tone, member,
-    recordings, running, wait)
+    Baresip,
+    Exchange,
+    Failed,
+    Kamailio,
+    Program,
+    begin_call,
+    configuration,
+    expect_tone,
+    finished,
+    main,
+    make_tone,
+    member,
+    recordings,
+    running,
+    wait,
+)
 
 TRUNKS = """trunks:
   - user: gateway
@@ -48,9 +62,8 @@ class Gateway(Program):
 def everything(handset, folder, protection="srtp-mand", media="codecs: [pcmu]"):
     # Alice may call numbers, and bob may not.
     with running(Kamailio(folder)), running(Baresip(folder, protection)) as desk, \
-            running(Exchange(handset, folder, ("alice", "bob", "gateway"), TRUNKS)):
-        with running(Gateway(handset, folder, media)) as gateway:
-            yield desk, gateway
+            running(Exchange(handset, folder, ("alice", "bob", "gateway"), TRUNKS)), running(Gateway(handset, folder, media)) as gateway:
+        yield desk, gateway
 
 
 def call(handset, folder, name, callee, *options):

@@ -7,7 +7,6 @@ import tempfile
 import time
 
 import numpy
-
 import speech
 import tries
 from devices import Caller, Device

@@ -1,7 +1,6 @@
 """Telephone keys in sound: two tones for each (ITU-T Q.23)."""
 
 import numpy
-
 from speech import RATE
 
 LOW, HIGH = (697, 770, 852, 941), (1209, 1336, 1477, 1633)

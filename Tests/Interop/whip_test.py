@@ -19,10 +19,9 @@ import time
 import urllib.request
 import wave
 
-from selenium.common.exceptions import WebDriverException
-
 import mdns
 from phones import Exchange, Failed, Phone, wait
+from selenium.common.exceptions import WebDriverException
 
 CHECKS = []
 
