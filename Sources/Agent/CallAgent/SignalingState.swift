@@ -9,7 +9,11 @@ struct SignalingState {
     private(set) var connection = DeviceStatus.Connection.connecting
     private var invites = SeenInvites()
 
-    mutating func noteLogin(of user: UserID?) { self.user = user }
+    /// Notes that `connect` has returned. The event that says so may still be on its way; a later one may have been handled.
+    mutating func noteLogin(of user: UserID?) {
+        self.user = user
+        if connection == .connecting { connection = .connected }
+    }
 
     mutating func noteLogout() { user = nil }
 
