@@ -20,8 +20,8 @@ struct ALSACard: SoundCard, ~Copyable {
     private var poll: PollSet
     /// Openings since libasound last read its configuration.
     private var openings = 0
-    /// The opening after so many has libasound read its configuration again though nothing seems to have changed: every ten
-    /// seconds or so while a card is missing. Not all that it reads is watched (``ConfigurationStamps``).
+    /// Openings after which libasound reads its configuration again though nothing seems to have changed: every ten
+    /// seconds or so while a card is missing. Some files that it reads are not watched (``ConfigurationStamps``).
     private static let openingsPerReading = 5
 
     init(_ configuration: AudioDeviceConfiguration, directory: CardDirectory = CardDirectory()) {
@@ -152,7 +152,7 @@ struct ALSACard: SoundCard, ~Copyable {
         min(playbackGrant?.periodMilliseconds ?? 10, captureGrant?.periodMilliseconds ?? 10)
     }
 
-    /// Waits until the card has something to do, `wakeup` is signalled, or the time is over.
+    /// Waits until the card has something to do, `wakeup` is signalled, or the time has passed.
     ///
     /// - Parameter watchesCard: Without that, only the wake-up and the time count.
     /// - Returns: Whether `wakeup` was signalled, and is to be cleared.

@@ -1,5 +1,5 @@
 // AudioDevices: sound cards. Separate threads move samples between cards and the media workers at a constant delay,
-// whatever the cards and their clocks do.
+// independent of the cards' clocks.
 
 internal import Glibc
 public import Realtime

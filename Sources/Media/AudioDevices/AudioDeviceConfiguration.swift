@@ -13,7 +13,7 @@ public struct AudioDeviceConfiguration: Equatable, Sendable {
     public var periodMilliseconds = 10
     /// The least length of the card's buffers that is asked for, in ms; they have eight periods if that is more.
     public var leastBufferMilliseconds = 0
-    /// How many channels are asked for in each direction; a card that has not so many gives what it has.
+    /// Channels requested in each direction; a card with fewer channels uses those that it has.
     public var channels = 1
     /// SCHED_FIFO priority of the card's thread, above the media workers'; nil for none.
     public var realtimePriority: Int32?

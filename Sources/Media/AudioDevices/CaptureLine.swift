@@ -42,7 +42,7 @@ struct CaptureLine: ~Copyable {
     private static var leastMargin: Int { 96 }
     /// How fast the target follows a wait that has become shorter: 0.25 ms a second, in samples.
     private static var approach: Double { @_noAllocation @_noLocks get { 12 } }
-    /// A worker that has just begun has nobody who listens yet: 0.8 s.
+    /// The first 0.8 s of a worker, in which its sound has no listener yet.
     private static var beginning: Int64 { @_noAllocation @_noLocks get { 800_000_000 } }
 
     init(
@@ -185,7 +185,7 @@ struct CaptureLine: ~Copyable {
         statistics.note(loop)
     }
 
-    /// Tells the worker when a period was full. If the card knows its position within the period, that is exact.
+    /// Reports to the worker when a period was full. If the card knows its position within the period, that is exact.
     @_noAllocation @_noLocks
     private mutating func noteBoundary(queueFrames: Int, at now: Instant) {
         let end = framesRead &+ queueFrames

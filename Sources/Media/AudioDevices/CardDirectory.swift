@@ -7,7 +7,7 @@ struct CardHome: Equatable, Sendable {
     var device: Int
 }
 
-/// The sound cards that the kernel knows, and the names that stay theirs whatever number they get.
+/// The sound cards that the kernel knows, and their names, which do not change with their numbers.
 public struct CardDirectory: Sendable {
     /// A card.
     public struct Card: Equatable, Sendable {

@@ -6,7 +6,7 @@ public enum CardEvent: BitwiseCopyable, Equatable, Sendable {
     case unavailable(CardFailure)
     /// Sound flows, with a steady delay.
     case running
-    /// The card has gone away or given up, with this errno. Calls go on in silence until it is back.
+    /// The card has gone away or given up, with this errno. Calls continue in silence until it is back.
     case lost(errno: Int32)
     /// The card reports no error, but moves no samples. It is reopened.
     case stalled(SoundDirection)

@@ -27,7 +27,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
 
     private static var tickNanoseconds: Int64 { 10_000_000 }
     private static var reportNanoseconds: Int64 { 1_000_000_000 }
-    /// A card that nobody uses for this time stands still, so that an idle device seldom wakes up: 10 s, so that a card is not
+    /// A card without users for this time stops, so that an idle device seldom wakes up: 10 s, so that a card is not
     /// stopped and started between calls that follow each other.
     static var restNanoseconds: Int64 { 10_000_000_000 }
 
@@ -54,7 +54,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     /// Whether the card's own wake-ups are to be waited for.
     var isCardRunning: Bool { machine.mode == .running || machine.mode == .settling || machine.mode == .playingOut }
 
-    /// When ``step(at:)`` must run at the latest, whatever the card does. It must also run when the worker, after a pause, has
+    /// When ``step(at:)`` must run at the latest. It must also run when the card is ready, and when the worker, after a pause, has
     /// signalled a frame.
     var nextDeadline: Instant? {
         var earliest = machine.nextDeadline
@@ -78,10 +78,10 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         worstLatenessNanoseconds = max(worstLatenessNanoseconds, latenessNanoseconds)
     }
 
-    /// Tells that the thread has no priority over others.
+    /// Notes that the thread has no priority over others.
     mutating func expectLateness() { watermarks.expectLateness() }
 
-    /// Tells that the thread was refused its priority.
+    /// Reports that the thread was refused its priority.
     mutating func tellPriorityRefused(errno: Int32) {
         expectLateness()
         tell(.priorityRefused(errno: errno))
@@ -144,7 +144,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
 
     private mutating func handle(_ input: CardMachine.Input, at now: Instant) {
         machine.handle(input, at: now, into: &outbox)
-        // An action may fail; the machine is told at once, and appends its outputs to the same list.
+        // An action may fail; the machine gets the failure at once, and appends its outputs to the same list.
         var index = 0
         while index < outbox.count {
             let output = outbox[index]
@@ -201,7 +201,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         return .opened(playback: playing, capture: capturing)
     }
 
-    /// The card has a rate that nobody can use.
+    /// The card has a rate that the resampler does not support.
     private mutating func refuse(_ direction: SoundDirection) -> CardMachine.Input {
         card.close()
         return .openFailed(CardFailure(direction: direction, errno: EINVAL))

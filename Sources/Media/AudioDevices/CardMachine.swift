@@ -4,7 +4,7 @@ internal import Core
 /// Decides what is to be done with a sound card: opening, a start that leads to a steady delay, xruns, suspends, cards
 /// that vanish, stall or return, and an end that does not hang.
 ///
-/// Its outputs are carried out at once, in order; it is told only of failures and of the inputs below.
+/// Its outputs are carried out at once, in order; it receives only failures and the inputs below.
 struct CardMachine: ProtocolCore, Sendable {
     enum Input: Equatable, Sendable {
         case start
@@ -22,9 +22,9 @@ struct CardMachine: ProtocolCore, Sendable {
         case resumeFailed(SoundDirection, errno: Int32)
         /// While stopping: all that was written has been played.
         case playedOut
-        /// Nobody has used the card for a while.
+        /// The card has had no user for a while.
         case rest
-        /// Somebody uses the card.
+        /// The card has a user.
         case wake
         case stop
         case timerFired
@@ -47,7 +47,7 @@ struct CardMachine: ProtocolCore, Sendable {
     enum Mode: Equatable, Sendable {
         /// No card: the machine's clock replaces it.
         case withoutCard
-        /// The card is open and stands still.
+        /// The card is open and stopped.
         case resting
         /// Samples are moved, but not the calls': the card's first ones are thrown away, and silence is played.
         case settling
@@ -77,7 +77,7 @@ struct CardMachine: ProtocolCore, Sendable {
         let uses: InlineArray<2, Bool>
         let settle: Duration
         let bufferTime: Duration
-        /// Whether it has been told that sound flows.
+        /// Whether it has reported that sound flows.
         var isTold = false
 
         mutating func note(_ direction: SoundDirection, at now: Instant) {
@@ -105,7 +105,7 @@ struct CardMachine: ProtocolCore, Sendable {
     private static let stallLimit = Duration.seconds(2)
     /// The longest time after a rest in which the calls' sound is not moved.
     private static let wakeLimit = Duration.milliseconds(10)
-    /// How often a resting card is looked at: nothing else tells that it was unplugged.
+    /// How often a resting card is checked: nothing else shows that it was unplugged.
     private static let probeInterval = Duration.seconds(2)
     /// Failures in a row, with nothing moved between them, after which the card is reopened.
     private static let failureLimit = 8
@@ -208,7 +208,7 @@ struct CardMachine: ProtocolCore, Sendable {
             // Its last samples are played, or it is gone; either way there is nothing to wait for.
             if direction == .playback { end(into: &outbox) }
         case .resting:
-            // Whatever else is wrong is found, and put right, when the card runs again.
+            // Any other failure is found and repaired when the card runs again.
             if Self.isGone(errno) { lose(errno, at: now, into: &outbox) }
         case .idle, .opening, .absent, .suspended, .stopped: break
         }

@@ -14,7 +14,7 @@ struct DriftLoop: Sendable {
         case none
         /// ``correctionPPM`` has changed.
         case correct
-        /// So many samples are to be taken out of the way at once; if negative, put in.
+        /// Remove this number of samples from the queue at once; insert them if it is negative.
         case jump(samples: Int)
     }
 
@@ -57,7 +57,7 @@ struct DriftLoop: Sendable {
         targetSamples = samples
     }
 
-    /// Makes the next measurement correct the delay at once, whatever it is. The learned drift stays.
+    /// Makes the next measurement correct the delay at once, even a small one. The learned drift stays.
     @_noAllocation @_noLocks
     mutating func realign() {
         isAligned = false

@@ -324,7 +324,7 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         for index in 0..<count { space[index] = 0 }
     }
 
-    /// Tells what happened, with how far both directions are.
+    /// Reports what happened, with the positions of both directions.
     mutating func note(_ event: DuplexNote.Event, at now: Instant) {
         if !ends.notes.push(DuplexNote(event: event, at: now, captured: captured, played: played)) { notesDropped += 1 }
     }

@@ -18,7 +18,7 @@ public struct DuplexNote: BitwiseCopyable, Equatable, Sendable {
         case exchanged(available: Int, queue: Int, behind: Int)
         /// The buffer underran (playback) or overran (capture). Both directions are restarted.
         case xrun(SoundDirection)
-        /// The thread did not run for so long that the playback buffer may have run empty: reported before any xrun
+        /// The thread paused longer than the playback buffer lasts, so the buffer may have run empty: reported before any xrun
         /// that follows.
         case heldUp(nanoseconds: Int64)
         /// The card was suspended. Both directions are restarted.

@@ -154,7 +154,7 @@ struct EchoReference: ~Copyable {
         return resampler?.process(input, from: start, to: end, into: &space, at: offset, limit: limit)
     }
 
-    /// Passes over what was played while `count` frames were captured that nobody wants.
+    /// Skips what was played while `count` unused frames were captured.
     @_noAllocation @_noLocks
     mutating func pass(_ count: Int) {
         owed += Double(count) * ratio * (1 + clocks.ratePPM * 1e-6)

@@ -1,6 +1,6 @@
 internal import Core
 
-/// Tells the first of many like events at once, and the others as a number, at most every ten seconds.
+/// Reports the first of many equal events at once, and the others as a number, at most every ten seconds.
 struct EventLimiter: BitwiseCopyable, Sendable {
     private var untold = 0
     private var quietUntil: Instant?

@@ -2,7 +2,7 @@ internal import Core
 
 /// How many frames a direction may move by now, if its clock is anything like a clock.
 ///
-/// ALSA's `null` and `file` take whatever they are given at once; without a limit their thread would do nothing else.
+/// ALSA's `null` and `file` take all samples at once; without a limit their thread would do nothing else.
 /// Real cards, whose clocks are off by much less than this allows, never meet it.
 struct Pace: BitwiseCopyable, Sendable {
     private var startedAt = Instant(nanoseconds: 0)
@@ -23,6 +23,6 @@ struct Pace: BitwiseCopyable, Sendable {
         max(0, slackFrames + Int(Double(startedAt.nanoseconds(to: now)) * 1e-9 * rate) - moved)
     }
 
-    /// So many were.
+    /// Notes frames that were moved.
     mutating func note(_ frames: Int) { moved += frames }
 }

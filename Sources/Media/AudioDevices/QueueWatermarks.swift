@@ -37,7 +37,7 @@ struct QueueWatermarks: BitwiseCopyable, Sendable {
     /// The queue ran empty. Once may be an accident; twice within half a minute, and half a period is added.
     mutating func noteXrun(at now: Instant) {
         if let lastXrun, lastXrun.nanoseconds(to: now) < 30_000_000_000 { extraFrames += periodFrames / 2 }
-        // Never so much that the card would have no room for a period.
+        // The card keeps room for a period.
         extraFrames = max(0, min(extraFrames, bufferFrames - 2 * periodFrames - periodFrames / 2))
         lastXrun = now
     }

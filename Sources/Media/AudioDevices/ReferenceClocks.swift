@@ -10,8 +10,8 @@ struct ReferenceClocks: BitwiseCopyable, Sendable {
         case inStep
         /// ``ratePPM`` has changed.
         case rate
-        /// The first second is over, and on average it was off by so many nanoseconds: so was the moment from which all
-        /// is counted.
+        /// The first second has passed, with this average error in nanoseconds; the origin of all positions has the same
+        /// error.
         case off(Double)
         /// Too far off to be drift: measuring starts again now.
         case lost
@@ -38,8 +38,8 @@ struct ReferenceClocks: BitwiseCopyable, Sendable {
     /// More than drift can move them from one second to the next, unless it did so before: 0.5 ms.
     private static var stepNanoseconds: Double { @_noAllocation @_noLocks get { 5e5 } }
     private static var mostPPM: Double { @_noAllocation @_noLocks get { 3_500 } }
-    /// Positions that are further off than 15 ms are no drift; so many of them in a row, and it is no slip of a driver's
-    /// either: half a second of periods of 10 ms.
+    /// Positions that are further off than 15 ms are no drift. A run of them for half a second, in periods of 10 ms, is no
+    /// slip of a driver either.
     private static var strayNanoseconds: Double { @_noAllocation @_noLocks get { 15e6 } }
     private static var straysOfLoss: Int { @_noAllocation @_noLocks get { 50 } }
 
@@ -91,7 +91,7 @@ struct ReferenceClocks: BitwiseCopyable, Sendable {
         let isAlike = lastChange.map { !Self.isBeyond(Self.stepNanoseconds, change - $0) } ?? false
         (last, lastChange) = (mean, change)
         guard !isSudden || isAlike else {
-            // A step, unless the next second goes on like that.
+            // A step, unless the next second shows the same.
             anchor = (mean, time)
             return .inStep
         }

@@ -58,8 +58,8 @@ public struct CardFailure: BitwiseCopyable, Equatable, Sendable {
     }
 }
 
-/// A sound card as the loop sees it: ALSA's, or one of the tests'. Samples are mono and have the card's rate; whatever
-/// else the card wants is its affair.
+/// A sound card as the loop sees it: ALSA's, or one of the tests'. Samples are mono and have the card's rate; the
+/// implementation converts them to the card's format.
 ///
 /// Functions that return a number return a count or zero, or a negative errno. None of them waits, except for
 /// `open`.
@@ -72,7 +72,7 @@ protocol SoundCard: ~Copyable {
     /// Stops a direction and makes it ready to start, empty.
     mutating func prepare(_ direction: SoundDirection) -> Int32
     mutating func start(_ direction: SoundDirection) -> Int32
-    /// Goes on after a suspend. −EAGAIN while that is not possible yet.
+    /// Resumes after a suspend. −EAGAIN while that is not possible yet.
     mutating func resume(_ direction: SoundDirection) -> Int32
     mutating func condition(_ direction: SoundDirection) -> LineCondition
     /// Writes `samples[start..<end]`.

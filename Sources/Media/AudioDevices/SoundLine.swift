@@ -68,7 +68,7 @@ public struct SoundLine: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - reference: Is filled with what the card played while it captured that: as many samples, in the card's own time,
-    ///     so that the echo of one follows at the same distance whatever is done to delays. 2 ms early.
+    ///     so that a sample's echo keeps its distance while delays are corrected. 2 ms early.
     ///   - now: When the frame was due, or is taken, on the machine's monotonic clock.
     ///   - wait: How long after the card's boundaries frames are taken, in ns, if that is constant: then samples need not
     ///     wait for frames at any time between two boundaries. Nil if it is not constant.
@@ -180,7 +180,7 @@ struct LineMark: BitwiseCopyable, Sendable {
         self.isPause = isPause
     }
 
-    /// Samples that the worker has reached at `now`, if its clock goes on between the marks.
+    /// The worker's position at `now` in samples, extrapolated from the last mark.
     @_noAllocation @_noLocks
     func position(at now: Instant) -> Double { Double(count) + Double(now.nanoseconds &- nanoseconds) * 48e-6 }
 

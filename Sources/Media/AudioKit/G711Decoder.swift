@@ -40,7 +40,7 @@ public struct G711Decoder: ~Copyable, Sendable {
     /// Makes a decoder in its initial state.
     public init(_ law: G711) { self.law = law }
 
-    /// Samples at 48 kHz in a payload of so many bytes.
+    /// Samples at 48 kHz in a payload of `count` bytes.
     @_noAllocation @_noLocks
     public static func samples(inBytes count: Int) -> Int { count * NarrowbandFilter.ratio }
 
@@ -135,7 +135,7 @@ public struct G711Decoder: ~Copyable, Sendable {
         recent.shift(by: length, keeping: Self.former)
     }
 
-    /// The sample so many before the newest of the history.
+    /// The sample that is `age` samples older than the newest of the history.
     @_noAllocation @_noLocks
     private func sample(before age: Int) -> Int16 { history[(state.newest - age) & (Self.historyLength - 1)] }
 

@@ -71,7 +71,7 @@ public struct OggOpusWriter: ~Copyable, Sendable {
         if let error = file.synchronise() { throw Self.error(error, path) }
     }
 
-    /// A packet in the form that tells its own length (RFC 6716 appendix B); nil if it is not one frame.
+    /// A packet in self-delimiting form (RFC 6716 appendix B); nil if it is not one frame.
     public static func selfDelimited(_ packet: [UInt8]) -> [UInt8]? {
         guard let first = packet.first, first & 3 == 0, packet.count <= 1_276 else { return nil }
         let length = packet.count - 1

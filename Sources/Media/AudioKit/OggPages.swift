@@ -19,7 +19,7 @@ struct OggPages {
     /// Whether a packet waits for its page.
     var isEmpty: Bool { lacing.isEmpty }
 
-    /// Whether a packet of so many bytes fits into the page that is begun.
+    /// Whether a packet of `byteCount` bytes fits into the current page.
     func hasRoom(for byteCount: Int) -> Bool { lacing.count + byteCount / 255 + 1 <= Self.maximumSegments }
 
     /// Adds a packet.

@@ -102,8 +102,8 @@ public enum PartFile {
         unsafe rename(other, path) == 0 ? 0 : errno
     }
 
-    /// Renames what killed processes have left in a folder from `NAME.part.wav` to `NAME.cut.wav`, so that nobody takes it
-    /// for whole and no later recording replaces it. A file that another process still writes stays as it is.
+    /// Renames what killed processes have left in a folder from `NAME.part.wav` to `NAME.cut.wav`, so that it is known as
+    /// incomplete and no later recording replaces it. A file that another process still writes stays as it is.
     ///
     /// - Returns: The new names.
     public static func keepLeftovers(in folder: String) -> [String] {
@@ -129,7 +129,7 @@ public enum PartFile {
         }
     }
 
-    /// Whether nobody writes a file: who does has it locked.
+    /// Whether no process writes a file: a writer holds its lock.
     private static func isAbandoned(_ path: String) -> Bool {
         guard let descriptor = try? RegularFile.open(path, O_RDONLY | O_NOFOLLOW) else { return false }
         defer { close(descriptor) }

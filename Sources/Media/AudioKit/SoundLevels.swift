@@ -8,9 +8,9 @@ package struct SoundLevels: Equatable, Sendable {
     private static let faintest = -100
     /// The threshold never lies below this, in dBFS: a codec's own noise is fainter.
     private static let leastThreshold = -50
-    /// Nor above this: what is louder counts as sound, even if it never stops.
+    /// Nor above this: louder sound counts, even if it never stops.
     private static let mostThreshold = -30
-    /// How far sound must stand out of the noise, in dB.
+    /// How far sound must exceed the noise, in dB.
     private static let distance = 12
 
     /// Of each whole block, in dBFS.
@@ -53,7 +53,7 @@ package struct SoundLevels: Equatable, Sendable {
     /// From which level on a block counts as sound, in dBFS.
     package var threshold: Int { min(Self.mostThreshold, max(Self.leastThreshold, floor + Self.distance)) }
 
-    /// Sound cannot be told from noise, or never stops.
+    /// Sound cannot be distinguished from noise, or never stops.
     package var isNeverQuiet: Bool { floor + Self.distance > Self.mostThreshold }
 
     /// The magnitude of samples at the threshold.

@@ -59,7 +59,7 @@ public struct WAVFormatError: Error, Equatable, Sendable, CustomStringConvertibl
     public let reason: String
     /// Whether it is no WAV at all, as opposed to one of a form that is not supported.
     public let isForeign: Bool
-    /// Set when nothing is wrong so far and this many bytes from the beginning of the file are needed to go on.
+    /// Set when nothing is wrong so far and this many bytes from the beginning of the file are needed to continue.
     public let bytesNeeded: Int?
 
     /// The reason.
@@ -84,7 +84,7 @@ extension WAVHeader {
     /// Unknown chunks are skipped, with or without the pad byte that follows an odd one.
     ///
     /// - Parameter file: The first bytes of a file. Any length, any bytes.
-    /// - Throws: ``WAVFormatError``; with `bytesNeeded` if the head goes on behind the end of `file`.
+    /// - Throws: ``WAVFormatError``; with `bytesNeeded` if the head continues behind the end of `file`.
     /// - Complexity: O(chunks); allocates nothing unless it throws.
     public init(parsing file: RawSpan) throws(WAVFormatError) {
         guard let magic = file.uint32(at: 0) else { throw .incomplete(12) }

@@ -60,9 +60,9 @@ public struct WAVWriter: ~Copyable, Sendable {
         return recording.takeFile()
     }
 
-    /// Finds out whether a recording could begin at `path` now. What is there stays as it is, and nothing is added.
+    /// Checks whether a recording could begin at `path` now. Changes nothing there.
     ///
-    /// - Parameter played: Files that are not to be overwritten, by whatever name.
+    /// - Parameter played: Files that must not be overwritten, under any name.
     public static func check(path: String, sparing played: [FileIdentity] = []) throws(AudioFileError) {
         let head = Self.head(channels: 1, sampleRate: AudioFormat.sampleRate, dataBytes: 0)
         try PosixFile.checkRecording(path, writing: head, sparing: played)

@@ -108,7 +108,7 @@ public struct AudioPort: ~Copyable {
         }
     }
 
-    /// Whether the call is over and all of the caller was read.
+    /// Whether the call has ended and all of the caller's sound was read.
     public var isOver: Bool { mutating get { heard.hasEnded() } }
 
     // MARK: Sound for the caller

@@ -7,7 +7,7 @@ public struct FallbackSound: Sendable {
     /// At 48 kHz; at least one.
     public let samples: [Int16]
 
-    /// A file is of no use as a fallback.
+    /// A file cannot be used as a fallback.
     public struct Unusable: Error, Sendable, CustomStringConvertible {
         /// What is wrong with it, as a sentence without its full stop.
         public let description: String

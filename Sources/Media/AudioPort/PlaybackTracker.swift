@@ -40,10 +40,10 @@ public enum PlaybackEvent: Equatable, Sendable {
     case played(mark: String, played: Int)
     /// A mark was reached by discarding what was before it.
     case discarded(mark: String)
-    /// Unplayed sound is discarded; so much had been played until then.
+    /// Unplayed sound is discarded, after this number of played samples.
     case cleared(played: Int)
-    /// The caller has interrupted the program: what waited is discarded, which ``cleared(played:)`` follows. So much had been
-    /// played at full level.
+    /// The caller has interrupted the program: queued sound is discarded, which ``cleared(played:)`` follows. `played` samples
+    /// were played at full level.
     case interrupted(played: Int)
     /// All is played, or discarded, that was to be: see ``AudioPort/end(unread:)``.
     case ended
@@ -58,7 +58,7 @@ public enum PlaybackEvent: Equatable, Sendable {
 struct PlaybackTracker: Sendable {
     /// Marks that may wait.
     static let mostMarks = 256
-    /// A program that gives nothing for so long pauses: the end of what it said must not wait for what it says next.
+    /// A program that writes nothing for this time pauses: the end of what it said must not wait for what it says next.
     static let pause = Duration.milliseconds(40)
     /// Remaining samples of the queue at 48 kHz at which the resampler must be flushed: two frames.
     static let flushMargin = 1_920
@@ -111,16 +111,16 @@ struct PlaybackTracker: Sendable {
     /// Samples of the program that are neither played nor discarded. Samples that an order covers count as discarded.
     var waiting: Int { max(0, acceptedSamples - max(position, clears.last.map { $0.target + $0.base } ?? 0)) / ratio }
 
-    /// The program has given so many samples.
+    /// Notes samples that the program has written.
     mutating func accept(_ count: Int) { accept(samplesAt48kHz: count * ratio) }
 
     /// The same at 48 kHz.
     mutating func accept(samplesAt48kHz count: Int) { acceptedSamples += count }
 
-    /// So many samples at 48 kHz were put into the queue.
+    /// Notes samples at 48 kHz that were put into the queue.
     mutating func wrote(_ count: Int) { written += count }
 
-    /// Sets a mark behind what is accepted, and so many samples more.
+    /// Sets a mark a number of samples behind the accepted ones.
     ///
     /// - Returns: False if too many wait. There is always room for the end's.
     mutating func mark(_ mark: Mark, unread: Int) -> Bool {

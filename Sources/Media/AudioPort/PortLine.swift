@@ -50,7 +50,7 @@ public struct PortLine: ~Copyable, Sendable {
         report.turns = TurnSummary()
     }
 
-    /// The line comes into a call whose sound has lasted for so many samples at 48 kHz: positions of who speaks count from the
+    /// The line joins a call whose sound has lasted for this number of samples at 48 kHz: positions of speech count from the
     /// beginning of that sound.
     @_noAllocation @_noLocks
     package mutating func begin(at position: Int) { report.start = position }
@@ -189,7 +189,7 @@ public struct PortLine: ~Copyable, Sendable {
         if !news.push(event) { report.eventsLost &+= 1 }
     }
 
-    /// The call is over.
+    /// Ends the line with its call.
     @_noAllocation @_noLocks
     public mutating func finish() {
         heard.close()

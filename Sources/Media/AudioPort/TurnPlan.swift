@@ -25,11 +25,11 @@ extension TurnPlan {
 /// Events of who speaks in a call. Positions are samples received since the call's sound began: those of a port at its
 /// program's rate.
 public enum TurnEvent: BitwiseCopyable, Equatable, Sendable {
-    /// The caller speaks, since `at`; told when it is certain.
+    /// The caller speaks, since `at`; reported when it is certain.
     case speechBegan(at: Int)
-    /// The caller has spoken until `at`; told some 0.3 s later.
+    /// The caller has spoken until `at`; reported some 0.3 s later.
     case speechEnded(at: Int)
-    /// The program goes on 20 dB lower, because the caller may be speaking.
+    /// The program continues 20 dB lower, because the caller may be speaking.
     case lowered(at: Int)
     /// The caller did not speak: the program continues where it was lowered.
     case restored(at: Int)
@@ -50,13 +50,13 @@ public enum TurnEvent: BitwiseCopyable, Equatable, Sendable {
     }
 }
 
-/// What a device tells of who speaks in a call. Times count from the beginning of the call's sound.
+/// What a device reports of speech in a call. Times count from the beginning of the call's sound.
 public enum TurnNews: Equatable, Sendable {
     /// The caller speaks, since then.
     case speechBegan(at: Duration)
     /// The caller has spoken until then.
     case speechEnded(at: Duration)
-    /// The caller has interrupted the program, of which so much had been played.
+    /// The caller has interrupted the program after it had played for `played`.
     case interrupted(played: Duration)
     /// From the end of the caller's speech to the first sound of the answer that is sent.
     case answered(after: Duration)
@@ -74,6 +74,6 @@ public enum TurnNews: Equatable, Sendable {
 }
 
 extension PortRate {
-    /// How long so many samples last.
+    /// The duration of a number of samples.
     public func duration(of samples: Int) -> Duration { .microseconds(Int64(samples) * 1_000_000 / Int64(rawValue)) }
 }

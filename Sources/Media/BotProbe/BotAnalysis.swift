@@ -2,9 +2,9 @@ internal import AudioKit
 
 /// Reads a recording of a measuring caller.
 public struct BotAnalysis: Sendable {
-    /// A bot that falls silent and goes on within this time has not stopped; and that long after an interruption it may stop.
+    /// A bot that falls silent and resumes within this time has not stopped; it may stop as late after an interruption.
     static let resumption = AudioFormat.sampleRate
-    /// A program that was late spoils what happens so long after it.
+    /// How long the lateness of the measuring program spoils what follows, in samples.
     private static let slipReach = AudioFormat.samples(milliseconds: 100)
 
     private let recording: ProbeRecording

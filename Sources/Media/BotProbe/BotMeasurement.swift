@@ -2,7 +2,7 @@
 public struct BotMeasurement: Equatable, Sendable {
     /// A question, and what came of it.
     public enum Turn: Equatable, Sendable {
-        /// Answered, so many samples after the caller's last sound.
+        /// Answered, this number of samples after the caller's last sound.
         case answered(Int)
         /// The bot was talking when the caller's speech ended.
         case overlapped
@@ -14,9 +14,9 @@ public struct BotMeasurement: Equatable, Sendable {
 
     /// A sentence of the caller into what the bot says.
     public enum Interruption: Equatable, Sendable {
-        /// The bot fell silent, so many samples after the caller's first sound.
+        /// The bot fell silent, this number of samples after the caller's first sound.
         case stopped(Int)
-        /// It did not stop while the caller spoke, nor within a second, and talked for so long.
+        /// It did not stop while the caller spoke, nor within a second, and talked for this number of samples.
         case ignored(Int)
         /// It had just paused, or finished.
         case missed
@@ -38,7 +38,7 @@ public struct BotMeasurement: Equatable, Sendable {
         case notAwaited
         /// The bot hung up before that.
         case early
-        /// It came after so many samples.
+        /// It came after this number of samples.
         case came(Int)
         /// It did not come.
         case missing
@@ -53,7 +53,7 @@ public struct BotMeasurement: Equatable, Sendable {
     public enum WithholdingReason: Equatable, Sendable {
         /// Noise at this level, in dBFS, hides what the bot says.
         case noise(Int)
-        /// The measuring program was late, in so many turns or interruptions.
+        /// The measuring program was late, in this number of turns or interruptions.
         case late(Int)
         /// What is heard first is not the greeting that was given: a share of it, 0 to 1, was found.
         case otherGreeting(Double)

@@ -1,4 +1,4 @@
-// BotProbe: a caller that measures a voice bot from outside, and what its recording tells. Pure: samples in, samples out.
+// BotProbe: a caller that measures a voice bot from outside, and the analysis of its recording. Pure: samples in, samples out.
 
 internal import AudioKit
 

@@ -26,7 +26,7 @@ struct GreetingComparison {
     /// How far a block may be from its place, at 8 kHz: 10 ms, as a jitter buffer moves it.
     private static let blockSearch = 80
     private static let candidates = 8
-    /// Candidates are at least so many steps apart.
+    /// The least distance of candidates, in steps.
     private static let apart = 5
     private static let leastLikeness: Float = 0.5
 
@@ -46,7 +46,7 @@ struct GreetingComparison {
         let sounding = soundingBlocks
         let nothing = (cut: GreetingCut(first: reference.count * Self.decimation, last: 0), share: 0.0)
         guard let firstBlock = sounding.first, let lastBlock = sounding.last else { return nothing }
-        // A dozen blocks tell which place it is.
+        // A dozen blocks suffice to choose the position.
         let few = stride(from: 0, to: sounding.count, by: max(1, sounding.count / 12)).map { sounding[$0] }
         let places = places(in: Self.envelope(of: heard)).map { place in
             (place: place, count: few.count { isFound($0, at: place, in: heard) })

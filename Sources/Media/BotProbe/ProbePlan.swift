@@ -10,7 +10,7 @@ public struct ProbePlan: Equatable, Sendable {
     public var keys = ""
     /// At last the caller waits for the bot to hang up.
     public var expectsHangUp = false
-    /// So much silence ends what a bot says.
+    /// The silence that ends what a bot says, in samples.
     public var pause = AudioFormat.samples(milliseconds: 1_500)
     /// How long the caller waits for a sound of the bot.
     public var patience = AudioFormat.samples(milliseconds: 10_000)

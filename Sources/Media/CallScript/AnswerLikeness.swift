@@ -15,7 +15,7 @@ public struct AnswerLikeness: Equatable, Sendable {
     /// Seconds of sound in the recording.
     public let recordingSeconds: Double
 
-    /// An answer may lack so much of the recording's beginning, in milliseconds.
+    /// The part of the recording's beginning that an answer may lack, in milliseconds.
     private static let missingMilliseconds = 3_000
     private static let secondsPerWindow = Double(LikenessAnalysis.windowSamples) / Double(AudioFormat.sampleRate)
 

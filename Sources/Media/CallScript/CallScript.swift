@@ -44,7 +44,7 @@ public struct CallScript: Equatable, Sendable {
 
     /// The statements, in order.
     public var statements: [Statement]
-    /// So much silence ends an answer, in samples.
+    /// The silence that ends an answer, in samples.
     public var silence = Self.usualSilence
     /// The command that speaks texts, word by word; empty without one.
     public var voice: [String] = []

@@ -93,7 +93,7 @@ public struct ScriptedCaller: Sendable {
     /// Takes a frame, and says what is sent after it.
     public mutating func exchange(_ heard: [Int16]) -> Step {
         var step = Step(samples: [Int16](repeating: 0, count: heard.count))
-        // A call that goes on after its script needs nothing of what is heard.
+        // A call that continues after its script does not use what it hears.
         guard !isOver, index < script.statements.count || script.endsCall else {
             step.isOver = isOver
             return step

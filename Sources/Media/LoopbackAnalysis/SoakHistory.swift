@@ -57,7 +57,7 @@ struct SoakHistory: Sendable {
         if moments.count > SoakMonitor.keptMoments { moments.removeLast(moments.count - SoakMonitor.keptMoments) }
     }
 
-    /// Whether the minute that runs is over when so many samples have been captured.
+    /// Whether the current minute ends with `received` captured samples.
     func isMinuteOver(received: Int) -> Bool { received >= (minute + 1) * Self.samplesPerMinute }
 
     /// Ends the minute that runs.

@@ -23,9 +23,9 @@ public struct Withheld: Equatable, Sendable {
 
 /// Why a figure cannot be trusted: something happened while its part of the signal was played.
 public enum WithholdingReason: Equatable, Sendable {
-    /// The card was interrupted so often: it ran empty or over, or the measuring program was late.
+    /// The card was interrupted `times` times: it ran empty or over, or the measuring program was late.
     case interrupted(times: Int)
-    /// The delay changed by so many samples.
+    /// The delay changed by `samples` samples.
     case delayChanged(samples: Double)
     /// A piece of it is missing.
     case gap

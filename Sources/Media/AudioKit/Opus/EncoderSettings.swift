@@ -54,7 +54,7 @@ public struct EncoderSettings: Equatable, Sendable {
     public var channels = 1
     /// Bits a second the encoder aims at: 6 000 to 510 000.
     public var bitrateBps = 32_000
-    /// All packets of a duration have the same size, whatever their sound needs, so that sizes reveal nothing.
+    /// All packets of a duration have the same size, so that sizes reveal nothing of the sound.
     public var constantBitrate = false
     /// 0 (cheapest) to 10 (best).
     public var complexity = 5
@@ -73,7 +73,7 @@ public struct EncoderSettings: Equatable, Sendable {
     /// The widest band the encoder may choose.
     public var maxBandwidth = Bandwidth.fullband
 
-    /// Encodes no band that a receiver with so many samples a second cannot play (RFC 7587 §6.1, `maxplaybackrate`).
+    /// Omits bands that a receiver with this sampling rate, in Hz, cannot play (RFC 7587 §6.1, `maxplaybackrate`).
     public mutating func limitBandwidth(toPlaybackRate rate: Int) {
         let widest: Bandwidth =
             switch rate {

@@ -46,7 +46,7 @@ public struct OpusDecoder: ~Copyable, @unchecked Sendable {
     }
 
     /// libopus documents that a decoder's state is contiguous and may be copied with `memcpy`; that allocates nothing.
-    /// (Not inlined, so that `scripts/copies` can tell it from other copies.)
+    /// (Not inlined, so that `scripts/copies` can distinguish it from other copies.)
     @_semantics("no_performance_analysis") @inline(never)
     private mutating func copyState(isSaving: Bool) {
         let state = unsafe UnsafeMutableRawPointer(handle)

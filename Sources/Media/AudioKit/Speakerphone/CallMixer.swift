@@ -17,7 +17,7 @@ public struct CallMixer: ~Copyable, Sendable {
     /// Makes a mixer of nothing.
     public init() {}
 
-    /// Begins a frame of so many samples, 1…960. Real-time safe.
+    /// Begins a frame of `samples` samples, 1…960. Real-time safe.
     @_noAllocation @_noLocks
     public mutating func begin(samples: Int) {
         precondition(samples >= 1 && samples <= Self.maximumSamples, "a frame has 1 to 960 samples")

@@ -8,7 +8,7 @@ public enum CallTone: String, BitwiseCopyable, CaseIterable, Sendable {
     case busy
     /// The network is, or the call failed.
     case congestion
-    /// Somebody calls here: a warble for the loudspeaker, in the country's rhythm.
+    /// An incoming call: a warble for the loudspeaker, in the country's rhythm.
     case ring
 }
 

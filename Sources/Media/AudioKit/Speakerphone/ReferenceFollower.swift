@@ -64,7 +64,7 @@ struct ReferenceFollower: ~Copyable {
         return sum
     }
 
-    /// The echo is expected so many samples behind the reference, within a dozen; what was learned is forgotten.
+    /// Expects the echo `lag` samples behind the reference, within a dozen; forgets what was learned.
     @_noAllocation @_noLocks
     mutating func expect(lag: Int) {
         self.lag = max(Self.reach, min(6_000, lag))

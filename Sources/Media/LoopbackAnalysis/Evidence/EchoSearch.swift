@@ -12,7 +12,7 @@ struct EchoSearch {
     private static let nearest = 40
     /// Softer ones are not looked for: −28 dB.
     private static let leastShare: Float = 0.04
-    /// The strongest of so many correlations of noise is five times their deviation.
+    /// The strongest correlation of noise is five times their deviation.
     private static let certainty: Float = 8
 
     /// - Parameters:

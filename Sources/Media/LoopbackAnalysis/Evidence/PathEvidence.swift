@@ -38,7 +38,7 @@ public struct PathEvidence: Equatable, Sendable {
     public var level: LevelEvidence?
     /// Disturbances that are a piece of the carrier from elsewhere, mostly the block before.
     public var staleBlocks = 0
-    /// Captured frequencies over played ones, of a carrier that was not found for being so much too fast or too slow.
+    /// Captured frequencies over played ones, of a carrier that is too fast or too slow to be found.
     public var speed: Double?
 
     /// No evidence.

@@ -7,7 +7,7 @@ struct Decimator {
     private let factor: Int
 
     /// - Parameters:
-    ///   - factor: Each so many samples become one.
+    ///   - factor: Number of samples that become one.
     ///   - tapCount: Odd.
     init(factor: Int, tapCount: Int) {
         self.factor = factor

@@ -35,7 +35,7 @@ struct PieceSpectra: Sendable {
         sounding = powers.indices.filter { powers[$0] > 1e-3 * loud }
     }
 
-    /// How much two spectra differ in form, whatever their level.
+    /// How much two spectra differ in form, independent of their level.
     private static func distance(_ one: [Float], _ other: [Float]) -> Float {
         let first = one.map { $0.squareRoot().squareRoot() }
         let second = other.map { $0.squareRoot().squareRoot() }

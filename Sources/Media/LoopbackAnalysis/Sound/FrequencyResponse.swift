@@ -18,7 +18,7 @@ public struct FrequencyResponse: Equatable, Sendable {
     /// The widest range around 1 kHz in which the gain is within 3 dB of that at 1 kHz, in Hz.
     public let bandHz: ClosedRange<Double>
     /// The lowest and the highest frequency whose gain is at most ``edgeDB`` below the median of speech, in Hz: the band of
-    /// a path, whatever dips it has within.
+    /// a path, including dips within it.
     public let edgesHz: ClosedRange<Double>
     /// How far the response falls at the ends of the band, in dB.
     public static let edgeDB = 10.0
@@ -78,7 +78,7 @@ public struct FrequencyResponse: Equatable, Sendable {
         return (low ?? middle).frequencyHz...(high ?? middle).frequencyHz
     }
 
-    /// Captured over played, in the frequency domain; negative times stand at the end.
+    /// Captured over played, in the frequency domain; negative times are at the end.
     private static func impulseResponse(_ captured: [Float], _ transform: FourierTransform) -> [Float]? {
         let count = transform.count
         // Both at once: the played one is the real part, the captured one the imaginary part.

@@ -31,7 +31,7 @@ public struct BlockAlignment: Equatable, Sendable {
     }
 
     /// By how many samples a sample both numbers move apart: how much faster the capturing clock is than the playing one,
-    /// whatever becomes of the delay of what lies between.
+    /// independent of changes of the delay between them.
     public var clockRate: Double { spread > 0 ? creep / spread : 0 }
 
     /// How far both numbers are apart at captured sample `position`, if they drift by `rate` samples a sample.
@@ -58,7 +58,7 @@ extension TimingSummary {
 }
 
 extension TimingSummary {
-    /// The same with delays that are less by so many samples: what is known not to be of the way that was measured.
+    /// The same with delays less by `samples`: the part that is known not to belong to the measured path.
     public func without(_ samples: Double) -> TimingSummary {
         mapped(point: { $0.moved(by: -samples, drift: 0) }, event: { $0.moved(by: 0, delays: -samples) })
     }

@@ -3,8 +3,8 @@ internal import Glibc
 
 /// Follows a captured ``Carrier`` sample by sample: delay to a small part of a sample, drift, and each gap and repeat.
 ///
-/// Told of captured samples in pieces of any length, it answers with findings. It keeps two seconds of them at most,
-/// however long it runs. It is not for a media thread: it allocates, and looking for a carrier that was lost costs some
+/// Takes captured samples in pieces of any length and returns findings. It keeps two seconds of samples at most,
+/// however long it runs. Not usable on a media thread: it allocates, and the search for a lost carrier costs some
 /// milliseconds.
 public struct CarrierTracker: Sendable {
     /// Numbers of played samples that are carrier.
@@ -20,7 +20,7 @@ public struct CarrierTracker: Sendable {
     var capture: [Float] = []
     var captureStart = 0
     var state = State.searching(lost: nil)
-    /// Number of the captured sample to go on at.
+    /// Number of the captured sample to continue at.
     var cursor: Int
     var filter = ChannelFilter(gain: 1)
     /// What the filter makes of the carrier's power.
@@ -200,7 +200,7 @@ public struct CarrierTracker: Sendable {
         if line.age == 6 || line.age == 40, usual.count <= 45 { fit(line) }
     }
 
-    /// Looks where the carrier goes on after something happened, a little later each time.
+    /// Looks where the carrier continues after a disturbance, a little later each time.
     private mutating func resolve(
         _ before: DelayLine, _ suspect: Int, _ probe: Int, into outbox: inout [CarrierFinding]
     ) {
@@ -222,7 +222,7 @@ public struct CarrierTracker: Sendable {
         state = .following(after)
     }
 
-    /// A line on which the carrier goes on at `probe` or a block later: the old one, or one up to 100 ms away.
+    /// A line on which the carrier continues at `probe` or a block later: the old one, or one up to 100 ms away.
     private func continuation(of before: DelayLine, at probe: Int) -> (DelayLine, Int)? {
         var line = before
         if let found = settled(&line, at: probe, isKnown: true) { return (line, found) }

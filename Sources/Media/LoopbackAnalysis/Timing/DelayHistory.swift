@@ -1,6 +1,6 @@
 internal import AudioKit
 
-/// Delay over time in bounded memory: as fine as fits, and coarser by halves the longer it goes on.
+/// Delay over time in bounded memory: as fine as fits, and coarser by halves as time passes.
 public struct DelayHistory: Equatable, Sendable {
     /// A stretch of time.
     public struct Point: Equatable, Sendable {
@@ -117,7 +117,7 @@ struct DriftEstimate: Equatable, Sendable {
     }
 
     /// How much faster the capturing clock is than the playing one, in ppm of the capturing clock, with its standard
-    /// error; nil while there is too little to tell.
+    /// error; nil while there is too little data.
     var ppm: (value: Double, error: Double)? {
         fit.map { ($0.slope * 1e6, ($0.rest / $0.spread).squareRoot() * 1e6) }
     }

@@ -1,4 +1,4 @@
-/// Gaps and repeats that come again and again after the same time: whatever has that period is at fault.
+/// Gaps and repeats at equal intervals: something with that period causes them.
 public struct Recurrence: Equatable, Sendable {
     /// Captured samples from one to the next.
     public let periodSamples: Double
