@@ -102,7 +102,7 @@ struct CallAudioEndpoint: ~Copyable {
         }
     }
 
-    /// Runs one frame of a call that nobody has answered: it is heard and recorded, and its source waits.
+    /// Runs one frame of an unanswered call: it is heard and recorded, and its source waits.
     @_noAllocation @_noLocks
     mutating func listen(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
         Silence.fill(&sending)
@@ -172,7 +172,7 @@ struct CallAudioEndpoint: ~Copyable {
     ///
     /// - Parameters:
     ///   - isRecorded: The peer has been heard, so that its channel of the recording has begun.
-    ///   - isEarly: Nobody has answered, so that the microphone is not heard.
+    ///   - isEarly: The call is unanswered, so the microphone is not sent.
     @_noAllocation @_noLocks
     mutating func takeFromCard(into sending: inout MutableSpan<Int16>, isRecorded: Bool = true, isEarly: Bool = false) {
         port?.take(into: &sending)
@@ -202,7 +202,7 @@ struct CallAudioEndpoint: ~Copyable {
         }
     }
 
-    /// Exchanges what belongs to a part, and tells the former rings that they are over.
+    /// Exchanges what belongs to a part, and ends the former rings.
     @_noAllocation @_noLocks
     mutating func change(_ change: inout AudioChange) {
         switch change.part {
@@ -245,7 +245,7 @@ struct CallAudioEndpoint: ~Copyable {
         return true
     }
 
-    /// Ends the recording with the sound so far, and tells the program that there is no more.
+    /// Ends the recording with the sound so far, and notifies the program that there is no more.
     @_noAllocation @_noLocks
     mutating func finish() {
         recorder?.close()

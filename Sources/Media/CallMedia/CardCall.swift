@@ -60,7 +60,7 @@ package struct CardCall: BitwiseCopyable {
         unsafe call.pointee.playout.worthwhileAdvance(pullSamples: Self.tickSamples, at: due)
     }
 
-    /// The loudspeaker's ticks come earlier by so much from now on.
+    /// Advances the loudspeaker's ticks from now on.
     @_noAllocation @_noLocks
     package func advancePulls(nanoseconds: Int64) { unsafe call.pointee.advancePulls(nanoseconds: nanoseconds) }
 

@@ -10,7 +10,7 @@ package struct DigitExchange {
     private var heard = InlineArray<4, Digit>(repeating: Digit(code: 0, milliseconds: 0))
     private var heardCount = 0
 
-    /// A key of the peer that is over.
+    /// A key of the peer that has ended.
     package struct Digit: BitwiseCopyable {
         package var code: UInt8
         package var milliseconds: Int32

@@ -34,7 +34,7 @@ struct LatePacketWait: BitwiseCopyable, Sendable {
     @_noAllocation @_noLocks
     private static func nanoseconds(_ samples: Int) -> Int64 { Int64(samples) &* 1_000_000_000 / 48_000 }
 
-    /// How many nanoseconds later a frame of so many samples that is due at `due` had better come; 0: it may run.
+    /// How many nanoseconds to delay a frame of `frameSamples` samples that is due at `due`; 0: it may run.
     @_noAllocation @_noLocks
     mutating func wait(
         for playout: borrowing PlayoutBuffer, _ frameSamples: Int, due: Instant, at now: Instant
@@ -48,7 +48,7 @@ struct LatePacketWait: BitwiseCopyable, Sendable {
         return wait
     }
 
-    /// How many nanoseconds a frame of so many samples that is due at `due` would wait from then on.
+    /// How many nanoseconds a frame of `frameSamples` samples that is due at `due` would wait from then on.
     @_noAllocation @_noLocks
     func patience(with playout: borrowing PlayoutBuffer, _ frameSamples: Int, due: Instant) -> Int64 {
         guard movesLeft > 0, elapsed >= nextTry,
@@ -58,9 +58,9 @@ struct LatePacketWait: BitwiseCopyable, Sendable {
         return min(Self.longest, Self.nanoseconds(frameSamples) / 2) &- waited
     }
 
-    /// Notes that a frame of so many samples runs.
+    /// Notes that a frame of `frameSamples` samples runs.
     ///
-    /// - Returns: By how many nanoseconds earlier the next is to come: what was waited in vain.
+    /// - Returns: How many nanoseconds earlier the next one must come: the time that was waited in vain.
     @_noAllocation @_noLocks
     mutating func noteRun(_ playout: borrowing PlayoutBuffer, _ frameSamples: Int) -> Int64 {
         elapsed &+= Self.nanoseconds(frameSamples)

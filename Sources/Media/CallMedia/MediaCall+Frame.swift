@@ -18,7 +18,7 @@ extension MediaCall {
         if peer.hasHeardPeer || hasBegun { bring(work, CardPort.tickSamples, to: &audio) }
     }
 
-    /// Pulls come earlier by so much from now on, or later if it is negative.
+    /// Advances pulls from now on; delays them if the number is negative.
     @_noAllocation @_noLocks
     mutating func advancePulls(nanoseconds: Int64) {
         playout.advancePulls(nanoseconds: nanoseconds)

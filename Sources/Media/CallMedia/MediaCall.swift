@@ -48,7 +48,7 @@ package struct MediaCall: ~Copyable {
     var hasBegun = false
     /// What goes to an address from which nothing has come.
     var soundLimit: SoundLimit
-    /// Nobody has answered: the peer is heard, and gets silence.
+    /// The call is unanswered: the peer is heard, and receives silence.
     private(set) var isEarly: Bool
     /// The call is to end, and the worker waits for room in the ring to report that it has.
     package var isLeaving = false
@@ -285,7 +285,7 @@ package struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     package mutating func place(nextFrame: Instant) { pace = .running(nextFrame: nextFrame) }
 
-    /// All frames from the next on come later by so much.
+    /// Delays all frames from the next one on.
     @_noAllocation @_noLocks
     package mutating func shiftFrames(byNanoseconds shift: Int64) {
         guard case .running(let next) = pace else { return }

@@ -57,7 +57,7 @@ public struct CallCounters: BitwiseCopyable, Sendable {
     public internal(set) var framesRun = 0
     /// Frames skipped because the machine stalled for long.
     public internal(set) var framesSkipped = 0
-    /// Frames not sent because nobody speaks (DTX).
+    /// Frames not sent because of silence (DTX).
     public internal(set) var framesNotSent = 0
     /// Our telephone keys that were accepted for sending.
     public internal(set) var digitsSent = 0

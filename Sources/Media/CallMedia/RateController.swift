@@ -87,8 +87,8 @@ struct RateController {
         change = .resumed
     }
 
-    /// Whether nothing has come from the peer for so long that its path is worth a look. True twice a second while that
-    /// lasts: an answer that was on its way when the path died proves little, and the next path may be as dead.
+    /// Whether the peer has been silent long enough to check its path. True twice a second while the silence
+    /// lasts: an answer that was in flight when the path died proves little, and the next path may be as dead.
     @_noAllocation @_noLocks
     mutating func takeSilence(at now: Instant) -> Bool {
         guard let heard = heardAt, heard.nanoseconds(to: now) >= Self.silenceNanoseconds else { return false }
@@ -145,7 +145,7 @@ struct RateController {
     }
 }
 
-/// A call's sending has stopped, or goes on.
+/// A call's sending has stopped, or resumes.
 package enum SendingChange: BitwiseCopyable {
     case stopped(SendingStop)
     case resumed

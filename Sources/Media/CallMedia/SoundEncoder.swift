@@ -96,7 +96,7 @@ struct SoundEncoder: ~Copyable {
         applyBand()
     }
 
-    /// The sound has nothing above half of so many samples a second from the next frame on.
+    /// From the next frame on, the sound has nothing above half of this sampling rate.
     ///
     /// Opus spends neither bits nor time on what narrowband cannot hold: at complexity 5 that takes 0.65 of the time of
     /// fullband. Wideband takes more than fullband, so that a higher rate changes nothing. Opus narrows at once, and widens in
@@ -136,7 +136,7 @@ struct SoundEncoder: ~Copyable {
     @_noAllocation @_noLocks
     mutating func set(bitrateBps: Int) { opus?.set(bitrateBps: bitrateBps) }
 
-    /// Expects so much loss, if the codec can protect against it.
+    /// Sets the expected loss, if the codec can protect against it.
     @_noAllocation @_noLocks
     mutating func set(expectedLossPercent: Int) { opus?.set(expectedLossPercent: expectedLossPercent) }
 }

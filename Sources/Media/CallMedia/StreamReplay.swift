@@ -52,7 +52,7 @@ public struct StreamReplay: Sendable {
         public var isSame: Bool { pulls > 0 && firstDifferenceMilliseconds == nil }
     }
 
-    /// Whether `recording` is a capture, which is replayed as its call went, whatever is chosen here.
+    /// Whether `recording` is a capture, which is replayed as its call went, without regard to the options here.
     public static func isCapture(_ recording: PacketRecording) -> Bool {
         guard let first = recording.packets.first, first.destinationPort == CaptureNote.port,
             case .start? = CaptureNote(parsing: first.bytes)

@@ -73,7 +73,7 @@ final class PlayerStream: AudioFileStream {
             }
         }
         guard let failure else { return }
-        // Whoever reads the sound's end knows of the failure.
+        // The reader of the sound's end knows of the failure.
         onFailure(failure)
         state.withLock { $0.end() }
     }
@@ -81,11 +81,11 @@ final class PlayerStream: AudioFileStream {
     func finish() {}
 }
 
-/// Whom the file thread tells of a call's files.
+/// Handlers for the file thread's reports of a call's files.
 struct FileReports: Sendable {
     /// A file failed, or could not be opened.
     var onFailure: @Sendable (AudioFileError) -> Void
-    /// A recording is over.
+    /// A recording has ended.
     var onRecordingEnd: @Sendable (RecordingEnd) -> Void = { _ in }
 }
 

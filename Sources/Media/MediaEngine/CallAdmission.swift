@@ -42,7 +42,7 @@ struct CallAdmission {
         let free = freeShare(load) - (isFull ? hysteresis : 0)
         let unmeasured = max(0, Double(worker.calls) - load.runningCalls)
         var room = free / max(load.costOfCall, 0.000_1) - unmeasured
-        // Whatever a call was measured to cost: a worker without calls that is not busy has room for one.
+        // A worker without calls that is not busy has room for one, even if the measured cost says otherwise.
         if worker.calls == 0, free > 0 { room = max(1, room) }
         return max(0, min(Int(max(0, min(room, 100_000))), worker.capacity - worker.calls))
     }

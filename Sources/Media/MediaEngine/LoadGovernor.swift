@@ -25,7 +25,7 @@ struct LoadGovernor: BitwiseCopyable {
     /// last, up to ``longestSettleNanoseconds``.
     private static var settleNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_500_000_000 } }
     private static var longestSettleNanoseconds: Int64 { @_noAllocation @_noLocks get { 24_000_000_000 } }
-    /// A rise that holds so long has lasted.
+    /// How long a rise must hold to count as lasting.
     private static var lastingNanoseconds: Int64 { @_noAllocation @_noLocks get { 5_000_000_000 } }
     /// A wake-up that is no later than this is none of a busy machine: calls wait for each other for as long (``Pacer``).
     private static var graceNanoseconds: Int64 { @_noAllocation @_noLocks get { 5_000_000 } }
@@ -91,7 +91,7 @@ struct LoadGovernor: BitwiseCopyable {
         worstLatenessNanoseconds = max(worstLatenessNanoseconds, latenessNanoseconds)
     }
 
-    /// Whether a window is over, and ``endWindow(at:highestComplexity:)`` is due.
+    /// Whether a window has ended, and ``endWindow(at:highestComplexity:)`` is due.
     @_noAllocation @_noLocks
     mutating func isWindowOver(at now: Instant) -> Bool {
         guard let start = windowStart else {
@@ -251,7 +251,7 @@ public struct WorkerLoad: BitwiseCopyable, Sendable, Equatable {
     public internal(set) var runningCalls = 0.0
     /// Share of time that one more call of Opus takes, which is the costliest.
     public internal(set) var costOfCall: Double
-    /// Share of time that a call takes on average, whatever its codec.
+    /// Share of time that a call takes on average over all codecs.
     public internal(set) var meanCost: Double
     /// The highest complexity that Opus encoders may use now; 10 limits nothing.
     public internal(set) var complexityLimit = 10

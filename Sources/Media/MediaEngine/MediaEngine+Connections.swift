@@ -50,13 +50,13 @@ extension MediaEngine {
         return (id, candidates, own.compactMap { worker.boundAddress($0) })
     }
 
-    /// Tells a connection what the peer's description says: checks begin.
+    /// Gives a connection the peer's description: checks begin.
     public func connect(_ id: MediaCallID, to remote: RemoteConnection) { connections.send(.remote(id, remote)) }
 
-    /// Tells a connection of another candidate of the peer (RFC 8838): the value of a `candidate` attribute.
+    /// Gives a connection another candidate of the peer (RFC 8838): the value of a `candidate` attribute.
     public func addCandidate(_ candidate: String, to id: MediaCallID) { connections.send(.candidate(id, candidate)) }
 
-    /// Tells a connection that the peer has no more candidates.
+    /// Notifies a connection that the peer has no more candidates.
     public func endCandidates(of id: MediaCallID) { connections.send(.endOfCandidates(id)) }
 
     /// Restarts a connection's ICE with new credentials; media stays on the present path until there is another.

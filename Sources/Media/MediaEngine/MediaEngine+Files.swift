@@ -113,7 +113,7 @@ extension MediaEngine {
         return true
     }
 
-    /// Ends the recording of a call that goes on.
+    /// Ends the recording of a call that continues.
     ///
     /// - Returns: False if it is not being recorded.
     @discardableResult

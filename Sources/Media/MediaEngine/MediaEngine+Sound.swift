@@ -25,7 +25,7 @@ extension MediaEngine {
 
     /// Gives the card to a call that uses it, where only one may have it; the others wait in silence.
     ///
-    /// - Returns: False if the call does not use the card, or is over.
+    /// - Returns: False if the call does not use the card, or has ended.
     @discardableResult
     public func giveCard(to id: MediaCallID) -> Bool {
         let isThere = state.withLock { state in
@@ -49,7 +49,7 @@ extension MediaEngine {
         order(.focus(id))
     }
 
-    /// A call is over: the one that had the card before gets it back.
+    /// Releases the card after a call: the call that had it before gets it back.
     func leaveCard(_ id: MediaCallID) {
         let (wasThere, next) = state.withLock { state in
             let count = state.onCard.count

@@ -194,7 +194,7 @@ public final class MediaEngine: Sendable {
     /// and answer. Only the formats of the plan are used; addresses, keys, playout and behaviour stay.
     ///
     /// From when the worker has the change, it accepts the peer's packets in both the old and the new formats.
-    /// - Throws: ``MediaStartError`` when a library refuses; the call then goes on as it was.
+    /// - Throws: ``MediaStartError`` when a library refuses; the call then continues as it was.
     public func change(_ id: MediaCallID, to plan: MediaCallPlan) throws(MediaStartError) {
         guard let before = state.withLock({ $0.calls[id]?.codec }), let worker = worker(of: id) else { return }
         do throws(OpusError) {
@@ -208,7 +208,7 @@ public final class MediaEngine: Sendable {
         }
     }
 
-    /// Sends a call's media to where a later description of the peer wants it. A call that ICE connects goes on by its path.
+    /// Sends a call's media to where a later description of the peer wants it. A call that ICE connects keeps its path.
     ///
     /// - Parameter control: Where the peer wants its RTCP; nil with its media.
     public func redirect(_ id: MediaCallID, to remote: SocketAddress, control: SocketAddress?) {
@@ -235,8 +235,8 @@ public final class MediaEngine: Sendable {
     ///
     /// - Parameters:
     ///   - send: Nil if the outgoing direction is the same as before; `receive` is nil likewise.
-    ///   - endsFormer: Another one is at the other end: the peer's former key is not taken any more, not even for a while.
-    /// - Throws: ``MediaStartError`` if libsrtp refuses them; the call then goes on as it was.
+    ///   - endsFormer: The remote party has changed: the former peer's key is refused at once.
+    /// - Throws: ``MediaStartError`` if libsrtp refuses them; the call then continues as it was.
     public func rekey(
         _ id: MediaCallID, send: SRTPKey?, receive: SRTPKey?, endsFormer: Bool = false
     ) throws(MediaStartError) {
@@ -275,7 +275,7 @@ public final class MediaEngine: Sendable {
     ///
     /// Each is sent in place of 180 ms of sound. Up to 32 can wait in a call; further ones, and those for a peer that
     /// accepts none, count in ``CallCounters/digitsDropped``.
-    /// - Returns: False if one of them is no key, or the call is over; then none is pressed.
+    /// - Returns: False if one of them is no key, or the call has ended; then none is pressed.
     @discardableResult
     public func press(_ digits: String, on id: MediaCallID) -> Bool {
         let events = digits.compactMap(TelephoneEvent.init)

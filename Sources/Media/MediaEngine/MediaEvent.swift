@@ -14,11 +14,11 @@ public enum MediaEvent: Sendable {
     case ready(MediaCallID, at: Instant)
     /// Media flows both ways. Nothing waits for this.
     case flowing(MediaCallID, at: Instant)
-    /// The file being played is over.
+    /// The file being played has ended.
     case playbackEnded(MediaCallID)
-    /// A file that was played in place of the call's source is over (``MediaEngine/play(_:on:)``).
+    /// A file that was played in place of the call's source has ended (``MediaEngine/play(_:on:)``).
     case announcementEnded(MediaCallID, path: String, AnnouncementEnd)
-    /// A recording is over, and its file has its name if it is whole.
+    /// A recording has ended, and its file has its name if it is whole.
     case recordingEnded(MediaCallID, RecordingEnd)
     /// The peer has pressed a telephone key (RFC 4733): `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
     case digit(MediaCallID, Character, heldFor: Duration)
@@ -42,18 +42,18 @@ public enum MediaEvent: Sendable {
     case pathLost(MediaCallID)
     /// A TURN server failed: which one, and why, as text for people. The call may have other paths.
     case relayFailed(MediaCallID, server: String, reason: String)
-    /// The connection to a TURN server, by TCP or TLS, is closed, and was too slow at times: so many packets of media were
-    /// dropped, to the server and from it.
+    /// The connection to a TURN server, by TCP or TLS, is closed, and was too slow at times: the numbers of media packets
+    /// that were dropped, to the server and from it.
     case relayOverrun(MediaCallID, server: String, notSent: Int, notReceived: Int)
     /// The call cannot be connected, or its connection has ended.
     case connectionFailed(MediaCallID, ConnectionFailure)
     /// The peer's media has said goodbye (RTCP BYE, or the end of its DTLS association).
     case goodbyeReceived(MediaCallID)
-    /// A file being played or recorded has failed; the call goes on without it.
+    /// A file being played or recorded has failed; the call continues without it.
     case fileFailed(MediaCallID, AudioFileError)
     /// The worker has as many calls as it may have.
     case refused(MediaCallID)
-    /// The call is over and its files are finished.
+    /// The call has ended and its files are finished.
     case ended(MediaCallID, MediaReport)
     /// An event of the sound card; its statistics are reported once a second.
     case card(CardEvent)
@@ -72,7 +72,7 @@ public enum AnnouncementEnd: String, Sendable {
     case played
     /// Playing was stopped, or another file is played.
     case stopped
-    /// The call is over.
+    /// The call has ended.
     case callEnded = "call_ended"
     /// The file failed.
     case failed

@@ -112,7 +112,7 @@ final class MediaWorker: ConnectionTransport {
         while !send(command) { usleep(500) }
     }
 
-    /// Tells all events that wait. For the event thread.
+    /// Reports all waiting events. For the event thread.
     ///
     /// - Returns: False once the worker has stopped.
     func drainEvents(_ tell: (WorkerEvent) -> Void) -> Bool {

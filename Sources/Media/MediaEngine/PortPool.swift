@@ -6,8 +6,8 @@ internal import Synchronization
 /// The UDP ports of calls without ICE: each call has one of its own, which rests for a minute afterwards.
 ///
 /// Without protection a port is all that says which call a packet belongs to, and the peer of a call that has ended may send
-/// for a while yet: to a port that rests, or to one that no socket has. A port is chosen at random, so that nobody knows the
-/// next. Only if all ports of a range are in use or rest, the one that has rested longest is taken earlier: otherwise
+/// for a while yet: to a port that rests, or to one that no socket has. A port is chosen at random, so that the next one
+/// cannot be guessed. Only if all ports of a range are in use or rest, the one that has rested longest is taken earlier: otherwise
 /// short calls, one after the other, would keep out all others.
 struct PortPool: Sendable {
     /// How long a port rests.

@@ -24,7 +24,7 @@ struct ReceiveBudget {
     @_noAllocation @_noLocks
     init() { left = Self.perTurn }
 
-    /// Begins a round in which so many sockets are read.
+    /// Begins a round in which `sockets` sockets are read.
     @_noAllocation @_noLocks
     mutating func beginRound(sockets: Int) {
         share = max(1, left / max(1, sockets))
@@ -36,7 +36,7 @@ struct ReceiveBudget {
     @_noAllocation @_noLocks
     func limit(ofBatch capacity: Int) -> Int { min(min(share, left), capacity) }
 
-    /// A socket has given so many.
+    /// Notes datagrams that a socket has returned.
     @_noAllocation @_noLocks
     mutating func spend(_ count: Int) { left -= count }
 }

@@ -17,8 +17,8 @@ enum RouteLikelihood: Int, BitwiseCopyable {
     case none
 }
 
-/// The calls that a datagram may belong to, the likeliest first. Four at most, so that a flood of packets that belong to
-/// nobody costs little.
+/// The calls that a datagram may belong to, the likeliest first. Four at most, so that a flood of foreign packets
+/// costs little.
 struct RouteCandidates: BitwiseCopyable {
     private(set) var count = 0
     private var positions = (0, 0, 0, 0)

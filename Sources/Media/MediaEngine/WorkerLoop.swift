@@ -66,7 +66,7 @@ struct WorkerLoop: ~Copyable {
         calls = RouteTable(capacity: callLimit)
     }
 
-    /// Runs until told to stop. The remaining calls are then returned as removed.
+    /// Runs until `stop`. The remaining calls are then returned as removed.
     mutating func run() {
         while isRunning { turn() }
     }
@@ -83,7 +83,7 @@ struct WorkerLoop: ~Copyable {
         step(at: now)
     }
 
-    /// One turn: commands, datagrams in, frames, datagrams out, news.
+    /// One turn: commands, datagrams in, frames, datagrams out, events.
     @_noAllocation @_noLocks
     mutating func step(at now: Instant) {
         counters.wakeups += 1
@@ -414,7 +414,7 @@ extension WorkerLoop {
         unsafe call.pointee.sendRequestsIfDue(at: now, into: &outgoing)
     }
 
-    /// Ends the window in which the load is measured, if it is over, and reports it.
+    /// Ends the window in which the load is measured, if its time has passed, and reports it.
     @_noAllocation @_noLocks
     private mutating func measureLoad(at now: Instant) {
         guard calls.count > 0 else {

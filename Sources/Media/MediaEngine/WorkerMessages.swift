@@ -37,7 +37,7 @@ enum WorkerCommand: BitwiseCopyable {
     case sound(CardCommand)
     /// Has the worker's own memory there before a call needs it.
     case warmUp
-    /// Asks whether the worker works; ``WorkerEvent/pulse(overdueNanoseconds:)`` answers.
+    /// Checks that the worker works; ``WorkerEvent/pulse(overdueNanoseconds:)`` answers.
     case pulse
     case stop
 }
@@ -56,7 +56,7 @@ enum WorkerEvent: BitwiseCopyable {
     case announcementEnded(MediaCallID, number: UInt64)
     /// The peer has pressed a telephone key, given by its event number.
     case digit(MediaCallID, code: UInt8, milliseconds: Int32)
-    /// Our sending has stopped, or goes on.
+    /// Our sending has stopped, or resumes.
     case sendingChanged(MediaCallID, SendingChange)
     /// Nothing has come from the peer for a while.
     case fellSilent(MediaCallID)

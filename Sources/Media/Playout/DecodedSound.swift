@@ -89,7 +89,7 @@ struct DecodedSound: ~Copyable {
         min(max(1 - Float(run &- 9_600) / 19_200, 0), 1)
     }
 
-    /// `count` samples of concealment that was held stand for what is passed over.
+    /// `count` samples of held concealment replace what is skipped.
     @_noAllocation @_noLocks
     mutating func release(_ count: Int) { heldSamples = max(heldSamples &- count, 0) }
 
@@ -128,13 +128,13 @@ struct DecodedSound: ~Copyable {
         stretching.describe(samples, &status)
     }
 
-    /// Takes out at most so many samples by time-stretching.
+    /// Removes at most `most` samples by time-stretching.
     @_noAllocation @_noLocks
     mutating func accelerate(atMost most: Int, _ frame: inout PulledFrame) {
         frame.stretchedSamples &-= stretching.accelerate(&samples, atMost: most)
     }
 
-    /// Puts in at least so many samples by time-stretching, if anything.
+    /// Inserts at least `shortest` samples by time-stretching, or none.
     @_noAllocation @_noLocks
     mutating func decelerate(atLeast shortest: Int, _ frame: inout PulledFrame) {
         frame.stretchedSamples &+= stretching.decelerate(&samples, atLeast: shortest)

@@ -89,7 +89,7 @@ struct DelayEstimator: ~Copyable {
     @_noAllocation @_noLocks
     func worthwhileAdvance(_ grid: TargetDelay.Grid) -> Int64 { target.worthwhileAdvance(history, grid) }
 
-    /// Takes note that pulls come earlier by so much from now on.
+    /// Notes that pulls come earlier from now on.
     @_noAllocation @_noLocks
     mutating func advancePulls(nanoseconds: Int64) { target.advance(nanoseconds: nanoseconds) }
 }

@@ -117,7 +117,7 @@ struct FormatDecoders: ~Copyable {
         use(format)
     }
 
-    /// Lets the concealment stand that came after the saved state.
+    /// Keeps the concealment that came after the saved state.
     @_noAllocation @_noLocks
     mutating func discardSaved() { canRestore = false }
 

@@ -19,7 +19,7 @@ public struct MissingPacket: Equatable, Sendable, BitwiseCopyable {
     }
 }
 
-/// Tells packets that are lost from those that were only overtaken, so that the lost ones can be requested again.
+/// Distinguishes lost packets from overtaken ones, so that the lost ones can be requested again.
 struct LossDetector {
     /// A packet that comes within this time of the one that overtook it was never lost: 2 ms. Paths with several queues
     /// or links swap neighbours by less.

@@ -13,9 +13,9 @@ struct MediaTimeline {
         self.format = format
     }
 
-    /// Goes on in another format, from a packet whose place in the stream is known.
+    /// Continues in another format, from a packet whose position in the stream is known.
     ///
-    /// - Parameter time: The packet's media time in samples, and `timestamp` what it bears.
+    /// - Parameter time: The packet's media time in samples, and `timestamp` the one that it carries.
     @_noAllocation @_noLocks
     mutating func change(to format: UInt8, samplesPerTick: Int64, time: Int64, timestamp: UInt32) {
         formerClock = clock

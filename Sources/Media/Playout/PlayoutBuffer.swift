@@ -70,13 +70,13 @@ public struct PlayoutBuffer: ~Copyable {
         payload: RawSpan, number: Int64, timestamp: UInt32, ssrc: UInt32, format: UInt8? = nil,
         arrival: Instant
     ) {
-        // Played for as long as a frame; what follows goes on by itself.
+        // Played for a frame's length; the noise continues by itself.
         insert(
             payload, Self.noiseSamples, isNoise: true, format ?? decoders.newestFormat, number, timestamp, ssrc,
             arrival)
     }
 
-    /// 10 ms: senders may go on with sound that soon.
+    /// 10 ms: senders may resume sound that soon.
     private static var noiseSamples: Int { @_noAllocation @_noLocks get { 480 } }
 
     @_noAllocation @_noLocks
@@ -151,7 +151,7 @@ public struct PlayoutBuffer: ~Copyable {
     /// Takes a copy of an earlier packet that another carries (RFC 2198). It is used if that packet has not come, and its sound
     /// is still to be played. Call it before the packet that carries the copy is inserted.
     ///
-    /// The timestamp alone tells which packet it is a copy of: a sender may repeat any of its earlier packets.
+    /// The timestamp alone identifies the packet that it copies: a sender may repeat any of its earlier packets.
     /// - Parameters:
     ///   - payload: The copy.
     ///   - timestampOffset: By how many ticks it is older than the packet that carries it.
@@ -185,7 +185,7 @@ public struct PlayoutBuffer: ~Copyable {
         passOver(number, ssrc, isPadding: false)
     }
 
-    /// - Parameter isPadding: There is nothing in it, as in those that probe a path (RFC 3550 §5.1): the sound goes on.
+    /// - Parameter isPadding: The packet is empty, as those that probe a path (RFC 3550 §5.1): the sound continues.
     @_noAllocation @_noLocks
     private mutating func passOver(_ number: Int64, _ ssrc: UInt32, isPadding: Bool) {
         guard stream.contains(number, ssrc: ssrc) else { return }
@@ -209,7 +209,7 @@ public struct PlayoutBuffer: ~Copyable {
 
     // MARK: Changes of format
 
-    /// Lets the stream go on in another format, which `decoder` decodes (RFC 3264 §8.3.2). What waits, and packets of the
+    /// Continues the stream in another format, which `decoder` decodes (RFC 3264 §8.3.2). What waits, and packets of the
     /// format before that still come, are decoded as before; the change is heard where the first packet of the new format has
     /// its place.
     ///
@@ -255,28 +255,28 @@ public struct PlayoutBuffer: ~Copyable {
 
     // MARK: When to pull
 
-    /// By how much earlier pulls of so many samples should take place, so that packets wait the least without coming late:
+    /// How much earlier pulls of `pullSamples` samples should take place, so that packets wait the least without coming late:
     /// in nanoseconds, from 0 to below a pull's length. 0 until enough is known.
     @_noAllocation @_noLocks
     public func worthwhileAdvance(pullSamples: Int, at now: Instant) -> Int64 {
-        // Only on target does the delay tell where the grid stands.
+        // Only on target does the delay show the position of the grid.
         guard position.isPlaying, sound.samplesOffTarget < 48_000, stream.receivedNanoseconds > 2_500_000_000 else {
             return 0
         }
         return delay.worthwhileAdvance(grid(now, pullSamples))
     }
 
-    /// Takes note that pulls come earlier by so much from now on, as ``worthwhileAdvance(pullSamples:at:)`` asked for, or
-    /// later if it is negative.
+    /// Notes that pulls come earlier from now on, as ``worthwhileAdvance(pullSamples:at:)`` requested, or later if the
+    /// number is negative.
     @_noAllocation @_noLocks
     public mutating func advancePulls(nanoseconds: Int64) { delay.advancePulls(nanoseconds: nanoseconds) }
 
-    /// Whether all the sound that a pull of so many samples takes is here.
+    /// Whether all the sound of a pull of `pullSamples` samples is here.
     @_noAllocation @_noLocks
     public func hasSound(forPull pullSamples: Int) -> Bool { soundAhead(pullSamples).samples >= pullSamples }
 
-    /// Whether a pull of so many samples would have to make up sound, though what is missing may only be late: nothing
-    /// tells of a loss or of the sender's silence.
+    /// Whether a pull of `pullSamples` samples would need concealment though the missing packets may only be late: nothing
+    /// indicates a loss or the sender's silence.
     @_noAllocation @_noLocks
     public func mayAwait(forPull pullSamples: Int) -> Bool {
         guard position.isPlaying, !position.isDiscontinuous else { return false }
@@ -284,7 +284,7 @@ public struct PlayoutBuffer: ~Copyable {
         return ahead.samples < pullSamples && ahead.next >= stream.endSequence && !ahead.isDiscontinuous
     }
 
-    /// How much later than the fastest a packet may come for a pull of so many samples at `now`, in nanoseconds.
+    /// How much later than the fastest a packet may come for a pull of `pullSamples` samples at `now`, in nanoseconds.
     @_noAllocation @_noLocks
     public func room(forPull pullSamples: Int, at now: Instant) -> Int64 {
         playoutTransit(now) &- delay.baseline &- grid(now, pullSamples).lead
@@ -314,7 +314,7 @@ public struct PlayoutBuffer: ~Copyable {
     /// More steps than any frame can need: a bound against our own mistakes, after which the rest is silence.
     private static var stepLimit: Int { @_noAllocation @_noLocks get { 64 } }
 
-    /// Fills `output` with the sound that is due at `now`: 10 to 60 ms, whatever the packets' own length.
+    /// Fills `output` with the sound that is due at `now`: 10 to 60 ms, independent of the packets' own length.
     ///
     /// - Parameter now: When this frame begins to be played, on the clock of the packets' arrivals. It should advance
     ///   by the frame's duration from pull to pull, as a timer's deadlines do, not by when the thread woke.

@@ -67,9 +67,9 @@ public enum PlayoutDecision: Equatable, Sendable {
     case jump(samples: Int)
     /// Fill the sender's silence with comfort noise.
     case comfortNoise(samples: Int)
-    /// Take out at most so much by time-stretching.
+    /// Remove at most `atMost` samples by time-stretching.
     case accelerate(atMost: Int)
-    /// Put in about so much by time-stretching, at least `atLeast` if anything.
+    /// Insert `about` samples by time-stretching, at least `atLeast` or none.
     case decelerate(atLeast: Int, about: Int)
     /// Hand out the frame.
     case handOut

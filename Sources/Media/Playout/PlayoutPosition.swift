@@ -6,7 +6,7 @@ struct PlayoutPosition {
     private(set) var nextSequence: Int64 = 0
     /// Media time, in samples, of the first sample not yet decoded.
     private var nextTimestamp: Int64 = 0
-    /// Samples of the stream still to be passed over unheard: what was made up in their place stands for them.
+    /// Samples of the stream still to be skipped unheard: concealment was played in their place.
     private var skippedSamples = 0
     /// The newest packet decoded said that the sender is silent.
     private(set) var isDiscontinuous = false
@@ -37,7 +37,7 @@ struct PlayoutPosition {
     @_noAllocation @_noLocks
     func isPast(_ sequence: Int64) -> Bool { isPlaying && sequence < nextSequence }
 
-    /// Media time, in samples, of the next sample to be handed out, if so many wait that are decoded.
+    /// Media time, in samples, of the next sample to be handed out, if `waiting` decoded samples wait.
     @_noAllocation @_noLocks
     func mediaTime(decoded waiting: Int) -> Int64 { nextTimestamp &+ Int64(skippedSamples &- waiting) }
 
@@ -51,7 +51,7 @@ struct PlayoutPosition {
             status.nextSamples = Int(entry.samples)
             return
         }
-        // After a pause of the sender's the numbers that are missing right before tell how much of the gap is lost sound.
+        // After a pause of the sender's the numbers that are missing right before show how much of the gap is lost sound.
         var missing: Int64 = 0
         if isDiscontinuous {
             let most = entry.sequence &- nextSequence

@@ -67,7 +67,7 @@ public struct PlayoutStatistics: BitwiseCopyable, Sendable {
         bufferDelayHistogram[Int(min(max(nanoseconds / 5_000_000, 0), 127))] &+= 1
     }
 
-    /// Counts what a pull of so many samples handed out.
+    /// Counts what a pull of `samples` samples handed out.
     @_noAllocation @_noLocks
     mutating func record(_ frame: PulledFrame, samples: Int) {
         samplesPlayed &+= samples

@@ -53,9 +53,9 @@ struct ReceivedStream {
     @_noAllocation @_noLocks
     func isTimed(by format: UInt8) -> Bool { timeline.isOf(format) }
 
-    /// Goes on in another format, from a packet on.
+    /// Continues in another format, from a packet on.
     ///
-    /// - Returns: Whether it goes on. It begins in that format if nothing has been received.
+    /// - Returns: Whether it continues. It begins in that format if nothing has been received.
     @_noAllocation @_noLocks
     mutating func change(
         to format: UInt8, samplesPerTick: Int64, at sequence: Int64, _ timestamp: UInt32, arrival: Instant,
@@ -71,7 +71,7 @@ struct ReceivedStream {
     }
 
     /// The media time of the first packet whose timestamp says nothing of the packets before: as far behind them as its
-    /// number is, unless it came so much later that the sender must have been silent.
+    /// number is, unless its delay shows that the sender must have been silent.
     @_noAllocation @_noLocks
     private func predictedTime(of sequence: Int64, _ age: Int64) -> Int64 {
         let byNumber = endTimestamp &+ (sequence &- endSequence) &* Int64(packetSamples)
@@ -134,7 +134,7 @@ struct ReceivedStream {
 
     /// Number and media time of the packet of which `carrier` holds a copy; nil if there can be none.
     ///
-    /// The timestamp alone tells which packet it is: a sender may repeat any of its earlier packets.
+    /// The timestamp alone identifies the packet: a sender may repeat any of its earlier packets.
     /// - Parameters:
     ///   - ticks: By how many ticks of `timestamp`, the carrier's, the copy is older.
     ///   - duration: Samples in the copy.
@@ -149,7 +149,7 @@ struct ReceivedStream {
         guard age >= 1 else { return nil }
         var sequence = carrier &- age
         if carrier > endOfArrivals, time >= endOfArrivalsTimestamp {
-            // It lies in the gap before the carrier. A pause makes timestamps go on without numbers.
+            // It lies in the gap before the carrier. In a pause timestamps advance without numbers.
             sequence = max(sequence, endOfArrivals)
         }
         guard sequence < carrier else { return nil }

@@ -1,5 +1,5 @@
-/// Tells from when packets come that a path has become longer at once, or that the sender was silent without counting its
-/// timestamps on. Then packets stay late by as much as the first, while those behind a stall come in a burst and catch up.
+/// Detects by arrival times that a path has become longer at once, or that the sender was silent without advancing its
+/// timestamps. Then packets stay late by as much as the first, while those behind a stall come in a burst and catch up.
 struct StepDetector {
     /// Packets in order that are late by a step at least.
     private struct Run {
@@ -19,10 +19,10 @@ struct StepDetector {
     static var leastStep: Int64 { @_noAllocation @_noLocks get { 200_000_000 } }
     /// Packets that are less late by more than this are catching up: 10 ms.
     private static var tolerance: Int64 { @_noAllocation @_noLocks get { 10_000_000 } }
-    /// For so long none may catch up: 100 ms.
+    /// The time in which none may catch up: 100 ms.
     private static var proof: Int64 { @_noAllocation @_noLocks get { 100_000_000 } }
 
-    /// And so many packets must have come, since a path that stalls again and again shows less.
+    /// The packets that must have come, because a path that stalls again and again shows fewer.
     private static var leastPackets: Int { @_noAllocation @_noLocks get { 3 } }
 
     @_noAllocation @_noLocks

@@ -13,7 +13,7 @@ struct StreamClock {
 
     /// Continues with a stream of another clock rate, from a packet whose position is known.
     ///
-    /// - Parameter time: The packet's media time in samples, and `timestamp` what it bears.
+    /// - Parameter time: The packet's media time in samples, and `timestamp` the one that it carries.
     @_noAllocation @_noLocks
     init(samplesPerTick: Int64, time: Int64, timestamp: UInt32) {
         self.samplesPerTick = samplesPerTick

@@ -15,7 +15,7 @@ struct StretchControl {
         hasListened = false
     }
 
-    /// Ends a pull of so many samples.
+    /// Ends a pull of `count` samples.
     @_noAllocation @_noLocks
     mutating func endPull(_ count: Int) {
         samplesSinceStretch &+= count
@@ -37,9 +37,9 @@ struct StretchControl {
         status.isSilent = loudness.isSilent
     }
 
-    /// Takes out at most so many samples.
+    /// Removes at most `most` samples.
     ///
-    /// - Returns: How many were taken out.
+    /// - Returns: How many were removed.
     @_noAllocation @_noLocks
     mutating func accelerate(_ samples: inout SyncBuffer, atMost most: Int) -> Int {
         noteStretch()
@@ -47,9 +47,9 @@ struct StretchControl {
         return TimeStretch.accelerate(&samples, atMost: most, threshold: threshold)
     }
 
-    /// Puts in at least so many samples, if anything.
+    /// Inserts at least `shortest` samples, or none.
     ///
-    /// - Returns: How many were put in.
+    /// - Returns: How many were inserted.
     @_noAllocation @_noLocks
     mutating func decelerate(_ samples: inout SyncBuffer, atLeast shortest: Int) -> Int {
         noteStretch()

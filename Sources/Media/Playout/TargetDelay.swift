@@ -65,8 +65,8 @@ struct TargetDelay {
     /// 5 s.
     private static var rest: Int64 { @_noAllocation @_noLocks get { 5_000_000_000 } }
     private static var worthRaising: Float { @_noAllocation @_noLocks get { 2 } }
-    /// Until so much sound was received, the initial delay is the least: going down bit by bit as one learns costs more
-    /// stretches than going down once.
+    /// The sound to receive before the delay may fall below the initial one: falling step by step costs more stretches
+    /// than falling once.
     private static var start: Int64 { @_noAllocation @_noLocks get { 2_000_000_000 } }
 
     init(_ configuration: PlayoutConfiguration) {

@@ -2,11 +2,11 @@ public import Core
 
 /// One handshake of DTLS 1.2 that ends in SRTP keys, or in a reason why not (RFC 5764, RFC 8827 §6.5, RFC 8842).
 ///
-/// The peer is the owner of the certificate whose fingerprint came with the session description; nobody else gets keys.
+/// The peer is the owner of the certificate whose fingerprint came with the session description; only the peer gets keys.
 /// There is no resumption, no renegotiation and no compression. Keep it until the call ends: it retransmits its last
 /// flight if that was lost, and receives the peer's close_notify.
 ///
-/// DTLS 1.2 accepts an unencrypted record as the peer's if its numbers fit, so anybody who can send from the peer's
+/// DTLS 1.2 accepts an unencrypted record as the peer's if its numbers fit, so an attacker who can send from the peer's
 /// address can end a handshake in progress; afterwards only the peer can end the association.
 ///
 /// For an ordinary thread; it allocates. OpenSSL's retransmission timer reads the machine's time of day, so a handshake
@@ -16,7 +16,7 @@ public struct DTLSEndpoint: DTLSHandshake, ~Copyable, Sendable {
     private enum State {
         case idle
         case handshaking(givingUpAt: Instant)
-        /// The handshake is over, and the peer's description not here.
+        /// The handshake is complete, and the peer's description is not here yet.
         case unverified(givingUpAt: Instant)
         case established
         /// Failed or closed.
@@ -104,7 +104,7 @@ public struct DTLSEndpoint: DTLSHandshake, ~Copyable, Sendable {
         }
     }
 
-    /// Gives out the keys if the handshake is over and the peer is who it should be.
+    /// Exports the keys if the handshake is complete and the peer's certificate is the promised one.
     private mutating func finishHandshake(into outbox: inout [DTLSOutput]) {
         let givingUpAt: Instant
         switch state {
@@ -140,7 +140,7 @@ public struct DTLSEndpoint: DTLSHandshake, ~Copyable, Sendable {
     }
 
     private mutating func fail(_ error: DTLSError, into outbox: inout [DTLSOutput]) {
-        // Says goodbye if the handshake is over; before, OpenSSL has sent the alert that fits.
+        // Sends close_notify after the handshake; before, OpenSSL has sent the alert that fits.
         session.close()
         transmit(into: &outbox)
         state = .finished

@@ -27,7 +27,7 @@ public enum DTLSInput: Equatable, Sendable {
     case received([UInt8])
     /// `nextDeadline` has come. Early calls are harmless.
     case timerFired
-    /// The call is over: tell the peer, and end.
+    /// The call has ended: notify the peer, and end.
     case close
 }
 

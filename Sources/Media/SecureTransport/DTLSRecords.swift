@@ -5,11 +5,11 @@ enum DTLSRecords {
     /// The records of a datagram that can be the peer's, unchanged.
     ///
     /// Other records are kept from OpenSSL: version 3.0.19 treats a record of the current epoch that is too short to be
-    /// decrypted as an internal error that ends the association, whoever sent it. An incomplete record at the end is
+    /// decrypted as an internal error that ends the association, also from a stranger. An incomplete record at the end is
     /// dropped too.
     ///
     /// - Parameters:
-    ///   - isEstablished: The handshake is over, after which no unencrypted record of the peer is needed: there is no
+    ///   - isEstablished: The handshake is complete, after which no unencrypted record of the peer is needed: there is no
     ///     renegotiation, and a retransmitted last flight is recognised by its encrypted end.
     ///   - leastEncryptedBytes: The minimum length of an encrypted record, without its header; nil if there can be
     ///     none.

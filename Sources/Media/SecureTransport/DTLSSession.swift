@@ -9,9 +9,9 @@ internal import Core
 struct DTLSSession: ~Copyable, @unchecked Sendable {
     /// The state of the association after a step.
     enum Progress {
-        /// The handshake goes on.
+        /// The handshake continues.
         case handshaking
-        /// The handshake is over.
+        /// The handshake is complete.
         case complete
         /// The peer sent close_notify.
         case closedByPeer
@@ -147,7 +147,7 @@ extension DTLSSession {
     /// Has the buffers for records there, before anything that may read or write one.
     private func takeBuffers() { _ = unsafe SSL_alloc_buffers(ssl) }
 
-    /// Frees them once the handshake is over, unless something is still in them.
+    /// Frees them once the handshake is complete, unless something is still in them.
     private func giveBackBuffers() {
         if unsafe SSL_is_init_finished(ssl) == 1 { _ = unsafe SSL_free_buffers(ssl) }
     }
@@ -168,7 +168,7 @@ extension DTLSSession {
 
     /// Whether OpenSSL has just thrown away a record that is not the peer's, and there may be more to read.
     ///
-    /// OpenSSL 3.0.19 ends a call at such a record, with no error in its queue; other versions go on by themselves. A
+    /// OpenSSL 3.0.19 ends a call at such a record, with no error in its queue; other versions continue by themselves. A
     /// datagram has few records, so more than 64 mean something else.
     private func isJunk(_ result: Int32, _ count: inout Int) -> Bool {
         count += 1
@@ -208,7 +208,7 @@ extension DTLSSession {
 
 // Callbacks of OpenSSL.
 extension DTLSSession {
-    /// Whether the handshake may go on with the certificate that the peer sent: 1 if so.
+    /// Whether the handshake may continue with the certificate that the peer sent: 1 if so.
     ///
     /// Certificates are self-signed, so there is no chain to check.
     static func verify(_ store: OpaquePointer?) -> Int32 {

@@ -45,7 +45,7 @@ final class DatagramPipe {
         return unsafe Unmanaged<DatagramPipe>.fromOpaque(data).takeUnretainedValue()
     }
 
-    /// Whether the handshake may go on with this certificate; while the description is not here it may.
+    /// Whether the handshake may continue with this certificate; while the description is not here it may.
     func accepts(_ certificate: OpaquePointer) -> Bool {
         guard let expected else { return true }
         let isExpected = expected.accept { hash in unsafe DTLSFingerprint(hash, of: certificate) }

@@ -1,11 +1,11 @@
-/// The SSRCs that one key of the peer's receives with: a few at a time, whatever the peer sends.
+/// The SSRCs that one key of the peer's receives with: a few at a time, however many the peer sends.
 ///
 /// libsrtp2 keeps about 1 KB for each SSRC for the life of a context, and looks an SSRC up one by one. So a context keeps
 /// ``capacity`` of them, and the one that was silent longest gives way to a new one: never the stream that is heard, and one that
 /// sends steadily only if all others do, because many new SSRCs may come between two of its packets. What is removed takes its
 /// replay window along, so an SSRC that was removed is refused for as long as the key lasts: otherwise its packets could be
 /// replayed (RFC 3711 §3.3.2). New SSRCs need credit, which packets of known ones earn, so that making and removing them is rare
-/// whatever the peer sends.
+/// however many the peer sends.
 @safe
 struct SRTPSources: ~Copyable {
     /// SSRCs at a time: media, its RTCP, and the ones before a change or two.

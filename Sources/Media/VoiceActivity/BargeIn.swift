@@ -3,7 +3,7 @@
 public struct BargeInStop: Equatable, Sendable, BitwiseCopyable {
     /// The caller heard all before this at its full level.
     public let loweredAt: Int
-    /// The caller heard nothing after this, but for a slope of 5 ms.
+    /// The caller heard nothing after this, except a slope of 5 ms.
     public let stoppedAt: Int
 
     @_noAllocation @_noLocks
@@ -17,7 +17,7 @@ public struct BargeInStop: Equatable, Sendable, BitwiseCopyable {
 @frozen
 public enum BargeInDecision: Equatable, Sendable, BitwiseCopyable {
     case none
-    /// The bot goes on 20 dB lower from this frame on.
+    /// The bot continues 20 dB lower from this frame on.
     case lowered
     /// It was no speech: full level again. The bot's sound went on meanwhile, so that no sample is lost or repeated.
     case restored

@@ -7,13 +7,13 @@ struct VoiceOdds: BitwiseCopyable, Equatable {
     var possible: Float = -10
     /// For what must not be wrong: low whenever it may be anything else.
     var certain: Float = -10
-    /// For whether speech that was certain goes on: low as soon as the network hears none.
+    /// For whether certain speech continues: low as soon as the network hears none.
     var lasting: Float = -10
 }
 
-/// Tells speech over a bot from coughs, music, effects and the bot's echo, by what the cells of ``SpeechNetwork`` put out, its
-/// odds in the last steps, and how loud the sound is above background and echo. Two weighted sums; Benchmarks/Voice/fit.py fits
-/// the weights.
+/// Distinguishes speech over a bot from coughs, music, effects and the bot's echo, by the outputs of the cells of
+/// ``SpeechNetwork``, its odds in the last steps, and how loud the sound is above background and echo. Two weighted sums;
+/// Benchmarks/Voice/fit.py fits the weights.
 struct SpeechJudge: Sendable {
     static var count: Int { @_noAllocation @_noLocks get { 272 } }
     /// What has to be above the echo lately, on average over the bands, for each of the odds.
@@ -26,7 +26,7 @@ struct SpeechJudge: Sendable {
     private static var noisy: Float { @_noAllocation @_noLocks get { -18.6 } }
     private static var possibleInNoise: Float { @_noAllocation @_noLocks get { -4 } }
     private static var certainInNoise: Float { @_noAllocation @_noLocks get { -3 } }
-    /// Without these odds of the network speech does not last: in noise the sum alone would take it to go on.
+    /// Without these odds of the network speech does not last: in noise the sum alone would take it to continue.
     private static var lastingOdds: Float { @_noAllocation @_noLocks get { -3 } }
 
     /// The weights of both sums, each with its bias at the end.

@@ -1,6 +1,6 @@
 internal import Realtime
 
-/// A published network that tells speech from other sound: the 16 kHz branch of Silero VAD 6.2, with the part of its weights
+/// A published network that distinguishes speech from other sound: the 16 kHz branch of Silero VAD 6.2, with the part of its weights
 /// that concerns what is below 4 kHz. Every 32 ms it judges the latest 36.
 ///
 /// Magnitudes of four short spectra go through four layers of convolution into a recurrent layer of 128 cells. Sound at 8 kHz is

@@ -15,7 +15,7 @@ public struct AnsweredTurn: Equatable, Sendable, BitwiseCopyable {
         self.response = response
     }
 
-    /// The turn on a clock that began so many samples earlier.
+    /// The turn on a clock that began `samples` samples earlier.
     @_noAllocation @_noLocks
     package func moved(by samples: Int) -> AnsweredTurn {
         AnsweredTurn(speechEnd: speechEnd &+ samples, answer: answer &+ samples, response: response)

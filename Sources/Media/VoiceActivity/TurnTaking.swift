@@ -21,7 +21,7 @@ public struct TurnReport: Sendable {
 ///
 /// It allocates and locks nothing after `init`. For each frame the worker calls ``hear(_:sending:count:played:)`` with the received
 /// sound and the program's, carries out what it reports, and calls ``send(_:)`` with what is sent then. After `stopped` it
-/// tells the program, and calls ``clear()`` when the program's queue is cleared.
+/// notifies the program, and calls ``clear()`` when the program's queue is cleared.
 public struct TurnTaking: ~Copyable, Sendable {
     private let inPlace = InPlace()
     private var voice: VoiceActivity

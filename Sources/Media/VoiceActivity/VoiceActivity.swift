@@ -3,8 +3,8 @@ internal import Realtime
 /// Finds speech in what a caller sends, while a bot speaks: onset, confirmation and end. Fixed memory, no clock; real-time
 /// safe after `init`.
 ///
-/// The sound is analysed at 8 kHz whatever the length of the frames: the same samples give the same events in frames of 10 and of
-/// 60 ms. Levels are measured every 10 ms; every 32 ms a network tells speech from other sound. What we send is the reference with
+/// The sound is analysed at 8 kHz, independent of the length of the frames: the same samples give the same events in frames of 10 and
+/// of 60 ms. Levels are measured every 10 ms; every 32 ms a network finds speech. What we send is the reference with
 /// which the detector knows its echo.
 public struct VoiceActivity: ~Copyable, Sendable {
     /// Samples of a step at 8 kHz.

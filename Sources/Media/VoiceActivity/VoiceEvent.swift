@@ -10,7 +10,7 @@ public struct VoiceEvent: Equatable, Sendable, BitwiseCopyable {
         case confirmed
         /// The sound since the last onset was no speech.
         case retracted
-        /// The speech is over.
+        /// The speech has ended.
         case ended
     }
 

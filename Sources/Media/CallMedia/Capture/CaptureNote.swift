@@ -19,7 +19,7 @@ package enum CaptureNote: Equatable {
     case copy(
         timestampOffset: UInt32, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, format: UInt8,
         payload: [UInt8])
-    /// So many records found no room.
+    /// The number of records that found no room.
     case lost(Int)
 
     package static let port: UInt16 = 9
@@ -30,7 +30,7 @@ package enum CaptureNote: Equatable {
         mediaPort + UInt16(format) * 2 + (isNoise ? 1 : 0)
     }
 
-    /// The format and kind that a port stands for.
+    /// The format and kind that a port denotes.
     static func format(ofPort port: UInt16) -> (format: UInt8, isNoise: Bool)? {
         guard port >= mediaPort, let format = UInt8(exactly: (port - mediaPort) / 2) else { return nil }
         return (format, (port - mediaPort) % 2 == 1)
@@ -125,7 +125,7 @@ package enum CaptureNote: Equatable {
 }
 
 extension CaptureRecord {
-    /// The datagrams that stand for it in a file.
+    /// The datagrams that represent it in a file.
     package var datagrams: [(bytes: [UInt8], source: UInt16, destination: UInt16)] {
         var notes: [CaptureNote] = []
         if lostBefore > 0 { notes.append(.lost(Int(lostBefore))) }

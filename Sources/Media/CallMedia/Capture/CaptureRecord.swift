@@ -12,7 +12,7 @@ package struct CaptureRecord: BitwiseCopyable {
         case passOver
         /// Sound was taken: `count` samples, with which the checksum of all became `value`.
         case pull
-        /// Pulls come earlier by `value` nanoseconds, or may be put off by so many.
+        /// Pulls come earlier by `value` nanoseconds (`advance`), or may be delayed by `value` nanoseconds (`patience`).
         case advance, patience
         /// How long a packet that is asked for again takes; `value` is negative if none is asked for.
         case repair

@@ -10,7 +10,7 @@ public struct SampleChecksum: Equatable, Sendable, BitwiseCopyable, CustomString
     /// One that was kept.
     init(value: UInt64) { self.value = value }
 
-    /// Goes on with `samples`. O(samples); allocates nothing.
+    /// Adds `samples`. O(samples); allocates nothing.
     @_noAllocation @_noLocks
     public mutating func add(_ samples: Span<Int16>) {
         var sum = value

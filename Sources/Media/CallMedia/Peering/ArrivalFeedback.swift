@@ -1,7 +1,7 @@
 internal import RTP
 internal import Core
 
-/// Tells the peer when its packets arrived, ten times a second, if it counts them over the transport.
+/// Reports to the peer when its packets arrived, ten times a second, if it counts them over the transport.
 struct ArrivalFeedback: ~Copyable {
     /// The header extension that counts the peer's packets; nil: they are not counted.
     private var identifier: UInt8?
@@ -30,7 +30,7 @@ struct ArrivalFeedback: ~Copyable {
         writer.received(number, at: arrival)
     }
 
-    /// Whether there is something to tell.
+    /// Whether there is something to report.
     @_noAllocation @_noLocks
     func isDue(at now: Instant) -> Bool {
         writer.pending > 0 && writtenAt.nanoseconds(to: now) >= Self.intervalNanoseconds
@@ -39,7 +39,7 @@ struct ArrivalFeedback: ~Copyable {
     /// Writes when the peer's packets have come; 256 of them at most, and the rest the next time.
     ///
     /// - Parameter media: The stream that they are of.
-    /// - Returns: The length; 0 if there is nothing to tell.
+    /// - Returns: The length; 0 if there is nothing to report.
     @_noAllocation @_noLocks
     mutating func write(on media: UInt32, at now: Instant, into packet: inout MutableRawSpan) -> Int {
         writtenAt = now

@@ -22,7 +22,7 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         case expect([DTLSFingerprint])
         /// ``nextDeadline`` has come. Early calls are harmless.
         case timerFired
-        /// The call is over.
+        /// The call has ended.
         case end
     }
 
@@ -178,7 +178,7 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
 }
 
 extension Connection.Input where Handshake: ~Copyable {
-    /// Inputs that an ended connection still accepts, to tell its TURN servers that it is over.
+    /// Inputs that an ended connection still accepts, to release its allocations at TURN servers.
     fileprivate var isForTheEnd: Bool {
         switch self {
         case .ice, .timerFired: true
@@ -201,7 +201,7 @@ private struct DirectWay {
     }
 
     /// Takes over where the peer's first part of the handshake comes from; other datagrams, such as a former peer's goodbye,
-    /// move nothing. If somebody else began a handshake before the peer, the handshake fails by the certificate.
+    /// move nothing. If a stranger began a handshake before the peer, the handshake fails by the certificate.
     ///
     /// - Returns: False if a datagram is to be passed over.
     mutating func follow(_ origin: DatagramPath, _ datagram: [UInt8]) -> Bool {

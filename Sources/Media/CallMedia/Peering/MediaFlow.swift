@@ -71,7 +71,7 @@ struct MediaFlow: BitwiseCopyable {
         self.receives = receives
     }
 
-    /// Forgets what was seen: somebody else is at the other end.
+    /// Forgets what was seen: the remote party has changed.
     @_noAllocation @_noLocks
     mutating func begin() {
         var flow = MediaFlow()

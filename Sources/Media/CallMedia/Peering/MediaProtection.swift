@@ -15,7 +15,7 @@ public struct SRTPPair: ~Copyable {
     ///
     /// - Parameters:
     ///   - send: Nil keeps the one in use, and so does `receive`.
-    ///   - endsFormer: Another one is at the other end, so that packets with the former key are nobody's.
+    ///   - endsFormer: The remote party has changed, so packets with the former key are dropped.
     public init(send: SRTPKey?, receive: SRTPKey?, endsFormer: Bool = false) throws(SRTPError) {
         if let send { outbound = try SRTPContext(send, .outbound) }
         if let receive { inbound = try SRTPContext(receive, .inbound) }

@@ -1,12 +1,12 @@
 internal import RTP
 internal import Core
 
-/// The receiving side of a call's media: which of the peer's streams counts, and what its payload types stand for.
+/// The receiving side of a call's media: which of the peer's streams counts, and what its payload types denote.
 struct MediaReceiver {
     private let localSSRC: UInt32
     /// The SSRC that the peer sends with; nil until it is known.
     private(set) var remoteSSRC: UInt32?
-    /// What the peer's payload types stand for.
+    /// The formats of the peer's payload types.
     private(set) var formats: ReceivedFormats
     private var streams = StreamSelector()
 

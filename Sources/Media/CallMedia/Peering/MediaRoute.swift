@@ -124,7 +124,7 @@ struct MediaRoute: BitwiseCopyable {
     }
 
     /// The network has changed, and our address may be gone with which packets leave: the route chooses one until the next packet
-    /// of the peer tells which address it writes to.
+    /// of the peer shows which address it writes to.
     @_noAllocation @_noLocks
     mutating func releaseLocalAddress() {
         if case .selected = reach { return }

@@ -43,7 +43,7 @@ struct MediaSender: ~Copyable {
         @_noAllocation @_noLocks get { RTPHeader.fixedSize + extensions.wireSize }
     }
 
-    /// Whether packets tell how loud they are (RFC 6464).
+    /// Whether packets carry their audio level (RFC 6464).
     var sendsAudioLevel: Bool {
         @_noAllocation @_noLocks get { extensions.hasAudioLevel }
     }
@@ -113,7 +113,7 @@ struct MediaSender: ~Copyable {
         observation = try readArrivals(datagram, &transport, at: arrival) ?? observation
     }
 
-    /// What feedback has told of our packets' arrival, once.
+    /// What feedback has reported of our packets' arrival, once.
     @_noAllocation @_noLocks
     mutating func takeObservation() -> PathObservation? {
         let taken = observation

@@ -2,7 +2,7 @@ internal import RTP
 
 /// Header extensions of our packets (RFC 8285). Each packet has all of them, so that headers have one size.
 public struct HeaderExtensionPlan: Equatable, Sendable {
-    /// The number of the extension that bears ``mid``; nil sends none.
+    /// The number of the extension that carries ``mid``; nil sends none.
     public var midIdentifier: UInt8?
     /// The name of our section in the descriptions (RFC 9143 §15).
     public var mid = ""

@@ -51,7 +51,7 @@ struct PayloadKinds: BitwiseCopyable {
 public struct ReceivedFormats: Sendable, BitwiseCopyable {
     /// Payload types above this are given a meaning by each description (RFC 3551 §6).
     private static var lastFixed: UInt8 { @_noAllocation @_noLocks get { 95 } }
-    /// So many packets in a row show that the peer sends its sound under a foreign number.
+    /// Packets in a row after which the peer is known to send its sound under a foreign number.
     private static var packetsToShow: UInt8 { @_noAllocation @_noLocks get { 5 } }
     /// Longer than a telephone event and than Opus in a pause, which show nothing.
     private static var shortBytes: Int { @_noAllocation @_noLocks get { 8 } }
@@ -66,7 +66,7 @@ public struct ReceivedFormats: Sendable, BitwiseCopyable {
 
     init(_ kinds: PayloadKinds) { now = kinds }
 
-    /// The content of a packet that has come, of so many bytes of payload.
+    /// The content of a received packet.
     ///
     /// A server that connects two telephones directly may give each its own number for a codec, as Asterisk does: then the sound of
     /// each comes to the other under a number that it has never heard of. A dynamic number in whose packets nothing but sound can be is

@@ -42,7 +42,7 @@ public struct PeerSession: ~Copyable {
         case comfortNoise(ReceivedPacket)
         /// Audio with earlier frames besides its own, as ``RedundantPayload``.
         case redundantMedia(ReceivedPacket)
-        /// A telephone event, whose duration counts in so many ticks a second.
+        /// A telephone event, whose duration counts in ticks of `clockRate` Hz.
         case telephoneEvent(ReceivedPacket, clockRate: Int)
         /// RTCP, and dealt with.
         case control
@@ -120,7 +120,7 @@ extension PeerSession {
         @_noAllocation @_noLocks get { receiver.remoteSSRC }
     }
 
-    /// What the peer's payload types stand for.
+    /// The formats of the peer's payload types.
     public var received: ReceivedFormats {
         @_noAllocation @_noLocks get { receiver.formats }
     }
@@ -183,7 +183,7 @@ extension PeerSession {
         }
     }
 
-    /// What the peer's feedback has told of our packets' arrivals, once.
+    /// What the peer's feedback has reported of our packets' arrivals, once.
     @_noAllocation @_noLocks
     public mutating func takeObservation() -> PathObservation? { sender.takeObservation() }
 
@@ -252,7 +252,7 @@ extension PeerSession {
 // MARK: What others decide
 
 extension PeerSession {
-    /// Says which ways media is agreed on: media flows once it has been seen to flow in these. Both unless told.
+    /// Sets the agreed directions of media: media flows once it has been seen to flow in these. Both by default.
     @_noAllocation @_noLocks
     public mutating func setDirection(sends: Bool, receives: Bool) {
         flow.setDirection(sends: sends, receives: receives)
@@ -271,7 +271,7 @@ extension PeerSession {
         news.insert(.routeChanged)
     }
 
-    /// Sends to where a later description of the peer wants media; a call that ICE connects goes on by its path.
+    /// Sends to where a later description of the peer wants media; a call that ICE connects keeps its path.
     ///
     /// - Parameter control: Where the peer wants its RTCP; nil with its media.
     @_noAllocation @_noLocks
@@ -404,7 +404,7 @@ extension PeerSession {
         }
     }
 
-    /// Whether a packet's address is one that the peer may send from. Protection tells that by itself.
+    /// Whether a packet's address is one that the peer may send from. Protected packets need no such check.
     @_noAllocation @_noLocks
     private mutating func judge(
         _ header: RTPHeader, from source: SocketAddress, at arrival: Instant
@@ -507,7 +507,7 @@ extension PeerSession {
     ///   - timestamp: Media time, in ticks of the codec.
     ///   - isRedundant: The payload is one of those that repeat earlier frames, which the peer must take.
     ///   - isNoise: The payload describes noise (RFC 3389), which the peer must take.
-    ///   - level: How loud the payload is, for packets that tell.
+    ///   - level: How loud the payload is, for packets that carry it.
     ///   - packet: Has ``maximumProtectionBytes`` of room behind the payload.
     /// - Returns: The packet's length; 0 if it could not be protected.
     @_noAllocation @_noLocks
@@ -529,7 +529,7 @@ extension PeerSession {
     /// Writes a packet of a telephone event, and protects it.
     ///
     /// - Parameters:
-    ///   - mediaTime: Where our sound would be, which reports tell.
+    ///   - mediaTime: The position of our sound, for reports.
     ///   - packet: Has ``maximumProtectionBytes`` of room behind header and payload.
     /// - Returns: The packet's length; 0 if it could not be protected, or events were not agreed on.
     @_noAllocation @_noLocks
@@ -599,7 +599,7 @@ extension PeerSession {
 
     /// Writes a last report with a goodbye (RFC 3550 §6.6), protected.
     ///
-    /// - Returns: The datagram's length; 0 if there is nobody to say goodbye to.
+    /// - Returns: The datagram's length; 0 if there is no peer to send a BYE to.
     @_noAllocation @_noLocks
     public mutating func writeGoodbye(
         at now: Instant, wallNanoseconds: Int64, into packet: inout MutableRawSpan

@@ -1,7 +1,7 @@
 internal import Core
 internal import RTP
 
-/// A call's RTCP: writes our reports when they are due, and keeps what the peer's tell until it is taken.
+/// A call's RTCP: writes our reports when they are due, and keeps the peer's until they are taken.
 struct RTCPReporter: ~Copyable {
     private let inPlace = InPlace()
     private var session: RTCPSession
@@ -32,7 +32,7 @@ struct RTCPReporter: ~Copyable {
 
     /// Whether a report is due.
     ///
-    /// The first goes out at once when the peer's media has come, for it tells the peer that its media arrives
+    /// The first is sent as soon as the peer's media has come, because it shows the peer that its media arrives
     /// (RFC 3550 §6.2 lets a unicast session do so).
     @_noAllocation @_noLocks
     func isDue(at now: Instant, hasReceivedMedia: Bool) -> Bool {
@@ -51,7 +51,7 @@ struct RTCPReporter: ~Copyable {
 
     /// Writes a last report with a goodbye (RFC 3550 §6.6).
     ///
-    /// - Returns: Its length; 0 if there is nobody to say goodbye to.
+    /// - Returns: Its length; 0 if there is no peer to send a BYE to.
     @_noAllocation @_noLocks
     mutating func writeGoodbye(at now: Instant, wallNanoseconds: Int64, into packet: inout MutableRawSpan) -> Int {
         session.writeGoodbye(
@@ -97,11 +97,11 @@ struct RTCPReporter: ~Copyable {
         }
     }
 
-    /// Timestamps of what we send count so many ticks a second from the next packet on.
+    /// Sets the clock rate, in Hz, of our timestamps from the next packet on.
     @_noAllocation @_noLocks
     mutating func setSentClockRate(_ clockRate: Int) { session.sendsNow(clockRate: clockRate) }
 
-    /// ICE's checks have taken so long.
+    /// Sets the round-trip time that ICE's checks have measured.
     @_noAllocation @_noLocks
     mutating func setRoundTrip(nanoseconds: Int64) { roundTripNanoseconds = nanoseconds }
 

@@ -22,7 +22,7 @@ struct CallProgressTones: Sendable {
         @_noAllocation @_noLocks get { if case .some = tone { true } else { false } }
     }
 
-    /// Begins a tone, or ends all; one that sounds already goes on.
+    /// Begins a tone, or ends all; a tone that sounds already continues.
     @_noAllocation @_noLocks
     mutating func sound(_ tone: CallTone?) {
         guard let tone else {
@@ -51,7 +51,7 @@ struct CallProgressTones: Sendable {
 }
 
 extension CallTone {
-    /// To tell tones apart without comparing names.
+    /// Distinguishes tones without comparing names.
     fileprivate var index: Int {
         @_noAllocation @_noLocks get {
             switch self {

@@ -35,7 +35,7 @@ package struct CardMixer: ~Copyable {
     private var reference = SampleBuffer(capacity: CardMixer.tickSamples)
     private var work = SampleBuffer(capacity: CardMixer.tickSamples)
     private var played = SampleBuffer(capacity: CardMixer.tickSamples)
-    /// When the next ticks are due; nil while nobody uses the card. Calls send at the microphone's ticks; the
+    /// When the next ticks are due; nil while no call uses the card. Calls send at the microphone's ticks; the
     /// loudspeaker's ticks are where packets wait the least.
     private var nextCapture: Instant?
     private var nextPlay: Instant?
@@ -75,7 +75,7 @@ package struct CardMixer: ~Copyable {
 
     // MARK: Ticks
 
-    /// Begins to take ticks if somebody uses the card, and stops when nobody does.
+    /// Begins to take ticks when a call uses the card, and stops when none does.
     @_noAllocation @_noLocks
     package mutating func settle(_ calls: CardCalls, at now: Instant) {
         let isUsed = tones.isSounding || Self.usesCard(calls)
@@ -95,7 +95,7 @@ package struct CardMixer: ~Copyable {
         @_noAllocation @_noLocks get { if case .some = nextCapture { true } else { false } }
     }
 
-    /// When the next tick of either kind is due; nil while nobody uses the card.
+    /// When the next tick of either kind is due; nil while no call uses the card.
     package var nextTick: Instant? {
         @_noAllocation @_noLocks get {
             guard let nextCapture, let nextPlay else { return nil }
@@ -144,7 +144,7 @@ package struct CardMixer: ~Copyable {
     }
 
     /// Aligns ticks to the grid of `slot`, or to just after the card's periods if it has them. This resets the card's
-    /// delay, so call it only while nobody listens.
+    /// delay, so call it only while no call listens.
     ///
     /// - Returns: The tick that `slot` has become.
     @_noAllocation @_noLocks

@@ -72,7 +72,7 @@ extension ConnectionLoop {
         worker(of: session).closeSocket(relay.path.socket)
     }
 
-    /// Tells why a server is of no use. Once the call is over, that is of no interest.
+    /// Reports why a server is unusable. After the end of the call the reason is dropped.
     func note(_ reason: String, of server: Int, _ session: ConnectionSession) {
         guard session.connection.ice.state != .closed else { return }
         session.relayFailure = reason

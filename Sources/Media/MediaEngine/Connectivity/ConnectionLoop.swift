@@ -8,7 +8,7 @@ internal import TLS
 /// The connection thread's state: all sessions, and whose a datagram is.
 struct ConnectionLoop {
     private var sessions: [MediaCallID: ConnectionSession] = [:]
-    /// Sessions that have ended except that their TURN servers must still be told, with the deadline for that.
+    /// Ended sessions whose TURN servers must still be notified, with the deadline for that.
     private var leaving: [MediaCallID: Instant] = [:]
     let workers: [any ConnectionTransport]
     let streams: RelayStreams
@@ -183,7 +183,7 @@ extension ConnectionLoop {
     private func carryOut(
         _ outputs: [Connection<DTLSEndpoint>.Output], _ session: ConnectionSession, at now: Instant
     ) {
-        // The worker gets the keys before the peer learns that the handshake is over and sends media.
+        // The worker gets the keys before the peer learns of the handshake's end and sends media.
         for case .keys(let send, let receive) in outputs { install(send, receive, session) }
         for output in outputs {
             switch output {
@@ -235,7 +235,7 @@ extension ConnectionLoop {
         }
     }
 
-    /// Browsers hide addresses behind names of multicast DNS. Where relays only may be used, nobody on the link is to
+    /// Browsers hide addresses behind names of multicast DNS. Where only relays may be used, no host of the link may
     /// learn of us, and no relay reaches such an address.
     private func lookUp(_ candidate: Candidate, _ session: ConnectionSession, at now: Instant) {
         guard session.plan.ice.policy == .all else { return }
