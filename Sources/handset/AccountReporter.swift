@@ -6,7 +6,7 @@ internal import Realtime
 internal import Synchronization
 internal import Core
 
-/// Tells the log, the service manager and those who watch what happens to the accounts of a process.
+/// Reports what happens to the accounts of a process: to the log, the service manager and watching clients.
 final class AccountReporter: Sendable {
     private let configuration: DeviceConfiguration
     private let media: SharedMedia

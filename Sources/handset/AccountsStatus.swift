@@ -1,7 +1,7 @@
 internal import CallAgent
 internal import Synchronization
 
-/// Tells the service manager how the accounts are connected.
+/// Reports to the service manager how the accounts are connected.
 final class AccountsStatus: Sendable {
     private struct State {
         /// Accounts that can be called now; the only one without a name as nil.
@@ -54,7 +54,7 @@ final class AccountsStatus: Sendable {
         if isChange { unit.tell(status: await text) }
     }
 
-    /// The process has started, whoever is connected.
+    /// The process has started; accounts may still be connecting.
     func becomeReady() async {
         state.withLock { $0.isReady = true }
         unit.tell(.ready, status: await text)

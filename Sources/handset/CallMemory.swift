@@ -20,7 +20,7 @@ struct CallMemory: ProtocolCore {
         case release
     }
 
-    /// What follows a start by itself, such as the first messages of a connection, is over by then.
+    /// What follows a start by itself, such as the first messages of a connection, has ended by then.
     static let settling = Duration.seconds(1)
     /// Calls that follow each other closely find their code where it is.
     static let patience = Duration.seconds(30)

@@ -40,7 +40,7 @@ actor CallMemoryKeeper {
         memory.handle(input, at: MonotonicClock.now, into: &outputs)
         for output in outputs {
             switch output {
-            // A refusal was told when the program was ready.
+            // A refusal was logged when the program was ready.
             case .lock: if mayLock { try? ProcessMemory.lock() }
             case .release:
                 ProcessMemory.unlock()

@@ -3,7 +3,7 @@ internal import CallAgent
 internal import ConfigReader
 internal import Core
 
-/// The callee of a command, as somebody types it: `user`, `user@host` or `user@host:port`, an IPv6 address in brackets.
+/// The callee of a command, as a user types it: `user`, `user@host` or `user@host:port`, an IPv6 address in brackets.
 struct CalleeAddress {
     /// Base URL of the server that the address names; nil if it names none.
     ///
@@ -12,9 +12,9 @@ struct CalleeAddress {
     /// Who is invited: `user` or `user@host`. A port, or an IP address for a host, only says where the server is.
     let user: UserID
 
-    /// Reads what somebody typed.
+    /// Reads the typed address.
     ///
-    /// - Throws: `ValidationError` if it names nobody who could be called.
+    /// - Throws: `ValidationError` if it names no callee.
     init(_ text: String) throws {
         guard !text.isEmpty, !text.hasPrefix("@") else {
             throw ValidationError("\"\(text)\" names nobody to call. Give user@host, such as echo@localhost.")

@@ -6,7 +6,7 @@ internal import ExchangeCore
 internal import ExchangeServer
 internal import Logging
 
-/// What shells offer for the values of options. Each is looked up when somebody asks for it; what cannot be read offers nothing.
+/// What shells offer for the values of options. Each is looked up on completion; a source that cannot be read offers nothing.
 enum Completions {
     /// Names of sound cards that stay theirs, and of ALSA's default.
     static let cards = CompletionKind.custom { _, _, _ in
@@ -44,7 +44,7 @@ enum Completions {
     static let profiles = CompletionKind.list(MachineProfile.allCases.map(\.rawValue))
     static let roles = CompletionKind.list(SignedToken.Role.allCases.map(\.rawValue))
 
-    /// The value of an option that stands among the words of a command line.
+    /// The value of an option among the words of a command line.
     private static func value(of option: String, in words: [String]) -> String? {
         if let joined = words.first(where: { $0.hasPrefix("\(option)=") }) {
             return String(joined.dropFirst(option.count + 1))

@@ -31,9 +31,9 @@ actor DeviceReload {
         self.document = document
     }
 
-    /// Takes what can be taken while calls go on, and says what waits for the next start.
+    /// Applies what can change during calls, and reports what waits for the next start.
     ///
-    /// - Parameter status: What the device is doing, for the service manager, when that is over.
+    /// - Parameter status: What the device is doing afterwards, for the service manager.
     func run(status: () async -> String) async {
         unit.tell(.reloading(at: MonotonicClock.now), status: "Reading the configuration again")
         do {
@@ -71,7 +71,7 @@ actor DeviceReload {
             logger.error(
                 "An account waits for the next start", metadata: ["account": "\(name)", "reason": "\(reason)"])
         }
-        // What waits is told each time, until it holds.
+        // What waits is reported at each reload, until it applies.
         if waiting.isEmpty, changes.refused.isEmpty { self.document = document }
     }
 

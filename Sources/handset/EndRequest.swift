@@ -28,7 +28,7 @@ final class EndRequest: Sendable {
         }
     }
 
-    /// Lets everybody who waits go on.
+    /// Resumes all waiters.
     func make() {
         let waiters = state.withLock { state in
             state.isMade = true

@@ -27,7 +27,7 @@ actor ExchangeReload {
         self.logger = logger
     }
 
-    /// Takes what can be taken while sessions and calls go on, and says what waits for the next start.
+    /// Applies what can change during sessions and calls, and reports what waits for the next start.
     func run() async {
         unit.tell(.reloading(at: MonotonicClock.now), status: "Reading the configuration again")
         do {
@@ -45,7 +45,7 @@ actor ExchangeReload {
             logger.info(
                 "The configuration was read again",
                 metadata: ["changed": "\(Self.list(changed))", "at_next_start": "\(Self.list(waiting))"])
-            // What waits is told each time, until it holds.
+            // What waits is reported at each reload, until it applies.
             if waiting.isEmpty { self.document = document }
         } catch {
             logger.error(

@@ -38,7 +38,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case scriptFailed = 18
     case interrupted = 130
 
-    /// What the number stands for, in a few words.
+    /// The meaning of the number, in a few words.
     var meaning: String {
         switch self {
         case .ok: "done"
@@ -78,7 +78,7 @@ struct CommandFailure: Error, CustomStringConvertible {
 }
 
 extension ExitStatus {
-    /// The status that stands for `error`.
+    /// The status of `error`.
     init(_ error: any Error) {
         switch error {
         case let failure as CommandFailure: self = failure.status

@@ -16,12 +16,12 @@ struct ServiceUnit: Sendable {
         }
     }
 
-    /// Tells the service manager something, and what that means in one line.
+    /// Sends the service manager a notice with a status line.
     func tell(_ notice: ServiceNotice, status: String) {
         send { manager throws(ServiceManagerError) in try manager.tell(notice, .status(status)) }
     }
 
-    /// Tells the service manager what the process is doing.
+    /// Sends the service manager a status line.
     func tell(status: String) {
         send { manager throws(ServiceManagerError) in try manager.tell(.status(status)) }
     }

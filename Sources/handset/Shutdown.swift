@@ -8,7 +8,7 @@ struct ShutdownPolicy: Equatable, Sendable {
     enum Input: Equatable, Sendable {
         /// SIGINT or SIGTERM came.
         case signal
-        /// The time for an orderly end is over.
+        /// The time for an orderly end has passed.
         case timeout
     }
 

@@ -41,7 +41,7 @@ enum Terminal {
         unsafe tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
     }
 
-    /// Writes all of `text`; gives up quietly if nobody can read it any more.
+    /// Writes all of `text`; gives up quietly if the reader is gone.
     static func write(_ text: String, to descriptor: Int32) {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {

@@ -7,7 +7,7 @@ internal import MediaEngine
 internal import Core
 
 extension ControlEvent {
-    /// What clients are told of an event; nil for nothing.
+    /// The event as clients receive it; nil if they do not.
     init?(_ event: DeviceEvent) {
         switch event {
         case .signaling(.connected), .signaling(.reconnected): self = .connection("connected")

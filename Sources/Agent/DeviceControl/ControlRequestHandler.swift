@@ -103,7 +103,7 @@ struct ControlRequestHandler: Sendable {
         var reply: ControlReply { ControlReply(call: id.number, account: account) }
     }
 
-    /// Changes what a call that stands plays and records, and who takes part in it.
+    /// Changes what an established call plays and records, and who takes part in it.
     private func carryOut(
         sound wish: ControlRequest.Wish, _ targets: ControlTargets
     ) async throws(ControlFault) -> Outcome {

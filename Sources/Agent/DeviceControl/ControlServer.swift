@@ -79,7 +79,7 @@ public actor ControlServer {
         return server
     }
 
-    /// Tells those that watch what has happened to the device of an account, or to the process.
+    /// Reports to watching clients what has happened to the device of an account, or to the process.
     public func tell(_ event: DeviceEvent, of account: String?) {
         if let event = ControlEvent(event) { tell(event, of: account) }
     }
@@ -118,7 +118,7 @@ public actor ControlServer {
         if let number { leave(number) }
     }
 
-    /// Lets a client that is refused read why: what it sends and nobody reads would take the answer with it at the close.
+    /// Reads what a refused client still sends: unread bytes at the close would discard the answer that says why.
     private static func waitForEnd(_ inbound: NIOAsyncChannelInboundStream<ByteBuffer>) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { for try await _ in inbound {} }
@@ -242,7 +242,7 @@ public actor ControlServer {
 
     // MARK: Levels
 
-    /// Levels are asked of the media worker while somebody wants them, once for all who do.
+    /// Requests levels of the media worker while a client wants them, once for all clients.
     private func startMeter() {
         guard meter == nil, !isClosed else { return }
         meter = Task { [weak self] in

@@ -90,7 +90,7 @@ public final class ControlSocket: Sendable {
         guard descriptor >= 0 else {
             throw ControlSocketError(.notUsable, path, "make a socket", errno: errno)
         }
-        // On Linux the file gets the mode that the socket has when it is bound, so it is nobody else's at any time.
+        // On Linux the file gets the mode that the socket has when it is bound, so no other user can open it at any time.
         guard fchmod(descriptor, 0o600) == 0, address.bind(descriptor), admit(access, to: path),
             Glibc.listen(descriptor, backlog) == 0
         else {
@@ -107,7 +107,7 @@ public final class ControlSocket: Sendable {
         return unsafe fchmodat(AT_FDCWD, path, 0o660, AT_SYMLINK_NOFOLLOW) == 0
     }
 
-    /// Removes a socket that nobody listens at.
+    /// Removes a socket without a listener.
     private static func removeDead(_ path: String) throws(ControlSocketError) {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else {

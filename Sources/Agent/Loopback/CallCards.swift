@@ -80,7 +80,7 @@ public actor CallCards {
         }
     }
 
-    /// A call goes on without a card; a measurement of it should not begin.
+    /// A call continues without a card; a measurement of it should not begin.
     private static func tryOut(_ call: AudioDeviceConfiguration) throws(LoopbackError) {
         do throws(AudioDeviceError) {
             _ = try DuplexCard(call)

@@ -17,7 +17,7 @@ public struct CallLoopback: Sendable {
     private static let pause = AudioFormat.sampleRate / 2
     /// Shorter speech is repeated, because one or two words are not enough to rate a call.
     private static let leastSpeech = 6 * AudioFormat.sampleRate
-    /// How long the voices talk that nobody has.
+    /// Length of the synthetic speech.
     private static let syntheticSeconds = 10.0
 
     /// - Parameters:

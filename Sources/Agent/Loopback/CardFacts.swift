@@ -100,7 +100,7 @@ struct CardFacts {
         ]
     }
 
-    /// Told if the card's own parts are more than the delay that was measured by a tenth of a millisecond: they are guesses.
+    /// Reported if the card's own parts exceed the measured delay by a tenth of a millisecond: they are guesses.
     func factsOfStages(ofDelay milliseconds: Double?) -> [LoopbackRun.Fact] {
         guard let milliseconds, statistics.exchanges > 0 else { return [] }
         let told = told.reduce(0) { $0 + $1.milliseconds }

@@ -25,11 +25,11 @@ public struct CardLoopback: Sendable {
     public enum Progress: Sendable {
         /// The state for the live view; some five times a second.
         case state(LiveView.State)
-        /// A minute of a soak is over.
+        /// A minute of a soak has ended.
         case minute(SoakMonitor.Minute)
         /// The card went away (errno), or is back (nil).
         case card(absence: Int32?)
-        /// So many figures are withheld, and their parts of the signal are played again.
+        /// The number of figures that are withheld, whose parts of the signal are played again.
         case repeats(withheld: Int)
         /// The measurement restarts with more sound buffered ahead, because this thread was delayed.
         case again(aheadMilliseconds: Double, holdUpMilliseconds: Double)
@@ -146,7 +146,7 @@ public struct CardLoopback: Sendable {
         return .measured(run)
     }
 
-    /// Plays the carrier until it is told to stop.
+    /// Plays the carrier until it is stopped.
     ///
     /// - Parameters:
     ///   - seconds: How long; nil until `mustStop`.

@@ -1,13 +1,13 @@
 internal import AudioDevices
 internal import Glibc
 
-/// A measurement could not be made, or could not go on.
+/// A measurement could not be made, or could not continue.
 public struct LoopbackError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The kind of failure. Later versions may add kinds.
     public struct Code: Hashable, Sendable {
         private let name: String
 
-        /// The card could not be opened, or is of no use.
+        /// The card could not be opened, or is unusable.
         public static let cardUnusable = Code(name: "cardUnusable")
         /// The card went away during the measurement.
         public static let cardLost = Code(name: "cardLost")

@@ -5,7 +5,7 @@
 struct BridgeQueuePolicy {
     /// What is to be done with a frame.
     enum Decision: Equatable {
-        /// Send it, after so many samples of silence.
+        /// Send it, after this number of samples of silence.
         case send(after: Int)
         /// Leave it out.
         case drop

@@ -118,7 +118,7 @@ public struct TrunkConfiguration: Sendable {
         device.behaviour.maximumDuration = longestCall
         device.answer.manner = .ring
         device.answer.isUnattended = true
-        // Whoever is in a call with a trunk has it call nobody: that would be at others' expense.
+        // A peer of the trunk cannot make it place calls: that would be at others' expense.
         device.answer.transfers = .refuse
         return device
     }

@@ -4,11 +4,11 @@ public import CallControl
 
 /// The calls of a trunk, in pairs: one comes in on one side, and its other half is placed on the other.
 ///
-/// It is a value without a clock: each call's own machine has the timers. Whatever happens, no call is left without its other half.
+/// It is a value without a clock: each call's own machine has the timers. No sequence of events leaves a call without its other half.
 public struct TrunkCore: Sendable {
     /// What happens to the calls of both sides.
     public enum Input: Sendable {
-        /// Somebody calls.
+        /// A call comes in.
         case incoming(TrunkLeg, TrunkCall?)
         /// The call that ``Output/place(for:_:_:)`` asked for has that name.
         case placed(TrunkLeg, for: TrunkLeg)
@@ -18,9 +18,9 @@ public struct TrunkCore: Sendable {
         case established(TrunkLeg)
         /// The peer has pressed a key.
         case digit(TrunkLeg, Character)
-        /// The call is over, but its device has not told why yet: it counts no more.
+        /// The call has ended, but its device has not reported why yet: it no longer counts.
         case over(TrunkLeg)
-        /// The call is over.
+        /// The call has ended.
         case ended(TrunkLeg, CallEndReason, CallFailureCause? = nil)
     }
 
@@ -59,7 +59,7 @@ public struct TrunkCore: Sendable {
     /// Origins that have ended while their other half was placed.
     private var given: Set<TrunkLeg> = []
 
-    /// - Parameter limit: Pairs at a time; one more is told that we are busy.
+    /// - Parameter limit: Pairs at a time; a further call is rejected as busy.
     public init(routes: TrunkRoutes, limit: Int) {
         self.routes = routes
         self.limit = limit
@@ -96,7 +96,7 @@ public struct TrunkCore: Sendable {
     private func pair(of leg: TrunkLeg) -> Pair? { pairs[leg] ?? origins[leg].flatMap { pairs[$0] } }
 
     private mutating func receive(_ leg: TrunkLeg, _ call: TrunkCall?, _ outbox: inout [Output]) {
-        // Nobody but the exchange says what a user has dialled, so a call without that was not allowed by it.
+        // Only the exchange says what a user has dialled, so a call without that was not allowed by it.
         guard let call, let dialled = call.dialled else { return outbox.append(.reject(leg, .declined)) }
         let target: UserID?
         let told: TrunkCall
@@ -143,7 +143,7 @@ public struct TrunkCore: Sendable {
         }
     }
 
-    /// What a caller is told of a call that nobody has taken.
+    /// The reason that a caller receives for an unanswered call.
     private static func rejection(_ reason: CallEndReason) -> RejectReason {
         switch reason {
         case .busy: .busy

@@ -3,7 +3,7 @@ public import Logging
 
 /// Two devices, whose calls are joined in pairs: one at an exchange, one at a telephone network's server.
 public actor TrunkGateway {
-    /// How long the other half of a call may ring; whoever calls has an own limit.
+    /// How long the other half of a call may ring; the caller has its own limit.
     private static let ringing = Duration.seconds(180)
 
     private let exchange: Device
@@ -23,7 +23,7 @@ public actor TrunkGateway {
         self.network = network
         self.logger = logger
         core = TrunkCore(routes: configuration.routes, limit: configuration.callLimit)
-        // The devices bound what they tell, and the end of a call must not be lost behind it.
+        // The devices bound their events, and the end of a call must not be lost behind them.
         (news, sink) = AsyncStream.makeStream(of: (TrunkSide, DeviceEvent).self, bufferingPolicy: .unbounded)
     }
 
@@ -61,7 +61,7 @@ public actor TrunkGateway {
         listeners = []
     }
 
-    /// Tells both services that the machine's network has changed.
+    /// Notifies both services that the machine's network has changed.
     public func networkChanged() async {
         await exchange.networkChanged()
         await network.networkChanged()

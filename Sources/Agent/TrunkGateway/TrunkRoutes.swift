@@ -18,7 +18,7 @@ public struct TrunkRoutes: Sendable {
     /// How numbers are dialled, if not as they are.
     public var rewritings = NumberTable<Rewriting>()
 
-    /// Nobody is called.
+    /// Routes no number to any user.
     public init() {}
 
     /// What is called in the network for a number that a user of the exchange has dialled; nil if it is no number.
@@ -29,6 +29,6 @@ public struct TrunkRoutes: Sendable {
         return dialled.flatMap { try? UserID($0.text) }
     }
 
-    /// Who is called at the exchange for a number that somebody in the network has dialled.
+    /// The user of the exchange to call for a number that was dialled in the network.
     public func user(of dialled: String) -> UserID? { TelephoneNumber(dialled).flatMap { users[$0] } }
 }

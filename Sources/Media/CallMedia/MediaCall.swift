@@ -260,7 +260,7 @@ package struct MediaCall: ~Copyable {
         return true
     }
 
-    /// Records that the frame due at `due` runs, and tells the jitter buffer how long the next one would wait.
+    /// Records that the frame due at `due` runs, and passes the next one's wait to the jitter buffer.
     ///
     /// - Returns: By how many nanoseconds earlier the next is to come.
     @_noAllocation @_noLocks

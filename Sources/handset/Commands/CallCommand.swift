@@ -193,7 +193,7 @@ struct CallCommand: AsyncParsableCommand {
 
     private var usesCard: Bool { device != nil || playback != nil || capture != nil }
 
-    /// A file that cannot be used is told of before anybody is called.
+    /// Reports a file that cannot be used before the call is placed.
     private func checkFiles() throws(AudioFileError) {
         var played: FileIdentity?
         if let play { played = try AudioFileReader(path: play).identity }
@@ -214,7 +214,7 @@ struct CallCommand: AsyncParsableCommand {
         let call = await device.call(
             user, audio: audio, timeToLive: CallLimits.timeToLive(seconds: ttl),
             onlineOnly: !wait && configuration.invites.callsOnlineOnly)
-        // Waits as long as the process lives; to hang up a call that is over does nothing.
+        // Waits as long as the process lives; hanging up an ended call does nothing.
         Task {
             await ending.wait()
             await device.hangUp(call)
@@ -300,7 +300,7 @@ struct CallCommand: AsyncParsableCommand {
                 progress.warn("Keys cannot be pressed: \(error)")
                 return "\(error)"
             }
-            // So long they last, with the pauses between them: a pause begins after them.
+            // The duration of the keys and the gaps between them: a pause begins after them.
             try? await Task.sleep(for: .milliseconds(180 * part.element.count))
         }
         return nil

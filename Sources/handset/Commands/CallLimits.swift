@@ -2,9 +2,9 @@ internal import ArgumentParser
 internal import CallAgent
 internal import RTP
 
-/// What the options of a call may be, so that a slip is told before anybody is called.
+/// Ranges of the options of a call, so that a slip is reported before the call is placed.
 enum CallLimits {
-    /// A day: longer than anybody lets a call ring or last.
+    /// A day: longer than any call rings or lasts.
     private static let longestSeconds = 86_400
 
     /// How long to let a call ring: nil, for ever, for 0.
@@ -34,7 +34,7 @@ enum CallLimits {
 }
 
 extension InviteConfiguration {
-    /// Whether a call that somebody waits for at a terminal fails at once if no device of the callee is connected: unless
+    /// Whether a call from a terminal fails at once if no device of the callee is connected: unless
     /// the caller has a payload, no push can wake one.
     var callsOnlineOnly: Bool { isOnlineOnly || payload == nil }
 }

@@ -6,7 +6,7 @@ internal import Realtime
 internal import Files
 internal import Core
 
-/// A call's script with all that it plays and compares with, read and checked before anybody is called.
+/// A call's script with all that it plays and compares with, read and checked before the call is placed.
 struct CallScriptFile {
     let path: String
     let script: CallScript

@@ -18,7 +18,7 @@ struct ConfigurationKind: Sendable {
 
 /// Finds everything that is wrong with a configuration file, without starting anything.
 struct ConfigurationCheck: Sendable {
-    /// The kinds of file that are told apart.
+    /// The kinds of file that it distinguishes.
     let kinds: [ConfigurationKind]
     /// Which of the files that a configuration names are looked at.
     var files = FileChecks.all
@@ -40,7 +40,7 @@ struct ConfigurationCheck: Sendable {
         return (kind.command, try kind.judge(path, files))
     }
 
-    /// The command that the file at `path` shows itself to be for, whatever is wrong with it.
+    /// The command that the file at `path` belongs to, even if the file has errors.
     func command(path: String) -> String? {
         (try? Self.root(path)).flatMap { kind(of: $0) }?.command
     }
@@ -55,7 +55,7 @@ struct ConfigurationCheck: Sendable {
         try ConfigurationCheck(kinds: ConfigurationKind.all).expect(command, root)
     }
 
-    /// The same, of the kinds that are told apart.
+    /// The same, of the kinds that are distinguished.
     func expect(_ command: String, path: String) throws(ConfigError) { try expect(command, Self.root(path)) }
 
     private func expect(_ command: String, _ root: ConfigSection) throws(ConfigError) {
@@ -121,7 +121,7 @@ struct CheckCommand: ParsableCommand {
 /// What `handset check` says of one file.
 struct CheckResult {
     let file: String
-    /// The command that it is for; nil if that cannot be told.
+    /// The command that it belongs to; nil if unknown.
     let command: String?
     /// Whether the command would take it.
     let isGood: Bool

@@ -1,7 +1,7 @@
 internal import ControlWire
 internal import Files
 
-/// What somebody types behind `handset control`, as a request. Pure.
+/// The words behind `handset control`, as a request. Pure.
 struct ControlWords: Error, CustomStringConvertible {
     /// What is wrong with the words, as a sentence.
     let description: String

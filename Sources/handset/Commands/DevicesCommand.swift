@@ -33,7 +33,7 @@ struct DevicesCommand: ParsableCommand {
 
     func validate() throws {
         if !test {
-            // What is as it would be without the option cannot be told from it.
+            // A value that equals the default cannot be distinguished from an absent option.
             let idle = [
                 ("--device", device != "default"), ("--playback", playback != nil), ("--capture", capture != nil),
                 ("--period-ms", periodMilliseconds != 10), ("--seconds", seconds != 4),

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 
-/// The options of a command whose calls may go on after SIGTERM.
+/// The options of a command whose calls may continue after SIGTERM.
 struct DrainOptions: ParsableArguments {
     /// A day.
     private static let longestSeconds = 86_400

@@ -13,7 +13,7 @@ internal import Playout
 internal import Realtime
 internal import Core
 
-/// What a measuring caller has heard of a bot, and what the call tells of itself.
+/// What a measuring caller has heard of a bot, and the call's statistics.
 struct MeasuredBot {
     let recording: ProbeRecording
     private(set) var facts: [LoopbackRun.Fact] = []
@@ -67,7 +67,7 @@ struct MeasuredBot {
             try CalleeAddress(callee).user, audio: AudioBehaviour(source: .program),
             timeToLive: CallLimits.timeToLive(seconds: ringSeconds),
             onlineOnly: configuration.invites.callsOnlineOnly)
-        // Waits as long as the process lives; to hang up a call that is over does nothing.
+        // Waits as long as the process lives; hanging up an ended call does nothing.
         Task {
             await ending.wait()
             await device.hangUp(call)

@@ -9,7 +9,7 @@ internal import Playout
 internal import Realtime
 internal import Core
 
-/// The call of a measurement: what it went through, and what its statistics tell.
+/// The call of a measurement: its events and its statistics.
 struct MeasuredCall {
     let callee: String
     /// What the measuring cards heard; nil if the call played a file, or did not come about.
@@ -24,8 +24,8 @@ struct MeasuredCall {
     private var record: CallRecord?
     private var fileError: AudioFileError?
 
-    /// A call on a card is left alone for so long: the card's delay, the jitter buffer's, and the place of the loudspeaker's
-    /// turns are then what they stay.
+    /// How long a call on a card is left alone: the card's delay, the jitter buffer's, and the position of the loudspeaker's
+    /// turns have settled by then.
     static let settleSeconds = 5
 
     init(callee: String, ends: MeasuredEnds, ringSeconds: Int) throws {
@@ -42,7 +42,7 @@ struct MeasuredCall {
             user, audio: ends.behaviour,
             timeToLive: CallLimits.timeToLive(seconds: ringSeconds),
             onlineOnly: configuration.invites.callsOnlineOnly)
-        // Waits as long as the process lives; to hang up a call that is over does nothing.
+        // Waits as long as the process lives; hanging up an ended call does nothing.
         Task {
             await ending.wait()
             await device.hangUp(call)
@@ -124,12 +124,12 @@ struct MeasuredCall {
                 + "`handset run` with `behaviour: source: echo`")
     }
 
-    /// Where the call's delay comes from, as its statistics tell.
+    /// The parts of the call's delay, from its statistics.
     var path: CallLoopback.Path? {
         media.map { CallLoopback.Path($0, card: ends.hasCards ? card : nil) }
     }
 
-    /// Puts what the call tells of itself into the report.
+    /// Adds the call's facts to the report.
     func describe(_ run: inout LoopbackRun) {
         var facts = [LoopbackRun.Fact("Called", callee)]
         facts.append(.init("Ended", record?.reason.rawValue ?? "unknown"))
@@ -163,7 +163,7 @@ struct MeasuredCall {
 }
 
 extension CallLoopback.Path {
-    /// What a call's statistics tell of its delay, and what its card's do.
+    /// The parts of a call's delay from its statistics and its card's.
     init(_ media: MediaReport, card: CardStatistics?) {
         let budget = DelayBudget(media, card: card)
         let roundTrip = media.peer.roundTripNanoseconds

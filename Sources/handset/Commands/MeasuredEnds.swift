@@ -10,7 +10,7 @@ internal import Files
 internal import Synchronization
 internal import Core
 
-/// Between what a measured call stands: the files that it plays and records, or cards that speak to it and listen.
+/// The ends of a measured call: the files that it plays and records, or cards that speak to it and listen.
 final class MeasuredEnds: Sendable {
     /// Where the test signal is and where what comes back goes to, if the call plays a file.
     let files: SignalFiles?
@@ -39,7 +39,7 @@ final class MeasuredEnds: Sendable {
             return
         }
         files = nil
-        // A place that cannot be written to is told of before anybody is called.
+        // Reports an unwritable path before the call is placed.
         if let path { try WAVWriter.check(path: path, sparing: played) }
         let own = call.map { call in
             var own = AudioDeviceConfiguration(playback: call.playback, capture: call.capture)
@@ -64,7 +64,7 @@ final class MeasuredEnds: Sendable {
     /// Whether cards measure, and not files.
     var hasCards: Bool { cards != nil }
 
-    /// Speaks and listens through the cards, until all has been said or the call is over.
+    /// Speaks and listens through the cards, until all has been said or the call has ended.
     ///
     /// - Parameter settleSeconds: How long the call is left alone before that.
     func listen(settleSeconds: Int, _ ending: EndRequest) async -> Heard? {
@@ -87,7 +87,7 @@ final class MeasuredEnds: Sendable {
         }
     }
 
-    /// The call is over: nothing more is to be heard.
+    /// Stops listening at the end of the call.
     func stop() { isOver.store(true, ordering: .releasing) }
 
     /// Measures what came back.
@@ -111,11 +111,11 @@ final class MeasuredEnds: Sendable {
             ear: options.oneWay ? .there : .here)
     }
 
-    /// Removes what nobody asked to keep.
+    /// Removes the files that the user has not asked to keep.
     func remove() { files?.remove() }
 }
 
-/// The files between which a measured call stands.
+/// The files at the ends of a measured call.
 struct SignalFiles {
     /// The test signal.
     let signal: String
@@ -130,7 +130,7 @@ struct SignalFiles {
         signal = "\(folder)/handset-loopback-\(getpid()).wav"
         recording = path ?? "\(folder)/handset-loopback-back-\(getpid()).wav"
         keepsRecording = path != nil
-        // A place that cannot be written to is told of before anybody is called.
+        // Reports an unwritable path before the call is placed.
         try WAVWriter.check(path: recording, sparing: played)
         try loopback.write(to: signal)
     }

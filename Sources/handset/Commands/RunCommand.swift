@@ -83,7 +83,7 @@ struct RunCommand: AsyncParsableCommand {
         return configuration
     }
 
-    /// Tells the accounts when the network changes.
+    /// Notifies the accounts when the network changes.
     private static func followNetwork(
         _ accounts: AccountSet, _ group: MultiThreadedEventLoopGroup, _ logger: Logger
     ) async {
@@ -93,7 +93,7 @@ struct RunCommand: AsyncParsableCommand {
         }
     }
 
-    /// Lets calls go on for a while, if the command line says so.
+    /// Lets calls continue for the time of `--drain`.
     private func end(_ accounts: AccountSet, _ unit: ServiceUnit, _ logger: Logger) async {
         unit.tell(.stopping, status: "Ending")
         if draining.drain > 0 {
@@ -112,7 +112,7 @@ struct RunCommand: AsyncParsableCommand {
         Shutdown.onHangUp { wish.yield() }
     }
 
-    /// Tells, before there is a call, if the media threads may wait for memory that was written out or dropped.
+    /// Warns, before there is a call, if the media threads may wait for memory that was written out or dropped.
     static func checkLock(_ logger: Logger) {
         do throws(RealtimeError) {
             try ProcessMemory.checkLock()

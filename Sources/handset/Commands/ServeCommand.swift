@@ -98,7 +98,7 @@ struct ServeCommand: AsyncParsableCommand {
     /// How long devices have to move once SIGUSR1 has come.
     private static let movingTime = Duration.seconds(30)
 
-    /// The demonstration's tokens stand in this program for everybody to read: they must not open a door to others.
+    /// The demonstration's tokens are public: with them only this machine may connect.
     private static func refuseStrangers(_ configuration: ExchangeConfiguration) throws {
         guard ["127.0.0.1", "::1", "localhost"].contains(configuration.host) else {
             throw CommandFailure(

@@ -203,7 +203,7 @@ struct SetupCommand: AsyncParsableCommand {
         let progress = ProgressLines()
         let exchange = try exchangeConfig.map { try SetupExchange(path: $0) }
         var plan = try plan(exchange, code)
-        // A key that has not logged in yet tells of a run that was interrupted.
+        // A key that has not logged in yet is left from an interrupted run.
         let resumes = plan.code != nil && SetupFiles.isThere(plan.draftKeyPath)
         guard force || resumes || !SetupFiles.isThere(plan.configurationPath) else {
             throw CommandFailure(.failed, "there is a \(plan.configurationPath) already; --force replaces it")
@@ -373,7 +373,7 @@ struct SetupCommand: AsyncParsableCommand {
     private func join(
         by code: EnrollmentCode, _ plan: inout SetupPlan, _ undo: inout SetupUndo, _ progress: ProgressLines
     ) async throws -> [SetupFiles.File] {
-        // The key is on disk before the exchange knows it: whatever happens then, the same command goes on with it.
+        // The key is on disk before the exchange knows it: after an interruption the same command continues with it.
         let key = try draftKey(plan, &undo)
         undo.keep()
         progress.say("Joining the exchange at \(code.server)")

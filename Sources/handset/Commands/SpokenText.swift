@@ -49,7 +49,7 @@ enum SpokenText {
                 }
                 return
             }
-            // What it prints is of no use, and it must not wait for somebody to read it.
+            // Its output is unused, and it must not block on a full pipe.
             for end in [program.output, program.errors] { _ = unsafe read(end, &scrap, scrap.count) }
             usleep(10_000)
         }

@@ -65,7 +65,7 @@ struct UserEnrollCommand: ParsableCommand {
         Terminal.print(code.text)
     }
 
-    /// A code is of no use if the exchange cannot write down the key of the device that comes with it.
+    /// A code is useless if the exchange cannot store the key of the device that joins with it.
     private static func checkWriting(to file: UsersFile, _ exchange: ExchangeConfiguration) throws {
         guard let user = ExchangeUser.find(exchange), !FolderRights.mayReplace(file.path, user: user) else { return }
         let name = FolderRights.name(of: user)

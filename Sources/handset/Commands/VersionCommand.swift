@@ -3,7 +3,7 @@ internal import AudioKit
 internal import SecureTransport
 
 extension HandsetVersion {
-    /// The compiler that this was built with, as far as it tells.
+    /// The version of the compiler that built this, as exactly as `#if` can show it.
     static var swift: String {
         #if compiler(>=6.4)
         "6.4 or later"

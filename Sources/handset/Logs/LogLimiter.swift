@@ -3,8 +3,8 @@ internal import Realtime
 internal import Synchronization
 internal import Core
 
-/// Asks ``MessageLimit`` for all loggers of a process, and tells what was withheld when its minute is over. Without anything
-/// withheld it needs no timer.
+/// Applies ``MessageLimit`` to all loggers of a process, and reports what was withheld at the end of its minute. Without
+/// withheld lines it needs no timer.
 final class LogLimiter: Sendable {
     private struct State {
         var limit = MessageLimit()
@@ -15,7 +15,7 @@ final class LogLimiter: Sendable {
     private let now: @Sendable () -> Instant
     private let tell: @Sendable (MessageLimit.Withheld) -> Void
 
-    /// - Parameter tell: Writes the line that tells how many were withheld.
+    /// - Parameter tell: Writes the line with the number of withheld ones.
     init(
         now: @escaping @Sendable () -> Instant = { MonotonicClock.now },
         tell: @escaping @Sendable (MessageLimit.Withheld) -> Void
@@ -29,7 +29,7 @@ final class LogLimiter: Sendable {
         feed(.message(message, level, label: label))
     }
 
-    /// Tells at once what was withheld.
+    /// Reports at once what was withheld.
     func finish() { _ = feed(.finish) }
 
     private func feed(_ input: MessageLimit.Input) -> Bool {
@@ -39,7 +39,7 @@ final class LogLimiter: Sendable {
             setTimer(&state)
         }
         var isAdmitted = false
-        // Written without the lock: whoever reads the log may be slow.
+        // Written without the lock: the log's reader may be slow.
         for output in outbox {
             switch output {
             case .write: isAdmitted = true
@@ -67,7 +67,7 @@ final class LogLimiter: Sendable {
 }
 
 extension LogLine {
-    /// Tells how many lines with a message were not written.
+    /// Reports how many lines with a message were not written.
     init(_ withheld: MessageLimit.Withheld, at time: WallClock) {
         self.init(
             time: time, level: withheld.level, label: withheld.label,

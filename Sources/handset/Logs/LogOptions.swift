@@ -29,7 +29,7 @@ struct LogOptions: ParsableArguments {
 
     private static let limiter = Mutex<LogLimiter?>(nil)
 
-    /// Tells what was withheld and not told yet: the process ends.
+    /// Reports what was withheld and not reported yet, at the end of the process.
     static func finish() { limiter.withLock { $0 }?.finish() }
 
     private static let levelNames = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")

@@ -3,21 +3,21 @@ internal import Core
 
 /// Decides which lines of the log are written, so that a storm of one message cannot fill a disk.
 ///
-/// Of the same message at the same level, whatever its metadata, so many are written in a minute that begins with the first one;
-/// further ones are counted, and told in one line when that minute is over. What is `critical` is always written.
+/// Bounds the lines with the same message and level, without regard to metadata, in a minute that begins with the first one;
+/// further ones are counted, and reported in one line at the end of that minute. What is `critical` is always written.
 struct MessageLimit: ProtocolCore, Sendable {
     enum Input: Sendable {
         /// Something is to be logged.
         case message(String, Logger.Level, label: String)
         case timerFired
-        /// The process ends: what was counted is told now.
+        /// The process ends: reports now what was counted.
         case finish
     }
 
     enum Output: Equatable, Sendable {
-        /// Write the message that was fed. Told before any later one.
+        /// Write the message that was fed, before any later one.
         case write
-        /// Tell how many of a message were not written.
+        /// Report how many of a message were not written.
         case tell(Withheld)
     }
 
@@ -39,11 +39,11 @@ struct MessageLimit: ProtocolCore, Sendable {
         }
     }
 
-    /// Different messages that are told apart in a minute. Beyond them, all messages of a level count as one.
+    /// Different messages that are counted apart in a minute. Beyond them, all messages of a level count as one.
     static let capacity = 256
-    /// What messages have in common that are not told apart.
+    /// The common name of messages that are not counted apart.
     static let others = "Messages of many kinds"
-    /// Of a longer message this much tells it from others; bytes of UTF-8.
+    /// The part of a longer message that identifies it; bytes of UTF-8.
     static let keyBytes = 512
     static let minute = Duration.seconds(60)
 
@@ -71,7 +71,7 @@ struct MessageLimit: ProtocolCore, Sendable {
             guard let limit = Self.lines(at: level) else { return outbox.append(.write) }
             endMinutes(at: now, into: &outbox)
             let key = key(for: Key(message: Self.shortened(message), level: level, label: label), at: now)
-            // One whose minute is over without anything withheld is still there.
+            // A count whose minute has ended without anything withheld is still there.
             var count = counts[key].flatMap { $0.end > now ? $0 : nil } ?? Count(end: now.advanced(by: Self.minute))
             if count.written < limit {
                 count.written += 1

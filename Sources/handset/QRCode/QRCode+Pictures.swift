@@ -2,7 +2,7 @@ extension QRCode {
     /// Modules of the light border that readers need (§5.3.8).
     private static let quietZone = 4
 
-    /// For a terminal: two modules a character, dark on light whatever the terminal's colours.
+    /// For a terminal: two modules a character, dark on light under any colours of the terminal.
     public var terminalText: String {
         let range = -Self.quietZone..<size + Self.quietZone
         var text = ""

@@ -52,7 +52,7 @@ struct CallReport {
     var likeness: Double?
     /// How good the speech sounded that came back.
     var quality: SpeechQuality?
-    /// Why it failed, found out here or told by the other side.
+    /// Why it failed, found out here or reported by the peer.
     var cause: CallFailureCause?
     var error: String?
     var fileError: AudioFileError?

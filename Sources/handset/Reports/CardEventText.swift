@@ -6,7 +6,7 @@ struct CardEventText {
     let event: CardEvent
     let audio: AudioConfiguration
 
-    /// What it is about to be read by somebody who has to do something.
+    /// Whether a user has to act on it.
     var isWarning: Bool {
         switch event {
         case .unavailable, .lost, .stalled, .xruns, .priorityRefused: true

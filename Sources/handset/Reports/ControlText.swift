@@ -1,6 +1,6 @@
 internal import ControlWire
 
-/// What a device tells over its control socket, in words for people. Pure.
+/// What a device reports over its control socket, in words for people. Pure.
 enum ControlText {
     /// A device's status, a fact to a line.
     static func status(_ status: ControlStatus) -> String {
@@ -64,7 +64,7 @@ enum ControlText {
             "\(Int((load.busy * 100).rounded())) % of a core\(effort)\(load.takesCalls ? "" : ", new calls are refused")"
     }
 
-    /// Where a call stands.
+    /// The state of a call.
     static func call(_ call: ControlCall) -> String {
         let way = (call.account.map { "\(printable($0)): " } ?? "") + (call.isIncoming ? "from" : "to")
         let time = call.durationSeconds.map { " \(clock($0))" } ?? ""
@@ -145,7 +145,7 @@ enum ControlText {
         return "\(whole / 60):\(whole % 60 < 10 ? "0" : "")\(whole % 60)"
     }
 
-    /// A text of somebody else's, without what a terminal would obey.
+    /// A foreign text, without control characters that a terminal would obey.
     static func printable(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { JSONText.isControl($0) ? "?" : $0 }))
     }

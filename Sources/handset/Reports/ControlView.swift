@@ -1,7 +1,7 @@
 internal import ControlWire
 
-/// What somebody sees who watches a device: events as lines, and on a terminal a line of level meters beneath them. Pure:
-/// it gives text to be written as it is.
+/// The output of `handset control watch`: events as lines, and on a terminal a line of level meters beneath them. Pure:
+/// it returns text to be written as it is.
 struct ControlView {
     /// Columns of the terminal; nil if there is none, and then no meters.
     let width: Int?

@@ -41,7 +41,7 @@ struct JSONObjectText {
 }
 
 extension Double {
-    /// This number to so many decimal places; never a zero with a minus sign.
+    /// This number to `places` decimal places; never a zero with a minus sign.
     func rounded(toPlaces places: Int) -> Double {
         var factor = 1.0
         for _ in 0..<places { factor *= 10 }

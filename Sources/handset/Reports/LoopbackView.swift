@@ -23,7 +23,7 @@ final class LoopbackView: Sendable {
 
     func begin(_ line: String) { progress.say(line) }
 
-    /// Shows what is told.
+    /// Shows progress.
     func tell(_ news: CardLoopback.Progress) {
         switch news {
         case .state(let state): if isLive { show(state) }

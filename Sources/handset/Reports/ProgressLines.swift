@@ -1,4 +1,4 @@
-/// Lines that say what a command is doing, on standard error, so that its result stands alone on standard output.
+/// Lines that say what a command is doing, on standard error, so that standard output has its result alone.
 struct ProgressLines {
     private let style = TerminalStyle.standardError
 

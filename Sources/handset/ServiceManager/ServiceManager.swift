@@ -1,10 +1,10 @@
-// ServiceManager: tells the service manager that started this process how it is doing, as sd_notify(3) says, without libsystemd.
+// ServiceManager: notifies the service manager that started this process of its state (sd_notify(3)), without libsystemd.
 
 internal import Glibc
 internal import Synchronization
 internal import Core
 
-/// The service manager that waits for news of this process. Its methods may be called from any thread.
+/// The service manager that waits for notices of this process. Its methods may be called from any thread.
 public final class ServiceManager: Sendable {
     /// The longest time between two ``ServiceNotice/alive``, after which the service manager ends this process; nil if it
     /// watches nothing.
@@ -12,7 +12,7 @@ public final class ServiceManager: Sendable {
 
     private let address: NotifyAddress
     private let descriptor: Int32
-    /// Whether it was told that the service ends. A service that becomes ready again after that is taken for one that runs.
+    /// Whether it was notified of the service's end. A service that becomes ready again after that is taken for one that runs.
     private let isStopping = Mutex(false)
 
     /// The service manager that the environment names; nil if it names none.
@@ -20,7 +20,7 @@ public final class ServiceManager: Sendable {
     /// - Parameters:
     ///   - environment: What the process's variables hold.
     ///   - process: This process's number.
-    /// - Throws: ``ServiceManagerError`` if it names one that cannot be told anything.
+    /// - Throws: ``ServiceManagerError`` if it names one that cannot be notified.
     public init?(environment: (String) -> String?, process: Int32) throws(ServiceManagerError) {
         guard let name = environment("NOTIFY_SOCKET"), !name.isEmpty else { return nil }
         guard let address = NotifyAddress(name) else {
@@ -41,8 +41,7 @@ public final class ServiceManager: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Tells it something, without waiting. Nothing is said any more of a reload or of being ready once the service ends, nor of
-    /// what it does meanwhile.
+    /// Sends notices without blocking. After `stopping`, notices of readiness, reload and status are suppressed.
     public func tell(_ notices: ServiceNotice...) throws(ServiceManagerError) {
         let isTold = isStopping.withLock { isStopping in
             if notices.contains(.stopping) { isStopping = true }
@@ -63,7 +62,7 @@ public final class ServiceManager: Sendable {
     }
 }
 
-/// The service manager cannot be told anything.
+/// The service manager cannot be notified.
 public struct ServiceManagerError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What was done, what the system said, and what to try.
     public let description: String

@@ -1,6 +1,6 @@
 public import Core
 
-/// What a service tells its service manager (sd_notify(3)).
+/// A notice of a service to its service manager (sd_notify(3)).
 public enum ServiceNotice: Hashable, Sendable {
     /// It has started, or has reloaded its configuration.
     case ready

@@ -78,7 +78,7 @@ struct SetupExchange {
         guard isAdded else { return }
         progress.say("Added the user \(name) to \(file.path)")
         undo.add("the user \(name) of \(file.path)") { [file] in
-            // One that somebody has given more meanwhile is not only ours.
+            // A user that was changed meanwhile is kept.
             try file.change { users in users.removeAll { $0 == Account(id: id, mediaTokens: [digest]) } }
         }
     }

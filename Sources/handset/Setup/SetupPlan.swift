@@ -73,7 +73,7 @@ struct SetupPlan: Sendable {
     var tokenPath: String { "\(folder)/\(name).token" }
     var passwordPath: String { "\(folder)/\(name).password" }
     var appSecretPath: String { "\(folder)/\(name).secret" }
-    /// The key of a device that has not joined yet, so that it goes on after an interruption.
+    /// The key of a device that has not joined yet, so that joining continues after an interruption.
     var draftKeyPath: String { "\(folder)/\(name).key.new" }
     var trustRootsPath: String { "\(folder)/\(name).roots.pem" }
 

@@ -29,7 +29,7 @@ struct SetupQuestions {
 
     /// An answer that `check` has no complaint about, or `usual` for an empty one.
     ///
-    /// - Returns: Nil if nobody answers any more.
+    /// - Returns: Nil at the end of input.
     func answer(_ question: String, usual: String, check: (String) -> String? = { _ in nil }) -> String? {
         var complaint = ""
         while true {

@@ -20,6 +20,6 @@ struct SetupUndo: ~Copyable {
         steps = []
     }
 
-    /// What was made until now stays, whatever happens next.
+    /// Keeps what was made until now, also after later failures.
     mutating func keep() { steps = [] }
 }

@@ -8,7 +8,7 @@ internal import Core
 internal import Files
 internal import Realtime
 
-/// What somebody needs who looks for a fault on this machine, without secrets: no token, key, hash or password, nothing of the files
+/// Facts for finding a fault on this machine, without secrets: no token, key, hash or password, nothing of the files
 /// that a configuration names, and of recorded calls neither sound nor who took part.
 struct SupportBundle {
     /// The configurations of devices and exchanges on this machine.
@@ -82,7 +82,7 @@ struct SupportBundle {
                     + "journalctl --no-pager --lines=\(journalLines) --unit='\(unit)'"))
     }
 
-    /// A journal without what programs in calls have said: that may be secret, and whatever callers have told them.
+    /// A journal without the words of programs in calls, which may be secret or private to callers.
     static func withoutWords(_ journal: String) -> String {
         let words = "\(Device.programWords)"
         return journal.split(separator: "\n", omittingEmptySubsequences: false).map { line in

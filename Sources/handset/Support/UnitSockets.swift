@@ -12,7 +12,7 @@ struct UnitSockets {
             .filter { FileManager.default.fileExists(atPath: $0) }
     }
 
-    /// The socket of somebody who has named none: the usual one, if it is there, or that of the only unit.
+    /// The socket when the user names none: the usual one, if it is there, or that of the only unit.
     ///
     /// - Throws: If there are several.
     func choose(usual: String) throws(CommandFailure) -> String {

@@ -80,7 +80,7 @@ public final class CallProbe<Caller: FrameCaller>: @unchecked Sendable {
     /// A key could not be pressed.
     public func refuseKeys(_ reason: String) { keyFault.withLock { $0 = reason } }
 
-    /// Speaks and listens until the caller is done or the call is over.
+    /// Speaks and listens until the caller is done or the call has ended.
     public func run(press: (Character) -> Void, note: (String) -> Void = { _ in }) {
         // Without permission this is an ordinary thread, and what it does late is withheld.
         try? RealtimeThread.makeCurrentRealtime(priority: callerPriority)

@@ -24,7 +24,7 @@ public struct WireRecording: Sendable {
     public var recording: ProbeRecording
     /// Why the connection failed; nil if it did not.
     public var failure: String?
-    /// Messages of the bot that could not be followed, as told in the log.
+    /// Messages of the bot that could not be followed, as in the log.
     public var misunderstood = 0
     /// By how much the measuring program was late at most.
     public var longestDelay: Duration
@@ -67,7 +67,7 @@ public enum WireLoopback {
                 clock?.hangUp()
             case .misunderstood(_, _, let leftOut): misunderstood += 1 + leftOut
             case .stands, .fellBack, .behind, .press, .warned, .turn, .left: break
-            // There is nobody to be transferred.
+            // A measurement has no caller to transfer.
             case .transfer: bots.transferFailed(call: call)
             // Only plans with credentials for that place calls, and only those with media have legs.
             case .place, .leg: break

@@ -4,7 +4,7 @@ public import BotProbe
 public struct BotRun: Equatable, Sendable {
     /// When it began, as ISO 8601 has it.
     public var startedAt: String
-    /// Which Handset measured, and where; nil if nobody says.
+    /// Which Handset measured, and where; nil if unknown.
     public var origin: RunOrigin?
     /// What a reader should know, in order.
     public var facts: [LoopbackRun.Fact] = []

@@ -81,7 +81,7 @@ private struct Figure: Equatable {
     let unit: String
     let path: [String]
     let worse: Worse
-    /// How much worse it may be: so much, or such a share of what it was, whichever is more.
+    /// How much worse it may be: this amount, or ``share`` of the baseline, the greater of the two.
     let slack: Double
     var share = 0.0
 

@@ -113,7 +113,7 @@ public struct LoopbackHTML: Sendable {
         return [tile("THD+N", nil, "withheld: \(withheld.reasonText)")]
     }
 
-    /// Figures that are not given, and changes that nobody saw happen.
+    /// Figures that are not given, and unobserved changes.
     private var withheldFigures: String {
         let measured = run.measurement
         guard !measured.withheld.isEmpty || !measured.unseenChanges.isEmpty else { return "" }
@@ -157,7 +157,7 @@ public struct LoopbackHTML: Sendable {
         HTMLPage.section(title, note, content)
     }
 
-    /// Two plots beside each other, or the one that there is over the whole width.
+    /// Two plots beside each other, or a single one at the whole width.
     private func pair(_ first: (Plot.Size) -> String, _ second: (Plot.Size) -> String) -> String {
         if first(.half).isEmpty { return second(.whole) }
         if second(.half).isEmpty { return first(.whole) }

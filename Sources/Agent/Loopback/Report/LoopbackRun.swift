@@ -41,11 +41,11 @@ public struct LoopbackRun: Equatable, Sendable {
     public var mode: Mode
     /// When it began, as ISO 8601 has it.
     public var startedAt: String
-    /// Which Handset measured, and where; nil if nobody says.
+    /// Which Handset measured, and where; nil if unknown.
     public var origin: RunOrigin?
     /// What the measured card went through; nil of a call.
     public var trouble: CardTrouble?
-    /// Cards, formats, peers, counters: whatever a reader should know, in order.
+    /// Cards, formats, peers, counters: what a reader should know, in order.
     public var facts: [Fact] = []
     /// What the analysis found.
     public var measurement: LoopbackMeasurement
