@@ -88,6 +88,28 @@ struct LabReportTests {
         #expect(run.jsonText.contains("baseline_noise") && LoopbackHTML(run).text.contains("against the baseline"))
     }
 
+    @Test(
+        "A gain that has changed since the baseline is named, with how much softer or louder the path is",
+        arguments: [true, false])
+    func changedGain(isSofter: Bool) throws {
+        let clean = [Int16](repeating: 0, count: 960) + Recording.signal.samples(0..<Recording.signal.count)
+        let (full, half) = (clean.map { $0 / 2 }, clean.map { $0 / 4 })
+        let measure = { LoopbackAnalyser(Recording.signal, maximumDelay: 9_600).analyse($0) }
+        var (before, after) = (Self.run, Self.run)
+        before.measurement = measure(isSofter ? full : half)
+        after.measurement = measure(isSofter ? half : full)
+        after.baseline = try LoopbackBaseline(reading: before.jsonText, mode: .device)
+        let verdict = LoopbackVerdict(after)
+        let fault = try #require(verdict.faults.first { $0.name == .levelChange }, "\(verdict.faults)")
+        let direction = isSofter ? "softer" : "louder"
+        #expect(
+            fault.text.hasPrefix("The signal comes back 6.0")
+                && fault.text.hasSuffix("dB \(direction) than in the baseline"))
+        #expect(fault.isFailure && !verdict.isPass && verdict.sentence == "\(fault.text).", "\(verdict.sentence)")
+        after.baseline = try LoopbackBaseline(reading: after.jsonText, mode: .device)
+        #expect(!LoopbackVerdict(after).faults.contains { $0.name == .levelChange })
+    }
+
     @Test("A figure that the baseline has and this run lacks fails, withheld or not, and says which")
     func lacking() throws {
         var run = Self.run

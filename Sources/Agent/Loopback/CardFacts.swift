@@ -108,7 +108,7 @@ struct CardFacts {
         return [
             .init(
                 "Parts of the delay",
-                "the card tells \(Self.tenths(told)) ms, which is more than was measured: they are shortened to fit")
+                "the card reports \(Self.tenths(told)) ms, which is more than was measured: they are shortened to fit")
         ]
     }
 

@@ -12,6 +12,8 @@ public struct LoopbackBaseline: Equatable, Sendable {
 
     /// When the earlier report was made, as ISO 8601 has it.
     public let startedAt: String
+    /// The gain that it reports, in dB.
+    var gainDB: Double? { figures["gain"] }
     private let figures: [String: Double]
     private let compared: [Figure]
 

@@ -13,6 +13,7 @@ public struct PathFault: Equatable, Sendable {
         case swapped, inverted, crosstalk
         case deadChannel = "dead_channel"
         case clipping, offset, quiet
+        case levelChange = "level_change"
         case coarse
         case levelStep = "level_step"
         case gainControl = "gain_control"
@@ -45,6 +46,8 @@ struct PathDiagnosis {
     private let measured: LoopbackMeasurement
     private let limits: LoopbackThresholds
     private let failed: Set<String>
+    /// The gain of the baseline, in dB.
+    private let formerGainDB: Double?
     private(set) var faults: [PathFault] = []
 
     /// Softer hum and whistles are those of a good card.
@@ -63,6 +66,7 @@ struct PathDiagnosis {
     /// - Parameter failed: Keys of the checks that failed.
     init(_ run: LoopbackRun, failed: Set<String>) {
         (measured, limits, self.failed) = (run.measurement, run.thresholds, failed)
+        formerGainDB = run.baseline?.gainDB
         guard measured.timing.isFound else {
             nameSilence()
             return
@@ -79,6 +83,18 @@ struct PathDiagnosis {
         nameTiming(run)
         nameSound()
         if faults.isEmpty { nameDelay() }
+        if !faults.contains(where: \.isFailure) { nameLevelChange() }
+    }
+
+    /// Any other fault may change the level, so this one counts alone.
+    private mutating func nameLevelChange() {
+        guard failed.contains("baseline_gain"), let gain = measured.timing.gainDB, let formerGainDB else { return }
+        let direction = gain < formerGainDB ? "softer" : "louder"
+        add(
+            .levelChange,
+            "The signal comes back \(AudioText.number(abs(gain - formerGainDB), "dB")) \(direction) than in the baseline",
+            "A volume or a gain of the path has been changed since: compare the settings of the mixers.",
+            check: "baseline_gain")
     }
 
     private func has(_ names: PathFault.Name...) -> Bool { faults.contains { names.contains($0.name) } }
