@@ -1,6 +1,7 @@
 // Counts what the media and card threads of a program copy, by where: preloaded in front of the C library's memcpy and memmove.
 // HANDSET_COPIES names a file. From when there is one beside it of the same name and ".begin" it counts; when there is one with
-// ".end" it writes to it all copies of more than 512 bytes: "module offset count bytes" for each place.
+// ".end" it writes to it all copies of more than 512 bytes: "module offset count bytes" for each place, after a line "copies NUMBER"
+// with the number of copies of any size, which shows that those threads were seen.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -24,6 +25,7 @@ typedef struct {
 
 static place_t table[places];
 static atomic_int counting;
+static atomic_ullong copies;
 static __thread int is_counted __attribute__((tls_model("initial-exec"))); // 0: not looked at yet.
 static __thread unsigned calls __attribute__((tls_model("initial-exec")));
 
@@ -40,6 +42,8 @@ static int counts(void) {
 
 static void count(uintptr_t from, size_t bytes) {
     if (!atomic_load_explicit(&counting, memory_order_relaxed) || !counts()) return;
+    atomic_fetch_add_explicit(&copies, 1, memory_order_relaxed);
+    if (bytes < least) return;
     for (unsigned i = (unsigned)(from * 0x9E3779B97F4A7C15u >> 52), tries = 0; tries < 64; i++, tries++) {
         place_t *place = &table[i % places];
         uintptr_t there = atomic_load_explicit(&place->from, memory_order_relaxed);
@@ -66,7 +70,7 @@ static void *plain(void *to, const void *from, size_t bytes) {
 }
 
 static void *copy(void *to, const void *from, size_t bytes, void *caller) {
-    if (bytes >= least) count((uintptr_t)caller, bytes);
+    count((uintptr_t)caller, bytes);
     return real_memmove ? real_memmove(to, from, bytes) : plain(to, from, bytes);
 }
 
@@ -81,6 +85,7 @@ void *__memcpy_chk(void *to, const void *from, size_t bytes, size_t room) {
 static void write_counts(const char *path) {
     FILE *file = fopen(path, "w");
     if (!file) return;
+    fprintf(file, "copies %llu\n", (unsigned long long)copies);
     for (int i = 0; i < places; i++) {
         Dl_info where = {0};
         uintptr_t from = table[i].from;
@@ -111,5 +116,10 @@ __attribute__((constructor)) static void begin(void) {
     real_memmove = dlsym(RTLD_NEXT, "memmove");
     char *path = getenv("HANDSET_COPIES");
     pthread_t watcher;
-    if (path) pthread_create(&watcher, NULL, watch, path);
+    if (!path) return;
+    path = strdup(path);
+    // Programs that this one starts would write their counts to the same file.
+    unsetenv("HANDSET_COPIES");
+    unsetenv("LD_PRELOAD");
+    pthread_create(&watcher, NULL, watch, path);
 }
