@@ -184,7 +184,8 @@ struct ProgramLifeTests {
             Issue.record("\(script.outputs)")
             return
         }
-        #expect(why == "it neither read what the caller says nor said anything within 5 s")
+        let late = "it neither read what the caller says nor said anything within 5 s"
+        #expect(why == "\(late); its last run failed: exit code 1")
         script.feed(.callEnded)
         #expect(script.outputs.last == .done)
     }

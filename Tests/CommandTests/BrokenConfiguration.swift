@@ -177,6 +177,9 @@ extension BrokenConfiguration {
             "a folder in the place of a program", "account:\n  token_command: [/tmp]\n", offline: false,
             "2: account.token_command: there is no program \"/tmp\" that may be run"),
         .device(
+            "a program that may not be run", "behaviour:\n  source: exec\n  command: [./garbage.pem]\n", offline: false,
+            "6: behaviour.command: \"DIR/./garbage.pem\" may not be run; `chmod +x` allows it"),
+        .device(
             "somebody's text in the place of a login", "  session_file: garbage.pem\n", offline: false,
             "4: account.session_file: \"DIR/garbage.pem\": what is in it is no login that this version keeps. Give the"),
         .device(

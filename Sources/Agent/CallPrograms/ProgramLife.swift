@@ -114,6 +114,8 @@ struct ProgramLife: ProtocolCore, Sendable {
     private var hasStood = false
     /// When the fallback takes the place of a failed process, and how that failed.
     private var fallsBack: (at: Instant, why: String)?
+    /// How the last process that failed did so.
+    private var lastFailure: String?
 
     /// A program whose process has just been started.
     ///
@@ -222,6 +224,7 @@ struct ProgramLife: ProtocolCore, Sendable {
         switch exit {
         case .finished: drain(isAlive: false, at: now, into: &outbox)
         case .failed(let how):
+            lastFailure = how
             let before = since.duration(to: now) >= Self.goodRun ? 0 : restarts
             let isLast = hasFallback ? before > 0 || !hasStood : before >= Self.mostRestarts
             guard !isLast else { return fail(how, isAlive: false, at: now, into: &outbox) }
@@ -290,8 +293,9 @@ struct ProgramLife: ProtocolCore, Sendable {
             }
         }
         if let standsBy, let answerTimeout, now >= standsBy {
+            let cause = lastFailure.map { "; its last run failed: \($0)" } ?? ""
             return fail(
-                "it neither read what the caller says nor said anything within \(answerTimeout.text)",
+                "it neither read what the caller says nor said anything within \(answerTimeout.text)\(cause)",
                 isAlive: isAlive, at: now, into: &outbox)
         }
         switch state {

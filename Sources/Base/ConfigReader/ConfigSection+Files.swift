@@ -67,7 +67,13 @@ extension ConfigSection {
         let path = program.contains("/") ? resolve(program) : program
         if fileChecks == .all, !Self.isThere(path, path: origin.environment("PATH") ?? "/usr/bin:/bin") {
             let place = path == program ? "" : ": \"\(path)\""
-            problems.append(problem(key, "there is no program \"\(program)\" that may be run\(place)"))
+            let message =
+                if program.contains("/"), RegularFile.isThere(path) {
+                    "\"\(path)\" may not be run; `chmod +x` allows it"
+                } else {
+                    "there is no program \"\(program)\" that may be run\(place)"
+                }
+            problems.append(problem(key, message))
         }
         return [path] + words.dropFirst()
     }

@@ -48,8 +48,11 @@ public enum RegularFile {
 
     /// Whether a regular file is at `path` that this process may run. A folder may be entered, and not run.
     public static func mayBeRun(_ path: String) -> Bool {
-        mode(path) & S_IFMT == S_IFREG && (try? checkAccess(path, X_OK)) != nil
+        isThere(path) && (try? checkAccess(path, X_OK)) != nil
     }
+
+    /// Whether there is a regular file at `path`.
+    public static func isThere(_ path: String) -> Bool { mode(path) & S_IFMT == S_IFREG }
 
     /// Whether every user of this machine may read the file at `path`: by its own mode, and by those of all folders on the
     /// way to it. Access control lists are not looked at.
