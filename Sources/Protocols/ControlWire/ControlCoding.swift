@@ -8,7 +8,7 @@ internal import JSON
 public enum ControlLimits {
     /// Bytes in one line of a client's, without its line break.
     public static let requestBytes = 8_192
-    /// Bytes in a name of somebody to call.
+    /// Bytes in the name of a callee.
     public static let nameBytes = 256
     /// Bytes in an account's name.
     public static let accountBytes = 64
@@ -40,7 +40,7 @@ public enum ControlCoding {
         return [UInt8](data) + [UInt8(ascii: "\n")]
     }
 
-    /// Writes an event with the time at which it is told.
+    /// Writes an event with its time.
     ///
     /// - Parameters:
     ///   - account: Whose event it is; nil for one of the process, and of an account without a name.

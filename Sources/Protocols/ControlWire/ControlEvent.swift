@@ -1,39 +1,39 @@
-/// Something that happened, as clients that watch are told.
+/// An event that clients with `watch` receive.
 public enum ControlEvent: Hashable, Sendable {
     /// The connection to the service: `connected`, `reconnecting` or `disconnected`.
     case connection(String)
     /// By what the other end and the service know the call.
     case identified(call: UInt64, invite: String)
-    /// Somebody calls.
+    /// A call comes in.
     case incoming(call: UInt64, from: String)
-    /// A client has had somebody called.
+    /// A client has started an outgoing call.
     case calling(call: UInt64, to: String)
-    /// Somebody took the call.
+    /// The call was answered.
     case answered(call: UInt64)
     /// The call can carry media; its duration begins. The time counts from the invite.
     case established(call: UInt64, establishedMilliseconds: Double)
     /// Media flows both ways. Both times count from the invite.
     case media(call: UInt64, setUpMilliseconds: Double, establishedMilliseconds: Double)
-    /// A call is over.
+    /// The call ended.
     case ended(call: UInt64, End)
     /// The peer pressed a telephone key.
     case digit(call: UInt64, key: String)
     /// The caller has begun to speak to the call's program, or has ended: `begin` or `end`. From the beginning of the call's
     /// sound.
     case speech(call: UInt64, String, positionMilliseconds: Double)
-    /// The caller's speech has stopped the call's program, of which so much had been played.
+    /// The caller's speech stopped the call's program after this much of it was played.
     case interrupted(call: UInt64, playedMilliseconds: Double)
     /// From the end of the caller's speech to the first sound of the program's answer that was sent.
     case response(call: UInt64, afterMilliseconds: Double)
-    /// The file that the call plays is over.
+    /// The file that the call plays has ended.
     case playbackEnded(call: UInt64)
-    /// A file is played in place of the call's source, or is over.
+    /// A file is played instead of the call's source, or has ended.
     case play(call: UInt64, File)
-    /// The call is being recorded, or a recording is over.
+    /// The call is being recorded, or a recording has ended.
     case recording(call: UInt64, File)
-    /// A program or bot takes part in a call that stood before.
+    /// A program or bot joined an established call.
     case attached(call: UInt64)
-    /// It has left the call, which goes on.
+    /// The program or bot left the call, which continues.
     case detached(call: UInt64)
     /// A transfer: the peer of the call wants one (`requested`, or `refused` if this device does not carry it out), or how one goes: `trying`,
     /// `ringing`, `accepted`, `failed`.

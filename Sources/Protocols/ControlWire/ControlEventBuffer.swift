@@ -25,7 +25,7 @@ public struct ControlEventBuffer: Sendable {
     /// Puts levels in the place of those that wait.
     public mutating func setLevels(_ line: [UInt8]) { levels = line }
 
-    /// What is to be sent next: all other lines before levels, which tell of now. Nil if nothing is.
+    /// The next line to send; nil if none waits. Levels, which report the present state, come after all other lines.
     public mutating func next() -> [UInt8]? {
         guard first < lines.count else {
             defer { levels = nil }

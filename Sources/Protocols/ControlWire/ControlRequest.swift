@@ -16,7 +16,7 @@ public struct ControlRequest: Hashable, Sendable {
         case mute(Bool)
         /// Set the volumes that are given, in dB.
         case volume(playbackDB: Double?, microphoneDB: Double?)
-        /// Call somebody.
+        /// Place a call.
         case call(to: String)
         /// Take a call that rings.
         case answer(UInt64?)
@@ -30,7 +30,7 @@ public struct ControlRequest: Hashable, Sendable {
         case dtmf(String, UInt64?)
         /// Refuse new calls as busy, or take them again.
         case drain(Bool)
-        /// Tell what happens from now on, and the levels if they are wanted.
+        /// Send events from now on, and the levels if `levels` is set.
         case watch(levels: Bool)
         /// Play the file at a path from the root, in place of the call's source.
         case play(file: String, UInt64?)
@@ -40,9 +40,10 @@ public struct ControlRequest: Hashable, Sendable {
         case record(Recording, UInt64?)
         /// Let the configured program or bot take part in the call.
         case attach(UInt64?)
-        /// Let it leave the call, which goes on.
+        /// Detach the program or bot from the call, which continues.
         case detach(UInt64?)
-        /// Ask the peer of a call to call somebody in this device's place; with another call, whoever that is with.
+        /// Ask a call's peer to call another party instead of this device; `replacing` names another call, whose remote
+        /// party the peer then talks to.
         case transfer(UInt64, to: String, replacing: UInt64?)
     }
 

@@ -1,4 +1,4 @@
-/// How a device is doing, as clients are told. Nothing in it is secret.
+/// A device's status, as clients receive it. Nothing in it is secret.
 public struct ControlStatus: Codable, Hashable, Sendable {
     /// The program's version.
     public var version: String
@@ -22,8 +22,9 @@ public struct ControlStatus: Codable, Hashable, Sendable {
     public var card: ControlCard?
     /// What the meters show; nil while no call is on the card.
     public var levels: ControlLevels?
-    /// Whether new calls are refused because somebody asked for that, or the device is about to end; nil from a device that
-    /// does not tell.
+    /// Whether new calls are refused, on request or because the device is about to end; nil from a device that does not
+    /// report
+    /// it.
     public var isDraining: Bool?
     /// How busy the device is with its calls' sound.
     public var load: ControlLoad?
@@ -212,9 +213,9 @@ public struct ControlLevels: Codable, Hashable, Sendable {
 
 /// One call.
 public struct ControlCall: Codable, Hashable, Sendable {
-    /// Where a call stands.
+    /// The state of a call.
     public enum State: String, Codable, Sendable {
-        /// It is outgoing, and nobody has taken it yet.
+        /// It is outgoing, and not answered yet.
         case calling
         /// It comes in, and waits for an answer.
         case ringing
@@ -222,7 +223,7 @@ public struct ControlCall: Codable, Hashable, Sendable {
         case connecting
         /// It is established.
         case talking
-        /// It is over but for what is left to be told.
+        /// It ended; its last reports are still to be sent.
         case ending
     }
 
@@ -234,7 +235,7 @@ public struct ControlCall: Codable, Hashable, Sendable {
     public var peer: String
     /// Whether it came in.
     public var isIncoming: Bool
-    /// Where it stands.
+    /// Its state.
     public var state: State
     /// Seconds for which it has been established; nil before that.
     public var durationSeconds: Double?

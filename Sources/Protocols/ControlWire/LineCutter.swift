@@ -1,6 +1,6 @@
 /// Cuts what a stream brings into lines of a bounded length.
 ///
-/// A line that is too long is told once and passed over; those after it are cut as ever.
+/// A line that is too long is reported once and skipped; the lines after it are cut as before.
 public struct LineCutter: Sendable {
     /// What was cut off.
     public enum Line: Hashable, Sendable {
@@ -36,7 +36,7 @@ public struct LineCutter: Sendable {
     /// A part of the stream is missing here: the line that has begun is not whole, and neither is the next one.
     public mutating func skip() { (begun, isPassingOver) = ([], true) }
 
-    /// The stream is over, or the line: what there is of it counts.
+    /// The stream or the line ended: the bytes so far count as a line.
     public mutating func finish(into lines: inout [Line]) {
         defer { (begun, isPassingOver) = ([], false) }
         if begun.last == UInt8(ascii: "\r") { begun.removeLast() }

@@ -1,6 +1,6 @@
 internal import JSON
 
-/// A request's members, read one after the other; those that nobody has read are unknown.
+/// A request's members, read one after the other. ``finish()`` refuses those that were not read.
 struct RequestFields {
     private let members: [String: JSONValue]
     private var known = ["id", "request", "account"]
@@ -55,7 +55,7 @@ struct RequestFields {
         return UInt64(number)
     }
 
-    /// A text of at least one and at most so many bytes, without control characters.
+    /// A text of 1 to `maximumBytes` bytes, without control characters.
     mutating func text(_ key: String, maximumBytes: Int) throws(ControlFault) -> String {
         known.append(key)
         guard let text = members[key]?.string, (1...maximumBytes).contains(text.utf8.count),
@@ -106,7 +106,7 @@ struct RequestFields {
         }
     }
 
-    /// Refuses members that nobody has read.
+    /// Refuses members that were not read.
     func finish() throws(ControlFault) {
         guard let unknown = members.keys.filter({ !known.contains($0) }).min() else { return }
         let own = known.dropFirst(3)
@@ -116,7 +116,7 @@ struct RequestFields {
                 + (own.isEmpty ? "none" : own.joined(separator: ", ")))
     }
 
-    /// What somebody sent, short enough to be shown.
+    /// Text from a client, short enough to be shown.
     private static func quoted(_ text: String) -> String {
         let shown = text.unicodeScalars.prefix(40).map { $0.value < 0x20 || $0.value == 0x7F ? "?" : "\($0)" }
         return "\"\(shown.joined())\(text.unicodeScalars.count > 40 ? "…" : "")\""

@@ -1,8 +1,9 @@
 /// The secret of an enrolment code: 20 characters, of which the first four say which enrolment it is, and the other
 /// sixteen, 80 random bits, that one may enrol.
 ///
-/// So a wrong guess at one enrolment is told from guesses at random, and those cannot use up the attempts of the right
-/// device.
+/// So a wrong guess at one enrolment is distinct from random guesses, and random guesses cannot use up the attempts of
+/// the
+/// right device.
 public struct EnrollmentSecret: Hashable, Sendable {
     /// Characters that find the enrolment.
     public static let locatorCount = 4

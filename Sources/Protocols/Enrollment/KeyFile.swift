@@ -7,7 +7,7 @@ public enum KeyFile {
 
     private static let begin = "-----BEGIN PRIVATE KEY-----"
     private static let end = "-----END PRIVATE KEY-----"
-    /// What stands before the seed: version 0, the algorithm 1.3.101.112, and two octet strings (RFC 8410 §7).
+    /// The bytes before the seed: version 0, the algorithm 1.3.101.112, and two octet strings (RFC 8410 §7).
     private static let prefix: [UInt8] = [
         0x30, 0x2E, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
     ]

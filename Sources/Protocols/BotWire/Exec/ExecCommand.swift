@@ -1,17 +1,17 @@
 internal import FoundationEssentials
 internal import JSON
 
-/// What a program of the behaviour `exec` asks for: a JSON object on a line of its own (docs/bots.md).
+/// A command of a program of the behaviour `exec`: one JSON object on each line (docs/bots.md).
 public enum ExecCommand: Hashable, Sendable {
-    /// Tell when all that was written so far has been sent to the caller.
+    /// Report when all sound written so far has been sent to the caller.
     case mark(String)
-    /// Discard what was written and is not played yet.
+    /// Discard sound that was written and not yet played.
     case clear
     /// Press telephone keys.
     case press(String)
-    /// Have the caller call somebody in this device's place.
+    /// Ask the caller to call another party instead of this device.
     case transfer(to: String)
-    /// End the call once all that was written is played.
+    /// End the call once all that was written has been played.
     case hangUp
 
     /// Bytes in one line, without its line break.
@@ -23,9 +23,9 @@ public enum ExecCommand: Hashable, Sendable {
     /// Telephone keys in one command.
     public static let mostKeys = 32
 
-    /// A line that is no command: what is wrong with it, in words for whoever wrote the program.
+    /// A line that is not a command. The message is for the program's author.
     public struct Fault: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The words. They do not repeat the line.
+        /// The message. It does not repeat the line.
         public let description: String
 
         /// The line has more than ``ExecCommand/lineBytes``.

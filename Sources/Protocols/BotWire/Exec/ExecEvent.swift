@@ -4,7 +4,7 @@
 internal import FoundationEssentials
 internal import JSON
 
-/// What a program of the behaviour `exec` is told: a JSON object on a line of its own (docs/bots.md).
+/// An event sent to a program of the behaviour `exec`: one JSON object on each line (docs/bots.md).
 ///
 /// Lengths are samples at the program's rate.
 public enum ExecEvent: Equatable, Sendable {
@@ -12,21 +12,22 @@ public enum ExecEvent: Equatable, Sendable {
     case begin(Begin)
     /// The caller has pressed a telephone key.
     case digit(Character, heldMilliseconds: Int)
-    /// All before the mark was sent to the caller.
+    /// All sound before the mark has been sent to the caller.
     case mark(String, played: Int)
-    /// What was before the mark is discarded.
+    /// The sound before the mark was discarded.
     case markDiscarded(String)
     /// What was not played yet is discarded.
     case cleared(played: Int)
-    /// The caller has begun to speak, or has ended, at this sample of the caller's sound.
+    /// The caller began to speak, or stopped, at this sample of the caller's sound.
     case speech(isOver: Bool, at: Int)
-    /// The caller has interrupted the program: what it wrote is discarded. So much had been played at full level.
+    /// The caller interrupted the program: the rest of what it wrote is discarded. `played` samples were played at full
+    /// level.
     case interrupted(played: Int)
-    /// How a transfer goes that the program, or the device's operator, has asked the caller for.
+    /// The state of a transfer that the program, or the device's operator, asked the caller for.
     case transfer(to: String, state: String)
     /// What the program asked for was not done, and why.
     case error(String)
-    /// The call is over. The last line.
+    /// The call ended. The last line.
     case end(reason: String)
 
     /// Which call it is, and what its sound is like.

@@ -2,8 +2,9 @@ public import Core
 
 /// One WebRTC leg to a bot, from its offer by HTTP to its end, as a value.
 ///
-/// The driver has the leg's media, which gathers candidates, writes descriptions, and connects by ICE and DTLS, and sends requests.
-/// Whether all takes too long before the leg stands is for the driver to judge.
+/// The driver has the leg's media, which gathers candidates, writes descriptions, and connects by ICE and DTLS, and
+/// sends
+/// requests. The driver also limits the time until the leg is established.
 public struct OfferExchange: ProtocolCore, Sendable {
     /// The inputs.
     public enum Input: Hashable, Sendable {
@@ -25,7 +26,7 @@ public struct OfferExchange: ProtocolCore, Sendable {
         case back
         /// The bot has said goodbye, by RTCP or by DTLS.
         case goodbye
-        /// The call is over, or goes on without the bot.
+        /// The call ended, or continues without the bot.
         case end
         /// `nextDeadline` has come. Early calls are harmless.
         case timerFired
@@ -41,19 +42,19 @@ public struct OfferExchange: ProtocolCore, Sendable {
         case send(OfferRequest)
         /// Run the leg's media with the bot's answer.
         case connect(answer: String)
-        /// The leg stands.
+        /// The leg is established.
         case opened
-        /// Tell the bot's server that the call is over. Nothing follows.
+        /// Notify the bot's server that the call ended. No output follows.
         case hangUp(OfferRequest)
         /// The leg's media is to end.
         case release
-        /// The leg is over: the bot is done, or something has failed. Comes once and last, and not after ``Input/end``.
+        /// The leg ended: the bot is done, or something failed. Comes once and last, and not after ``Input/end``.
         case closed(failure: String?)
     }
 
-    /// How long candidates are waited for.
+    /// Maximum time to wait for candidates.
     public static let gathering = Duration.milliseconds(500)
-    /// How long a bot may be silent on all paths.
+    /// Maximum silence of a bot on all paths.
     public static let patience = Duration.seconds(5)
     /// How long the leg plays on after a goodbye: what the jitter buffer has.
     public static let lastPackets = Duration.milliseconds(250)
@@ -97,7 +98,7 @@ public struct OfferExchange: ProtocolCore, Sendable {
     /// Takes one input.
     public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch (state, input) {
-        // The server has begun what nobody wants any more.
+        // The server has started a leg after its call ended: the server must end it.
         case (.over, .answered(let response)):
             guard let hangUp = (try? form.answer(response, from: address))?.hangUp else { return }
             outbox.append(.hangUp(form.hangUp(at: hangUp, token: token)))

@@ -159,13 +159,13 @@ public struct OfferResponse: Hashable, Sendable {
 public struct OfferAnswer: Hashable, Sendable {
     /// The bot's description.
     public let description: String
-    /// Where its server wants to be told of the call's end; nil if it need not be told.
+    /// Address to notify of the call's end; nil if the server needs no notice.
     public let hangUp: WebAddress?
 }
 
-/// Why an answer to an offer cannot be used. The words do not repeat what was sent.
+/// Why an answer to an offer cannot be used. The message does not repeat what was sent.
 public struct OfferFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The words.
+    /// The message.
     public let description: String
 
     init(_ description: String) { self.description = description }

@@ -9,9 +9,9 @@ public struct BotRequest: Equatable, Sendable {
         case end(call: String, onlyUnanswered: Bool)
         /// Do something else with a call.
         case redirect(call: String, Instructions)
-        /// Have a call's peer call somebody in this device's place.
+        /// Ask a call's peer to call another party instead of this device.
         case transfer(call: String, BotTransfer)
-        /// Call somebody.
+        /// Place an outgoing call.
         case place(PlacedCall)
     }
 
@@ -31,9 +31,9 @@ public struct BotRequest: Equatable, Sendable {
         public let from: String
         /// What is done once the call is answered.
         public let instructions: Instructions
-        /// Who is told how the call goes.
+        /// Receives the call's status.
         public let statusCallback: Webhook?
-        /// What is told: of `initiated`, `ringing`, `answered` and `completed`.
+        /// The events to send: of `initiated`, `ringing`, `answered` and `completed`.
         public let statusEvents: Set<String>
         /// How long it rings, in seconds: 1 to 600.
         public let timeoutSeconds: Int

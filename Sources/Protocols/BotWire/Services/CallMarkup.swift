@@ -14,7 +14,7 @@ public struct CallMarkup: Hashable, Sendable {
         case reject(RejectReason)
         /// Ask elsewhere what to do.
         case redirect(Webhook)
-        /// Have the caller call somebody in this device's place. What follows counts if that fails.
+        /// Ask the caller to call another party instead of this device. The verbs that follow apply if that fails.
         case transfer(BotTransfer)
     }
 
@@ -35,12 +35,13 @@ public struct CallMarkup: Hashable, Sendable {
 
     /// Reads a document: any bytes.
     ///
-    /// Attributes that are not known are passed over, as the services do. An element that is not known, or that is known and
-    /// not followed here, is a fault, so that no call goes on with half of what it was told.
+    /// Unknown attributes are ignored, as the services do. An unknown or unsupported element is a fault, so that a call
+    /// never
+    /// follows only half of its instructions.
     ///
     /// - Parameters:
     ///   - document: Up to ``WireLimits/markupBytes``.
-    ///   - dialect: Whose words it is in.
+    ///   - dialect: The service whose elements it uses.
     ///   - base: Where it comes from, for URLs that are not absolute.
     public init(_ document: [UInt8], _ dialect: Dialect = .twilio, from base: WebAddress? = nil) throws(MarkupFault) {
         let root: XMLElement
@@ -76,19 +77,19 @@ public struct BotStream: Hashable, Sendable {
     public let parameters: [String: String]
     /// What the stream is called in requests.
     public let name: String?
-    /// Who is told of the stream.
+    /// Receives the stream's status.
     public let statusCallback: Webhook?
-    /// Who is asked what to do when the stream has ended.
+    /// Answers with the next instructions when the stream has ended.
     public let action: Webhook?
     /// The format of the caller's sound, if the document names one.
     public let callerFormat: PlivoWire.ContentType?
 }
 
-/// Whom a call's peer is to call in this device's place.
+/// The party that a call's peer calls instead of this device.
 public struct BotTransfer: Hashable, Sendable {
     /// A user's name, a telephone number, or a SIP address.
     public let target: String
-    /// Who is asked what to do if the transfer fails.
+    /// Answers with the next instructions if the transfer fails.
     public let action: Webhook?
 
     /// Makes one.
@@ -98,11 +99,11 @@ public struct BotTransfer: Hashable, Sendable {
     }
 }
 
-/// What is wrong with a webhook's answer, for whoever wrote the webhook. The words do not repeat the answer.
+/// What is wrong with a webhook's answer. The message is for the webhook's author and does not repeat the answer.
 public struct MarkupFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The line; 1-based, and 0 if none is to blame.
+    /// The line; 1-based, and 0 if the fault is in no one line.
     public let line: Int
-    /// The words.
+    /// The message.
     public let description: String
 
     init(_ line: Int, _ description: String) {

@@ -131,7 +131,7 @@ struct MarkupReader {
 
     // MARK: - Both
 
-    /// Whom a call's peer is to call in this device's place, and what follows if that fails.
+    /// The party that a call's peer calls instead of this device, and the webhook to ask if that fails.
     private func transfer(
         _ element: XMLElement, nouns: Set<String>, takesText: Bool = true
     ) throws(MarkupFault) -> BotTransfer {

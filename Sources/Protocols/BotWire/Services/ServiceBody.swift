@@ -18,7 +18,7 @@ struct ServiceBody {
         self.service = service
     }
 
-    /// Whom a call is to be transferred to.
+    /// The target of a transfer.
     func target(_ name: String) throws(ServiceFault) -> String {
         guard let target = members[name]?.string, (1...WireLimits.nameBytes).contains(target.utf8.count) else {
             throw bad("\"\(name)\" must be a text of 1 to \(WireLimits.nameBytes) bytes")
@@ -26,7 +26,7 @@ struct ServiceBody {
         return target
     }
 
-    /// Whom to ask what to do with a call, in Plivo's words. Only the leg that the bot speaks with is here.
+    /// The webhook that answers with a call's instructions, in Plivo's form. Only the bot's own leg exists here.
     func plivoInstructions() throws(ServiceFault) -> Webhook {
         guard ["aleg", nil].contains(members["legs"]?.string) else { throw bad("\"legs\" must be \"aleg\"") }
         guard let address = members["aleg_url"]?.string.flatMap({ WebAddress($0, WebAddress.Scheme.requests) }) else {

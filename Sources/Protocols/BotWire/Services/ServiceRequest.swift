@@ -30,9 +30,9 @@ public enum BotService: String, CaseIterable, Hashable, Sendable {
     case plivo
 }
 
-/// Why a request of a bot is not followed, in words for whoever wrote the bot. The words do not repeat the request.
+/// Why a bot's request is refused. The message is for the bot's author and does not repeat the request.
 public struct ServiceFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kinds of faults. ``ServiceAnswer`` has each service's way to say them.
+    /// The kinds of faults. ``ServiceAnswer`` writes them as each service does.
     public enum Kind: String, CaseIterable, Hashable, Sendable {
         /// There is nothing at the path.
         case noSuchPath
@@ -42,7 +42,7 @@ public struct ServiceFault: Error, Hashable, Sendable, CustomStringConvertible {
         case unauthorized
         /// There is no such call, or it is not this account's.
         case noSuchCall
-        /// The call is over, or in a state in which it cannot be done.
+        /// The call ended, or its state does not allow the request.
         case callOver
         /// The body is not understood.
         case badRequest
@@ -56,11 +56,11 @@ public struct ServiceFault: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// Which kind it is.
     public let kind: Kind
-    /// Whose words the bot understands; `nil` if the path tells nothing of it.
+    /// The service whose form the bot understands; `nil` if the path does not name one.
     public let service: BotService?
-    /// Twilio's number for it, if it has one of its own; else that of the kind.
+    /// Twilio's error number, if the fault has one of its own; else that of the kind.
     public let twilioCode: Int64?
-    /// The words.
+    /// The message.
     public let description: String
 
     /// Makes one.

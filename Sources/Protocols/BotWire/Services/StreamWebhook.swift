@@ -1,4 +1,4 @@
-/// What Twilio tells a bot's server of a stream of `<Connect>` that has a `statusCallback`.
+/// A status request, as Twilio sends it for a stream of `<Connect>` with a `statusCallback`.
 ///
 /// Source: Twilio's page "TwiML Voice: Stream", attribute `statusCallback`.
 public struct StreamWebhook: Equatable, Sendable {
@@ -38,7 +38,7 @@ public struct StreamWebhook: Equatable, Sendable {
         self.unixMilliseconds = unixMilliseconds
     }
 
-    /// What is told.
+    /// The fields of the request.
     public var form: FormFields {
         var fields = [
             FormFields.Field("AccountSid", call.account), FormFields.Field("CallSid", call.call),

@@ -20,7 +20,7 @@ public struct TwilioWebhook: Equatable, Sendable {
     public var call: WireCall
     /// How it goes.
     public var status: Status
-    /// What else is told, such as `CallDuration`, `StreamSid` or `Digits`.
+    /// Further fields, such as `CallDuration`, `StreamSid` or `Digits`.
     public var more: [FormFields.Field]
 
     /// Makes one.
@@ -30,7 +30,7 @@ public struct TwilioWebhook: Equatable, Sendable {
         self.more = more
     }
 
-    /// What is told.
+    /// The fields of the request.
     public var form: FormFields {
         FormFields(
             [
@@ -58,7 +58,7 @@ public struct TwilioWebhook: Equatable, Sendable {
     public struct Request: Equatable, Sendable {
         /// Where it goes, and how.
         public let webhook: Webhook
-        /// The path and the query, with what is told if there is no body.
+        /// The path and the query, which includes the fields if there is no body.
         public let target: String
         /// The value of `Content-Type`, if there is a body.
         public let contentType: String?

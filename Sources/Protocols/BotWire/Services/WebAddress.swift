@@ -103,7 +103,7 @@ public struct WebAddress: Hashable, Sendable {
     }
 }
 
-/// A request that somebody asks to be sent.
+/// A request to send to a bot's server: its address and method.
 public struct Webhook: Hashable, Sendable {
     /// The methods that there are.
     public enum Method: String, Hashable, Sendable {

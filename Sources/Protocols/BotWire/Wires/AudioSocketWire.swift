@@ -158,7 +158,7 @@ public struct AudioSocketWire: VoiceWire {
         }
     }
 
-    /// - Returns: Whether the wire goes on.
+    /// - Returns: Whether the wire continues.
     @discardableResult
     private mutating func fault(_ fault: WireFault, at now: Instant, into outbox: inout [WireOutput]) -> Bool {
         outbox.append(.fault(fault))

@@ -14,7 +14,7 @@ struct FaultLimiter: Sendable {
 
     /// Counts a fault.
     ///
-    /// - Returns: Whether the wire may go on.
+    /// - Returns: Whether the wire may continue.
     mutating func count(_ fault: WireFault, at now: Instant) -> Bool {
         counts.faults[fault.kind, default: 0] += 1
         forgiven = max(forgiven, now).advanced(byNanoseconds: WireLimits.faultNanoseconds)

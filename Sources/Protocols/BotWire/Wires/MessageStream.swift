@@ -33,7 +33,7 @@ extension StreamDialect {
     func fault(_ fault: WireFault, _ call: WireCall) -> [String: JSONValue]? { nil }
 }
 
-/// Where in the stream a piece of the caller's sound stands.
+/// Position of a piece of the caller's sound in the stream.
 struct MediaPlace: Equatable, Sendable {
     /// Pieces up to this one, itself among them.
     var chunk = 0
@@ -58,7 +58,7 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         var sound = SoundSinceMark.none
     }
 
-    /// A mark stands behind the sound before it, so that it is not reported if nothing of that could be played.
+    /// The sound since the last mark. A mark is not reported if none of the sound before it could be played.
     private enum SoundSinceMark: Sendable {
         case none
         case refused
@@ -103,7 +103,7 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         for message in dialect.opening(call) { send(message, into: &outbox) }
     }
 
-    /// - Returns: Whether the stream goes on.
+    /// - Returns: Whether the stream continues.
     private mutating func handle(
         _ input: WireInput, in stream: inout Stream, at now: Instant, into outbox: inout [WireOutput]
     ) -> Bool {
@@ -191,7 +191,7 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         }
     }
 
-    /// - Returns: Whether the stream goes on.
+    /// - Returns: Whether the stream continues.
     @discardableResult
     private mutating func fault(_ fault: WireFault, at now: Instant, into outbox: inout [WireOutput]) -> Bool {
         outbox.append(.fault(fault))

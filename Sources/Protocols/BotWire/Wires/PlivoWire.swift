@@ -1,8 +1,9 @@
 internal import JSON
 public import Core
 
-/// Plivo's audio streaming, both ways, from Plivo's side: µ-law at 8 kHz, or linear at 8 or 16 kHz. What the bot says may be in
-/// any of these, whatever the caller's sound is in.
+/// Plivo's audio streaming, both ways, from Plivo's side: µ-law at 8 kHz, or linear at 8 or 16 kHz. The bot may send
+/// any of
+/// these formats, independent of the format of the caller's sound.
 ///
 /// Source: Plivo's pages "Stream Event Protocol" and "Audio Streaming Protocol Reference".
 public struct PlivoWire: VoiceWire {
@@ -17,7 +18,7 @@ public struct PlivoWire: VoiceWire {
         /// Linear at 16 kHz.
         case linear16000 = "audio/x-l16;rate=16000"
 
-        /// What it stands for.
+        /// The wire format that it names.
         public var format: WireFormat {
             switch self {
             case .mulaw: .mulaw
@@ -95,7 +96,7 @@ private struct PlivoDialect: StreamDialect {
             ["track": "inbound", "digit": .string(String(key)), "timestamp": .string(time(place, call))])
     }
 
-    /// Only what was played is told.
+    /// Reports only marks that were played.
     func mark(_ name: String, isPlayed: Bool, _ call: WireCall, number: Int) -> [String: JSONValue]? {
         guard isPlayed else { return nil }
         return [

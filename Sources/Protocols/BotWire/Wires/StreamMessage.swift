@@ -2,7 +2,7 @@ internal import Core
 internal import FoundationEssentials
 internal import JSON
 
-/// A bot's message in JSON, whose members are looked at with words for whoever wrote it.
+/// A bot's message in JSON. Its faults are written for the bot's author.
 struct StreamMessage {
     private let members: JSONValue
 
@@ -86,7 +86,7 @@ struct StreamMessage {
         return .press(keys)
     }
 
-    /// Refuses a message that names another stream. One that names none is meant for this one.
+    /// Refuses a message that names another stream. A message that names none belongs to this stream.
     func check(_ name: String, is stream: String) throws(WireFault) {
         guard let named = try textIfAny(name) else { return }
         guard named == stream else { throw .otherStream }

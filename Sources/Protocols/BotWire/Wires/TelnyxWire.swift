@@ -25,7 +25,7 @@ public struct TelnyxWire: VoiceWire {
     /// Makes one for a call.
     ///
     /// - Parameters:
-    ///   - caller: The codec of what the caller says, which the bot is told.
+    ///   - caller: The codec of the caller's sound, which the bot receives in the stream's first message.
     ///   - bot: The codec of what the bot says, which the bot's server and this side must agree on.
     public init(caller: Codec = .pcmu, bot: Codec = .pcmu) {
         stream = MessageStream(TelnyxDialect(caller: caller, bot: bot))

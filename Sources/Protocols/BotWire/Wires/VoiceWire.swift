@@ -1,18 +1,22 @@
 public import Core
 
-/// The telephone side of the connection to a voice bot, as a value: told what happens in the call and what the bot sends,
-/// it says what is to be sent, and what the caller is to hear.
+/// The telephone side of the connection to a voice bot, as a value: its inputs are the call's events and the bot's
+/// messages,
+/// its outputs are messages to send and sound to play to the caller.
 ///
-/// Every wire has this face, so that whoever has the sockets needs to know none of them. The rules:
+/// All wires share this interface, so that the driver of the sockets knows none of them. The rules:
 ///
 /// - The driver dials the bot as ``transport`` says, and gives ``WireInput/connected(_:)`` once messages can be sent. Nothing
 ///   is sent before that, and no sound before the messages that open the stream.
-/// - Each message of the bot is one ``WireInput/message(_:)``; bytes of a TCP stream come in pieces of any size. The bot may
-///   send anything: what cannot be followed is a ``WireOutput/fault(_:)``, which the driver tells and the wire counts, and the
-///   call goes on. After more of these than ``WireLimits`` allows, and when the connection cannot be followed any further,
-///   comes ``WireOutput/failed(_:)``.
-/// - After ``WireOutput/failed(_:)``, ``WireOutput/hangUp(drains:)`` and ``WireOutput/close`` the wire is over, and answers no
-///   input with anything. The driver closes the connection, if it is still open.
+/// - Each message of the bot is one ``WireInput/message(_:)``; bytes of a TCP stream come in pieces of any size. The
+///   bot may
+///   send anything. A message that the wire cannot follow is a ``WireOutput/fault(_:)``, which the driver reports and
+/// the
+///   wire counts; the call continues. After more faults than ``WireLimits`` allows, and when the wire cannot follow the
+///   connection any further, comes ``WireOutput/failed(_:)``.
+/// - After ``WireOutput/failed(_:)``, ``WireOutput/hangUp(drains:)`` and ``WireOutput/close`` the wire has ended and
+///   ignores
+///   all inputs. The driver closes the connection, if it is still open.
 /// - A connection that the bot closes is no input. The driver decides what it means for the call.
 public protocol VoiceWire: ProtocolCore, Sendable where Input == WireInput, Output == WireOutput {
     /// How the bot is dialled.
@@ -39,7 +43,7 @@ public enum WireInput: Equatable, Sendable {
     case connected(WireCall)
     /// What the caller says, in the wire's ``VoiceWire/callerFormat``: whole samples, in order, usually 20 ms of them.
     case sound([UInt8])
-    /// So many samples of the caller were not handed over, because the bot reads too slowly. Time stamps pass over them.
+    /// The bot reads too slowly, so this number of the caller's samples was dropped. Time stamps skip them.
     case missed(samples: Int)
     /// The caller has pressed a telephone key: `0` to `9`, `*`, `#`, or `A` to `D`. Others are ignored.
     case digit(Character, heldMilliseconds: Int)
@@ -57,9 +61,9 @@ public enum WireInput: Equatable, Sendable {
 
 /// Why a stream ends.
 public enum WireEnd: Hashable, Sendable {
-    /// The call is over.
+    /// The call ended.
     case callOver
-    /// The call goes on without the bot.
+    /// The call continues without the bot.
     case detached
 }
 
@@ -85,18 +89,20 @@ public enum WireOutput: Equatable, Sendable {
     /// Append sound to what the caller is to hear: whole samples in the format given, at least one. Most wires always name the
     /// same format.
     case play([UInt8], WireFormat)
-    /// Tell with ``WireInput/markPlayed(_:)`` or ``WireInput/markDiscarded(_:)`` when all sound before it is dealt with.
+    /// Report by ``WireInput/markPlayed(_:)`` or ``WireInput/markDiscarded(_:)`` when all sound before it is played or
+    /// discarded.
     case setMark(String)
     /// Discard what is not played yet, and then give ``WireInput/cleared``.
     case clear
     /// Press telephone keys: 1 to ``WireLimits/keys`` of `0` to `9`, `*`, `#` and `A` to `D`.
     case press(String)
-    /// End the call: with `drains` once all is played, else now. The wire is over.
+    /// End the call: with `drains` once all is played, else now. The wire has ended.
     case hangUp(drains: Bool)
-    /// The bot sent what could not be followed. It is counted, and is to be told; the call goes on.
+    /// The bot sent a message that the wire cannot follow. The wire has counted it, and the driver reports it; the call
+    /// continues.
     case fault(WireFault)
-    /// The bot sent what makes going on impossible. Close the connection. The wire is over.
+    /// The bot sent something after which the wire cannot continue. Close the connection. The wire has ended.
     case failed(WireFault)
-    /// Close the connection, once what was to be sent is sent. The wire is over.
+    /// Close the connection, once all messages are sent. The wire has ended.
     case close
 }

@@ -1,10 +1,10 @@
-/// What a bot is told of the call that it takes part in.
+/// What a bot learns about its call.
 public struct WireCall: Equatable, Sendable {
     /// Which way a call goes, as seen from the device.
     public enum Direction: Hashable, Sendable {
-        /// Somebody calls the device.
+        /// The device is called.
         case incoming
-        /// The device calls somebody.
+        /// The device calls.
         case outgoing
     }
 

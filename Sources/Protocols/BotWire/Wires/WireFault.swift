@@ -1,4 +1,4 @@
-/// What is wrong with what a bot sent, in words for whoever wrote the bot. The words do not repeat what was sent.
+/// What is wrong with a bot's message. The text is for the bot's author and does not repeat the message.
 public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kinds of faults, which are counted apart.
     public enum Kind: String, CaseIterable, Hashable, Sendable {
@@ -10,11 +10,12 @@ public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
         case unknownEvent
         /// A member is missing, or is not what it must be.
         case wrongMember
-        /// Sound is not in base64, or is half a sample too long or too short, or none; or a mark stands behind such sound alone.
+        /// Sound is not in base64, or is half a sample too long or too short, or empty; or a mark follows only such
+        /// sound.
         case wrongSound
         /// Sound is in a format that the wire does not have.
         case wrongFormat
-        /// A message is meant for another stream.
+        /// A message names another stream.
         case otherStream
         /// Too many marks wait.
         case tooManyMarks

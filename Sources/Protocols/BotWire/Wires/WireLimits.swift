@@ -25,9 +25,10 @@ public enum WireLimits {
     /// Bytes of a bot's sound that wait for the 0.68 s of ``AudioPort`` to have room: 4.4 minutes of µ-law, or 65 s at 16 kHz.
     /// With that many no more is read, until half of them are played. The message that reaches the bound is kept as a whole.
     public static let backlogBytes = 1 << 21
-    /// Bytes that wait for a bot to read them. With more, what the caller says is left out and counted.
+    /// Bytes that may wait for a bot to read them. With more, the caller's sound is dropped and counted.
     public static let outboundBytes = 1 << 16
-    /// With so many, because the bot does not read what it asks for either, the connection is given up.
+    /// Bytes that may wait in all. With more, because the bot does not read the answers to its requests either, the
+    /// connection is closed.
     public static let outboundBytesAtMost = 1 << 20
     /// Redirects of a webhook's answer in a row.
     public static let redirects = 10
