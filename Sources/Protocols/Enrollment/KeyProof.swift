@@ -5,7 +5,7 @@ internal import Core
 /// Each text says what it is for, and is for nothing else: a signature of one is not one of another, of another exchange,
 /// user or key.
 public enum KeyProof {
-    /// What is signed to enrol: proves that the holder of the code also has the key.
+    /// What is signed to enrol: proves that the key belongs to the holder of the code.
     public static func enrolling(_ secret: EnrollmentSecret, key: DeviceKeyText) -> [UInt8] {
         lines(["handset-enroll-1", secret.characters, key.text])
     }

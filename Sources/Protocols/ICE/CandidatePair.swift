@@ -28,7 +28,7 @@ struct CandidatePair: Sendable {
         let isControlling: Bool
     }
 
-    /// Answers to checks before the last so many are not recognised.
+    /// Checks that a pair remembers. Answers to earlier checks are not recognised.
     static let maximumProbes = 12
 
     let key: Key

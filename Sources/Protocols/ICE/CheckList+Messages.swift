@@ -100,7 +100,7 @@ extension CheckList {
         if !triggered.contains(key) { triggered.append(key) }
     }
 
-    /// For so long the peer means what it has asked for, unless it asks for another, better pair.
+    /// Lifetime of a peer's nomination. Within it, only a nomination of a better pair replaces it.
     private static let requestLifetime = Duration.milliseconds(2_500)
 
     /// The peer nominates a valid pair, or nominated it before it was valid (RFC 8445 §7.3.1.5).

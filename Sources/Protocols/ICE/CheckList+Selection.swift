@@ -4,7 +4,7 @@ internal import Core
 extension CheckList {
     /// If the selected pair is silent for longer, the other working pairs are checked at once.
     private static let closeLook = Duration.milliseconds(400)
-    /// A pair that was silent once must have answered for so long before it is preferred again.
+    /// A pair that was silent once must answer for this duration before it is preferred again.
     private static let probation = Duration.seconds(5)
     /// With nothing else that works, silence for this long makes failed pairs be tried again.
     private static let revivalDelay = Duration.seconds(2)

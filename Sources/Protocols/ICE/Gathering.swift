@@ -23,7 +23,7 @@ struct Gathering: Sendable {
 
     var queries: [Query] = []
     var bindings: [Binding] = []
-    /// When whatever has not answered is given up; `nil` when gathering is over.
+    /// When servers that have not answered are given up; `nil` once gathering has ended.
     var end: Instant?
 
     mutating func ask(

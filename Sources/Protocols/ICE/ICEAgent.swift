@@ -16,7 +16,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
         var address: SocketAddress
         let transport: ICEServer.Transport
         var isGathering = true
-        /// The second allocation at a server, for IPv6: nobody misses it.
+        /// The second allocation at a server, for IPv6: its failure is not reported.
         var isCompanion = false
         /// How often the connection was reopened: for another server, or from another port.
         var reopenings = 0

@@ -51,9 +51,9 @@ public enum ICEOutput: Equatable, Sendable {
     case serverFailed(Int, TURNFailure)
     /// Close the connection once everything has been sent.
     case closeServer(Int)
-    /// Tell the peer this candidate.
+    /// Send this candidate to the peer.
     case localCandidate(Candidate)
-    /// Tell the peer that there are no more.
+    /// Notify the peer that there are no more candidates.
     case gatheringComplete
     /// The peer's candidate has only a name; if names are resolved, look it up and pass the candidate back.
     case unresolvedName(Candidate)

@@ -14,13 +14,13 @@ public struct ICEServer: Hashable, Sendable {
 
     /// What the server is for.
     public enum Kind: Hashable, Sendable {
-        /// Tells our address; asked over UDP from each local address.
+        /// Reports our address; queried over UDP from each local address.
         case stun
         /// Relays. Name and password may be long-lived, or handed out for a time by some service.
         case turn(Transport, username: String, password: String)
     }
 
-    /// What for.
+    /// Whether it is a STUN or a TURN server, and its transport.
     public var kind: Kind
     /// Where it is.
     public var address: SocketAddress

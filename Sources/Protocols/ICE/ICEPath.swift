@@ -18,7 +18,7 @@ public struct ICEPath: Hashable, Sendable {
     /// Both sides have selected it. Before that it is valid and may be used, but another may replace it.
     public var isNominated: Bool
 
-    /// Whether source and destination are the same, whatever the channel is.
+    /// Whether source and destination are the same. The TURN channels may differ.
     func isSameWay(as other: ICEPath) -> Bool {
         let isSameOrigin =
             switch (route, other.route) {

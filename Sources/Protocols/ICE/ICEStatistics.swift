@@ -24,7 +24,7 @@ public struct ICEStatistics: Equatable, Sendable {
     public var malformed = 0
     /// Datagrams from a relay or to a socket that is not in use.
     public var unexpected = 0
-    /// The peer's candidates that are for TCP, for another component or for nobody's address.
+    /// The peer's candidates that are for TCP, for another component or have an unusable address.
     public var candidatesIgnored = 0
     /// The peer's candidates beyond the limit.
     public var candidatesOverLimit = 0

@@ -6,13 +6,13 @@ public enum TURNInput: Sendable {
     case opened
     /// Bytes came from the server: one datagram, or any piece of the stream.
     case bytes([UInt8])
-    /// Let packets from this peer's address through, whatever their port.
+    /// Permit packets from this peer's address, from any port.
     case permit(SocketAddress)
     /// Get a channel for this peer, which takes 4 bytes off every packet instead of 36 or more.
     case bindChannel(SocketAddress)
     /// Send to a peer.
     case send([UInt8], to: SocketAddress)
-    /// Give the relayed address back.
+    /// Release the relayed address.
     case end
     /// ``TURNClient/nextDeadline`` has come. Early calls are harmless.
     case timerFired
@@ -46,7 +46,7 @@ public struct TURNFailure: Equatable, Sendable, CustomStringConvertible {
     public enum Reason: Sendable {
         /// No answer in time.
         case timeout
-        /// Name or password are not accepted, or their time is over.
+        /// The server refuses name or password, or they have expired.
         case unauthorized
         /// The connection has an allocation already (437): another local port helps.
         case connectionInUse

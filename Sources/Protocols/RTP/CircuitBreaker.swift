@@ -70,11 +70,11 @@ public struct CircuitBreaker: Equatable, Sendable {
     @_noAllocation @_noLocks
     public init(_ configuration: Configuration) { self.configuration = configuration }
 
-    /// Sending begins, or goes on after a hold: reports are waited for from now.
+    /// Sending begins, or continues after a hold: reports are due from now.
     @_noAllocation @_noLocks
     public mutating func started(at now: Instant) { heardAt = now }
 
-    /// Sending pauses: no report need come.
+    /// Sending pauses: no reports are due.
     @_noAllocation @_noLocks
     public mutating func paused() {
         heardAt = nil

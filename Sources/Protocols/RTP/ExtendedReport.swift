@@ -8,7 +8,7 @@ public struct ExtendedReport: Equatable, Sendable {
     public var lastReference: UInt32?
     /// Time between getting that reference and sending it back, in 1/65536 s.
     public var delaySinceLastReference: UInt32
-    /// Whom ``lastReference`` is for.
+    /// SSRC of the peer whose reference ``lastReference`` is.
     public var addressee: UInt32
 
     /// Makes a report with nothing in it.

@@ -16,7 +16,7 @@ public struct HeaderExtension: Equatable, Sendable {
 
     /// One element of an extension.
     public struct Element: Equatable, Sendable {
-        /// 1…14 or 1…255; what it stands for is agreed in the session description (`extmap`).
+        /// 1…14 or 1…255; the session description (`extmap`) defines its meaning.
         public var identifier: UInt8
         /// Byte range of the value in the packet; may be empty in the two-byte form.
         public var data: Range<Int>

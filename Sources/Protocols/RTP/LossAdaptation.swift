@@ -88,13 +88,13 @@ public struct LossAdaptation: Sendable {
     private static var queueGrowth: Int64 { @_noAllocation @_noLocks get { 20_000_000 } }
     /// Times that the bitrate is lowered for one queue: the delay that is left comes from a longer path, not from our queue.
     private static var mostQueueSteps: Int { @_noAllocation @_noLocks get { 4 } }
-    /// Loss that is tried again after a while, whatever the last trial found.
+    /// Loss that starts another trial after a while, independent of the last trial's result.
     private static var greatLoss: Double { @_noAllocation @_noLocks get { 0.2 } }
     private static var shortestRetry: Int64 { @_noAllocation @_noLocks get { 10_000_000_000 } }
     private static var longestRetry: Int64 { @_noAllocation @_noLocks get { 160_000_000_000 } }
     /// Loss that lasts this long at a lowered bitrate is not caused by the bitrate: 3 s.
     private static var holdNanoseconds: Int64 { @_noAllocation @_noLocks get { 3_000_000_000 } }
-    /// Feedback on so many packets is a report (RFC 3550), which comes every few seconds.
+    /// Feedback on at least this number of packets is a report (RFC 3550), which comes every few seconds.
     private static var reportPackets: Int { @_noAllocation @_noLocks get { 100 } }
     private static var second: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
     private static var shortestPause: Int64 { @_noAllocation @_noLocks get { 5_000_000_000 } }
@@ -232,7 +232,7 @@ extension LossAdaptation {
         guard episode.packets >= 20, bitrateBps > configuration.minimumBitrateBps || redundancyDepth > 0 else {
             return false
         }
-        // Where feedback comes with reports alone, a trial takes so long that only great loss is worth it.
+        // Where feedback comes with reports alone, a trial takes very long, so only great loss starts one.
         let least = feedbackPackets >= Self.reportPackets ? Self.greatLoss : Self.trialLoss
         guard shortLoss >= (isQueue ? Self.trialLossWithQueue : least) else { return false }
         if shortLoss >= Self.greatLoss, now.nanoseconds >= retryFrom.nanoseconds { return true }
@@ -247,7 +247,7 @@ extension LossAdaptation {
         let total = configuration.overheadBps + bitrateBps * (sendsTwice ? 2 : 1)
         let arrives = Double(total) * (1 - loss)
         bitrateBps = clamped(min(bitrateBps * 3 / 5, Int(arrives * 0.85) - configuration.overheadBps))
-        // Copies go on if they fit: the jitter buffer would have to wait longer without them.
+        // Copies continue if they fit: without them, the jitter buffer would have to wait longer.
         let keepsTwice = sendsTwice && Double(configuration.overheadBps + 2 * bitrateBps) <= arrives * 0.9
         let left = Double(configuration.overheadBps + bitrateBps * (keepsTwice ? 2 : 1))
         trial = RateTrial(

@@ -10,7 +10,7 @@ public enum RTCPPacket: Equatable, Sendable {
     case sourceDescription(SourceDescriptions)
     /// Sources that leave (RFC 3550 §6.6).
     case goodbye(Goodbye)
-    /// Feedback, extended reports and whatever else comes; `body` follows the four bytes of the common header.
+    /// Feedback, extended reports and all other types; `body` follows the four bytes of the common header.
     case other(type: UInt8, body: Range<Int>)
 }
 

@@ -123,7 +123,7 @@ public struct RTCPSession: Sendable {
     /// An authentic RTP packet came in.
     ///
     /// - Parameters:
-    ///   - measuresJitter: Its timestamp goes on with time, as that of a telephone event does not.
+    ///   - measuresJitter: Its timestamp advances with time, unlike that of a telephone event.
     ///   - clockRate: Ticks of its timestamp per second; nil: those of the configuration.
     @_noAllocation @_noLocks
     public mutating func receivedMedia(
@@ -261,7 +261,7 @@ extension RTCPSession {
 
     /// Writes a last report with a goodbye. In a session of fewer than 50 it may go at once (RFC 3550 §6.3.7).
     ///
-    /// - Parameter reason: Told to the peer; may be empty.
+    /// - Parameter reason: Sent to the peer; may be empty.
     /// - Returns: Bytes to send; zero if `datagram` is too short, or nothing was ever sent (then §6.3.7 forbids it).
     @_noAllocation @_noLocks
     public mutating func writeGoodbye(

@@ -4,7 +4,7 @@ public import Core
 
 /// The fixed part of an RTP packet, and where its payload lies (RFC 3550 §5.1).
 public struct RTPHeader: Equatable, Sendable {
-    /// 0…127; what it stands for is agreed in the session description.
+    /// 0…127; the session description defines its meaning.
     public var payloadType: UInt8
     /// Rises by one for each packet and wraps at 2¹⁶.
     public var sequenceNumber: UInt16

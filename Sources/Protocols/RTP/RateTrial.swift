@@ -28,7 +28,7 @@ struct RateTrial: Equatable, Sendable, BitwiseCopyable {
     private var lost = 0
     private var feedbacksWithLoss = 0
 
-    /// One hypothesis is so much more likely: e³ ≈ 20 times.
+    /// Log of the likelihood ratio that decides for one hypothesis: e³ ≈ 20 times as likely.
     private static var decision: Double { @_noAllocation @_noLocks get { 3 } }
     /// Congestion is not accepted sooner: three seconds, because the bursts of a path with random loss have pauses too.
     private static var leastPackets: Int { @_noAllocation @_noLocks get { 150 } }
@@ -64,7 +64,7 @@ struct RateTrial: Equatable, Sendable, BitwiseCopyable {
         score += Double(seen.received) * Self.logarithm((1 - loss) / (1 - lossIfCongested))
         if score >= Self.decision, feedbacksWithLoss >= 2 { return .constant }
         if score <= -Self.decision, packets >= Self.leastPackets { return .congestion }
-        // After so many packets the likelier is taken.
+        // After twice the minimum number of packets, the likelier hypothesis wins.
         guard packets >= 2 * Self.leastPackets else { return nil }
         return score > 0 ? .constant : .congestion
     }

@@ -74,8 +74,8 @@ public struct ReceptionStatistics: Equatable, Sendable {
     ///
     /// - Parameters:
     ///   - arrival: When it came in; the kernel's receive time if there is one.
-    ///   - measuresJitter: Its timestamp goes on with time, as that of a telephone event does not.
-    ///   - clockRate: Ticks of its timestamp per second, if they may be others than before: a stream may change its codec.
+    ///   - measuresJitter: Its timestamp advances with time, unlike that of a telephone event.
+    ///   - clockRate: Ticks of its timestamp per second, if they may differ from before: a stream may change its codec.
     @_noAllocation @_noLocks
     public mutating func receive(
         _ header: RTPHeader, at arrival: Instant, measuresJitter: Bool = true, clockRate: Int? = nil

@@ -25,7 +25,7 @@ struct RequestedPackets: Sendable {
     }
 }
 
-/// Tells packets that are asked for the first time from those that were asked for already: over the last 64 numbers.
+/// Distinguishes first requests for a packet from repeated ones, over the last 64 sequence numbers.
 struct RequestHistory: Sendable {
     /// One more than the number in each slot; 0 if the slot is empty.
     private var numbers = InlineArray<64, Int32>(repeating: 0)

@@ -35,9 +35,9 @@ public struct RetransmissionRequests: Sendable {
     private static var longestAnswer: Int64 { @_noAllocation @_noLocks get { 100_000_000 } }
     /// Older requests are forgotten, because their numbers are reused.
     private static var memory: Int64 { @_noAllocation @_noLocks get { 3_000_000_000 } }
-    /// A peer that left so many requests unanswered is not waited for.
+    /// Unanswered requests after which a packet is no longer waited for.
     private static var patience: Int { @_noAllocation @_noLocks get { 8 } }
-    /// After so long without a request it may be tried again.
+    /// After this pause without a request, the peer is asked again.
     private static var pause: Int64 { @_noAllocation @_noLocks get { 10_000_000_000 } }
 
     /// Nothing asked for yet.

@@ -54,7 +54,7 @@ public struct StreamSelector: BitwiseCopyable, Sendable {
     private static var proof: Int { @_noAllocation @_noLocks get { 5 } }
     /// How far behind a packet may be and still be a late one: a minute.
     private static var lateAtMost: UInt16 { @_noAllocation @_noLocks get { 3_000 } }
-    /// A stream that was silent for so long may go on with any number.
+    /// A stream that was silent for this duration may continue with any sequence number.
     private static var memoryNanoseconds: Int64 { @_noAllocation @_noLocks get { 10_000_000_000 } }
     /// Streams may replace each other this often without proof.
     private static var calmNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }

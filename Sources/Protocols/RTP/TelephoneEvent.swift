@@ -43,7 +43,7 @@ public struct TelephoneEvent: Equatable, Hashable, Sendable, CustomStringConvert
 public struct TelephoneEventPayload: Equatable, Sendable {
     /// Which.
     public var event: TelephoneEvent
-    /// The event is over.
+    /// The event ended.
     public var isEnd: Bool
     /// Power of the tone in decibels below 1 mW, 0…63.
     public var volume: UInt8

@@ -6,7 +6,7 @@ public import Core
 /// packets of one event in contiguous numbers are of one key, until its end; numbers, not timestamps, show which packets are
 /// late. A key whose end is lost ends when the next begins, or when nothing of it has arrived for 200 ms.
 public struct TelephoneEventReceiver: Sendable {
-    /// A key that is over.
+    /// A key that was released.
     public struct Finished: Equatable, Sendable {
         /// Which.
         public var event: TelephoneEvent
@@ -25,11 +25,11 @@ public struct TelephoneEventReceiver: Sendable {
 
     /// The events of one packet, in order.
     public struct Outcome: Equatable, Sendable {
-        /// The key before is over though its end was lost.
+        /// The previous key, which ended although its end was lost.
         public var lost: Finished?
-        /// A key is pressed.
+        /// The key whose press begins.
         public var began: TelephoneEvent?
-        /// The key is over.
+        /// The key that ended.
         public var finished: Finished?
 
         @_noAllocation @_noLocks
@@ -66,13 +66,13 @@ public struct TelephoneEventReceiver: Sendable {
             return steps > 0 && (steps <= 3 || rises(by: step, in: steps))
         }
 
-        /// Whether the timestamp has risen by so much in so many packets as before.
+        /// Whether the timestamp has risen by `step` in `steps` packets at the same rate as before.
         @_noAllocation @_noLocks
         func rises(by step: Int, in steps: Int64) -> Bool {
             rise > 0 && steps <= Self.longestGap && step == rise * Int(steps)
         }
 
-        /// Goes on with the timestamp of a further packet.
+        /// Takes the timestamp of a further packet.
         @_noAllocation @_noLocks
         mutating func advance(to payload: TelephoneEventPayload, number: Int64, timestamp: UInt32) {
             let step = Int(Int32(bitPattern: timestamp &- self.timestamp))
@@ -117,8 +117,9 @@ public struct TelephoneEventReceiver: Sendable {
     /// Takes one packet.
     ///
     /// - Parameters:
-    ///   - number: Its sequence number, extended so that it never wraps: one more than that of the packet sent before it,
-    ///     whatever that held.
+    ///   - number: Its sequence number, extended so that it never wraps: one more than that of the packet sent before
+    ///   it,
+    ///     of any kind.
     ///   - timestamp: From the RTP header, and `ssrc` too.
     @_noAllocation @_noLocks
     public mutating func receive(

@@ -1,8 +1,8 @@
 /// Sends keys as telephone events, one after the other (RFC 4733 §2.5.1).
 ///
-/// Asked once for each packet time, it says which packet to send instead of sound. A key's packets all bear the
+/// Called once for each packet time, it returns the packet to send instead of sound. A key's packets all carry the
 /// timestamp of its beginning, the first has the marker, durations grow, and the last is sent three times. Keys longer
-/// than 65 535 ticks go on in further segments (§2.5.1.3).
+/// than 65 535 ticks continue in further segments (§2.5.1.3).
 public struct TelephoneEventSender: Sendable {
     /// What to send in one packet time.
     public struct Packet: Equatable, Sendable {
@@ -49,7 +49,7 @@ public struct TelephoneEventSender: Sendable {
         case idle
         /// Tone: ticks sent so far, of all segments.
         case tone(TelephoneEvent, start: UInt32, sent: Int, total: Int, isFirst: Bool)
-        /// The end of a key, which is to be sent so many times more.
+        /// The end of a key, which is to be sent `left` times more.
         case ending(TelephoneEventPayload, timestamp: UInt32, left: Int)
         case gap(ticksLeft: Int)
     }

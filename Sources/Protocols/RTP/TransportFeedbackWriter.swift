@@ -14,7 +14,7 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
     /// The next number to report: the first expected one, whether it has arrived or not; `nil` before the first
     /// arrival.
     private var next: Int64?
-    /// The number that arrived first: what came before it is nobody's loss.
+    /// The first number that arrived: numbers before it do not count as lost.
     private var origin: Int64 = 0
     /// One past the highest number that has arrived.
     private var end: Int64 = 0

@@ -81,7 +81,7 @@ public struct TransportLog: Sendable {
 
     /// Takes all feedback on the transport's packets in a compound packet.
     ///
-    /// - Returns: What it tells that was not told before; `nil` if that is nothing.
+    /// - Returns: What it reports for the first time; `nil` if that is nothing.
     @_noAllocation @_noLocks
     public mutating func received(_ datagram: RawSpan, at now: Instant) throws(RTCPParseError) -> PathObservation? {
         var reader = try RTCPReader(validating: datagram)
@@ -104,7 +104,7 @@ public struct TransportLog: Sendable {
     /// Takes the peer's feedback.
     ///
     /// - Parameter datagram: The same bytes that the feedback was read from.
-    /// - Returns: What it tells that was not told before; `nil` if that is nothing.
+    /// - Returns: What it reports for the first time; `nil` if that is nothing.
     @_noAllocation @_noLocks
     public mutating func take(_ feedback: TransportFeedback, in datagram: RawSpan, at now: Instant) -> PathObservation?
     {

@@ -151,7 +151,7 @@ struct PayloadNumbering: Equatable, Sendable {
 
     subscript(format: AudioFormat) -> Int? { numbers[format] }
 
-    /// The format's number; a new one is `wish` if that is free, and else the next that is.
+    /// The format's number. A new format gets `wish` if that is free, and else the next free number.
     mutating func number(for format: AudioFormat, wish: Int) -> Int {
         if let number = numbers[format] { return number }
         let taken = Set(numbers.values)

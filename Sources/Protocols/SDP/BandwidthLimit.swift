@@ -9,10 +9,11 @@ enum BandwidthLimit {
     /// Far above any call; what is beyond limits nothing.
     private static let maximumKilobits = 100_000_000
 
-    /// The most that the peer wishes to receive in a section, in bits per second of payloads; 0 if it wishes nothing to
-    /// be sent (RFC 3264 §5.1), `nil` if it sets no limit.
+    /// The highest bitrate that the peer is willing to receive in a section, in bits per second of payloads; 0 if
+    /// nothing is to
+    /// be sent (RFC 3264 §5.1), `nil` without a limit.
     ///
-    /// Both the section's limit and the session's hold, so the lower counts. Unreadable values count as absent.
+    /// Both the section's limit and the session's apply, so the lower counts. Unreadable values count as absent.
     static func payloadBitrate(_ view: SectionView, packetTimeMilliseconds: Int) -> Int? {
         let levels = [view.section.otherLines, view.description.otherLines]
         return levels.compactMap { limit(in: $0, packetTimeMilliseconds) }.min()

@@ -8,8 +8,10 @@ enum DTLSAgreement {
 
     /// For our answer: active unless the offerer wants to be that.
     ///
-    /// An association goes on while the peer's session and certificate are the same, and so do its roles (RFC 8842
-    /// §5.3). They do even where peers write others after a restart of ICE, by which §3.1 would begin a new one.
+    /// An association continues while the peer's session and certificate stay the same, and keeps its roles (RFC 8842
+    /// §5.3).
+    /// That applies even to peers that write other roles after an ICE restart, which by §3.1 would begin a new
+    /// association.
     static func choose(
         _ view: SectionView, preferring preference: DTLSRole, current: Association?
     ) throws(NegotiationError) -> (remote: [Fingerprint], role: DTLSRole) {

@@ -13,13 +13,14 @@ public struct LocalMedia: Sendable {
     public var sessionID: UInt64
     /// Codecs that we allow, the preferred one first.
     public var codecs: [AudioCodec]
-    /// What we wish to receive of Opus.
+    /// Opus parameters of what we receive.
     public var opus: OpusParameters
     /// Payload type to offer for Opus: 96…127.
     public var payloadType: Int
-    /// Length of packets that we wish to receive, and send unless the peer wishes otherwise: 10, 20, 40 or 60 ms.
+    /// Length of packets that we ask to receive, and that we send unless the peer asks for another: 10, 20, 40 or 60
+    /// ms.
     public var packetTimeMilliseconds: Int
-    /// Longest packet that we take, in milliseconds; `nil` says nothing of it.
+    /// Longest packet that we accept, in milliseconds; `nil` announces no limit.
     public var maximumPacketTimeMilliseconds: Int?
     /// What we allow.
     public var direction: MediaDirection

@@ -6,7 +6,7 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var control: ControlRoute
     /// The codecs; we send with the first (RFC 3264 §7), and the peer may send with any (§5.1).
     public var codecs: [NegotiatedCodec]
-    /// What the peer wishes to receive of Opus: it binds our encoder.
+    /// Opus parameters of what the peer receives: our encoder keeps to them.
     public var remoteOpus: OpusParameters
     /// Our own number for ``codec``, if the peer's offer has given it another: a server that connects two telephones directly may have
     /// the other one send with it.
@@ -19,10 +19,11 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var telephoneEvents: [NegotiatedTelephoneEvents]
     /// Length of packets that we send: 10, 20, 40 or 60 ms.
     public var packetTimeMilliseconds: Int
-    /// Longest packet that the peer takes, in milliseconds, if it says so.
+    /// Longest packet that the peer accepts, in milliseconds, if it announces one.
     public var remoteMaximumPacketTimeMilliseconds: Int?
-    /// The most that the peer wishes to receive, in bits per second of payloads, from its `b=` lines; `nil` without a
-    /// limit, and 0 if nothing is to be sent, which ``direction`` says as well.
+    /// The highest bitrate that the peer is willing to receive, in bits per second of payloads, from its `b=` lines;
+    /// `nil`
+    /// without a limit, and 0 if nothing is to be sent, which ``direction`` says as well.
     public var remoteMaximumBitrate: Int?
     /// Which way media flows, seen from here.
     public var direction: MediaDirection

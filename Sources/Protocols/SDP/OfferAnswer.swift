@@ -4,7 +4,7 @@
 /// All random values (keys, credentials, SSRC and session id) are part of ``local``. A call in the wrong order throws
 /// and changes nothing. If offers cross, the caller decides which side yields: that side calls ``rollback()``.
 public struct OfferAnswer: Sendable {
-    /// Where the exchange stands (RFC 9429 §3.2).
+    /// The state of the offer/answer exchange (RFC 9429 §3.2).
     public enum State: Equatable, Sendable {
         /// Nothing is open.
         case stable
@@ -26,14 +26,14 @@ public struct OfferAnswer: Sendable {
     var stage: Stage = .stable
     /// What the last offer and answer have settled.
     var settled: Settlement?
-    /// Our numbers in our last offer, whatever has become of it.
+    /// Payload types in our last offer, even if it was refused or taken back.
     var offeredNumbers: PayloadNumbering?
     private var version: UInt64 = 0
 
     /// Starts with our side.
     public init(_ local: LocalMedia) { self.local = local }
 
-    /// Where the exchange stands.
+    /// The state of the exchange.
     public var state: State {
         switch stage {
         case .stable: .stable
@@ -98,7 +98,7 @@ public struct OfferAnswer: Sendable {
     /// Our answer to the offer that was received: the first audio section that we support; all others are refused.
     ///
     /// - Throws: ``NegotiationError`` `nothingOffered` without an offer, `staleICECredentials` if the peer has restarted
-    ///   ICE and our credentials are those of before. The offer goes on waiting.
+    ///   ICE and our credentials are still the old ones. The offer continues to wait.
     public mutating func makeAnswer() throws(NegotiationError) -> (
         description: SessionDescription, audio: NegotiatedAudio
     ) {

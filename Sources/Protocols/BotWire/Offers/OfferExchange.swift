@@ -98,7 +98,7 @@ public struct OfferExchange: ProtocolCore, Sendable {
     /// Takes one input.
     public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch (state, input) {
-        // The server has started a leg after its call ended: the server must end it.
+        // The server answered after the exchange ended: end the call that it has begun.
         case (.over, .answered(let response)):
             guard let hangUp = (try? form.answer(response, from: address))?.hangUp else { return }
             outbox.append(.hangUp(form.hangUp(at: hangUp, token: token)))

@@ -1,9 +1,9 @@
 internal import Core
 internal import Cryptography
 
-/// What Twilio tells a bot's server of a call: asks what to do with it, or says how it goes.
+/// A request of Twilio to a bot's server about a call: asks for instructions, or reports the call's status.
 public struct TwilioWebhook: Equatable, Sendable {
-    /// How a call goes, in Twilio's words.
+    /// A call's status, in Twilio's terms.
     public enum Status: String, CaseIterable, Hashable, Sendable {
         case queued
         case initiated
@@ -18,7 +18,7 @@ public struct TwilioWebhook: Equatable, Sendable {
 
     /// The call.
     public var call: WireCall
-    /// How it goes.
+    /// The call's status.
     public var status: Status
     /// Further fields, such as `CallDuration`, `StreamSid` or `Digits`.
     public var more: [FormFields.Field]

@@ -18,11 +18,11 @@ public struct STUNMethod: RawRepresentable, Hashable, Sendable {
     /// Makes a method of its number, of which twelve bits count.
     public init(rawValue: UInt16) { self.rawValue = rawValue & 0xFFF }
 
-    /// Tell me my address; also the connectivity check of ICE.
+    /// Ask for our address; also the connectivity check of ICE.
     public static let binding = STUNMethod(rawValue: 0x001)
-    /// Make a relayed address for me.
+    /// Ask for a relayed address.
     public static let allocate = STUNMethod(rawValue: 0x003)
-    /// Keep it, or give it up.
+    /// Keep the relayed address, or release it.
     public static let refresh = STUNMethod(rawValue: 0x004)
     /// Data to a peer (an indication).
     public static let send = STUNMethod(rawValue: 0x006)
