@@ -27,7 +27,8 @@ public enum SIPLimits {
     public static let retryAfterSeconds: UInt32 = 300
     /// The shortest time that a registration counts as granted for, in seconds: half of it is the time to the next one.
     public static let shortestRegistration: UInt32 = 10
-    /// The longest time after which a registration is renewed, in seconds, whatever was granted; more if we ask for more.
+    /// The longest time after which a registration is renewed, in seconds, even if more was granted; more if we ask for
+    /// more.
     public static let longestRegistration: UInt32 = 3_600
     /// The longest `Min-Expires` of a 423 that we ask for, in seconds.
     public static let leastRegistration: UInt32 = 86_400
@@ -46,7 +47,8 @@ public enum SIPLimits {
     /// INVITEs of the largest size without an answer.
     public static let transactionMemory = 8 << 20...64 << 20
 
-    /// What a machine with so many bytes of memory spares for the transactions of one account's peers; `nil` if that is not known.
+    /// Bytes reserved for the transactions of one account's peers, on a machine with `machine` bytes of memory; `nil`
+    /// if unknown.
     public static func transactionMemory(of machine: Int?) -> Int {
         min(max((machine ?? 0) / 16, transactionMemory.lowerBound), transactionMemory.upperBound)
     }

@@ -33,14 +33,15 @@ struct Call: Sendable {
         case ringing(Ringing)
         /// There is a confirmed dialog.
         case talking(Talking)
-        /// Our BYE has no answer; the owner has been told of the end (RFC 5407 §2, Mortal).
+        /// Our BYE has no answer; the owner has received the call's end (RFC 5407 §2, Mortal).
         case mortal(Mortal)
     }
 
     /// A dialog that we leave.
     struct Mortal: Sendable {
         var dialog: Dialog
-        /// A BYE that had no answer because its flow is gone, and goes again by the next one, if there is one until then.
+        /// A BYE that got no answer because its flow is gone. It is sent again on the next flow, if there is one before
+        /// `until`.
         var lost: Lost?
 
         struct Lost: Sendable {
@@ -116,10 +117,10 @@ struct Call: Sendable {
 
     /// A confirmed dialog.
     struct Talking: Sendable {
-        /// Who waits for whom about an offer, or another INVITE.
+        /// The state of an offer or of another INVITE: none, ours, or the peer's.
         enum Negotiation: Sendable {
             case stable
-            /// Our INVITE or UPDATE is on its way; a refresh of the session is not told.
+            /// Our INVITE or UPDATE is in progress. The owner gets no event for a refresh of the session.
             case sent(transaction: UInt64, description: [UInt8]?, isRefresh: Bool)
             /// The peer's is to be answered by the owner.
             case received(SIPRequest, TransactionID)
@@ -181,7 +182,7 @@ struct Call: Sendable {
         var negotiation = Negotiation.stable
         var postponed: PostponedOffer?
         var unacknowledged: Unacknowledged?
-        /// The host that the ACK of our 2xx came from, or a request that tells as much.
+        /// The host that the ACK of our 2xx came from, or another request that proves that the peer has the 2xx.
         var acknowledgedFrom: SIPHost?
         var timer: SessionTimer?
         /// The owner ended the call, and the BYE waits for the ACK (RFC 3261 §15).

@@ -1,4 +1,4 @@
-/// The state that two user agents share (RFC 3261 §12): who talks to whom, in what order, by which way.
+/// The state that two user agents share (RFC 3261 §12): the two parties, the order of requests, and their route.
 struct Dialog: Sendable {
     let callID: String
     let localTag: String
@@ -16,7 +16,7 @@ struct Dialog: Sendable {
     private(set) var localSequence: UInt32
     /// The highest `CSeq` of the peer's requests.
     private var remoteSequence: UInt32?
-    /// The methods that the peer allows, if it told them.
+    /// The methods that the peer allows; empty if it has not listed them.
     private(set) var allowed: Set<String> = []
 
     /// The dialog of our INVITE that a response makes (§12.1.2).

@@ -18,7 +18,7 @@ struct SessionTimer: Sendable {
         // A session of days is refreshed as often as one of an hour.
         let pause = min(interval / 2, .seconds(Int64(SIPLimits.refreshSeconds)))
         refreshAt = weRefresh ? now.advanced(by: pause) : nil
-        // Whoever does not refresh gives up shortly before the end, so that a BYE still finds a dialog.
+        // The side that does not refresh gives up shortly before the end, so that its BYE still finds a dialog.
         endAt = now.advanced(by: weRefresh ? interval : interval - min(.seconds(32), interval / 3))
     }
 

@@ -69,7 +69,7 @@ extension UserAgent {
         start(number, request, flow, now, &outbox)
     }
 
-    /// Ends an outgoing call that nobody accepted. The CANCEL waits for a provisional response (RFC 3261 §9.1).
+    /// Ends an outgoing call that was not accepted. The CANCEL waits for a provisional response (RFC 3261 §9.1).
     mutating func cancel(
         _ id: SIPCall, _ calling: Call.Calling, _ cause: Int?, _ end: CallEnd, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
@@ -151,7 +151,7 @@ extension UserAgent {
     private func redirected(
         _ use: RequestUse, _ response: SIPResponse, _ targets: inout RedirectionTargets
     ) -> SIPRequest? {
-        // 6xx: nobody else will do.
+        // 6xx is final for the callee everywhere, so no redirection follows.
         guard use.flow.isToServer, response.status < 600, let domain = configuration.address.uri.sip?.host,
             let sequence = use.request.headers.sequence
         else { return nil }
@@ -216,7 +216,7 @@ extension UserAgent {
         }
         guard use.acks.count < SIPLimits.forks else { return }
         guard var dialog = Dialog(request: use.request, response: response, flow: use.flow) else {
-            // Without a tag or with a malformed route there is no dialog, and nobody to send a BYE to.
+            // Without a tag or with a malformed route there is no dialog, and so no party to send a BYE to.
             guard case .calling(let stage)? = calls[use.call]?.stage, stage.transaction == number else { return }
             requests.remove(number)
             if stage.end == nil { tell(use.call, .ended(.failed), now, &outbox) }
@@ -230,7 +230,7 @@ extension UserAgent {
         pass(.sendWithoutTransaction(ack, use.flow), now, &outbox)
         credentials.succeeded(by: use.flow)
         guard let calling, calling.end == nil else {
-            // Nobody waits for it any more, or another fork was first.
+            // The call was ended, or another fork was first.
             if calling != nil { forget(use.call) }
             return leave(calls.newIncoming(), dialog, now, &outbox)
         }

@@ -16,7 +16,7 @@ extension UserAgent {
             switch request.method {
             case .invite: receiveInvite(request, transaction, flow, now, &outbox)
             case .options: options(request, transaction, toTag: tokens.next(), now, &outbox)
-            // A transfer without a call is nobody's wish here.
+            // A transfer outside of a call has no call to transfer.
             case .refer: refuse(403, request, transaction, now, &outbox)
             default: refuse(481, request, transaction, now, &outbox)
             }
@@ -116,7 +116,8 @@ extension UserAgent {
         }
     }
 
-    /// The owner has ended the call, and the BYE waits for an ACK. A re-INVITE tells as well as the ACK that the caller has our 2xx.
+    /// The owner has ended the call, and the BYE waits for an ACK. A re-INVITE, like the ACK, proves that the caller
+    /// has our 2xx.
     private mutating func receive(
         _ request: SIPRequest, _ transaction: TransactionID, _ id: SIPCall, ending talking: Call.Talking,
         _ cause: Int?, _ now: Instant, _ outbox: inout [UserAgentOutput]
@@ -160,7 +161,7 @@ extension UserAgent {
             return respond(transaction, SIPResponse(491, to: request), now, &outbox)
         }
         talking.negotiation = .received(request, transaction)
-        // A re-INVITE tells that the ACK of the one before was lost; nothing waits for it any more.
+        // A re-INVITE proves that the peer has our 2xx and that its ACK was lost: the wait for the ACK ends.
         let acknowledges = request.method == .invite && talking.unacknowledged != nil
         if acknowledges {
             talking.unacknowledged = nil
@@ -273,7 +274,7 @@ extension UserAgent {
         tell(id, .transferProgress(status, isFinal: isOver || status >= 200), now, &outbox)
     }
 
-    /// Tells a peer how the call that it asked for goes (RFC 3515 §2.4.4).
+    /// Notifies a peer of the progress of the call that it asked for (RFC 3515 §2.4.4).
     mutating func notify(
         _ id: SIPCall, _ status: Int, isFinal: Bool, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
@@ -289,9 +290,10 @@ extension UserAgent {
     }
 }
 
-/// What `Refer-To` says: whom to call, and which dialog that call replaces.
+/// The content of `Refer-To`: the callee, and the dialog that the call replaces.
 enum ReferTarget {
-    /// Splits the target from its `Replaces`. Other headers in the URI are not taken, for they would be the peer's words in our
+    /// Splits the target from its `Replaces`. Other headers in the URI are ignored, because the peer would write them
+    /// into our
     /// request.
     static func read(_ uri: AnyURI) -> (AnyURI, Replaces?)? {
         switch uri {

@@ -33,14 +33,14 @@ extension UserAgent {
         forget(use.call)
     }
 
-    /// A BYE had no answer: by the way the call goes now it may get one, or by the next one.
+    /// A BYE got no answer. It is sent again on the call's present flow if that is another, else on the next flow.
     private mutating func lose(
         _ use: RequestUse, _ mortal: Call.Mortal, _ status: Int, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
         if mortal.dialog.flow != use.flow, use.attempts < 5 {
             return repeatBye(use.call, mortal, use.request, attempts: use.attempts + 1, now, &outbox)
         }
-        // Datagrams that nobody answers say that the peer is gone; a connection may be dead, and nobody knows it yet.
+        // Unanswered datagrams mean that the peer is gone. A dead connection may not have been noticed yet.
         guard use.flow.isToServer, status == 503 || use.flow.transport.isReliable else { return forget(use.call) }
         var mortal = mortal
         mortal.lost = Call.Mortal.Lost(bye: use.request, until: now.advanced(by: Call.Mortal.patience))
@@ -132,7 +132,7 @@ extension UserAgent {
             return keep(id, .talking(talking))
         }
         if status == 491 {
-            // Whoever owns the Call-ID waits longer, so that the offers do not meet again (RFC 3261 §14.1).
+            // The owner of the Call-ID waits longer, so that the offers do not meet again (RFC 3261 §14.1).
             let step = Int64(truncatingIfNeeded: tokens.number() % (talking.isCaller ? 191 : 201))
             let wait = Duration.milliseconds((talking.isCaller ? 2_100 : 0) + 10 * step)
             // The owner's offer that waits for a refresh does what the refresh would have done.
@@ -189,7 +189,7 @@ extension UserAgent {
         restartTimer(&talking, response.headers, now)
         keep(use.call, .talking(talking))
         let answer = SIPMessage.response(response).sessionDescription
-        // A refresh that changes nothing is no news; a peer may still answer with other addresses.
+        // A refresh that changes nothing is not reported; a peer may still answer with other addresses.
         if !isRefresh || answer != nil { tell(use.call, .answered(answer), now, &outbox) }
     }
 

@@ -74,13 +74,13 @@ extension UserAgent {
             return replaces.isEarlyOnly ? .refused(486) : .call(id)
         case .calling(let calling):
             return calling.end == nil && calling.forks[replaces.fromTag] != nil ? .call(id) : .refused(481)
-        // An early dialog may be replaced only by whoever it called.
+        // Only the called party may replace an early dialog, and here we are that party.
         case .ringing: return .refused(481)
         case .mortal: return .refused(603)
         }
     }
 
-    /// Takes the owner's next step, now or when the PRACK of the one before has come.
+    /// Takes the owner's next step, now or when the PRACK of the previous response has come.
     mutating func step(
         _ id: SIPCall, _ ringing: Call.Ringing, _ step: Call.Ringing.Step, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
@@ -215,7 +215,7 @@ extension UserAgent {
         respond(ringing.transaction, response, now, &outbox)
     }
 
-    /// A CANCEL, which is answered whatever it does to the INVITE (RFC 3261 §9.2).
+    /// A CANCEL, which is answered in any case, even if it does not end the INVITE (RFC 3261 §9.2).
     mutating func cancelled(
         _ request: SIPRequest, _ transaction: TransactionID, _ invite: TransactionID?, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
@@ -297,13 +297,13 @@ extension Call.Ringing.Step {
 }
 
 extension Call {
-    /// Whether it is ours and has that Call-ID, and nobody has answered.
+    /// Whether it is an outgoing call with that Call-ID that is not answered yet.
     fileprivate func isPlaced(with callID: String?) -> Bool {
         guard case .calling(let calling) = stage else { return false }
         return calling.request.headers.callID == callID
     }
 
-    /// Whether an INVITE outside of dialogs is the one of this call, which came by another way.
+    /// Whether an INVITE outside of dialogs is the one of this call, which came by another route.
     func isMerged(with request: SIPRequest) -> Bool {
         guard case .ringing(let ringing) = stage else { return false }
         let headers = ringing.request.headers

@@ -20,7 +20,8 @@ public struct UserAgent: ProtocolCore, Sendable {
 
     /// Makes a user agent without calls.
     ///
-    /// - Parameter digest: Meets the challenges of our server, to which ``SIPFlow/isToServer`` flows go, and of nobody else.
+    /// - Parameter digest: Answers the challenges of our server, to which ``SIPFlow/isToServer`` flows go, and of no
+    ///   other host.
     /// - Parameter key: 16 random bytes or more, of its own.
     public init(_ configuration: UserAgentConfiguration, key: [UInt8], digest: DigestClient? = nil) {
         self.configuration = configuration
@@ -102,7 +103,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// The flow of that number, if a call goes by it.
     public func flow(_ number: Int) -> SIPFlow? { calls.flow(number) }
 
-    /// The INVITE of a peer's call that nobody has answered.
+    /// The INVITE of an incoming call that has not been answered.
     public func invite(of call: SIPCall) -> SIPRequest? {
         guard case .ringing(let ringing)? = calls[call]?.stage else { return nil }
         return ringing.request
@@ -132,7 +133,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// By which flow a call goes; `nil` if there is no such call.
     public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
 
-    /// The Call-ID of a call; of an outgoing one also before it is placed. `nil` of an incoming one that is over.
+    /// The Call-ID of a call; of an outgoing one also before it is placed. `nil` for an incoming call that has ended.
     public func callID(of call: SIPCall) -> String? {
         switch call {
         case .outgoing(let number): tokens.token(of: number)
@@ -140,16 +141,16 @@ public struct UserAgent: ProtocolCore, Sendable {
         }
     }
 
-    /// Whom a peer's INVITE that has no final answer is for: where it was sent, and `To`.
+    /// The target of a peer's INVITE that has no final answer: the request's URI, and `To`.
     public func target(of call: SIPCall) -> (uri: AnyURI, to: NameAddress?)? {
         guard case .ringing(let ringing)? = calls[call]?.stage else { return nil }
         return (ringing.request.uri, ringing.request.headers.to)
     }
 
-    /// Which challenges are answered from now on.
+    /// Sets which challenges are answered from now on.
     public mutating func hold(to trust: DigestTrust) { credentials.hold(to: trust) }
 
-    /// Calls go on by another flow: what we say, what we repeat, and a BYE that was lost with the old one.
+    /// Moves calls to another flow: their requests, their retransmissions, and a BYE that was lost with the old flow.
     private mutating func move(
         _ old: SIPFlow, _ new: SIPFlow, _ refreshes: Bool, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
@@ -173,8 +174,9 @@ public struct UserAgent: ProtocolCore, Sendable {
         }
     }
 
-    /// Calls that ring by a flow to our server go on ringing: they are answered by the next flow, or end at their limit. A peer's
-    /// flow has no next one, so its callers get a last answer, which may not arrive.
+    /// Calls that ring on a flow to our server continue to ring: they are answered on the next flow, or end at their
+    /// limit. A
+    /// peer's flow has no successor, so its callers get a final answer, which may not arrive.
     private mutating func fail(_ flow: SIPFlow, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         pass(.flowFailed(flow), now, &outbox)
         for (id, call) in calls.all where call.flow == flow {
@@ -189,7 +191,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// Whether a flow is gone, and its calls have not been moved to another one.
     func isLost(_ flow: SIPFlow) -> Bool { lostFlows.contains(flow) }
 
-    /// Tells the peer our contact, now or after what is under way.
+    /// Sends our contact to the peer, now or after the exchange in progress.
     private mutating func refreshOrPostpone(_ id: SIPCall, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         guard case .talking(var talking)? = calls[id]?.stage, talking.endsWithCause == nil,
             !offer(id, talking.description, isRefresh: true, now, &outbox), talking.postponed == nil
@@ -253,7 +255,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     mutating func start(
         _ number: UInt64, _ request: SIPRequest, _ flow: SIPFlow, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
-        // By a flow that is gone nothing is sent, and nobody would tell.
+        // On a lost flow nothing can be sent, and no failure would be reported.
         if isLost(flow) { return failed(number, 503, now, &outbox) }
         pass(.start(number, request, flow), now, &outbox)
     }
@@ -308,7 +310,8 @@ public struct UserAgent: ProtocolCore, Sendable {
         transfers[id] = nil
     }
 
-    /// Tells the owner; the end of a transfer's call is told to whoever asked for it, too.
+    /// Reports an event to the owner. The peer that asked for a transfer also receives the progress and end of its
+    /// call.
     mutating func tell(_ id: SIPCall, _ event: CallEvent, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         outbox.append(.call(id, event))
         guard let origin = transfers[id] else { return }
@@ -387,7 +390,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     ) {
         var talking = talking
         if var waiting = talking.unacknowledged, waiting.response.deadline <= now {
-            // Nobody acknowledges: the session is over (RFC 3261 §13.3.1.4).
+            // The ACK never came: the session ends (RFC 3261 §13.3.1.4).
             guard waiting.response.limit > now else { return end(id, talking, .lost, now, &outbox) }
             waiting.response.sent(at: now)
             talking.unacknowledged = waiting

@@ -2,9 +2,9 @@ public import Identifiers
 
 /// The name of a call in one user agent.
 public enum SIPCall: Hashable, Sendable {
-    /// One of ours; whoever places it chooses the number.
+    /// An outgoing call; the owner, which places it, chooses the number.
     case outgoing(UInt64)
-    /// One of a peer's; the user agent chooses the number.
+    /// An incoming call; the user agent chooses the number.
     case incoming(UInt64)
 
     /// For an order that is the same in each run.
@@ -34,9 +34,9 @@ public struct UserAgentConfiguration: Sendable {
     public var ringLimit: Duration = .seconds(180)
     /// Whether calls are passed on to somewhere else, so that those that go round in circles are refused, and none is replaced.
     public var passesOn = false
-    /// Where our call goes on to if a redirection (3xx) says that the callee is there, and it goes by our server.
+    /// Callees to which a redirection (3xx) may lead our call, if it goes by our server.
     public var redirectionTargets = CalleeList()
-    /// `User-Agent` and `Server`; `nil` says nothing.
+    /// `User-Agent` and `Server`; `nil` sends none.
     public var product: String?
     /// The timers of transactions.
     public var timers = TransactionTimers()
@@ -54,13 +54,13 @@ public struct UserAgentConfiguration: Sendable {
 public enum CallCommand: Sendable {
     /// Place a call, with an offer. `replacing` is a dialog that the peer is to give up for it.
     case place(to: AnyURI, offer: [UInt8], SIPFlow, replacing: Replaces?)
-    /// Tell the caller that it rings (180), or with an answer that there is early media (183).
+    /// Send ringing to the caller (180), or with an answer early media (183).
     case ring(answer: [UInt8]?)
     /// Accept the call, with the answer, or with an offer if the INVITE had none.
     case accept([UInt8])
     /// Refuse the call with that status.
     case refuse(Int)
-    /// End the call in whatever state it is. The cause goes into `Reason: SIP`.
+    /// End the call in any state. The cause goes into `Reason: SIP`.
     case end(cause: Int?)
     /// Offer something else: hold, other media or addresses. It waits while an offer of either side or an ACK is under way; a
     /// second one that would wait is refused with 491.
@@ -73,10 +73,11 @@ public enum CallCommand: Sendable {
     case refuseOffer
     /// Send a digit (`0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash) by INFO, after those before it.
     case digit(Character, milliseconds: Int)
-    /// Ask the peer to call somebody else, who may be at the other end of another of our calls (attended transfer).
+    /// Ask the peer to call another party, which may be the remote party of another of our calls (attended transfer).
     case transfer(to: AnyURI, replacing: SIPCall?)
-    /// Do what the peer asked with ``CallEvent/transferRequested(_:replaces:)``: place that call with this offer; the peer is
-    /// told how it goes. It goes by that flow, or by the call's.
+    /// Do what the peer asked with ``CallEvent/transferRequested(_:replaces:)``: place that call with this offer, and
+    /// notify the
+    /// peer of its progress. The call uses that flow, or the existing call's.
     case acceptTransfer(placing: UInt64, offer: [UInt8], by: SIPFlow? = nil)
     /// Refuse it with 603.
     case refuseTransfer
@@ -94,7 +95,7 @@ public enum CallEnd: Equatable, Sendable {
     /// Our INVITE was refused with that status, the last one if it was redirected; `Contact` has other addresses for a 3xx that
     /// was not followed.
     case refused(Int, contacts: [AnyURI])
-    /// Nobody answered in time.
+    /// No answer came in time.
     case unanswered
     /// Our password is wrong, or the challenge is of no kind that we have.
     case unauthorized
@@ -130,7 +131,7 @@ public enum CallEvent: Equatable, Sendable {
     case digitRefused(Int)
     /// Another INFO came, and was answered with 200.
     case info(MediaType?, [UInt8])
-    /// The peer asks us to call somebody, in place of a dialog that it has.
+    /// The peer asks us to call another party, in place of a dialog that the peer has.
     case transferRequested(AnyURI, replaces: Replaces?)
     /// The peer does what we asked, and its call has this status; the last one is final.
     case transferProgress(Int, isFinal: Bool)
@@ -138,7 +139,7 @@ public enum CallEvent: Equatable, Sendable {
     case transferRefused(Int)
     /// The status of the answer to our probe, 408 if none came in time; nil if the probe could not be sent.
     case probed(Int?)
-    /// It is over. Nothing comes after this.
+    /// The call ended. No event follows.
     case ended(CallEnd)
 }
 
@@ -151,11 +152,13 @@ public enum UserAgentInput: Sendable {
     /// The registration has given us another contact, such as a GRUU, or a `Service-Route`; for new calls and the next
     /// requests of those that there are.
     case registered(contact: AnyURI, routes: [NameAddress])
-    /// The flow is gone. Calls that ring or stand, and a BYE that has no answer, wait for ``moved``; those that ring by a peer's flow
-    /// end.
+    /// The flow is gone. Established calls, calls that ring, and a BYE without an answer wait for ``moved``; calls that
+    /// ring on a
+    /// peer's flow end.
     case flowFailed(SIPFlow)
-    /// Another flow takes the place of one that is gone: calls in progress go on by it. With `refreshes` the peers learn
-    /// our new contact at once.
+    /// Another flow replaces one that is gone: calls in progress continue on it. With `refreshes` the peers receive our
+    /// new
+    /// contact at once.
     case moved(SIPFlow, to: SIPFlow, refreshes: Bool)
     /// ``UserAgent/nextDeadline`` has come. Early calls are harmless.
     case timerFired

@@ -1,15 +1,15 @@
-/// Who calls: whom a trusted peer vouches for (RFC 3325), or what the caller calls itself in `From`.
+/// The caller's identity: as a trusted peer asserts it (RFC 3325), or as the caller names itself in `From`.
 ///
-/// `P-Preferred-Identity` is a caller's wish to its own proxy and never says who it is.
+/// `P-Preferred-Identity` is a caller's request to its own proxy and never identifies the caller.
 public struct CallerIdentity: Hashable, Sendable {
     /// The caller. Its display name is hostile text in either case.
     public var address: NameAddress
-    /// A trusted peer vouches for it.
+    /// A trusted peer asserts it.
     public var isAsserted: Bool
 
-    /// Reads who calls.
+    /// Reads the caller's identity.
     ///
-    /// - Parameter isTrusted: The request came from a peer whose word counts.
+    /// - Parameter isTrusted: The request came from a peer whose assertions count.
     /// - Returns: `nil` without a `From`.
     public init?(_ headers: SIPHeaders, isTrusted: Bool) {
         if isTrusted, !headers.asksForPrivacy, let address = headers.assertedIdentities.first {

@@ -56,7 +56,7 @@ public struct BodyPart: Equatable, Sendable {
 
 extension SIPMessage {
     /// The parts of the body: none if it is empty, one if it is no multipart, and `nil` if it is a malformed one or has more
-    /// than ``SIPLimits/parts``. Those of a multipart within a multipart stand in its place.
+    /// than ``SIPLimits/parts``. A nested multipart is replaced by its parts.
     public var parts: [BodyPart]? { BodyParts.parts(headers, body) }
 
     /// The first part that describes the session.

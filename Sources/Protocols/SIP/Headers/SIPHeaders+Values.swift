@@ -47,7 +47,7 @@ extension SIPHeaders {
     /// The contacts; empty for `*`, and `nil` if one is malformed.
     public var contacts: [NameAddress]? { isContactWildcard ? [] : addresses("Contact") }
 
-    /// `Contact: *`, which stands for all of a user's.
+    /// Whether the header is `Contact: *`, which means all contacts of a user.
     public var isContactWildcard: Bool { lines("Contact") == ["*"] }
 
     /// `Session-Expires` (RFC 4028 §4): the interval and who refreshes.
@@ -87,9 +87,9 @@ extension SIPHeaders {
 public struct SessionExpires: Hashable, Sendable, CustomStringConvertible {
     /// The roles in the request that carries it or is answered by it.
     public enum Refresher: String, Sendable {
-        /// Whoever sent the request.
+        /// The sender of the request.
         case uac
-        /// Whoever answers it.
+        /// The sender of the answer.
         case uas
     }
 

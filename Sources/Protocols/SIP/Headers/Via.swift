@@ -59,7 +59,7 @@ public struct Via: Hashable, Sendable, CustomStringConvertible {
         return branch
     }
 
-    /// Notes where the request came from (RFC 3261 §18.2.1, RFC 3581 §4). Whoever received it does so before all else.
+    /// Records the source of the request (RFC 3261 §18.2.1, RFC 3581 §4). The receiver does so before all else.
     public mutating func stamp(sourceHost: String, sourcePort: UInt16) {
         let wantsPort = parameters.contains("rport")
         // What the sender says of its own source counts for nothing.

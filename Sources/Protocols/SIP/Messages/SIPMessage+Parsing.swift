@@ -178,7 +178,7 @@ enum MessageCheck {
         for name: SIPHeaderName in ["From", "To", "Call-ID", "CSeq", "Max-Forwards", "Content-Type", "Expires"]
         where headers.count(name) > 1 { return "there are several \(name) headers" }
         guard let vias = headers.vias, let via = vias.first else { return "expected a Via" }
-        // The cookie promises a unique rest, and without one no transaction could be told from another.
+        // The cookie promises that the rest is unique; without one, transactions could not be distinguished.
         if via.branch == Via.cookie { return "the branch of Via is empty" }
         guard headers.from != nil else { return "expected From" }
         guard headers.to != nil else { return "expected To" }

@@ -2,7 +2,7 @@
 public struct SIPRequest: Equatable, Sendable {
     /// What is asked for.
     public var method: SIPMethod
-    /// Whom it is asked of.
+    /// The target of the request.
     public var uri: AnyURI
     /// The headers. `Content-Length` is written by the writer.
     public var headers: SIPHeaders

@@ -92,7 +92,7 @@ public struct SIPParameters: Hashable, Sendable {
 }
 
 extension String {
-    /// Whether both are the same but for the case of ASCII letters.
+    /// Whether both are equal, except for the case of ASCII letters.
     func isSame(as other: String) -> Bool {
         let (left, right) = (utf8, other.utf8)
         guard left.count == right.count else { return false }

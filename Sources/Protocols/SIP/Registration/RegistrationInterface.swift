@@ -29,15 +29,15 @@ public struct RegistrationConfiguration: Sendable {
     }
 }
 
-/// What a registrar has told us of our binding.
+/// A registrar's answer for our binding.
 public struct Registration: Equatable, Sendable {
-    /// How long it lasts, as the registrar says.
+    /// Lifetime of the binding, in seconds, as granted by the registrar.
     public let seconds: UInt32
-    /// What our requests outside of dialogs are to pass (RFC 3608).
+    /// Proxies that our requests outside of dialogs must pass (RFC 3608).
     public let serviceRoutes: [NameAddress]
     /// Addresses of this very device (RFC 5627), to be used as `Contact`.
     public let publicGRUU: AnyURI?
-    /// One that does not tell who we are.
+    /// A GRUU that does not reveal our identity.
     public let temporaryGRUU: AnyURI?
     /// The registrar keeps the flow for requests to us (RFC 5626 §6), which so needs keepalives.
     public let usesOutbound: Bool
@@ -52,16 +52,17 @@ public enum RegistrationFailure: Equatable, Sendable {
     case unauthorized
     /// Refused for good, such as 403 and 404. It is not tried again.
     case refused(Int)
-    /// It is tried again after that time. 408 and 503 stand for no answer and a failed flow, too.
+    /// Tried again after that time. 408 also means no answer, and 503 a failed flow.
     case temporary(Int, retryAfter: Duration)
 }
 
 /// An input of ``RegistrationMachine``.
 public enum RegistrationInput: Sendable {
-    /// There is a flow to the registrar, for the first time or again after ``flowLost``: register at once, or when the wait after
-    /// a failure is over.
+    /// A flow to the registrar is open, for the first time or again after ``flowLost``: register at once, or when the
+    /// wait
+    /// after a failure has ended.
     case flowOpened
-    /// The next flow goes to another server than the one that failed: no wait counts there.
+    /// The next flow goes to another server than the one that failed: waits do not apply to it.
     case serverChanged
     /// The machine's network has changed: what failed may go now. A wait that the server asked for stays.
     case networkChanged

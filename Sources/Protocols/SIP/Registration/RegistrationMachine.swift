@@ -16,8 +16,10 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
 
     /// Challenges and corrections in a row before it counts as a failure.
     private static let attempts = 6
-    /// Refusals in a row of a registration that was served before, until they count: servers that restart, or that lose their
-    /// database for a while, know nobody. With the usual waits the last comes after a quarter of an hour.
+    /// Refusals in a row, of a registration that was granted before, after which they count: servers that restart, or
+    /// that lose
+    /// their database for a while, know no users. With the usual waits the last refusal comes after a quarter of an
+    /// hour.
     public static let patience = 10
 
     private var configuration: RegistrationConfiguration
@@ -33,13 +35,13 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     private var failures = 0
     /// Refusals in a row, of which the first ends a registration that was never served.
     private var refusals = 0
-    /// Nothing is sent before, by whatever flow: what the server said, or our own wait after a failure.
+    /// Nothing is sent before this time, on any flow: a wait that the server asked for, or our own after a failure.
     private var notBefore: Instant?
-    /// Whether the server has asked for that wait.
+    /// Whether the server asked for that wait.
     private var isServersWait = false
     /// Until when the registrar has our binding; `nil` if it has none.
     private var validUntil: Instant?
-    /// The server has taken a registration at some time.
+    /// The server has accepted a registration before.
     private var hasSucceeded = false
 
     /// Makes a machine that waits for a flow.

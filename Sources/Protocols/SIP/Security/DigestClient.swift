@@ -2,7 +2,8 @@
 public struct DigestTrust: Equatable, Sendable {
     /// The realms whose challenges are answered; `nil` for any.
     public var realms: Set<String>?
-    /// Realms that have offered more than MD5: nothing less is answered there, whoever takes the better offers away.
+    /// Realms that have offered more than MD5. Weaker challenges are not answered there, so that an attacker gains
+    /// nothing by removing the better offers.
     fileprivate var strong: Set<String> = []
 
     /// Makes a trust that knows nothing of algorithms.
@@ -36,9 +37,9 @@ public struct DigestClient: Sendable, CustomStringConvertible {
         let isProxy: Bool
     }
 
-    /// Challenges of so many realms are kept; of more, the account is not served.
+    /// Realms whose challenges are kept. With more, the account is not served.
     private static let realms = 8
-    /// A server that calls each new nonce stale is given up after so many.
+    /// Stale nonces in a row after which the server is given up.
     private static let staleAnswers = 3
 
     private let username: String

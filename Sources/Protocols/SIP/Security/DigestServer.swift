@@ -17,7 +17,7 @@ public struct DigestServer: Sendable {
 
     /// What is known of a request's sender.
     public enum Credentials: Sendable {
-        /// There are no credentials for our realm, or of no use: challenge.
+        /// There are no usable credentials for our realm: challenge.
         case missing
         /// The nonce is too old or unknown: challenge with `stale`.
         case stale

@@ -1,11 +1,12 @@
-/// The account's credentials, which only its server gets: whoever else sends a challenge gets no digest, with which it could
-/// guess the password, or ask the server for something in our name.
+/// The account's credentials, which are sent to its server only. No other challenger gets a digest, because it could
+/// guess the
+/// password from it, or send requests to the server in our name.
 struct ServerCredentials: Sendable {
     private var digest: DigestClient?
 
     init(_ digest: DigestClient?) { self.digest = digest }
 
-    /// Which challenges are answered.
+    /// Sets which challenges are answered.
     mutating func hold(to trust: DigestTrust) { digest?.hold(to: trust) }
 
     /// Replaces a request's credentials by new ones, or removes them if it does not go to the server.

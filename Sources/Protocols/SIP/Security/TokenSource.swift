@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// Makes tags, branches, Call-IDs and nonces that nobody guesses: an HMAC of a counter under a secret key.
+/// Makes tags, branches, Call-IDs and nonces that cannot be guessed: an HMAC of a counter under a secret key.
 ///
 /// The key is the injected randomness: the same key gives the same tokens, so tests repeat.
 public struct TokenSource: Sendable {

@@ -15,8 +15,8 @@ public enum SIPTransport: String, Hashable, Sendable {
     public var isReliable: Bool { self != .udp }
 }
 
-/// Where messages are sent to and come from: a connection, or for UDP a socket and the peer's address. Whoever owns the
-/// sockets gives each a number: a positive one if we opened it to our server, a negative one for a peer that sent us datagrams.
+/// Where messages are sent to and come from: a connection, or for UDP a socket and the peer's address. The owner of the
+/// sockets numbers them: positive if we opened one to our server, negative for a peer that sent us datagrams.
 public struct SIPFlow: Hashable, Sendable {
     /// Its number.
     public let id: Int

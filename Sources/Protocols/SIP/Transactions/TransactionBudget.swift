@@ -2,11 +2,13 @@ internal import Core
 
 /// The memory that transactions of peers may take up, and who has how much of it.
 ///
-/// The server may have all of it. Others together have three quarters, and those of them with whom there is no call half. None of them
-/// has more than an eighth of what is free for it, so that no few addresses, however many requests they send, use it up. An IPv6 address
-/// counts as its /64.
+/// The server may use all of it. Other peers together may use three quarters, and those without a call half. One
+/// address may
+/// use at most an eighth of what is free for its kind, so that a few addresses cannot use it up, however many requests
+/// they
+/// send. An IPv6 address counts as its /64.
 struct TransactionBudget: Sendable {
-    /// Who a request comes from.
+    /// The sender of a request.
     enum Peer: Hashable, Sendable {
         case server
         /// The peer of a call.
@@ -29,7 +31,7 @@ struct TransactionBudget: Sendable {
 
     init(limit: Int) { self.limit = limit }
 
-    /// Whether so many bytes more may be used.
+    /// Whether a peer may use `bytes` more.
     func allows(_ bytes: Int, for peer: Peer) -> Bool {
         guard used + bytes <= limit else { return false }
         guard let address = peer.address else { return true }
@@ -39,7 +41,7 @@ struct TransactionBudget: Sendable {
         return own + bytes <= (free + own) / 8
     }
 
-    /// A peer uses so many bytes more; or less, if it is negative.
+    /// Adds to the bytes that a peer uses; a negative number subtracts.
     mutating func use(_ bytes: Int, by peer: Peer) {
         used += bytes
         guard let address = peer.address else { return }

@@ -2,7 +2,7 @@ public import Core
 
 /// The name of a transaction in one table.
 public enum TransactionID: Hashable, Sendable {
-    /// One of ours; whoever starts it chooses the number.
+    /// One of ours; its user chooses the number.
     case client(UInt64)
     /// One of a peer's; the table chooses the number.
     case server(UInt64)
@@ -109,7 +109,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
     /// How many there are.
     public var count: Int { entries.count }
 
-    /// By which flow a transaction goes; `nil` if it is over.
+    /// The flow of a transaction; `nil` if the transaction has ended.
     func flow(of id: TransactionID) -> SIPFlow? { entries[id]?.flow }
 
     /// Bytes that the transactions of peers take up.

@@ -8,10 +8,11 @@ public struct TransactionTimers: Equatable, Sendable {
     public var t4: Duration = .seconds(5)
     /// Timer C: how long an INVITE may stay without a further provisional response.
     public var proceedingLimit: Duration = .seconds(185)
-    /// How long a peer's INVITE waits for its final answer; then the transaction answers 480, whatever its user does. No call of a
-    /// user agent rings for longer (``UserAgentConfiguration/ringLimit``).
+    /// How long a peer's INVITE waits for its final answer; then the transaction answers 480, even if its user still
+    /// waits. No
+    /// call of a user agent rings for longer (``UserAgentConfiguration/ringLimit``).
     public var answerLimit: Duration = .seconds(180)
-    /// When a server says 100 Trying, if nothing else was said (RFC 3261 §17.2.1).
+    /// When a server sends 100 Trying, if no other response was sent (RFC 3261 §17.2.1).
     public var trying: Duration = .milliseconds(200)
 
     /// The timers of the RFC.
