@@ -5,13 +5,14 @@ internal import Core
 /// One call of an account.
 struct AccountCall: Sendable {
     enum Phase: Sendable {
-        /// Ours; it waits for candidates of the description, or for a connection that carries as much.
+        /// Outgoing; it waits for candidates of the description, or for a connection that carries large requests.
         case preparing(Gathering?)
-        /// Ours; the INVITE is out. `takenAt` is when the application is told that it is on its way at the latest.
+        /// Outgoing; the INVITE is out. By `takenAt` at the latest the application learns that the INVITE is on its
+        /// way.
         case calling(takenAt: Instant)
-        /// A peer's; at `ringAt` the caller is told that it rings.
+        /// Incoming; at `ringAt` the caller gets a ringing response.
         case ringing(ringAt: Instant?)
-        /// A peer's, accepted; the answer waits for candidates.
+        /// Incoming and accepted; the answer waits for candidates.
         case accepting(Gathering)
         case talking(since: Instant)
     }
@@ -22,19 +23,21 @@ struct AccountCall: Sendable {
         let until: Instant
     }
 
-    /// An offer of the peer's in a call that stands.
+    /// The peer's offer in an established call.
     enum PeerOffer: Sendable {
         case none
-        /// It is to be answered by then. So many answers to offers before it may come first, and are not meant.
+        /// The answer is due at `until`. The next `lateAnswers` answers are to earlier offers, and are ignored.
         case waits(until: Instant, [UInt8], lateAnswers: Int)
-        /// The peer took it back, or it was refused because the application said nothing. What the application still says until
-        /// then goes to nobody, and it learns again what holds.
+        /// The peer took the offer back, or it was refused because the application did not answer. Answers of the
+        /// application until
+        /// `until` are ignored, and it receives the valid description again.
         case dropped(until: Instant, lateAnswers: Int)
-        /// The peer asked us for an offer, which the application makes until then.
+        /// The peer asked us for an offer, which the application has to make before `until`.
         case wantsOurs(until: Instant)
-        /// The peer has the offer that it asked us for, and its answer is still to come.
+        /// The peer has the offer that it asked us for, and its answer is still due.
         case askedForOurs
-        /// The peer's answer to our offer went to the application as an offer; what it answers is not sent.
+        /// The peer's answer to our offer went to the application as an offer; the application's answer to that is not
+        /// sent.
         case settled
     }
 
@@ -42,34 +45,34 @@ struct AccountCall: Sendable {
     let sip: SIPCall
     let peer: UserID
     var phase: Phase
-    /// Our description, and the peer's, that hold: what is offered counts when it is answered.
+    /// The valid descriptions, ours and the peer's. An offer becomes valid when it is answered.
     var ours: [UInt8]
     var theirs: [UInt8]?
     /// Whether the peer is known to have our answer, or the call is ours.
     var isAcknowledged = true
-    /// How many answers came before the call was answered.
+    /// Number of early answers so far.
     var earlyAnswers = 0
-    /// Our offer that has no answer.
+    /// Our offer that is not answered yet.
     var ourOffer: [UInt8]?
     var peerOffer = PeerOffer.none
-    /// Our address is another, and the peer has not answered an offer that has it.
+    /// Set while our address has changed and the peer has not answered an offer with the new one.
     var untold: Untold?
-    /// The peer's wish to be called away from us, which the application has not decided on.
+    /// Whether the peer has asked us for a transfer that the application has not decided on.
     var hasReferral = false
-    /// Our wish that the peer call somebody else, which it has said nothing of; then it has failed.
+    /// When a transfer that we asked the peer for counts as failed, unless the peer reports on it before.
     var transferUntil: Instant?
-    /// The request that waits for what comes of a probe.
+    /// The request that waits for the result of a probe.
     var probe: UInt64?
     /// Our invite.
     var dial: Dial?
 
-    /// What the peer must still be told of our new address.
+    /// A change of our address that the peer does not know yet.
     struct Untold: Sendable {
-        /// Our addresses before, which a description may have.
+        /// Our earlier addresses, which a description may still contain.
         private var former: [SIPHost] = []
-        /// The offer that tells it has no answer.
+        /// Whether the offer with the new address is sent and not answered.
         var isOut = false
-        /// When it is made again, if there is no registration before.
+        /// When the offer is made again, if no registration comes before.
         var retryAt: Instant?
         private var attempts = 0
 
@@ -88,7 +91,8 @@ struct AccountCall: Sendable {
             former.lazy.compactMap { CallDescription.readdressed(description, from: $0, to: new) }.first
         }
 
-        /// It was not told: it is told again after 4 s, and then after twice as long each time, as long as that may help.
+        /// The offer failed: it is made again after 4 s, then after twice as long each time, up to `mostAttempts`
+        /// times.
         mutating func refused(at now: Instant) {
             isOut = false
             guard attempts < Self.mostAttempts else { return }
@@ -100,7 +104,7 @@ struct AccountCall: Sendable {
     struct Dial: Sendable {
         let uri: AnyURI
         let key: IdempotencyKey
-        /// The request that waits to be told that the invite is on its way.
+        /// The request that is answered once the invite is on its way.
         var ticket: UInt64?
         /// When the invite times out.
         let expires: Instant?

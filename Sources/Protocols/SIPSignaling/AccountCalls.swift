@@ -25,7 +25,8 @@ struct AccountCalls: Sendable {
     private static let takenAfter = Duration.seconds(1)
     static let gatheringTime = Duration.milliseconds(500)
     static let answerTime = Duration.seconds(4)
-    /// A peer that says for so long nothing of a transfer does not carry it out. It is as long as a call may ring.
+    /// A peer that sends no report on a transfer for this duration does not carry it out. It equals the longest ringing
+    /// time.
     private static let transferTime = Duration.seconds(180)
     private static let streamTime = Duration.seconds(3)
     private static let refusedFor = Duration.seconds(600)
@@ -96,8 +97,9 @@ struct AccountCalls: Sendable {
         run(.registered(contact: contact, routes: []), now, &outbox)
     }
 
-    /// A connection from an address that is not ours any more is as dead as the flow that was, and one to the server of before
-    /// leads to somebody who does not know us any more.
+    /// Closes the connection for large requests if it is unusable: it comes from an address that is no longer ours, or
+    /// leads to
+    /// the previous server, which does not know us any more.
     private mutating func leaveStream(
         isOther: Bool, for flow: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
@@ -116,7 +118,7 @@ struct AccountCalls: Sendable {
         }
     }
 
-    /// We are registered, so that calls which stand can go on by the new flow.
+    /// The account is registered, so established calls can continue on the new flow.
     mutating func registered(
         contact: AnyURI, routes: [NameAddress], _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
@@ -138,8 +140,9 @@ struct AccountCalls: Sendable {
         for (call, command) in commands where !command.answersInvite { run(.command(call, command), now, &outbox) }
     }
 
-    /// Our address is another: peers learn where to send sound, and our new contact. Those that have not learned it since an
-    /// earlier change are told again.
+    /// Our address changed: sends peers the new address for media, and our new contact. Peers that have not confirmed
+    /// an earlier
+    /// change get the offer again.
     private mutating func readdress(
         from former: [SIPHost], to new: SIPHost, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
@@ -191,8 +194,9 @@ struct AccountCalls: Sendable {
         if !lostFlows.contains(flow) { lostFlows.append(flow) }
     }
 
-    /// The flow to another node of the server, or to a stranger, is gone: calls go on by the way to the server. Those that ring by it
-    /// end, because nobody else can take our answer.
+    /// The flow to another node of the server, or to a stranger, is gone: its calls continue on the flow to the server.
+    /// Calls that
+    /// ring on the lost flow end, because their callers can be answered on no other flow.
     mutating func loseOther(_ lost: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]) {
         run(.flowFailed(lost), now, &outbox)
         guard agent.flow(lost.id) != nil else { return }
@@ -201,14 +205,14 @@ struct AccountCalls: Sendable {
         if flow.localHost != lost.localHost { readdress(from: [lost.localHost], to: flow.localHost, now, &outbox) }
     }
 
-    /// The connection for large requests stands.
+    /// The connection for large requests is open.
     mutating func streamOpened(_ opened: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard case .opening(opened.id, _) = stream else { return outbox.append(.close(opened.id)) }
         stream = .open(opened, StreamKeepalive(interval: keepalive, at: now))
         placeWaiting(now, &outbox)
     }
 
-    /// Something came by that flow.
+    /// Data came on that flow.
     mutating func heard(_ number: Int) {
         guard case .open(let open, var keepalive) = stream, open.id == number else { return }
         keepalive.heard()
@@ -483,7 +487,7 @@ struct AccountCalls: Sendable {
         command(call.sip, .accept(call.ours), now, &outbox)
     }
 
-    /// A caller expects to be told that it rings.
+    /// Sends ringing to the caller, if that is due.
     private mutating func ringIfDue(_ id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard let call = calls[id], case .ringing(.some) = call.phase else { return }
         calls[id]?.phase = .ringing(ringAt: nil)
@@ -535,7 +539,7 @@ struct AccountCalls: Sendable {
             guard let failure = transfer(signal.data, in: call, activity, now, &outbox) else { break }
             return outbox.append(.answer(ticket, .failed(failure)))
         case (CallTransfer.progressSignal, _) where call.isTalking:
-            // How the call goes is told by the user agent; a refusal comes from the application alone.
+            // The user agent reports the progress of the call; only a refusal comes from the application.
             let progress = CallTransfer.Progress(data: signal.data)
             guard progress == .refused || progress == .failed, call.hasReferral else { break }
             calls[signal.invite]?.hasReferral = false
@@ -625,7 +629,7 @@ struct AccountCalls: Sendable {
         return nil
     }
 
-    /// Asks a call's peer to call somebody else.
+    /// Asks a call's peer to call another party.
     private mutating func transfer(
         _ data: JSONValue, in call: AccountCall, _ activity: String, _ now: Instant, _ outbox: inout [AccountOutput]
     ) -> SignalingError? {
@@ -644,7 +648,7 @@ struct AccountCalls: Sendable {
         return nil
     }
 
-    /// The peer asks us to call somebody. Who may have that is the application's decision.
+    /// The peer asks us to call another party. The application decides whether to do so.
     private mutating func asked(
         _ call: AccountCall, _ uri: AnyURI, _ outbox: inout [AccountOutput]
     ) {
@@ -716,7 +720,7 @@ struct AccountCalls: Sendable {
             calls[call.invite]?.peerOffer = .none
             outbox.append(.note(.offerUnanswered))
             command(call.sip, .refuseOffer, now, &outbox)
-        // An offer before this one may have been taken: what holds is told in any case.
+        // An earlier offer may have been accepted: the application receives the valid description in any case.
         case .dropped: answer([], in: call, now, &outbox)
         case .wantsOurs: offerAgain(call, now, &outbox)
         case .settled: calls[call.invite]?.peerOffer = .none
@@ -748,7 +752,7 @@ struct AccountCalls: Sendable {
         waiting = []
     }
 
-    /// Ends every call, and tells the application, which did not ask for it.
+    /// Ends every call, and notifies the application, which did not ask for it.
     mutating func abandonAll(_ now: Instant, _ outbox: inout [AccountOutput]) {
         for (id, call) in calls.sorted(by: { $0.key < $1.key }) {
             ended(id, .failed, now, &outbox)
@@ -757,7 +761,7 @@ struct AccountCalls: Sendable {
         waiting = []
     }
 
-    /// The call that a peer asked for ends before its INVITE was sent: whoever asked is told.
+    /// The call that a peer asked for ends before its INVITE was sent: refuses that peer's transfer.
     private mutating func answerReferral(
         of call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
@@ -809,7 +813,7 @@ struct AccountCalls: Sendable {
         case .incoming: break
         case .progress(_, let early):
             take(id, now, &outbox)
-            // Whoever answers early without end has the media change without end.
+            // A limit on early answers, because each one changes the media.
             guard let early, early != call.theirs, call.earlyAnswers < SIPLimits.forks else { return }
             calls[id]?.theirs = early
             calls[id]?.earlyAnswers += 1
@@ -898,7 +902,8 @@ struct AccountCalls: Sendable {
             .event(.inviteAccepted(InviteAnswer(invite: id, invitee: call.peer, device: "sip", data: data))))
     }
 
-    /// The answer to the offer that a caller had asked for. In a call that stands it is, to the application, the peer's offer.
+    /// The answer to an offer that a caller had asked for. In an established call the application gets it as the peer's
+    /// offer.
     private mutating func confirmed(
         _ call: AccountCall, _ answer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
@@ -953,8 +958,9 @@ struct AccountCalls: Sendable {
         calls[id]?.untold = ours == nil ? nil : untold
     }
 
-    /// An answer to the application's offer goes to it. One to an offer that we made for it (our new address, or a refresh) is told
-    /// as an offer if it has the peer's media elsewhere.
+    /// The answer to the application's offer goes to the application. The answer to an offer that we made ourselves (a
+    /// new address,
+    /// or a refresh) goes to it as an offer if the peer's media has moved.
     private mutating func answered(
         _ call: AccountCall, _ answer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
@@ -966,13 +972,13 @@ struct AccountCalls: Sendable {
             calls[id]?.ours = offer
             calls[id]?.ourOffer = nil
         }
-        // The answer to a refresh, which has the description that was in force before, tells nothing.
+        // The answer to a refresh with the earlier description does not confirm our new address.
         if offer != nil || call.untold?.isOut == true && !isOtherWaiting { noteTold(id, now) }
         guard let answer else { return }
         calls[id]?.theirs = answer
         guard offer == nil else { return signal("answer", answer, of: call, &outbox) }
         guard CallDescription.isMoved(from: call.theirs ?? [], to: answer) else { return }
-        // What the application answers to an offer that it was told before comes first, and then it learns what holds.
+        // The application first answers the offer that it received before, and then receives the valid description.
         if case .dropped = call.peerOffer { return }
         calls[id]?.peerOffer = .settled
         signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
@@ -1058,7 +1064,7 @@ struct AccountCalls: Sendable {
         outbox += [.event(.inviteRejected(answer)), .event(.inviteEnded(id))]
     }
 
-    /// Why an invite that nobody has heard of failed; `nil` if it is an invitee's answer.
+    /// Why an invite failed that reached no invitee; `nil` if an invitee refused it.
     private static func failure(_ end: CallEnd, _ activity: String) -> SignalingError? {
         switch end {
         case .refused(let status, _): SIPStatus.failure(status, activity)
@@ -1072,7 +1078,7 @@ struct AccountCalls: Sendable {
         }
     }
 
-    /// What a ringing device is told of an invite's end.
+    /// The events for a ringing device when its invite ends.
     private static func withdrawn(_ call: AccountCall, _ end: CallEnd, _ own: UserID) -> [SignalingEvent] {
         switch end {
         case .remote(cause: 200?):

@@ -55,7 +55,7 @@ public enum AccountInput: Sendable {
     case ponged(Int)
     /// A response came from the server's host, but from another port than the flow of that number goes to. It was dropped.
     case misplaced(Int, SocketAddress)
-    /// The server told us over the flow of that number from where our datagrams come.
+    /// The server reported, on the flow of that number, the source address of our datagrams.
     case mapped(Int, SocketAddress)
     /// The network has changed. With the address from which packets to the server leave now; nil if there is no route.
     case networkChanged(source: SIPHost?)
@@ -91,17 +91,17 @@ public enum AccountOutput: Equatable, Sendable {
     case ping(SIPFlow, LinkMachine.Keepalive)
     /// Put the message on the wire.
     case transmit(SIPMessage, SIPFlow)
-    /// Tell the application.
+    /// Send the event to the application.
     case event(SignalingEvent)
     /// Answer a request.
     case answer(UInt64, AccountAnswer)
-    /// Tell the log.
+    /// Write to the log.
     case note(AccountNote)
 }
 
 /// What the owner of an account may want to know, and no program.
 public enum AccountNote: Equatable, Sendable {
-    /// The server keeps our address for so many seconds.
+    /// The server keeps our address for this number of seconds.
     case registered(seconds: UInt32)
     /// It did not work, and is tried again.
     case registrationFailed(status: Int, retryAfter: Duration)
@@ -111,7 +111,7 @@ public enum AccountNote: Equatable, Sendable {
     case flowLost(SIPTransport)
     /// A call was ended because its caller asked for an offer, and did not answer it.
     case answerMissing(UserID)
-    /// The device did not answer a peer's new offer in time; the call goes on as it was.
+    /// The device did not answer a peer's new offer in time; the call continues unchanged.
     case offerUnanswered
     /// The peer took a new offer back before the device had answered it.
     case offerWithdrawn
@@ -119,7 +119,7 @@ public enum AccountNote: Equatable, Sendable {
     case offerRefused(Int)
     /// The peer did not take a key by INFO.
     case keyRefused(Int)
-    /// There was no room for requests of peers, which got 503: how many since the account began.
+    /// There was no room for requests of peers, which got 503: their number since the account began.
     case overloaded(count: Int)
     /// Messages that name a call or a request of ours came from where neither goes, and were refused: the last one's method and
     /// source, and how many there were since the account began.

@@ -5,7 +5,7 @@ public import SIP
 
 /// An account at a SIP server: keeps a flow and a registration, and carries calls.
 ///
-/// Whoever owns the sockets and the clock carries out its outputs.
+/// The owner of the sockets and the clock carries out its outputs.
 public struct AccountMachine: ProtocolCore, Sendable {
     private enum Phase: Sendable {
         case idle
@@ -203,7 +203,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private mutating func receive(
         _ message: SIPMessage, _ flow: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
-        // Whatever comes shows that the flow lives.
+        // Every message shows that the flow is alive.
         calls.heard(flow.id)
         feed(link: .heard(flow.id), now, &outbox)
         if case .response(let response) = message, response.headers.sequence?.method == .register {
@@ -319,7 +319,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         feed(registration: .unregister, now, &outbox)
     }
 
-    /// Closes once the registration is removed and each BYE is answered: whoever answers would find nobody.
+    /// Closes once the registration is removed and each BYE is answered. Before that, an answer would find no account.
     private mutating func finishIfQuiet(_ now: Instant, _ outbox: inout [AccountOutput]) {
         if case .closing = phase, registration == nil, calls.agent.callsInMemory == 0 { finish(&outbox, now) }
     }

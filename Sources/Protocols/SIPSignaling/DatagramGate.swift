@@ -20,10 +20,10 @@ package struct DatagramGate: Sendable {
 
     private let rate: TokenBucket.Rate
     private var all: TokenBucket?
-    /// Hosts that were heard lately, and those before them: when there are too many, the latter are forgotten.
+    /// Hosts heard lately, and those before them, which are forgotten when there are too many.
     private var recent: [ClientAddress: TokenBucket] = [:]
     private var former: [ClientAddress: TokenBucket] = [:]
-    /// The same of peers of calls, whom a flood of others must not have forgotten.
+    /// The same for the peers of calls, kept apart so that a flood from other hosts cannot push them out.
     private var peers: [ClientAddress: TokenBucket] = [:]
     private var allPeers: TokenBucket?
 

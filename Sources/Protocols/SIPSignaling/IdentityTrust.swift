@@ -1,7 +1,7 @@
 internal import Core
 public import SIP
 
-/// Whose word counts for who calls (RFC 3325 §6): that of peers that the configuration names, and of nobody else.
+/// The peers whose assertions about a caller count (RFC 3325 §6): those that the configuration names, and no others.
 public struct IdentityTrust: Sendable {
     /// The account's server, at each of its addresses.
     public var includesServer = false
@@ -10,7 +10,7 @@ public struct IdentityTrust: Sendable {
     /// Where the server's name has led.
     private var server: [SIPHost] = []
 
-    /// Makes one that trusts nobody.
+    /// Makes a trust in no peer.
     public init() {}
 
     /// The server has been looked up.
@@ -19,7 +19,7 @@ public struct IdentityTrust: Sendable {
     /// Where the server is, each of its nodes.
     var servers: [SIPHost] { server + hosts }
 
-    /// Whether the peer that a request came from vouches for its caller. The request's top `Via` is stamped.
+    /// Whether the peer that sent a request asserts its caller's identity. The request's top `Via` is stamped.
     func vouches(for request: SIPRequest, by flow: SIPFlow?) -> Bool {
         guard let source = request.headers.topVia?.source else { return false }
         if includesServer, flow?.isToServer == true || server.contains(where: { $0.isSame(as: source) }) { return true }

@@ -26,7 +26,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case inUse
         /// The server at this address does not serve us: use the next one, if there is one.
         case notServed
-        /// A server told us over the flow of that number from where our datagrams come (RFC 5389).
+        /// A server reported, on the flow of that number, the source address of our datagrams (RFC 5389).
         case mapped(Int, SocketAddress)
         /// The network has changed. With the address from which packets to the server leave now; nil if there is no route.
         case networkChanged(source: SIPHost?)
@@ -95,15 +95,15 @@ public struct LinkMachine: ProtocolCore, Sendable {
         /// When a datagram that has no answer yet is repeated, and how often it has been.
         var repeatAt: Instant?
         var repeats = 0
-        /// Pings in a row that nobody answered.
+        /// Unanswered pings in a row.
         var unanswered = 0
         /// Whether silence means that the flow is dead.
         var answersPings = false
         /// The server has served us by it. Until then it is no better than a flow that could not be opened.
         var isGood = false
-        /// Nothing has to be served first, so that whatever the server says shows that the flow is good.
+        /// Whether any message of the server proves the flow, because no request has to be served first.
         var isInUse = false
-        /// From where our datagrams come, as the server sees it.
+        /// The source address of our datagrams, as the server sees it.
         var mapped: SocketAddress?
 
         init(_ flow: SIPFlow, _ target: SIPTarget, remaining: [SIPTarget], _ interval: Duration, _ now: Instant) {
@@ -114,7 +114,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
             since = now
             nextPing = now.advanced(by: interval)
             keepalive = flow.transport.isWebSocket ? .webSocketPing : .lineEnds
-            // Whoever speaks WebSocket answers pings.
+            // A WebSocket peer must answer pings.
             answersPings = flow.transport.isWebSocket
         }
 
@@ -127,7 +127,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
 
     /// For a flow to open.
     public static let openTimeout = Duration.seconds(10)
-    /// A flow that lasts for less does not count for one that was good: waits go on growing.
+    /// A flow that lasts for less does not count as good: waits continue to grow.
     private static let briefly = Duration.seconds(10)
     /// For the answer to a ping (RFC 5626 §4.4.1), or two fifths of the interval.
     private static let pongTimeout = Duration.seconds(10)
@@ -161,7 +161,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         return !open.remaining.isEmpty
     }
 
-    /// The number of the next flow; whoever opens flows of its own takes one.
+    /// The number of the next flow; an owner that opens flows of its own takes one.
     public mutating func takeNumber() -> Int {
         count += 1
         return count
@@ -259,7 +259,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         state = .open(open)
     }
 
-    /// A flow from an address that is not ours any more is dead. Any other is tried at once, and what waits goes on.
+    /// Reopens a flow from an address that is not ours any more. On any other flow, sends a ping at once. A wait ends.
     private mutating func change(_ source: SIPHost?, _ now: Instant, _ outbox: inout [Output]) {
         guard let source else { return }
         switch state {
@@ -290,8 +290,9 @@ public struct LinkMachine: ProtocolCore, Sendable {
     /// The server serves us.
     private func prove(_ open: inout Open) { open.isGood = true }
 
-    /// A flow is given up. If it was good for a while, whatever failed before does not count any more; a server that serves us and
-    /// ends each flow at once is asked ever more rarely, as one that serves nobody.
+    /// Gives a flow up. If it was good for a while, earlier failures no longer count. A server that serves us and ends
+    /// each flow
+    /// at once is asked ever more rarely, like one that does not serve us.
     private mutating func leave(_ open: Open, _ now: Instant) {
         guard open.isGood else { return }
         if open.since.duration(to: now) >= Self.briefly { backoff.reset() }
@@ -323,8 +324,9 @@ public struct LinkMachine: ProtocolCore, Sendable {
 
     private mutating func ping(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
         var open = open
-        // Line ends in datagrams keep a NAT's mapping; nobody answers them. Where there is an answer, that it is missing is
-        // known before the interval is over.
+        // Line ends in datagrams keep a NAT's mapping and get no answer. Where an answer is expected, its absence is
+        // known before
+        // the interval ends.
         let isAnswered = open.flow.transport.isReliable || open.keepalive == .binding
         open.nextPing = now.advanced(by: isAnswered ? open.interval * 3 / 5 : open.interval)
         if isAnswered, open.pongDeadline == nil {

@@ -2,8 +2,10 @@ public import Core
 
 /// The flows of peers that sent us datagrams and are not the server, by their addresses, with negative numbers.
 ///
-/// Capacity: ``capacity``. Whoever was silent for longest gives way, but never one that a call uses; if calls use them all, a new
-/// peer is not heard. Only requests make a flow: a response belongs to a request of ours, which knows its flow.
+/// Capacity: ``capacity``. The peer that was silent for longest is evicted, but never one that a call uses; if calls
+/// use them
+/// all, a new peer is ignored. Only requests make a flow: a response belongs to a request of ours, which knows its
+/// flow.
 public struct PeerFlows: Sendable {
     /// What becomes of a datagram.
     public enum Admission: Equatable, Sendable {
@@ -11,7 +13,7 @@ public struct PeerFlows: Sendable {
         case known(Int)
         /// It begins that flow, in place of another one.
         case new(Int, evicting: Int?)
-        /// Nobody looks at it.
+        /// It is ignored.
         case refused
     }
 

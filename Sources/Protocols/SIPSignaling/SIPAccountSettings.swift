@@ -31,9 +31,9 @@ public struct SIPAccountSettings: Sendable {
     public var passesOn = false
     /// Who may be called on a stranger's word: by a transfer that a peer asks for, or a redirection.
     public var callees = CalleeList()
-    /// Whether calls go on to where a redirection (3xx) says that the callee is, if that is one of ``callees``.
+    /// Whether calls follow a redirection (3xx), if its target is one of ``callees``.
     public var followsRedirections = true
-    /// Whether the first failure to connect is the last, rather than tried again.
+    /// With this, a failure of the first connection is final.
     public var givesUpAtOnce = false
     /// Bytes that the transactions of peers may take up.
     public var transactionMemory = SIPLimits.transactionMemory.lowerBound

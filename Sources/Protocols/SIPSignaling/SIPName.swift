@@ -3,7 +3,7 @@ public import SIP
 
 /// What names of users mean at a SIP server.
 public enum SIPName {
-    /// Whom a device would call, as the list of callees judges it.
+    /// The callee of a name, as the list of callees judges it.
     ///
     /// - Parameters:
     ///   - user: A name as it is given for a call: of a user of the domain, `user@host`, or a URI.

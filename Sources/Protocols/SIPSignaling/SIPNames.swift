@@ -5,7 +5,7 @@ internal import SIP
 struct SIPNames: Sendable {
     let domain: SIPHost
 
-    /// Whom to call: `user` of our domain, `user@host`, or a `sip:`, `sips:` or `tel:` URI; `nil` for anything else.
+    /// The URI to call: `user` of our domain, `user@host`, or a `sip:`, `sips:` or `tel:` URI; `nil` for anything else.
     func uri(of user: UserID) -> AnyURI? {
         let text = user.text
         for scheme in ["sip:", "sips:", "tel:"] where text.lowercased().hasPrefix(scheme) { return AnyURI(text) }
@@ -19,15 +19,17 @@ struct SIPNames: Sendable {
         return .sip(uri)
     }
 
-    /// Whether our own server has whom a URI names, as a user or as a telephone number, and says more than that to nobody.
+    /// Whether a URI names a user or a telephone number of our own server, without a host or parameters that lead
+    /// elsewhere.
     func isOwn(_ uri: AnyURI) -> Bool { uri.callee(of: domain).map { $0.host == nil } == true }
 
-    /// Who somebody is: `user@host` without a port and with the host in normal form, a telephone number, or `anonymous`. What a peer says of itself is hostile
-    /// text, and never makes this fail.
+    /// A party's user id: `user@host` without a port and with the host in normal form, a telephone number, or
+    /// `anonymous`. A
+    /// peer's own text about itself is hostile, and never makes this fail.
     static func user(of address: NameAddress) -> UserID {
         let text: String
         switch address.uri {
-        // Who does not want to be named (RFC 3323 §4.1.1.3).
+        // A caller that withholds its name (RFC 3323 §4.1.1.3).
         case .sip(let uri) where uri.host.normalText == "anonymous.invalid": text = ""
         case .sip(let uri): text = (uri.user.map { plain($0) + "@" } ?? "") + uri.host.normalText
         case .tel(let uri): text = uri.digits
@@ -36,7 +38,8 @@ struct SIPNames: Sendable {
         return (try? UserID(text)) ?? "anonymous"
     }
 
-    /// What an INVITE says of who calls and whom: the number that was dialled is where it was sent, or `To` if that is the account's
+    /// The caller and the dialled number of an INVITE: the number is the request's target, or `To` if that target is
+    /// the account's
     /// own contact.
     func trunkCall(from: NameAddress, _ target: (uri: AnyURI, to: NameAddress?)?, own: UserID) -> TrunkCall {
         func number(_ uri: AnyURI?) -> String? {

@@ -4,7 +4,7 @@ internal import SIP
 
 /// What a status means for an invite, and the other way (docs/sip.md).
 enum SIPStatus {
-    /// The status that tells a caller why we do not take its call.
+    /// The status by which we refuse a caller's call.
     static func refusal(_ data: JSONValue) -> Int {
         switch RejectReason(data: data) {
         case .declined: 603
@@ -31,7 +31,7 @@ enum SIPStatus {
         }
     }
 
-    /// Why a call that a peer did not take reaches nobody; nil if the status says something else.
+    /// Why a refused call cannot reach its callee; nil if the status does not say.
     static func cause(_ status: Int) -> CallFailureCause? {
         switch status {
         case 404, 410, 484, 485, 604: .noSuchNumber

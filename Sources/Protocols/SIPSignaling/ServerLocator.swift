@@ -19,7 +19,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
     public enum Output: Equatable, Sendable {
         /// Ask a name server.
         case ask(DNSQuestion)
-        /// Where the server is, the best first; empty if nobody knows.
+        /// The server's addresses, the best first; empty if none is known.
         case located([SIPTarget])
     }
 
@@ -29,7 +29,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
         case only(SIPTransport)
         /// As the name's records say.
         ///
-        /// - Parameter isSecure: Whether TLS is the only choice: whoever forges records could otherwise take it away.
+        /// - Parameter isSecure: Whether TLS is the only choice; otherwise forged records could remove it.
         case best(isSecure: Bool)
     }
 
@@ -53,9 +53,11 @@ public struct ServerLocator: ProtocolCore, Sendable {
     public static let mostTargets = 32
     /// Records of a kind that are followed.
     private static let mostRecords = 16
-    /// For how long records are kept at most, whatever their lifetime: a server that has moved is found again within minutes.
+    /// The longest time for which records are kept, even if their lifetime is longer: a server that has moved is found
+    /// again
+    /// within minutes.
     public static let longestKept = Duration.seconds(300)
-    /// For how long it is kept at most that there is nothing.
+    /// The longest time for which the absence of records is kept.
     public static let nothingKept = Duration.seconds(30)
 
     private let host: String
@@ -71,7 +73,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
     ///
     /// - Parameters:
     ///   - host: A name, or an address without brackets.
-    ///   - port: Its port; nil if records tell.
+    ///   - port: Its port; nil if records name it.
     ///   - key: 16 random bytes or more, of its own, from which the weights' draws come.
     public init(host: String, port: UInt16?, choice: Choice, key: [UInt8]) {
         self.host = host
@@ -80,7 +82,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
         tokens = TokenSource(key: key)
     }
 
-    /// Never: whoever asks name servers bounds their time.
+    /// Never: the caller that asks name servers limits their time.
     public var nextDeadline: Instant? { nil }
 
     /// Takes one input.
@@ -264,7 +266,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
 }
 
 extension SIPTransport {
-    /// Whether nobody on the way can listen.
+    /// Whether the transport is encrypted.
     public var isSecure: Bool { self == .tls || self == .wss }
 
     /// Whether it is a WebSocket.

@@ -16,7 +16,7 @@ struct StreamKeepalive: Sendable {
     private var pongDeadline: Instant?
     private var answersPings = false
 
-    /// Its first ping is due at once, and tells whether there are answers.
+    /// The first ping is due at once, and shows whether the server answers pings.
     init(interval: Duration, at now: Instant) {
         self.interval = interval
         nextPing = now
