@@ -20,7 +20,7 @@ public struct CallSignalled: Codable, Hashable, Sendable {
     }
 }
 
-/// Data of `callEnded`: to the peer of whoever hung up or went away (CALL-3).
+/// Data of `callEnded`: to the peer of the party that hung up or left (CALL-3).
 public struct CallEnded: Codable, Hashable, Sendable {
     /// The invite.
     public var invite: InviteID

@@ -4,7 +4,7 @@ public import JSON
 public struct CallSignal: RPCMethod {
     /// The method's name on the wire.
     public static let method = "call.signal"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The invite that became, or is to become, the call.
@@ -60,7 +60,7 @@ public struct CallEnd: RPCMethod {
         "completed", "declined", "busy", "noAnswer", "cancelled", "acceptedElsewhere", "declinedElsewhere",
         "dialFailed", "acceptFailed", "connectionLost", "disconnected", "internalError",
     ]
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The invite that became the call.
@@ -90,7 +90,7 @@ public struct CallEnd: RPCMethod {
         case durationMilliseconds = "duration_ms"
     }
 
-    /// Whether a word may stand as ``cause``: a code for programs, and no place for sentences.
+    /// Whether a word may be a ``cause``: a code for programs, never a sentence.
     public static func isCause(_ text: String) -> Bool {
         (1...SignalLimits.causeBytes).contains(text.utf8.count)
             && text.utf8.allSatisfy { (97...122).contains($0 | 0x20) }

@@ -38,7 +38,7 @@ public struct MoveRequested: Codable, Hashable, Sendable {
     private enum CodingKeys: String, CodingKey { case withinSeconds = "within_seconds", webSocketURL = "websocket_url" }
 }
 
-/// Data of `tokenExpiring`: the token that the session stands on is about to end (AUTH-4).
+/// Data of `tokenExpiring`: the session's token is about to end (AUTH-4).
 public struct TokenExpiring: Codable, Hashable, Sendable {
     /// Seconds until then; after it the exchange closes the connection.
     public var expiresIn: Double

@@ -1,4 +1,4 @@
-/// An event as JSON text without its number: written once, whoever is told of it, and no longer than it is on the wire.
+/// An event as JSON text without its number: written once for all its receivers, and no longer than on the wire.
 ///
 /// A value that was read takes up to twenty times its text's length: `[0]` is an allocation of its own.
 public struct EventText: Hashable, Sendable {
@@ -30,7 +30,7 @@ public struct EventText: Hashable, Sendable {
         return (try? SignalCoding.decode(NumberedEvent.self, from: params(1), within: .delivery))?.event
     }
 
-    /// The notification that tells of the event under a number, ready to send.
+    /// The notification that carries the event under a number, ready to send.
     public func message(numbered number: UInt64) -> [UInt8] {
         var message = Array(#"{"jsonrpc":"2.0","method":"\#(NumberedEvent.method)","params":"#.utf8)
         message.reserveCapacity(message.count + text.utf8.count + 40)

@@ -1,6 +1,6 @@
 public import JSON
 
-/// Everything that the exchange tells a device unasked.
+/// An event that the exchange sends to a device.
 public enum ExchangeEvent: Hashable, Sendable {
     case inviteReceived(InviteReceived)
     case inviteAccepted(InviteAnswered)

@@ -16,7 +16,7 @@ public struct GroupCreate: RPCMethod {
     public var group: GroupID?
     /// For people.
     public var name: String?
-    /// Who else is in it from the start: user ids or public ids. Absent: nobody.
+    /// Further first members: user ids or public ids. Absent: none.
     public var members: [UserID]?
 
     /// Makes the parameters.
@@ -31,7 +31,7 @@ public struct GroupCreate: RPCMethod {
 public struct GroupJoin: RPCMethod {
     /// The method's name on the wire.
     public static let method = "group.join"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The group's id.
@@ -45,7 +45,7 @@ public struct GroupJoin: RPCMethod {
 public struct GroupLeave: RPCMethod {
     /// The method's name on the wire.
     public static let method = "group.leave"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The group's id.
@@ -59,7 +59,7 @@ public struct GroupLeave: RPCMethod {
 public struct GroupDismiss: RPCMethod {
     /// The method's name on the wire.
     public static let method = "group.dismiss"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The group's id.
@@ -69,12 +69,12 @@ public struct GroupDismiss: RPCMethod {
     public init(group: GroupID) { self.group = group }
 }
 
-/// `group.members`: who is in a group; only members are told.
+/// `group.members`: the members of a group; only members receive them.
 public struct GroupMembers: RPCMethod {
     /// The method's name on the wire.
     public static let method = "group.members"
 
-    /// The group as it stands.
+    /// The group's present state.
     public struct Result: Codable, Hashable, Sendable {
         /// The group's id.
         public var group: GroupID
@@ -82,7 +82,7 @@ public struct GroupMembers: RPCMethod {
         public var name: String?
         /// The user that made it.
         public var owner: UserID
-        /// Everybody who is in it, in the order of joining, the owner first.
+        /// All members in the order of joining, the owner first.
         public var members: [UserID]
 
         /// Makes a result.
@@ -144,7 +144,7 @@ public struct GroupList: RPCMethod {
     public init(after: GroupID? = nil) { self.after = after }
 }
 
-/// Data of `groupChanged`: to each device of each member, whoever brought the change about (GRP-1).
+/// Data of `groupChanged`: to each device of each member, including those of the member that caused the change (GRP-1).
 public struct GroupChanged: Codable, Hashable, Sendable {
     /// What became of a group.
     public enum Change: String, Codable, Sendable {

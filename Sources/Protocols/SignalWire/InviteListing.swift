@@ -5,7 +5,7 @@ public struct InviteList: RPCMethod {
     /// The method's name on the wire.
     public static let method = "invite.list"
 
-    /// One invite as it stands.
+    /// The present state of one invite.
     public struct Entry: Codable, Hashable, Sendable {
         /// The invite.
         public var invite: InviteID
@@ -67,7 +67,7 @@ public struct InviteList: RPCMethod {
 public struct InviteModify: RPCMethod {
     /// The method's name on the wire.
     public static let method = "invite.modify"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The invite.

@@ -78,7 +78,7 @@ public struct InviteSend: RPCMethod {
 public struct InviteAccept: RPCMethod {
     /// The method's name on the wire.
     public static let method = "invite.accept"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The invite.
@@ -97,7 +97,7 @@ public struct InviteAccept: RPCMethod {
 public struct InviteReject: RPCMethod {
     /// The method's name on the wire.
     public static let method = "invite.reject"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The invite.
@@ -112,11 +112,11 @@ public struct InviteReject: RPCMethod {
     }
 }
 
-/// `invite.cancel`: the inviter takes the invite back from whoever has not answered.
+/// `invite.cancel`: the inviter withdraws the invite from all invitees that have not answered.
 public struct InviteCancel: RPCMethod {
     /// The method's name on the wire.
     public static let method = "invite.cancel"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The invite.

@@ -54,7 +54,7 @@ public struct EnrollmentRequest: Codable, Hashable, Sendable {
 
 /// Answer to an enrolment.
 public struct EnrollmentResponse: Codable, Hashable, Sendable {
-    /// The user as whom the device logs in from now on.
+    /// The user that the device logs in as from now on.
     public var userID: UserID
     /// What the exchange calls this enrolment: part of what is signed at each login.
     public var enrollment: String

@@ -136,7 +136,7 @@ public struct LoginResponse: Codable, Hashable, Sendable {
         case userData = "user_data"
     }
 
-    /// Reads an answer; numbers may stand in strings (AUTH-1).
+    /// Reads an answer; numbers may be strings (AUTH-1).
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         token = try container.decode(Redacted<String>.self, forKey: .token)

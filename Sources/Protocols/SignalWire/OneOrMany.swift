@@ -1,4 +1,4 @@
-/// One user, or a list of them: on the wire a string stands for a list of one.
+/// One user, or a list of them: on the wire, a string is a list of one.
 struct OneOrMany: Codable, Hashable, Sendable {
     var values: [UserID]
 

@@ -1,4 +1,4 @@
-/// `presence.subscribe`: tells who is there now, and from now on what changes, for as long as the connection lives.
+/// `presence.subscribe`: returns the present state of users, and from then on sends changes while the connection lives.
 public struct PresenceSubscribe: RPCMethod {
     /// The method's name on the wire.
     public static let method = "presence.subscribe"
@@ -21,7 +21,7 @@ public struct PresenceSubscribe: RPCMethod {
 public struct PresenceUnsubscribe: RPCMethod {
     /// The method's name on the wire.
     public static let method = "presence.unsubscribe"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// Makes the parameters: none.

@@ -18,27 +18,27 @@ public enum RPCErrorCode: Int, CaseIterable, Sendable {
     case tokenRejected = 4003
     /// The token says that it was signed here, but was not.
     case tokenWrongSignature = 4004
-    /// The token is good, but for another session (AUTH-5).
+    /// The token is valid for another session only (AUTH-5).
     case tokenForAnotherSession = 4005
-    /// The token was good until somebody took it back: by a logout, or the exchange's operator.
+    /// The token was valid until a logout, or the exchange's operator, revoked it.
     case tokenRevoked = 4006
     /// This login may not do that: an anonymous one may only join rooms (AUTH-3).
     case notAllowed = 4030
     /// Register the device first (DEV-1).
     case notRegistered = 4031
-    /// Nobody has that id.
+    /// No user has that id.
     case unknownUser = 4040
-    /// There is no such invite, or it is long over.
+    /// There is no such invite, or it ended long ago.
     case unknownInvite = 4041
     /// There is no such room, or this connection is not in it.
     case unknownRoom = 4042
-    /// The invite has not become a call, or the call is over.
+    /// The invite has not become a call, or the call has ended.
     case unknownCall = 4043
     /// There is no such group, or this user is not in it.
     case unknownGroup = 4044
     /// Another device of this user has answered, or this one has answered otherwise (INV-5).
     case alreadyHandled = 4090
-    /// The invite is over: every invitee is done (INV-6).
+    /// The invite has ended: every invitee is done (INV-6).
     case inviteEnded = 4091
     /// The answer came after the ttl (INV-10).
     case inviteTimedOut = 4092
@@ -55,7 +55,7 @@ public enum RPCErrorCode: Int, CaseIterable, Sendable {
     /// The invite was for devices that are online, and none is.
     case noDeviceOnline = 4800
 
-    /// The name that stands in `data.name`.
+    /// The name in `data.name`.
     public var name: String {
         switch self {
         case .parseError: "parseError"

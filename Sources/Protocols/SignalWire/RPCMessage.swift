@@ -74,7 +74,7 @@ public struct RPCMessage: Sendable {
         do {
             envelope = try Self.envelope(plain, bytes, bounds)
         } catch {
-            // Whoever sent it learns which of its requests that was.
+            // The refusal carries the request's id, so that its sender knows which request it was.
             let whole =
                 error.code == .tooDeep
                 ? try? SignalCoding.decode(Envelope.self, from: bytes, within: .envelope) : nil
@@ -153,7 +153,7 @@ private struct Envelope: Decodable {
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         jsonrpc = try? container.decodeIfPresent(String.self, forKey: .jsonrpc)
-        // One of another kind is refused by who reads the envelope, and the refusal then bears the message's id.
+        // The reader of the envelope refuses a value of another type; its refusal then carries the message's id.
         method = try? container.decodeIfPresent(String.self, forKey: .method)
         id = try? container.decodeIfPresent(RPCID.self, forKey: .id)
         hasID = container.contains(.id)

@@ -6,7 +6,7 @@ public protocol RPCMethod: Codable, Hashable, Sendable {
     static var method: String { get }
 }
 
-/// The result of a method that has nothing to tell: an empty object.
+/// The result of a method that returns nothing: an empty object.
 public struct Empty: Codable, Hashable, Sendable {
     /// Makes the empty object.
     public init() {}

@@ -67,7 +67,7 @@ public struct ConnectionResources: Codable, Hashable, Sendable {
 
 /// Answer to `GET /v1/web-config`: what the exchange's own page needs to log its user in.
 public struct WebConfiguration: Codable, Hashable, Sendable {
-    /// A user that anybody may be: of the demonstration only.
+    /// A user that every visitor may log in as: in the demonstration only.
     public struct Guest: Codable, Hashable, Sendable {
         /// The user's id.
         public var user: UserID
@@ -85,9 +85,9 @@ public struct WebConfiguration: Codable, Hashable, Sendable {
 
     /// The key of the page's application.
     public var appKey: ApplicationKey
-    /// Its secret, which whoever can open the page can read; it is another after each start of the exchange.
+    /// Its secret, which everyone who can open the page can read; it changes at each start of the exchange.
     public var appSecret: String
-    /// Users that anybody may be.
+    /// Users that every visitor may log in as.
     public var guests: [Guest]
 
     /// Makes an answer.
@@ -149,13 +149,13 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
     case enrollmentUsed
     /// 401: there is no Bearer token, or it never was good.
     case tokenRejected
-    /// 401: the token was good once.
+    /// 401: the token has expired.
     case tokenExpired
-    /// 401: the signed token was signed by somebody else.
+    /// 401: the signed token has another signer's signature.
     case tokenWrongSignature
-    /// 401: the signed token is good for one session, and not for this.
+    /// 401: the signed token is valid for another session only.
     case tokenForAnotherSession
-    /// 401: the token was taken back.
+    /// 401: the token was revoked.
     case tokenRevoked
     /// 403: this login may not do that.
     case notAllowed
@@ -165,7 +165,7 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
     case methodNotAllowed
     /// 413: the body is larger than 64 KiB, or than 8 KiB before login.
     case tooLarge
-    /// 421: the `Host` header names somebody else.
+    /// 421: the `Host` header names another host.
     case misdirected
     /// 429: come back later, as `Retry-After` says.
     case tooManyRequests

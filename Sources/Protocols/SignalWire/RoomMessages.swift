@@ -66,7 +66,7 @@ public struct RoomJoin: RPCMethod {
 public struct RoomLeave: RPCMethod {
     /// The method's name on the wire.
     public static let method = "room.leave"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The room's name.
@@ -80,7 +80,7 @@ public struct RoomLeave: RPCMethod {
 public struct RoomSignal: RPCMethod {
     /// The method's name on the wire.
     public static let method = "room.signal"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// The room's name.
@@ -101,7 +101,7 @@ public struct RoomSignal: RPCMethod {
     }
 }
 
-/// Data of `roomSignal`: to whom a signal in a room is for (SIG-1).
+/// Data of `roomSignal`: to the receivers of a signal in a room (SIG-1).
 public struct RoomSignalled: Codable, Hashable, Sendable {
     /// The room's name.
     public var room: RoomName

@@ -25,7 +25,7 @@ public struct SessionStart: RPCMethod {
     /// The method's name on the wire.
     public static let method = "session.start"
 
-    /// A session to go on with after a connection was lost.
+    /// A session to resume after a connection was lost.
     public struct Resume: Codable, Hashable, Sendable {
         /// The session's id, from the result of the start.
         public var session: SessionID
@@ -49,9 +49,9 @@ public struct SessionStart: RPCMethod {
         public var user: UserID
         /// The ids by which the user can be called.
         public var publicIDs: [UserID]
-        /// The session that was asked for goes on, and what it missed follows.
+        /// Whether the session that was asked for continues; the events that it missed follow.
         public var resumed: Bool
-        /// The number of the user's newest event: what comes is higher.
+        /// The number of the user's newest event: later events have higher numbers.
         public var sequence: UInt64
         /// How often the exchange pings; a client that hears nothing for twice that long has lost it.
         public var keepaliveSeconds: Int
@@ -86,7 +86,7 @@ public struct SessionStart: RPCMethod {
     public var token: Redacted<String>
     /// The device; it is registered by `device.register`, not by this.
     public var device: DeviceDescription
-    /// A session to go on with, if there was one.
+    /// A session to resume, if there was one.
     public var resume: Resume?
     /// The user that the client takes the token to be of: refused if it is another's (AUTH-4).
     public var user: UserID?
@@ -106,7 +106,7 @@ public struct SessionStart: RPCMethod {
     }
 }
 
-/// `session.renew`: the session goes on with another token, before the one that it stands on ends (AUTH-4).
+/// `session.renew`: the session continues with another token, before its present one ends (AUTH-4).
 public struct SessionRenew: RPCMethod {
     /// The method's name on the wire.
     public static let method = "session.renew"
@@ -133,7 +133,7 @@ public struct SessionRenew: RPCMethod {
 public struct SessionEnd: RPCMethod {
     /// The method's name on the wire.
     public static let method = "session.end"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// Makes the parameters: none.
@@ -144,14 +144,14 @@ public struct SessionEnd: RPCMethod {
 public struct DeviceRegister: RPCMethod {
     /// The method's name on the wire.
     public static let method = "device.register"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
-    /// Which group invites a device is told of when it registers (INV-14).
+    /// Which group invites a device receives when it registers (INV-14).
     public enum Start: String, Codable, Sendable {
         /// Its program has just started: those of the last 30 s.
         case cold
-        /// Its program was there all the time: all of them.
+        /// Its program has run all the time: all of them.
         case warm
     }
 
@@ -171,9 +171,9 @@ public struct DeviceRegister: RPCMethod {
 
     /// The device, with the id that `session.start` gave.
     public var device: DeviceDescription
-    /// Which group invites the device is told of. Absent: ``Start/cold``.
+    /// Which group invites the device receives. Absent: ``Start/cold``.
     public var start: Start?
-    /// Where to push while the device is not connected, in the place of what was there; absent: as it was (DEV-2).
+    /// Push targets while the device is not connected, which replace the earlier ones; absent: unchanged (DEV-2).
     public var push: [PushTarget]?
 
     /// Makes the parameters.
@@ -188,7 +188,7 @@ public struct DeviceRegister: RPCMethod {
 public struct DeviceUnregister: RPCMethod {
     /// The method's name on the wire.
     public static let method = "device.unregister"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// Makes the parameters: none.
@@ -199,7 +199,7 @@ public struct DeviceUnregister: RPCMethod {
 public struct Ping: RPCMethod {
     /// The method's name on the wire.
     public static let method = "ping"
-    /// Nothing to tell.
+    /// Empty.
     public typealias Result = Empty
 
     /// Makes the parameters: none.

@@ -9,8 +9,9 @@ public enum SignalLimits {
     public static let messageBytes = 65_536
     /// Objects and arrays within each other.
     public static let nesting = 64
-    /// Bytes in one message of the exchange, which a client must take. No limit here lets anything in of which somebody
-    /// would have to be told more; docs/protocol.md has the arithmetic.
+    /// Bytes in one message of the exchange, which a client must accept. The other limits admit nothing that would need
+    /// a longer
+    /// message; docs/protocol.md has the arithmetic.
     public static let deliveredBytes = 262_144
     /// Bytes in the `data`, `payload` and `timeout_payload` of an invite together, and in the `data` of what follows on
     /// it, as JSON text that the exchange writes: `1e18` comes in as 4 bytes and goes out as 19.
@@ -25,8 +26,9 @@ public enum SignalLimits {
     public static let signalTypeBytes = 128
     /// Bytes in the data of a `call.signal` or `room.signal`, as JSON text (SIG-1).
     public static let signalDataBytes = 8_192
-    /// The same for a stream's signals (WHIP and WHEP), which the exchange itself sends: an offer that restarts ICE is as
-    /// long as the one in the invite. What remains of a message is for what stands around it.
+    /// The same for a stream's signals (WHIP and WHEP), which the exchange itself sends: an offer that restarts ICE is
+    /// as
+    /// long as the one in the invite. The rest of a message is for the members around it.
     public static let streamSignalDataBytes = messageBytes - 2_048
     /// Bytes in the cause of a call's failure.
     public static let causeBytes = 64
@@ -48,7 +50,7 @@ public enum SignalLimits {
     public static let pushTargets = 8
     /// Bytes in a push token.
     public static let pushTokenBytes = 4_096
-    /// Bytes of invites that a device is told of when it registers; the rest it gets by `invite.list`.
+    /// Bytes of invites that a device receives when it registers; it gets the rest by `invite.list`.
     public static let syncBytes = 524_288
     /// Users that the answer to `presence.subscribe` lists.
     public static let presenceUsers = 200

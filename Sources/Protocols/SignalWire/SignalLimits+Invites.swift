@@ -1,10 +1,10 @@
-/// Limits of how many invites may be open, so that nobody's keep those of others out.
+/// Limits on open invites, so that one user's invites do not keep out those of others.
 extension SignalLimits {
     /// Open invites from one user, to one user, and in one group.
     public static let openInvites = 256
-    /// Open invites that one user has still to answer to one other, and that one member has open in a group.
+    /// Unanswered open invites from one user to one other, and open invites of one member in a group.
     public static let openInvitesOfPair = 8
-    /// Open invites that a user has still to answer to all those together with whom it is not acquainted.
+    /// Unanswered open invites to one user, from all users together with which it is not acquainted.
     public static let openInvitesOfStrangers = 64
     /// Open invites in a group beyond the first of each member, of all members but the owner together.
     public static let openInvitesBeyondFirst = 48
