@@ -4,7 +4,7 @@
 /// The factories in `ConfigKey+Kinds.swift` make one. Without ``defaulting(to:)`` the key's absence is a separate
 /// value.
 public struct ConfigKey<Value: Sendable>: ReadableKey {
-    /// What is told of it.
+    /// The key's declaration.
     public private(set) var entry: ConfigKeyEntry
     let read: @Sendable (ConfigSection, inout [ConfigProblem]) -> Value?
     /// A value as written in a file; nil for values that have no short form.
@@ -47,7 +47,7 @@ public struct DefaultedKey<Value: Sendable>: ReadableKey {
     let key: ConfigKey<Value>
     let fallback: Value
 
-    /// What is told of it.
+    /// The key's declaration.
     public var entry: ConfigKeyEntry { key.entry }
 
     /// The value; nil if there is none, or none that is allowed, of which a problem is noted.
@@ -56,7 +56,7 @@ public struct DefaultedKey<Value: Sendable>: ReadableKey {
     }
 }
 
-/// A key whose value can be asked for.
+/// A key whose value can be read.
 public protocol ReadableKey<Value>: DeclaredKey {
     associatedtype Value: Sendable
 
@@ -64,9 +64,9 @@ public protocol ReadableKey<Value>: DeclaredKey {
     func value(in section: ConfigSection, _ problems: inout [ConfigProblem]) -> Value?
 }
 
-/// A key that a section knows, whatever its value.
+/// A key that a section knows, of any type of value.
 public protocol DeclaredKey: Sendable {
-    /// What is told of it.
+    /// The key's declaration.
     var entry: ConfigKeyEntry { get }
 }
 
@@ -94,7 +94,7 @@ public struct ConfigKeyEntry: Sendable {
         case list([ConfigKeyEntry])
     }
 
-    /// The names of the key in a file: one, but for a secret, which has `NAME_file` and `NAME_env`.
+    /// The names of the key in a file: one, except for a secret, which has `NAME_file` and `NAME_env`.
     public let names: [String]
     /// What a value is, such as `whole number`.
     public let kind: String
@@ -149,7 +149,7 @@ extension ConfigKeys {
         }
     }
 
-    /// What the declarations tell.
+    /// The declarations of the keys.
     public static var entries: [ConfigKeyEntry] { Self().declared.map(\.entry) }
 }
 
@@ -158,7 +158,7 @@ final class KeySchema<Keys: ConfigKeys>: Sendable {
     let keys: Keys
     let entries: [ConfigKeyEntry]
     let known: [String]
-    /// But for secrets: reading one says how it can be given.
+    /// Except secrets: reading a secret reports how it can be given.
     let required: [String]
 
     init() {

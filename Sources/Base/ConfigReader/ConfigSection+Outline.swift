@@ -17,7 +17,7 @@ extension ConfigSection {
     private static let secretWords = [
         "secret", "token", "password", "credential", "hash", "payload", "header", "email",
     ]
-    /// Who may do what is nobody else's business.
+    /// Keys of permissions and identities, whose values are private.
     private static let privateKeys = [
         "allow", "deny", "users", "id", "user", "session", "rooms", "callees", "parameters",
     ]

@@ -41,7 +41,7 @@ public struct ConfigSection: Sendable {
         return own == others
     }
 
-    /// Whether `key` is present, whatever its value.
+    /// Whether `key` is present, with any value.
     func has(_ key: String) -> Bool { entry(key) != nil }
 
     /// A problem with `key` of this section, on the key's line or, if it is absent, the section's.

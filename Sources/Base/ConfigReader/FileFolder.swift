@@ -59,7 +59,7 @@ public struct FileFolder: ~Copyable {
     /// Waits until no other process changes a file here.
     ///
     /// - Parameter patience: Hundredths of a second for which the thread waits; 0 for not at all.
-    /// - Throws: ``FileChangeError``; one that ``FileChangeError/isForNow`` if the other process goes on.
+    /// - Throws: ``FileChangeError``; one that ``FileChangeError/isForNow`` if the other process keeps the lock.
     public borrowing func lock(patience: Int) throws(FileChangeError) {
         var tries = 0
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {

@@ -58,7 +58,7 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
     /// The path of the file that a secret is in; nil if it is not given by one.
     public func file(of key: KeyPath<Keys, ConfigKey<Secret>>) -> String? {
         guard let name = schema.keys[keyPath: key].entry.names.first, section.has(name) else { return nil }
-        var ignored: [ConfigProblem] = []  // Whoever reads the secret is told of them.
+        var ignored: [ConfigProblem] = []  // Reading the secret reports them.
         return section.path(name, &ignored)
     }
 
@@ -72,7 +72,7 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
 
     // MARK: - Keys
 
-    /// Whether a key is there, whatever its value; a secret, if its file or variable is named.
+    /// Whether a key is present, with any value; a secret, if its file or variable is named.
     public func has<Key: DeclaredKey>(_ key: KeyPath<Keys, Key>) -> Bool { name(key) != nil }
 
     /// The name under which a key is there.

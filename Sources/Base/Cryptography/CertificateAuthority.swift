@@ -106,7 +106,7 @@ private struct PrivateKey: ~Copyable {
     }
 
     init(pem: [UInt8]) throws(CertificateError) {
-        // Reads `pem.count` bytes, and asks nobody for a passphrase.
+        // Reads `pem.count` bytes, and never prompts for a passphrase.
         let bio = unsafe BIO_new_mem_buf(pem, Int32(clamping: pem.count))
         defer { unsafe BIO_free_all(bio) }
         guard let key = unsafe PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil) else {

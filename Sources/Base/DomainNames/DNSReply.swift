@@ -21,7 +21,7 @@ public struct DNSReply: Equatable, Sendable {
     /// Reads a reply. Records with names that no host has are left out.
     ///
     /// - Parameter bytes: Any bytes; nothing in them can trap.
-    /// - Complexity: O(n); a name takes at most 128 labels, whatever its pointers say.
+    /// - Complexity: O(n); a name takes at most 128 labels, with any pointers.
     public init(parsing bytes: [UInt8]) throws(DNSParseError) {
         var reader = Reader(bytes: bytes, position: 4)
         let questions = try reader.number()
@@ -99,7 +99,7 @@ public struct DNSReply: Equatable, Sendable {
             return seconds > 0x7FFF_FFFF ? 0 : seconds
         }
 
-        /// What stands before each record's data: its type, its lifetime, and where its data ends.
+        /// The fields before each record's data: its type, its lifetime, and where its data ends.
         mutating func recordHeader() throws(DNSParseError) -> (type: UInt16, seconds: UInt32, end: Int) {
             _ = try name()
             let type = try number()

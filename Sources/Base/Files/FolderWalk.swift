@@ -31,7 +31,7 @@ struct FolderWalk: ~Copyable {
     /// Walks to the end, and opens the last folder for reading.
     ///
     /// - Parameters:
-    ///   - mode: The rights to the last folder if this makes it, whatever the process's mask.
+    ///   - mode: The rights to the last folder if this makes it, independent of the process's mask.
     ///   - parents: The rights to those above it that this makes.
     mutating func finish(mode: mode_t, parents: mode_t) throws(PrivateFileError) -> FileDescriptor {
         while let name = names.popLast() {
@@ -142,7 +142,7 @@ struct FolderWalk: ~Copyable {
     private static func target(of link: borrowing FileDescriptor, _ whole: String) throws(PrivateFileError) -> String {
         let number = link.number
         var text = [CChar](repeating: 0, count: 4_096)
-        // Writes so many bytes at most, and no zero behind them.
+        // Writes at most `buffer.count` bytes, and no zero behind them.
         let count = unsafe text.withUnsafeMutableBufferPointer { buffer -> Int in
             guard let start = buffer.baseAddress else { return 0 }
             return unsafe readlinkat(number, "", start, buffer.count)

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A folder that is held open: what is done with it, and with files in it, reaches this folder, whatever its path leads to
+/// A folder that is held open: operations on it and on files in it reach this folder, even if its path leads elsewhere
 /// meanwhile. So root may use folders on whose path other users may write.
 public struct HeldFolder: ~Copyable {
     /// Which users may read a file, besides root.
@@ -27,7 +27,7 @@ public struct HeldFolder: ~Copyable {
     /// Opens the folder at `path`, which is absolute, and makes it and those above it that are missing.
     ///
     /// - Parameters:
-    ///   - mode: The rights to the folder if this makes it, whatever the process's mask.
+    ///   - mode: The rights to the folder if this makes it, independent of the process's mask.
     ///   - parents: The rights to those above it that this makes; the same unless given.
     /// - Throws: ``PrivateFileError`` if it cannot be made or written to, or the path has a symbolic link of a user other than root
     ///   and this process's.

@@ -50,7 +50,7 @@ public struct LineJournal: Sendable {
     /// All whole lines there are, the oldest first.
     public func lines() throws(PrivateFileError) -> [String] { try Self.lines(in: path, keptFiles: keptFiles) }
 
-    /// All whole lines of a journal that somebody else may be writing, the oldest first.
+    /// All whole lines of a journal that another process may be writing, the oldest first.
     public static func lines(in path: String, keptFiles: Int = 4) throws(PrivateFileError) -> [String] {
         var all: [String] = []
         for path in files(path, keptFiles).reversed() {

@@ -10,7 +10,7 @@ public struct LockFile: ~Copyable, Sendable {
         file = try FileDescriptor(locking: path, patience: patience)
     }
 
-    /// Locks a file that is there for something else. Whoever may read it may do so.
+    /// Locks a file that exists for another purpose. Every process that may read the file may lock it.
     ///
     /// - Throws: ``PrivateFileError`` if another process has it, or the file cannot be read.
     public init(existing path: String) throws(PrivateFileError) {

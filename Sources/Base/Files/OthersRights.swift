@@ -2,8 +2,9 @@ internal import Glibc
 
 /// The rights that users other than a file's owner have to it.
 ///
-/// They are changed by the file's descriptor, never by its path: a process of root would otherwise change whatever the owner of the
-/// folder puts there meanwhile.
+/// They are changed by the file's descriptor, never by its path: by the path, a process of root could change another
+/// file that
+/// the folder's owner puts there meanwhile.
 public enum OthersRights {
     /// Why the rights to a file cannot be removed.
     public enum Failure: Error, Equatable, Sendable {

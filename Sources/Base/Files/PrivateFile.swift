@@ -21,7 +21,7 @@ public enum PrivateFile {
     /// Replaces a file atomically: every reader, also after a crash, finds the complete old or the complete new
     /// content.
     ///
-    /// The file is readable by its owner alone, whatever it was before.
+    /// The file is readable by its owner alone, even if it was not before.
     public static func replace(_ path: String, with bytes: [UInt8]) throws(PrivateFileError) {
         let draft = "\(path).new"
         // One that a crash left behind may be there, with another mode.

@@ -4,7 +4,7 @@ internal import Glibc
 
 /// Opens regular files only.
 ///
-/// Opening a named pipe blocks until somebody opens its other end, and reading from it blocks for as long as nobody
+/// Opening a named pipe blocks until another process opens its other end, and reading from it blocks while no process
 /// writes; opening a device can start it. So a path from outside is checked first, and opened without blocking.
 public enum RegularFile {
     /// Opens the file at `path`, closed in programs that this one starts.
@@ -127,7 +127,7 @@ public struct RegularFileError: Error, Equatable, Sendable {
     }
 }
 
-/// Which file of the machine it is, whatever name or link leads to it.
+/// Identifies a file of the machine, independent of the name or link that leads to it.
 public struct FileIdentity: Hashable, Sendable {
     private let device: UInt64
     private let inode: UInt64
@@ -177,7 +177,7 @@ public enum FilePlace: Hashable, Sendable {
 
     private static func target(ofLink path: String) -> String? {
         var text = [CChar](repeating: 0, count: 4_096)
-        // Writes so many bytes at most, and no zero behind them.
+        // Writes at most `buffer.count` bytes, and no zero behind them.
         let count = unsafe text.withUnsafeMutableBufferPointer { buffer -> Int in
             guard let start = buffer.baseAddress else { return 0 }
             return unsafe readlink(path, start, buffer.count)

@@ -34,8 +34,9 @@ public struct Callee: Sendable, CustomStringConvertible {
 /// One entry of a ``CalleeList``: a telephone number's pattern (``NumberPattern``), a user's name, or the beginning of one with `*`
 /// behind it; with `@` and a host behind that, a callee at another service.
 ///
-/// A pattern of digits matches telephone numbers only, so that `49*` admits no `49x`. What `*` stands for in a name leads to no other
-/// host, has no parameters, and is no order of a telephone network.
+/// A pattern of digits matches telephone numbers only, so that `49*` admits no `49x`. The text that `*` matches in a
+/// name leads
+/// to no other host, has no parameters, and is no order of a telephone network.
 public struct CalleePattern: Hashable, Sendable, CustomStringConvertible {
     private enum Name: Hashable, Sendable {
         case number(NumberPattern)
@@ -45,7 +46,7 @@ public struct CalleePattern: Hashable, Sendable, CustomStringConvertible {
 
     /// The most bytes of one.
     private static let mostBytes = 256
-    /// None of these is what `*` stands for.
+    /// `*` matches none of these.
     private static let special: Set<UInt8> = Set("@:;?/%*#".utf8)
 
     /// The pattern.
@@ -100,7 +101,7 @@ public struct CalleeList: Hashable, Sendable {
     private let patterns: [CalleePattern]
     private let ownHost: String?
 
-    /// Makes a list, of nobody by default.
+    /// Makes a list; empty by default, so that no callee is admitted.
     ///
     /// - Parameter ownHost: The host of the account's own service, if its users are known by one.
     public init(_ patterns: [CalleePattern] = [], ownHost: String? = nil) {
@@ -108,7 +109,7 @@ public struct CalleeList: Hashable, Sendable {
         self.ownHost = ownHost.map(Callee.normal)
     }
 
-    /// Whether nobody may be called.
+    /// Whether no callee is admitted.
     public var isEmpty: Bool { patterns.isEmpty }
 
     /// Whether a callee may be called.

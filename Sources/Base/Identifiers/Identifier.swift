@@ -1,15 +1,16 @@
-/// A name from outside, or one that stands beside such: of a user, a device, a room, a key.
+/// A name from outside, or one that is compared with such: of a user, a device, a room, a key.
 ///
 /// It has 1 to ``IdentifierLimits/bytes`` bytes of UTF-8 in Normalization Form C (Unicode Standard Annex #15), and no
 /// character that is not seen or that changes how others are shown: no control and no format characters, which are those
 /// that set the direction of text and those without a width, no separators of lines, no space but U+0020 and none at its
 /// ends, nothing that may be left out when text is shown (Default_Ignorable_Code_Point) or is drawn as nothing, and no code
-/// point that is private or that Unicode has not assigned yet. Whoever holds one need not look at it again, and one kind
-/// cannot stand where another is meant.
+/// point that is private or that Unicode has not assigned yet. A holder of one need not check it again, and the
+/// compiler
+/// refuses one kind where another is expected.
 ///
 /// Equal names have equal bytes, wherever they are compared: Swift takes texts as equal that differ in their
 /// normalization form alone, and so do its hash tables, but SQLite, files and other languages compare bytes. A name in
-/// another form is refused and not rewritten, because who sent it looks for it as it was sent, in answers, in events and
+/// another form is refused and not rewritten, because its sender looks for it as it was sent, in answers, in events and
 /// in what it has signed.
 @frozen
 public struct Identifier<Kind>: Sendable {
@@ -51,7 +52,7 @@ extension Identifier: CustomStringConvertible {
 }
 
 extension Identifier: ExpressibleByStringLiteral {
-    /// A name that stands in the program.
+    /// A literal in the program's source.
     public init(stringLiteral text: String) { self.init(ours: text) }
 }
 

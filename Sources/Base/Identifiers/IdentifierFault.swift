@@ -13,7 +13,7 @@ public enum IdentifierFault: Error, Hashable, Sendable, CustomStringConvertible 
     /// It is not in Normalization Form C.
     case notNormalized
 
-    /// What is wrong, to stand behind the name of a member; the text itself does not stand in it.
+    /// What is wrong, to follow the name of a member; it does not contain the text itself.
     public var description: String {
         switch self {
         case .empty: "must not be empty"
@@ -49,7 +49,7 @@ public enum IdentifierFault: Error, Hashable, Sendable, CustomStringConvertible 
 }
 
 extension Unicode.Scalar {
-    /// Whether people see it where it stands, and nowhere else.
+    /// Whether it is visible, and does not change how other characters are shown.
     fileprivate var mayStandInNames: Bool {
         switch properties.generalCategory {
         // The normalization form of what is unassigned may change with a later version of Unicode, and what is private looks as each

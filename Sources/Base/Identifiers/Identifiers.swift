@@ -1,4 +1,4 @@
-/// What there are names of. Never made; they tell the kinds of ``Identifier`` apart.
+/// The kinds of ``Identifier``. No values are made of these types.
 public enum Named {
     /// A user.
     public enum User {}
@@ -52,5 +52,5 @@ public typealias Capability = Identifier<Named.Capability>
 public typealias PushKind = Identifier<Named.PushService>
 /// An application's key, or the API key of a signed token (`iss`).
 public typealias ApplicationKey = Identifier<Named.Application>
-/// What tells one signed token from the next (`jti`).
+/// Distinguishes one signed token from the next (`jti`).
 public typealias TokenID = Identifier<Named.Token>

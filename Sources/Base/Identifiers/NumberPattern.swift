@@ -1,4 +1,4 @@
-/// Which numbers are meant: `?` stands for any digit, and `*` at the end for one or more of them.
+/// A set of telephone numbers: `?` matches any digit, and `*` at the end one or more digits.
 public struct NumberPattern: Hashable, Sendable, CustomStringConvertible {
     /// The pattern.
     public let text: String

@@ -20,11 +20,14 @@ public struct TelephoneNumber: Hashable, Sendable, CustomStringConvertible {
     /// The number.
     public var description: String { text }
 
-    /// Leaves out so many characters at the beginning, and puts others there; `nil` if that is no number, or may be another's.
+    /// Drops `count` characters at the beginning, and prepends `prefix`; `nil` if the result is no number, or may lead
+    /// to another country.
     ///
-    /// What is left after a prefix was exchanged for another must not begin with 0: networks take a second 0 for the beginning of a
-    /// number abroad, so that `+490…`, which is no German number, would lead to the whole world. The same holds where a country's
-    /// code is left out. A pattern that has the 0 itself, and leaves it out, is plain about it.
+    /// After a prefix was exchanged for another, the rest must not begin with 0: networks take a second 0 for the
+    /// beginning of a
+    /// number abroad, so that `+490…`, which is no German number, would lead to the whole world. The same applies if a
+    /// country's
+    /// code is dropped. A pattern that contains the 0 itself, and drops it, is unambiguous.
     public func rewritten(without count: Int, prepending prefix: String) -> TelephoneNumber? {
         let rest = text.dropFirst(count)
         let isExchanged = count > 0 && (!prefix.isEmpty || text.hasPrefix("+"))

@@ -1,7 +1,7 @@
 /// Writes what encodes itself as JSON text, straight into one buffer.
 ///
 /// A value is done when its `encode(to:)` returns: containers must not be used after that, nor one while another of a
-/// value within it is. Whatever else is asked for makes the whole text not writable, so that it is never wrong.
+/// value within it is. Every other use makes the whole text not writable, so that it is never wrong.
 final class JSONTextEncoder: Encoder {
     /// The text so far. It is one structure, so that each step makes only one exclusivity check.
     private var draft = JSONDraft()

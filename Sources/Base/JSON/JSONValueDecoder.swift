@@ -141,7 +141,7 @@ private struct ArrayDecoder: UnkeyedDecodingContainer {
 
     init(values: [JSONValue]) { self.values = values }
 
-    /// Goes on behind the next value if that can be read.
+    /// Reads the next value, and moves past it only if that succeeds.
     private mutating func next<Message>(_ read: (JSONValueDecoder) throws -> Message) throws -> Message {
         guard !isAtEnd else { throw UnfitValue() }
         let message = try read(JSONValueDecoder(values[currentIndex]))

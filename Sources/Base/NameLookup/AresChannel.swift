@@ -5,7 +5,7 @@ internal import Core
 /// A channel of c-ares: the sockets and the questions of one lookup. It stays on the thread that made it.
 @safe
 final class AresChannel {
-    /// c-ares has that many sockets at most that it tells of.
+    /// The most sockets that c-ares reports.
     private static let mostSockets = 16
 
     let handle: ares_channel

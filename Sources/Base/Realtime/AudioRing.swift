@@ -48,7 +48,7 @@ public struct AudioRing: ~Copyable {
         public mutating func close() { unsafe slots.indices.pointee.closed.store(true, ordering: .releasing) }
 
         // Mutating, so that it can be called on an optional producer; see `Consumer.hasEnded()`.
-        /// Whether `write` would take so many samples now.
+        /// Whether `write` would take `count` samples now.
         @_noAllocation @_noLocks
         public mutating func hasSpace(for count: Int) -> Bool { space >= count }
 

@@ -43,7 +43,7 @@ public enum ProcessMemory {
     /// Ends what ``lock()`` began.
     public static func unlock() { handset_unlock_memory() }
 
-    /// Bytes of the machine's memory that this process holds now; 0 if the system does not tell.
+    /// Bytes of the machine's memory that this process holds now; 0 if the system does not report it.
     public static var residentBytes: Int { Int(handset_resident_bytes()) }
 
     /// Gives the machine back what was allocated and is free again, of which the allocator keeps most: it goes only as

@@ -49,16 +49,18 @@ public final class RealtimeThread: Sendable {
         }
     }
 
-    /// Takes the calling thread's real-time priority, if it has one: for what may take long and nobody waits for, such as
-    /// looking for a card that is not there. A priority that the process was started with and may not ask for stays, because
-    /// it could not be given back.
+    /// Suspends the calling thread's real-time priority, if it has one. Used for work that may take long and that no
+    /// thread waits
+    /// for, such as looking for a card that is not there. A priority that the process was started with and may not
+    /// request stays,
+    /// because it could not be restored.
     ///
-    /// - Returns: What ``resumePriority(_:)`` gives back.
+    /// - Returns: The argument of ``resumePriority(_:)``.
     public static func suspendPriority() -> SuspendedPriority {
         SuspendedPriority(value: handset_thread_suspend_priority())
     }
 
-    /// Gives the calling thread the priority back that ``suspendPriority()`` took.
+    /// Restores the calling thread's priority that ``suspendPriority()`` took.
     public static func resumePriority(_ priority: SuspendedPriority) {
         handset_thread_resume_priority(priority.value)
     }

@@ -2,7 +2,7 @@
 /// keeps and copies the table without counting references.
 @safe
 public struct SharedTable: BitwiseCopyable, @unchecked Sendable {
-    // Sendable: nobody writes the memory after `init`.
+    // Sendable: no thread writes the memory after `init`.
     let base: UnsafePointer<Float>
     /// How many they are.
     public let count: Int

@@ -7,7 +7,7 @@ public enum ThreadMemory {
         @_noAllocation @_noLocks get { threadPageFaults() }
     }
 
-    /// Has so much of the thread's stack there, below what it uses now.
+    /// Makes `bytes` of the thread's stack resident, below the part that it uses now.
     @_noAllocation @_noLocks
     public static func touchStack(bytes: Int) { touchStackPages(bytes) }
 }

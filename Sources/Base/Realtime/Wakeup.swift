@@ -35,7 +35,7 @@ public struct Wakeup: ~Copyable, Sendable {
     }
 }
 
-/// A plain-value reference to a ``Wakeup`` that somebody else owns, for the media path.
+/// A plain-value reference to a ``Wakeup`` that another object owns, for the media path.
 @frozen
 public struct WakeupHandle: BitwiseCopyable, Sendable {
     /// The descriptor to poll; readable once signalled.

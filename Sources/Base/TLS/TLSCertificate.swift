@@ -79,7 +79,7 @@ public struct TLSCertificate: Hashable, Sendable {
     public func hash(into hasher: inout Hasher) { hasher.combine(der) }
 }
 
-/// The flags of OpenSSL's comparison of names: wildcards stand for whole labels.
+/// The flags of OpenSSL's comparison of names: a wildcard replaces a whole label.
 let nameFlags = UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
 
 /// A host's name as certificates have it, without the dot at the end.

@@ -24,7 +24,7 @@ public struct TLSPrivateKey: Hashable, Sendable, CustomStringConvertible, Custom
     private static func read(_ pem: [UInt8]) -> OpaquePointer? {
         ERR_clear_error()
         defer { ERR_clear_error() }
-        // Reads `pem.count` bytes, and asks nobody for a passphrase.
+        // Reads `pem.count` bytes, and never prompts for a passphrase.
         guard let bio = unsafe BIO_new_mem_buf(pem, Int32(clamping: pem.count)) else { return nil }
         defer { unsafe BIO_free_all(bio) }
         return unsafe PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in 0 }, nil)

@@ -8,7 +8,7 @@ internal import COpenSSL
 /// For an ordinary thread; it allocates.
 @safe
 public struct TLSSession: ~Copyable, @unchecked Sendable {
-    /// What a client demands of the server's certificate. But for ``shown``, it must lead to a trusted authority.
+    /// What a client demands of the server's certificate. Except with ``shown``, it must lead to a trusted authority.
     public enum Check: Sendable {
         /// It is for this host (RFC 6125): a name, or an address written out.
         case name

@@ -1,6 +1,6 @@
 // XML: small XML documents, read by libexpat within limits, and without document types, so that there are no entities.
 
-/// An element of a document, with all that stands in it.
+/// An element of a document, with its contents.
 public struct XMLElement: Equatable, Sendable {
     /// One attribute of an element.
     public struct Attribute: Equatable, Sendable {
@@ -18,7 +18,7 @@ public struct XMLElement: Equatable, Sendable {
 
     /// Its name, with the prefix that it may have.
     public let name: String
-    /// As they stand in the document; none comes twice (XML 1.0 §3.1).
+    /// In the document's order; no name comes twice (XML 1.0 §3.1).
     public let attributes: [Attribute]
     /// The elements in it, in order.
     public let children: [XMLElement]

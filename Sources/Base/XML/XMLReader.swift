@@ -37,7 +37,8 @@ public enum XMLReader {
     }
 }
 
-/// What the parser has told of a document so far. The parser calls it only within ``XMLReader/root(of:within:)``, on the
+/// The part of a document that the parser has reported. The parser calls it only within ``XMLReader/root(of:within:)``,
+/// on the
 /// thread that called that.
 @safe
 private final class GrowingTree {
@@ -62,7 +63,7 @@ private final class GrowingTree {
         unsafe self.parser = unsafe parser
     }
 
-    /// Has the parser tell this object what it finds.
+    /// Registers this object's handlers with the parser.
     func listen() {
         unsafe XML_SetUserData(parser, Unmanaged.passUnretained(self).toOpaque())
         unsafe XML_SetElementHandler(

@@ -37,7 +37,7 @@ extension SocketAddress {
         return isIPv6 && bytes & 0xFF == 0xFE && bytes >> 8 & 0xC0 == 0x80
     }
 
-    /// Whether nobody can be reached by itself at this address: unspecified, multicast or broadcast.
+    /// Whether the address cannot be that of one peer: it is unspecified, multicast or broadcast, or its port is 0.
     public var isUnusableAsPeer: Bool {
         let first = low.littleEndian & 0xFF
         return isUnspecified || (isIPv6 ? first == 0xFF : first >= 224) || port == 0

@@ -31,7 +31,7 @@ public struct SocketAddress: Hashable, BitwiseCopyable, Sendable {
         low == other.low && high == other.high && port == other.port && family == other.family && scope == other.scope
     }
 
-    /// Whether both are of one host, whatever the ports.
+    /// Whether both are of one host; their ports may differ.
     @_noAllocation @_noLocks
     public func hasSameHost(as other: SocketAddress) -> Bool {
         low == other.low && high == other.high && family == other.family && scope == other.scope

@@ -29,7 +29,7 @@ public enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes that `text` stands for, if it is the one way to write them, with its padding (RFC 4648 §3.5); else `nil`.
+    /// The bytes that `text` encodes, if it is in the one canonical form, with padding (RFC 4648 §3.5); else `nil`.
     ///
     /// - Complexity: O(characters).
     public static func bytes(of text: some Sequence<UInt8>) -> [UInt8]? {
@@ -62,9 +62,11 @@ public enum Base64 {
         return third & 0x03 == 0 ? bytes : nil
     }
 
-    /// The bytes that `text` stands for, as encoders of other languages write it: in the alphabet of §4 or that of §5 (`-` and `_`),
-    /// with or without padding, in lines (RFC 2045 §6.8) or with spaces; `nil` for other characters, and for a last one that
-    /// is alone.
+    /// The bytes that `text` encodes, as encoders of other languages write it: in the alphabet of §4 or that of §5 (`-`
+    /// and `_`),
+    /// with or without padding, in lines (RFC 2045 §6.8) or with spaces; `nil` if there are other characters, or a
+    /// single
+    /// character is left at the end.
     ///
     /// - Complexity: O(characters).
     public static func lenientBytes(of text: some Sequence<UInt8>) -> [UInt8]? {

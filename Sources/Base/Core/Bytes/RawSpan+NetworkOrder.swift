@@ -1,6 +1,6 @@
 // Bytes: reading and writing network byte order with every bound checked, on memory that stays where it is.
 
-/// Checked reads of big-endian fields: past the end they return `nil`. They allocate nothing, whatever the bytes are.
+/// Checked reads of big-endian fields: past the end they return `nil`. They never allocate.
 extension RawSpan {
     /// The byte at `offset`.
     @_noAllocation @_noLocks

@@ -1,6 +1,6 @@
-/// A measure of how much may happen: so much at once, and refilled evenly.
+/// A rate limit: a burst, and an even refill.
 package struct TokenBucket: Hashable, Sendable {
-    /// How much a bucket holds and how fast it fills.
+    /// The size of a bucket, and how fast it fills.
     package struct Rate: Hashable, Sendable {
         /// At once.
         package let burst: Double
@@ -13,7 +13,7 @@ package struct TokenBucket: Hashable, Sendable {
             self.perSecond = perSecond
         }
 
-        /// So many at once, and as many evenly within `window`.
+        /// `count` at once, and as many evenly within `window`.
         package init(_ count: Int, within window: Duration) {
             self.init(burst: Double(count), perSecond: Double(count) / window.seconds)
         }
@@ -94,7 +94,7 @@ package struct TokenBuckets<Key: Hashable & Sendable>: Sendable {
     }
 
     private mutating func makeRoom(at now: Instant) {
-        // A dictionary's order is another in each process, so that nobody can tell which ones are looked at.
+        // A dictionary's order differs in each process, so a client cannot predict which ones are examined.
         var best: (key: Key, wait: Duration)?
         for (key, bucket) in buckets.prefix(16) {
             var bucket = bucket

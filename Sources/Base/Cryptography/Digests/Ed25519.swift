@@ -34,7 +34,7 @@ public enum Ed25519 {
 
         /// Makes a key from random bytes.
         ///
-        /// - Parameter generator: One that nobody can predict.
+        /// - Parameter generator: An unpredictable one.
         public init?(using generator: inout some RandomNumberGenerator) {
             self.init(seed: (0..<keyBytes).map { _ in UInt8.random(in: 0...255, using: &generator) })
         }
@@ -73,7 +73,8 @@ public enum Ed25519 {
     ]
 
     /// Whether bytes can be a public key: 32, whose y coordinate is below the field's prime 2^255 - 19 (RFC 8032 §5.1.3), and
-    /// not those of a point of small order. By such a point anybody can sign: a signature that fits one message fits others.
+    /// not those of a point of small order. With such a point, anyone can sign: a signature that fits one message fits
+    /// others.
     public static func isPublicKey(_ bytes: [UInt8]) -> Bool {
         guard bytes.count == keyBytes else { return false }
         var y = bytes

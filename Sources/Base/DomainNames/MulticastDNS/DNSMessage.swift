@@ -64,7 +64,7 @@ public enum DNSMessage {
             guard let name = reader.name(), let type = reader.uint16(), let recordClass = reader.uint16(),
                 reader.skip(4), let length = reader.uint16(), let data = reader.bytes(Int(length))
             else { break }
-            // The top bit of the class tells caches to forget others (RFC 6762 §10.2); there is no cache here.
+            // The top bit of the class makes caches drop other records (RFC 6762 §10.2); there is no cache here.
             guard recordClass & 0x7FFF == 1, let known = RecordType(rawValue: type),
                 data.count == (known == .a ? 4 : 16), let address = SocketAddress(addressBytes: data, port: 0)
             else { continue }

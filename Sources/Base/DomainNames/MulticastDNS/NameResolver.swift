@@ -3,11 +3,11 @@ public import Core
 /// Asks the local link for the addresses of names (RFC 6762 §5), without I/O.
 ///
 /// Names are of the form that browsers use to hide an address: one label and ".local". Each is asked for at most three
-/// times. An answer is anybody's on the link: what it says must be proved by other means, as ICE does.
+/// times. Any host on the link can answer, so the answer must be proved by other means, as ICE does.
 public struct NameResolver: ProtocolCore, Sendable {
     /// The inputs.
     public enum Input: Sendable {
-        /// Find the address of a name. Asked for again while that goes on, it is answered once.
+        /// Find the address of a name. A name that is requested again while its lookup runs is answered once.
         case resolve(String)
         /// A datagram came.
         case datagram([UInt8], source: SocketAddress)
@@ -21,7 +21,7 @@ public struct NameResolver: ProtocolCore, Sendable {
         case transmit([UInt8])
         /// A name's address; the port is 0. The name is in lower case.
         case resolved(String, SocketAddress)
-        /// Nobody has answered, or the name is none that is asked for here.
+        /// No answer came, or the name is not of that form.
         case gaveUp(String)
     }
 

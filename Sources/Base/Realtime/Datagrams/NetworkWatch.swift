@@ -1,10 +1,11 @@
 public import Core
 
-/// Tells from the kernel's messages when the network has changed so that a connection should be tried: a link has come up, an
+/// Detects in the kernel's messages when the network has changed so that a connection should be tried: a link has come
+/// up, an
 /// address has come or gone, or there is a default route.
 ///
-/// Such messages come in bursts, so a change is told once they have settled, and no more often than ``interval``. What repeats
-/// what is known, such as an address whose lifetime is renewed, is no change.
+/// Such messages come in bursts, so a change is reported once they have settled, and no more often than ``interval``. A
+/// message that repeats what is known, such as an address whose lifetime is renewed, is no change.
 public struct NetworkWatch: ProtocolCore, Sendable {
     /// The inputs.
     public enum Input: Hashable, Sendable {
@@ -34,7 +35,7 @@ public struct NetworkWatch: ProtocolCore, Sendable {
     private var usableLinks: Set<Int32> = []
     private var addresses: Set<Address> = []
     private var lastTold: Instant?
-    /// When the change that has come is told.
+    /// When the pending change is reported.
     public private(set) var nextDeadline: Instant?
 
     /// Makes one that knows nothing of the network yet.

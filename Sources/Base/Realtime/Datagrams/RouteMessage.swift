@@ -1,11 +1,11 @@
-/// What the kernel tells of the network, as far as it matters to whoever keeps a connection (rtnetlink(7)).
+/// A message of the kernel about the network, as far as it matters to connections (rtnetlink(7)).
 enum RouteMessage: Hashable, Sendable {
     /// An interface other than the loopback; whether packets can leave by it.
     case link(index: Int32, isUsable: Bool)
     /// An address with which others can be reached, and its interface.
     case addressAdded(index: UInt32, address: [UInt8])
     case addressRemoved(index: UInt32, address: [UInt8])
-    /// There is a way out of the local network.
+    /// There is a route out of the local network.
     case defaultRouteAdded
 }
 
@@ -74,7 +74,8 @@ extension RouteMessage {
 }
 
 extension ArraySlice<UInt8> {
-    /// A number in the machine's own order, which is little-endian wherever Handset is built, so many bytes behind the beginning; nil if it is not all there.
+    /// A number at `offset` bytes, in the machine's order, which is little-endian on all platforms of Handset; nil if
+    /// it is not complete.
     fileprivate func integer<Number: FixedWidthInteger>(at offset: Int, _: Number.Type) -> Number? {
         let size = Number.bitWidth / 8
         guard count >= offset + size else { return nil }

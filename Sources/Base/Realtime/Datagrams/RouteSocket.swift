@@ -1,6 +1,6 @@
 internal import CRealtime
 
-/// Where the kernel tells of the network's changes.
+/// A socket for the kernel's messages about changes of the network.
 public enum RouteSocket {
     /// Opens a socket from which the messages for ``NetworkWatch`` are read, without blocking.
     ///

@@ -12,7 +12,7 @@ public struct StreamSocket: ~Copyable, Sendable {
 
     /// The result of reading or writing.
     public enum Progress: Equatable, Sendable {
-        /// So many bytes were read or written; at least one.
+        /// This number of bytes was read or written; at least one.
         case bytes(Int)
         /// Nothing can be done now.
         case wait

@@ -99,7 +99,7 @@ public struct UDPSocket: ~Copyable, Sendable {
         return min(0, received)
     }
 
-    /// Sends all datagrams of `batch`, whatever socket they are marked for, and empties it.
+    /// Sends all datagrams of `batch`, regardless of the socket that they are marked for, and empties it.
     ///
     /// - Returns: How many the kernel did not take; they are gone.
     @_noAllocation @_noLocks
