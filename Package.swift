@@ -191,18 +191,24 @@ let package = Package(
             ]),
 
         // Floor 5: agent.
+        module("Agent", "CallParticipation", ["AudioPort", "CallControl", "Core", "Realtime", "VoiceActivity"]),
         module(
             "Agent", "CallPrograms",
-            ["AudioPort", "BotWire", "CPrograms", "ControlWire", "Core", "Realtime", "VoiceActivity"]),
-        module("Agent", "CallPorts", ["AudioPort", "Core", "Realtime", "VoiceActivity"]),
+            [
+                "AudioPort", "BotWire", "CPrograms", "CallControl", "CallParticipation", "ControlWire", "Core",
+                "Realtime",
+            ]),
         module(
             "Agent", "BotCalls",
-            nio + ["AudioPort", "BotWire", "ConfigReader", "Core", "HTTPTransport", "Realtime", "TLS", "VoiceActivity"]),
+            nio + [
+                "AudioPort", "BotWire", "CallControl", "CallParticipation", "ConfigReader", "Core", "HTTPTransport",
+                "Realtime", "TLS",
+            ]),
         module(
             "Agent", "CallAgent",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia",
-                "CallPorts",
+                "CallParticipation",
                 "CallPrograms", "ConfigReader", "Core", "Files", "ICE", "JSON", "MediaEngine", "Playout", "RTP",
                 "Realtime", "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "TLS",
                 "VoiceActivity", logging,
@@ -222,8 +228,8 @@ let package = Package(
         module(
             "Agent", "Loopback",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "CallScript",
-                "ConfigReader",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "CallControl",
+                "CallParticipation", "CallScript", "ConfigReader",
                 "Core", "JSON", "LoopbackAnalysis", "Realtime",
             ]),
 
@@ -340,12 +346,18 @@ let package = Package(
         tests(
             "BotCallsTests",
             [
-                "BotCalls", "BotWire", "Core", "JSON",
+                "BotCalls", "BotWire", "CallParticipation", "Core", "JSON",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
-        tests("CallPortsTests", ["AudioPort", "CallPorts", "Core", "LoopbackAnalysis", "Realtime", "VoiceActivity"]),
-        tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Core", "Realtime"]),
+        tests(
+            "CallParticipationTests",
+            [
+                "AudioPort", "BotCalls", "BotWire", "CallControl", "CallParticipation", "CallPrograms", "Core",
+                "LoopbackAnalysis", "Realtime", "VoiceActivity",
+            ]),
+        tests(
+            "CallProgramsTests", ["AudioPort", "CallControl", "CallParticipation", "CallPrograms", "Core", "Realtime"]),
         tests("TrunkGatewayTests", ["CallAgent", "CallControl", "ConfigReader", "TrunkGateway"]),
         tests("CallControlTests", ["CallControl", "Core", "JSON"]),
         tests(

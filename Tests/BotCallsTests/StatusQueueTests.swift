@@ -1,4 +1,5 @@
 import BotWire
+import CallParticipation
 import Testing
 import Core
 
@@ -10,7 +11,7 @@ struct StatusQueueTests {
         var queue = StatusQueue()
         var now = Instant.zero
         /// The calls and what is sent of them.
-        var sent: [(UInt64, String)] = []
+        var sent: [(CallID, String)] = []
         var lost: [String] = []
 
         mutating func feed(_ input: StatusQueue.Input) {
@@ -22,9 +23,9 @@ struct StatusQueueTests {
             }
         }
 
-        mutating func tell(_ call: UInt64, _ status: TwilioWebhook.Status) throws {
+        mutating func tell(_ call: CallID, _ status: TwilioWebhook.Status) throws {
             let address = try #require(WebAddress("http://bot.example/status", [.http]))
-            let wireCall = WireCall(call: "CA\(call)", stream: "", account: "AC1", from: "a", to: "b")
+            let wireCall = WireCall(call: "CA\(call.number)", stream: "", account: "AC1", from: "a", to: "b")
             let request = try #require(TwilioWebhook(wireCall, status).request(to: Webhook(address), token: nil))
             feed(.tell(StatusQueue.News(call: call, what: status.rawValue, request: request)))
         }
@@ -93,10 +94,15 @@ struct StatusQueueTests {
     @Test("A server that does not answer gets 32 requests at a time, and 1,024 news wait for it")
     func bounds() throws {
         var bench = Bench()
-        for call in 0..<2_000 { try bench.tell(UInt64(call), .completed) }
+        for call in 0..<2_000 { try bench.tell(CallID(number: UInt64(call)), .completed) }
         #expect(bench.sent.count == StatusQueue.mostSending && bench.queue.count == StatusQueue.mostWaiting)
         #expect(bench.lost.count == 2_000 - StatusQueue.mostWaiting)
         bench.feed(.answered(call: 0, 200))
         #expect(bench.sent.count == StatusQueue.mostSending + 1)
     }
+}
+
+extension CallID: ExpressibleByIntegerLiteral {
+    /// The call of this number.
+    public init(integerLiteral number: UInt64) { self.init(number: number) }
 }

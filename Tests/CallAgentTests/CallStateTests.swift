@@ -64,7 +64,7 @@ struct CallStateTests {
         sound.participation = .present
         #expect(!sound.hasLeft)
         sound.participation = .left
-        sound.beganToLeave(1)
+        sound.beganToLeave()
         sound.participation = .present
         #expect(sound.hasLeft)
         sound.noteLeft()
@@ -99,15 +99,15 @@ struct CallStateTests {
     func turnFigures() {
         var figures = TurnFigures()
         #expect(figures.summary == nil)
-        figures.leave()
+        figures.leave(.program)
         #expect(figures.summary == nil)
-        figures.note(Self.summary(turns: 2, median: 24_000, slow: 48_000, dips: 1))
+        figures.note(Self.summary(turns: 2, median: 24_000, slow: 48_000, dips: 1), from: .program)
         for milliseconds in [500, 1_000] { figures.noteResponse(.milliseconds(milliseconds)) }
         let first = figures.summary
         #expect(first?.turns == 2 && first?.medianResponse == 24_000)
-        figures.leave()
+        figures.leave(.program)
         #expect(figures.summary == first)
-        figures.note(Self.summary(turns: 1, median: 96_000, slow: 96_000, dips: 2))
+        figures.note(Self.summary(turns: 1, median: 96_000, slow: 96_000, dips: 2), from: .program)
         figures.noteResponse(.milliseconds(2_000))
         let all = figures.summary
         #expect(all?.turns == 3 && all?.dips == 3)
@@ -115,21 +115,24 @@ struct CallStateTests {
         #expect((93_000...96_000).contains(all?.slowResponse ?? 0))
     }
 
-    @Test("Ports of a call one after the other, and a bot among them, leave their figures; what comes late counts once")
+    @Test("Ports of a call one after the other, and a bot among them, leave their figures; a late end is not another's")
     func portFigures() {
         var figures = TurnFigures()
         let two = Self.summary(turns: 2, median: 24_000, slow: 24_000, dips: 1)
         let three = Self.summary(turns: 3, median: 24_000, slow: 24_000, dips: 0)
-        figures.note(Self.summary(turns: 1, median: 24_000, slow: 24_000, dips: 0), port: 4)
-        figures.note(two, port: 4)
+        figures.note(Self.summary(turns: 1, median: 24_000, slow: 24_000, dips: 0), from: .port)
+        figures.note(two, from: .port)
         #expect(figures.summary == two)
-        figures.note(three, port: 9)
+        figures.leave(.port)
+        figures.note(three, from: .port)
         #expect(figures.summary?.turns == 5 && figures.summary?.dips == 1)
-        figures.note(two, port: 4)
-        #expect(figures.summary?.turns == 5, "the port has left")
-        figures.note(three)
-        figures.leave()
-        figures.note(two, port: 10)
+        figures.note(three, from: .bot)
+        figures.leave(.port)
+        #expect(figures.summary?.turns == 8, "the bot takes part")
+        figures.note(three, from: .bot)
+        #expect(figures.summary?.turns == 8)
+        figures.leave(.bot)
+        figures.note(two, from: .port)
         #expect(figures.summary?.turns == 10)
     }
 

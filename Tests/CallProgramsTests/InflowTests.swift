@@ -1,4 +1,6 @@
 import AudioPort
+import CallControl
+import CallParticipation
 import Foundation
 import Realtime
 import Synchronization
@@ -104,14 +106,14 @@ struct InflowTests {
                 os.write(2, pieces[0])
                 os.write(3, pieces[1])
             """
-        let news = Mutex<[ProgramNews]>([])
-        let programs = try CallPrograms(ProgramPlan(command: [])) { one in news.withLock { $0.append(one) } }
+        let events = Mutex<[ParticipantEvent]>([])
+        let plan = ProgramPlan(command: ["python3", "-c", script])
+        let programs = try CallPrograms(plan) { one in events.withLock { $0.append(one) } }
+        let call = CallID(number: 7)
         let began = MonotonicClock.now
-        try programs.begin(
-            ProgramPlan(command: ["python3", "-c", script]), call: 7, peer: "alice", isOutgoing: false, isAnswered: true
-        )
+        try programs.begin(ParticipantCall(call, peer: "alice", isOutgoing: false, isAnswered: true))
         func isDropped(_ stream: ProgramStream) -> Bool {
-            news.withLock { $0.contains { if case .dropped(7, stream, _) = $0 { true } else { false } } }
+            events.withLock { $0.contains { if case .noted(.dropped(stream, _), call) = $0 { true } else { false } } }
         }
         while began.duration(to: MonotonicClock.now) < .seconds(byteByByte ? 2 : 20),
             byteByByte || !(isDropped(.log) && isDropped(.commands))
@@ -120,14 +122,16 @@ struct InflowTests {
         }
         let share = Self.threadSeconds(named: "programs") / began.duration(to: MonotonicClock.now).seconds
         programs.finish()
-        let all = news.withLock { $0 }
+        let all = events.withLock { $0 }
         // A program that writes byte by byte may be too slow to lose any.
         for stream in byteByByte ? [] : [ProgramStream.log, .commands] {
-            #expect(all.count { $0 == .flooded(call: 7, stream) } == 1)
-            let dropped = all.compactMap { if case .dropped(7, stream, let bytes) = $0 { bytes } else { nil } }
+            #expect(all.count { $0 == .noted(.flooded(stream), call) } == 1)
+            let dropped = all.compactMap {
+                if case .noted(.dropped(stream, let bytes), call) = $0 { bytes } else { nil }
+            }
             #expect(dropped.count == 1 && (dropped.first ?? 0) > 10_000, "\(dropped)")
         }
-        #expect(all.count { if case .said = $0 { true } else { false } } <= 80)
+        #expect(all.count { if case .noted(.said, _) = $0 { true } else { false } } <= 80)
         #expect(share < 0.3, "\(share) of a core")
     }
 

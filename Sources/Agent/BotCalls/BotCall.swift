@@ -1,5 +1,7 @@
 internal import AudioPort
 internal import BotWire
+internal import CallControl
+internal import CallParticipation
 internal import ConfigReader
 internal import Glibc
 internal import HTTPTransport
@@ -12,17 +14,7 @@ internal import Core
 final class BotCall: @unchecked Sendable {
     // Only its event loop uses it.
 
-    /// Which call it is.
-    struct Parties: Sendable {
-        var call: UInt64
-        var peer: String
-        var own: String
-        var isOutgoing: Bool
-        /// It stood before the bot was asked.
-        var isAnswered: Bool
-    }
-
-    let parties: Parties
+    let call: ParticipantCall
     /// The name by which the bot's requests name the call.
     let name: String
     private let environment: BotEnvironment
@@ -54,17 +46,17 @@ final class BotCall: @unchecked Sendable {
     private var isOver = false
 
     init(
-        _ parties: Parties, _ environment: BotEnvironment, _ courier: StatusCourier,
+        _ call: ParticipantCall, _ environment: BotEnvironment, _ courier: StatusCourier,
         _ placed: BotRequest.PlacedCall? = nil
     ) {
         self.placed = placed
         waits = placed == nil ? nil : .queued
-        self.parties = parties
+        self.call = call
         self.environment = environment
         self.courier = courier
         name = environment.plan.wire.callName(Self.random())
         course = BotCourse(
-            isAnswered: parties.isAnswered, hasFallback: environment.fallback != nil,
+            isAnswered: call.isAnswered, hasFallback: environment.fallback != nil,
             timeout: environment.plan.answerTimeout)
     }
 
@@ -100,8 +92,8 @@ final class BotCall: @unchecked Sendable {
     /// Asks the webhook, or connects.
     func begin() {
         waits = nil
-        if parties.isAnswered { answeredAt = MonotonicClock.now }
-        tell(parties.isAnswered ? .inProgress : .ringing)
+        if call.isAnswered { answeredAt = MonotonicClock.now }
+        tell(call.isAnswered ? .inProgress : .ringing)
         switch placed?.instructions {
         case .markup(let markup): return feed(.told(markup))
         case .ask(let webhook): return feed(.ask(webhook))
@@ -165,7 +157,7 @@ final class BotCall: @unchecked Sendable {
         let before = waits ?? course.status
         switch order {
         case .end where waits != nil:
-            environment.publish(.hangUp(call: parties.call, failure: nil))
+            environment.publish(.done(call.id, failure: nil))
             return (wireCall(stream: ""), .canceled)
         case .redirect where waits != nil:
             throw ServiceFault(.callOver, .twilio, "the call is not answered yet: it cannot be redirected")
@@ -181,7 +173,7 @@ final class BotCall: @unchecked Sendable {
             guard waits == nil, course.status == .inProgress else {
                 throw ServiceFault(.callOver, .telnyx, "the call is not answered yet: it cannot be transferred")
             }
-            environment.publish(.transfer(call: parties.call, to: transfer.target))
+            environment.publish(.transfer(call.id, to: transfer.target))
             return (wireCall(stream: ""), before)
         case .place: throw ServiceFault(.forbidden, .twilio, "calls cannot be placed here")
         }
@@ -210,16 +202,18 @@ final class BotCall: @unchecked Sendable {
         case .accept:
             answeredAt = MonotonicClock.now
             tell(.inProgress)
-            environment.publish(.stands(call: parties.call))
-        case .reject(let reason, let why): environment.publish(.refused(call: parties.call, reason, why))
+            environment.publish(.ready(call.id))
+        case .reject(let reason?, let why):
+            environment.publish(.rejected(call.id, reason == .busy ? .busy : .declined, why))
+        case .reject(nil, let why): environment.publish(.failed(call.id, why))
         case .fallBack(let why):
-            environment.publish(.fellBack(call: parties.call, why))
+            note(.fellBack(why))
             begin(BotLine(saying: environment.fallback ?? [], .linear(48_000)))
         case .stopFallback:
             line = nil
             port?.abandon()
-        case .hangUp(let failure): environment.publish(.hangUp(call: parties.call, failure: failure))
-        case .transfer(let target): environment.publish(.transfer(call: parties.call, to: target))
+        case .hangUp(let failure): environment.publish(.done(call.id, failure: failure))
+        case .transfer(let target): environment.publish(.transfer(call.id, to: target))
         }
     }
 
@@ -320,7 +314,7 @@ final class BotCall: @unchecked Sendable {
         case .offer:
             guard let leg = environment.plan.wire.leg else { return fail("the bot's wire has no legs") }
             socket = LegBotSocket(
-                leg.form(stream.parameters), to: stream.address, call: parties.call, environment,
+                leg.form(stream.parameters), to: stream.address, call: call.id, environment,
                 waiting: { [weak self] in self?.waitingSamples ?? 0 }, tell)
         }
     }
@@ -372,9 +366,7 @@ final class BotCall: @unchecked Sendable {
         case .mark(let name):
             guard port?.mark(name) != true else { return }
             // The bot gets it back as one that was cleared, so that it does not wait for it.
-            environment.publish(
-                .misunderstood(
-                    call: parties.call, "a mark is not set, because too many wait to be played", leftOut: 0))
+            note(.misunderstood("a mark is not set, because too many wait to be played", leftOut: 0))
             feed(line: .playback(.discarded(mark: name)))
         case .clear: port?.clear()
         case .endPlayback:
@@ -383,10 +375,9 @@ final class BotCall: @unchecked Sendable {
         case .pause: socket?.pause()
         case .resume: socket?.resume()
         case .close: closeSocket()
-        case .press(let keys): environment.publish(.press(call: parties.call, keys: keys))
-        case .fault(let what, let leftOut):
-            environment.publish(.misunderstood(call: parties.call, what, leftOut: leftOut))
-        case .behind: environment.publish(.behind(call: parties.call))
+        case .press(let keys): environment.publish(.press(call.id, keys: keys))
+        case .fault(let what, let leftOut): note(.misunderstood(what, leftOut: leftOut))
+        case .behind: note(.behind(events: false))
         case .over(let failure):
             line = nil
             closeSocket()
@@ -430,9 +421,11 @@ final class BotCall: @unchecked Sendable {
         feed(line: .frame(frame))
     }
 
+    private func note(_ notice: ParticipantNotice) { environment.publish(.noted(notice, call.id)) }
+
     private func tell(_ news: TurnNews) {
         guard let summary = port?.turns else { return }
-        environment.publish(.turn(call: parties.call, news, summary))
+        environment.publish(.turn(call.id, news, summary))
     }
 
     private func watch(_ wakeup: Int32) {
@@ -444,7 +437,7 @@ final class BotCall: @unchecked Sendable {
                 if isOver { channel.close(promise: nil) } else { frames = channel }
             case .failure(let error):
                 guard !isOver else { return }
-                environment.publish(.hangUp(call: parties.call, failure: "its frames cannot be watched: \(error)"))
+                environment.publish(.done(call.id, failure: "its frames cannot be watched: \(error)"))
             }
         }
     }
@@ -464,11 +457,12 @@ final class BotCall: @unchecked Sendable {
     // MARK: - What the bot is told of the call
 
     private func wireCall(stream: String, parameters: [String: String] = [:]) -> WireCall {
-        WireCall(
+        let own = call.own?.text ?? ""
+        return WireCall(
             call: name, stream: stream, account: environment.plan.account,
-            from: parties.isOutgoing ? parties.own : parties.peer,
-            to: parties.isOutgoing ? parties.peer : parties.own,
-            direction: parties.isOutgoing ? .outgoing : .incoming, parameters: parameters,
+            from: call.isOutgoing ? own : call.peer.text,
+            to: call.isOutgoing ? call.peer.text : own,
+            direction: call.isOutgoing ? .outgoing : .incoming, parameters: parameters,
             startMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
     }
 
@@ -485,7 +479,7 @@ final class BotCall: @unchecked Sendable {
         let news = TwilioWebhook(
             wireCall(stream: ""), status, more: fields + more + plan.wire.moreFields(name, event: event))
         guard let request = news.request(to: webhook, token: plan.token?.revealed) else { return }
-        courier.tell(StatusQueue.News(call: parties.call, what: status.rawValue, request: request))
+        courier.tell(StatusQueue.News(call: call.id, what: status.rawValue, request: request))
     }
 
     /// Tells what happens to a stream, if its answer wants that. What ends it is told once.
@@ -497,7 +491,7 @@ final class BotCall: @unchecked Sendable {
             wireCall(stream: stream.stream), name: stream.name, event,
             unixMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
         guard let request = news.request(to: stream.webhook, token: environment.plan.token?.revealed) else { return }
-        courier.tell(StatusQueue.News(call: parties.call, what: event.name, request: request))
+        courier.tell(StatusQueue.News(call: call.id, what: event.name, request: request))
     }
 }
 

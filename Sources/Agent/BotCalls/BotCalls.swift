@@ -1,8 +1,11 @@
 // BotCalls: voice bots that take part in calls over the wires of telephone services: connections, webhooks, requests.
 
 public import AudioPort
-public import BotWire
+internal import BotWire
+public import CallControl
+public import CallParticipation
 internal import ConfigReader
+internal import Core
 internal import Glibc
 internal import HTTPTransport
 internal import NIOCore
@@ -13,7 +16,11 @@ internal import Synchronization
 /// The bot of a device's calls, with a connection for each call, and one event loop for all of them.
 ///
 /// Nothing that a bot does makes another, or a media worker, wait. All methods may be called from any thread.
-public final class BotCalls: Sendable {
+public final class BotCalls: CallParticipant {
+    /// A bot.
+    public let kind = ParticipantKind.bot
+    /// Until it is connected.
+    public let delaysAnswer = true
     private let group: MultiThreadedEventLoopGroup
     private let loop: any EventLoop
     let environment: BotEnvironment
@@ -21,39 +28,42 @@ public final class BotCalls: Sendable {
     private let registry: BotRegistry
     private let server = Mutex<(any Channel)?>(nil)
 
-    /// Prepares for calls, and reads the fallback. Files that cannot be read are told as ``BotNews/warned(_:leftOut:)``.
+    /// Prepares for calls, and reads the fallback. Files that cannot be read are reported as
+    /// ``ParticipantNotice/warned(_:leftOut:)``.
     ///
     /// - Parameters:
     ///   - mayTransfer: Whether a call may be transferred to this target. The device judges it again.
-    ///   - publish: Is told what bots want and do, on the loop.
+    ///   - publish: Receives the events of calls, on the loop.
+    ///   - order: Receives the other requests of bots and their servers, on the loop.
     public init(
         _ plan: BotPlan, mayTransfer: @escaping @Sendable (String) -> Bool,
-        publish: @escaping @Sendable (BotNews) -> Void
+        publish: @escaping @Sendable (ParticipantEvent) -> Void, order: @escaping @Sendable (BotOrder) -> Void
     ) {
         let trust: TLSTrust
         do throws(TLSTrust.Unreadable) {
             trust = try TLSTrust(trustRootFile: plan.trustRoots)
         } catch {
-            publish(.warned("the certificates in \(error.path) are not trusted: \(error.cause)", leftOut: 0))
+            let what = "the certificates in \(error.path) are not trusted: \(error.cause)"
+            publish(.noted(.warned(what, leftOut: 0), nil))
             trust = .system
         }
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         loop = group.next()
         environment = BotEnvironment(
             plan, fallback: Self.fallback(of: plan, publish), trust: trust, loop: loop, mayTransfer: mayTransfer,
-            publish: publish)
+            publish: publish, order: order)
         courier = StatusCourier(environment)
         registry = BotRegistry()
     }
 
-    private static func fallback(of plan: BotPlan, _ publish: (BotNews) -> Void) -> [UInt8]? {
+    private static func fallback(of plan: BotPlan, _ publish: (ParticipantEvent) -> Void) -> [UInt8]? {
         guard let path = plan.fallback else { return nil }
         do throws(FallbackSound.Unusable) {
             var bytes: [UInt8] = []
             PortFormat(rate: .hz48000).append(try FallbackSound(path: path).samples, to: &bytes)
             return bytes
         } catch {
-            publish(.warned("\(error)", leftOut: 0))
+            publish(.noted(.warned("\(error)", leftOut: 0), nil))
             return nil
         }
     }
@@ -83,33 +93,21 @@ public final class BotCalls: Sendable {
     /// The port at which requests are taken; nil if this does not listen.
     public var port: Int? { server.withLock { $0?.localAddress?.port } }
 
-    /// Asks the webhook, or connects with the bot, for a call. ``BotNews/stands(call:)`` or ``BotNews/refused(call:_:_:)`` follows;
-    /// nothing does if the call stands already.
-    ///
-    /// - Parameters:
-    ///   - call: The unique number of the call.
-    ///   - peer: Who is at the other end.
-    ///   - own: Who this device is.
-    ///   - isOutgoing: Whether this side called; the call then stands already.
-    ///   - isAnswered: Whether it stands already though it came in.
-    public func begin(call: UInt64, peer: String, own: String, isOutgoing: Bool, isAnswered: Bool = false) {
-        let parties = BotCall.Parties(
-            call: call, peer: peer, own: own, isOutgoing: isOutgoing, isAnswered: isOutgoing || isAnswered)
+    /// Asks the webhook, or connects with the bot, for a call.
+    public func begin(_ call: ParticipantCall) {
         loop.execute { [registry, environment, courier] in
             // A call that a bot's server has placed is there already.
-            let bot = registry[call] ?? BotCall(parties, environment, courier)
+            let bot = registry[call.id] ?? BotCall(call, environment, courier)
             registry.add(bot)
             bot.begin()
         }
     }
 
-    /// The device makes a call that the bot's server has placed. ``begin(call:peer:own:isOutgoing:)`` follows when it is
-    /// answered.
-    public func placed(_ number: UInt64, call: UInt64, peer: String, own: String) {
-        let parties = BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: true, isAnswered: true)
+    /// The device makes a call that the bot's server has placed. ``begin(_:)`` follows when it is answered.
+    public func placed(_ number: UInt64, _ call: ParticipantCall) {
         loop.execute { [registry, environment, courier] in
             guard let (placed, reply) = registry.placements.take(number) else { return }
-            let bot = BotCall(parties, environment, courier, placed)
+            let bot = BotCall(call, environment, courier, placed)
             registry.add(bot)
             reply(bot.wasPlaced())
         }
@@ -128,18 +126,34 @@ public final class BotCalls: Sendable {
         }
     }
 
-    /// A transfer that a call's bot has asked for did not come about. One that did ends the call.
-    public func transferFailed(call: UInt64) {
+    /// Reports a refusal to the log, and the failure of a transfer to the bot's server.
+    public func refuse(_ request: ParticipantRequest, of call: CallID, _ why: String) {
+        environment.publish(.noted(.refused(request, why), call))
+        switch request {
+        case .press: break
+        case .transfer: transferFailed(call)
+        }
+    }
+
+    /// Reports a transfer that has failed to the bot's server. One that is accepted ends the call.
+    public func noteTransfer(to target: UserID, _ progress: CallTransfer.Progress, of call: CallID) {
+        switch progress {
+        case .refused, .failed: transferFailed(call)
+        case .trying, .ringing, .accepted: break
+        }
+    }
+
+    private func transferFailed(_ call: CallID) {
         loop.execute { [registry] in registry[call]?.transferFailed() }
     }
 
-    /// Whoever this device calls is being asked.
-    public func ring(call: UInt64) {
+    /// The callee of a call that the bot's server has placed is ringing.
+    public func ring(_ call: CallID) {
         loop.execute { [registry] in registry[call]?.ring() }
     }
 
-    /// Gives a call that stands its line for the media worker.
-    public func attach(call: UInt64) throws(RealtimeError) -> PortLine {
+    /// Makes the line of a call for its media worker.
+    public func attach(to call: CallID) throws(RealtimeError) -> PortLine? {
         let signal = try PortSignal()
         // The loop has a descriptor of its own, which it closes.
         let wakeup = dup(signal.descriptor)
@@ -157,21 +171,25 @@ public final class BotCalls: Sendable {
         return pair.line
     }
 
-    /// The caller has pressed a telephone key.
-    public func sendDigit(_ digit: Character, heldMilliseconds: Int, to call: UInt64) {
-        loop.execute { [registry] in registry[call]?.take(digit: digit, heldMilliseconds: heldMilliseconds) }
+    /// Sends a telephone key in the words of the bot's service.
+    public func sendDigit(_ digit: Character, heldFor time: Duration, to call: CallID) {
+        let milliseconds = Int(time.milliseconds)
+        loop.execute { [registry] in registry[call]?.take(digit: digit, heldMilliseconds: milliseconds) }
     }
 
-    /// What a call's bot has said so far is played, and then ``BotNews/hangUp(call:failure:)`` follows.
-    public func hearOut(call: UInt64) { loop.execute { [registry] in registry[call]?.hearOut() } }
+    /// Plays what a call's bot has said so far.
+    public func hearOut(_ call: CallID) { loop.execute { [registry] in registry[call]?.hearOut() } }
 
-    /// The call is over, or its bot leaves it; ``BotNews/left(call:)`` follows, also if the call has no bot.
-    ///
-    /// - Parameter seconds: How long the call was; nil for a call that goes on.
-    public func end(call: UInt64, _ status: TwilioWebhook.Status, seconds: Int?) {
+    /// Ends a call's connection, and reports the end to the bot's server.
+    public func end(_ call: CallID, _ end: ParticipationEnd) {
+        let (status, seconds) =
+            switch end {
+            case .callEnded(let record): (TwilioWebhook.Status(record), Int(record.duration.seconds))
+            case .detached: (TwilioWebhook.Status.completed, Int.max)
+            }
         loop.execute { [registry, environment] in
-            registry.remove(call)?.end(status, seconds: seconds ?? .max)
-            environment.publish(.left(call: call))
+            registry.remove(call)?.end(status, seconds: seconds)
+            environment.publish(.left(call))
         }
     }
 
@@ -190,7 +208,7 @@ public final class BotCalls: Sendable {
             return courier.finish(within: Self.lastNews).and(environment.farewells.finish(within: Self.lastNews))
                 .map { _, cutOff in
                     guard cutOff > 0 else { return }
-                    environment.publish(.warned("\(cutOff) hang-ups are not told: the device stops", leftOut: 0))
+                    environment.warn("\(cutOff) hang-ups are not told: the device stops")
                 }
         }.get()
         try? await loop.submit { [environment] in environment.lookup.finish() }.get()
@@ -211,23 +229,23 @@ final class PortBox: @unchecked Sendable {
 /// The calls that have a bot.
 final class BotRegistry: @unchecked Sendable {
     // Only the event loop uses it.
-    private var calls: [UInt64: BotCall] = [:]
-    private var numbers: [String: UInt64] = [:]
+    private var calls: [CallID: BotCall] = [:]
+    private var names: [String: CallID] = [:]
     let placements = Placements()
 
-    subscript(call: UInt64) -> BotCall? { calls[call] }
+    subscript(call: CallID) -> BotCall? { calls[call] }
 
     /// The call that requests name so.
-    subscript(name: String) -> BotCall? { numbers[name].flatMap { calls[$0] } }
+    subscript(name: String) -> BotCall? { names[name].flatMap { calls[$0] } }
 
     func add(_ bot: BotCall) {
-        calls[bot.parties.call] = bot
-        numbers[bot.name] = bot.parties.call
+        calls[bot.call.id] = bot
+        names[bot.name] = bot.call.id
     }
 
-    func remove(_ call: UInt64) -> BotCall? {
+    func remove(_ call: CallID) -> BotCall? {
         let bot = calls.removeValue(forKey: call)
-        if let bot { numbers[bot.name] = nil }
+        if let bot { names[bot.name] = nil }
         return bot
     }
 
@@ -239,4 +257,23 @@ final class BotRegistry: @unchecked Sendable {
 extension BotProtocol {
     /// The rate of calls' ports.
     var portRate: PortRate { PortRate(rawValue: makeWire(nil).callerFormat.rateHz) ?? .hz8000 }
+}
+
+extension TwilioWebhook.Status {
+    /// How a call has ended.
+    init(_ record: CallRecord) {
+        guard record.answeredAfter == nil else {
+            self = .completed
+            return
+        }
+        switch record.reason {
+        case .busy: self = .busy
+        case .noAnswer, .declined: self = .noAnswer
+        case .cancelled: self = .canceled
+        case .completed, .acceptedElsewhere, .declinedElsewhere, .dialFailed, .acceptFailed, .connectionLost,
+            .disconnected,
+            .internalError:
+            self = .failed
+        }
+    }
 }

@@ -1,4 +1,5 @@
 internal import BotWire
+internal import CallParticipation
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
@@ -14,7 +15,8 @@ final class BotEnvironment: Sendable {
     let fallback: [UInt8]?
     /// Whether a call may be transferred to this target.
     let mayTransfer: @Sendable (String) -> Bool
-    let publish: @Sendable (BotNews) -> Void
+    let publish: @Sendable (ParticipantEvent) -> Void
+    let order: @Sendable (BotOrder) -> Void
     let lookup: BotLookup
 
     private let bounds: HTTPFetch.Bounds
@@ -25,7 +27,8 @@ final class BotEnvironment: Sendable {
 
     init(
         _ plan: BotPlan, fallback: [UInt8]?, trust: TLSTrust, loop: any EventLoop,
-        mayTransfer: @escaping @Sendable (String) -> Bool, publish: @escaping @Sendable (BotNews) -> Void
+        mayTransfer: @escaping @Sendable (String) -> Bool, publish: @escaping @Sendable (ParticipantEvent) -> Void,
+        order: @escaping @Sendable (BotOrder) -> Void
     ) {
         self.plan = plan
         let time = max(.seconds(10), plan.answerTimeout)
@@ -37,11 +40,17 @@ final class BotEnvironment: Sendable {
         self.loop = loop
         self.mayTransfer = mayTransfer
         self.publish = publish
+        self.order = order
         lookup = BotLookup(on: loop)
         farewells = Farewells(on: loop)
         let own = [plan.address] + [plan.statusCallback].compactMap { $0 }
         hosts = HostGuard(own: own.map(\.host), allowed: plan.allowedHosts)
     }
+
+    /// Reports something that the operator must know.
+    ///
+    /// - Parameter leftOut: The number of such reports before it that were dropped.
+    func warn(_ what: String, leftOut: Int = 0) { publish(.noted(.warned(what, leftOut: leftOut), nil)) }
 
     /// Where a host that may be connected with is. ``HostGuard/Refusal`` if it may not.
     func addresses(of address: WebAddress) -> EventLoopFuture<[NIOCore.SocketAddress]> {

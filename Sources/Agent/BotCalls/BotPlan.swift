@@ -3,7 +3,6 @@ public import BotWire
 public import ConfigReader
 internal import HTTPTransport
 internal import TLS
-public import VoiceActivity
 
 /// The bot that takes part in a device's calls: where it is, what it speaks, and what it may do.
 public struct BotPlan: Sendable, Equatable {
@@ -197,7 +196,7 @@ public enum LegKind: Sendable, Equatable {
     }
 }
 
-/// A call that a bot's server asks for. It is answered with ``BotCalls/placed(_:call:peer:own:)`` or
+/// A call that a bot's server asks for. It is answered with ``BotCalls/placed(_:_:)`` or
 /// ``BotCalls/refuse(_:_:_:)``.
 public struct BotPlacement: Sendable, Equatable {
     /// Which one it is.
@@ -218,33 +217,10 @@ public struct BotPlacement: Sendable, Equatable {
     }
 }
 
-/// Events of bots for their device.
-public enum BotNews: Sendable, Equatable {
-    /// The call can be accepted.
-    case stands(call: UInt64)
-    /// The call is not to be accepted: as its server wishes, or, without a reason, because of a failure.
-    case refused(call: UInt64, CallMarkup.RejectReason?, String)
-    /// The bot has failed; the caller hears the fallback.
-    case fellBack(call: UInt64, String)
-    /// The bot sent what could not be followed, and how many such messages before it were left out: for the log.
-    case misunderstood(call: UInt64, String, leftOut: Int)
-    /// The bot does not read what the caller says fast enough; told once for each connection.
-    case behind(call: UInt64)
-    /// The bot's server wants somebody called.
+/// What bots and their servers ask of the device besides taking part in calls.
+public enum BotOrder: Sendable, Equatable {
+    /// Place a call.
     case place(BotPlacement)
-    /// The bot wants keys pressed.
-    case press(call: UInt64, keys: String)
-    /// The bot wants the call's peer to call this user, any text, in the device's place. It is answered with
-    /// ``BotCalls/transferFailed(call:)`` if it does not come about, and ends the call if it does.
-    case transfer(call: UInt64, to: String)
-    /// Who speaks has changed, and how turns were taken so far.
-    case turn(call: UInt64, TurnNews, TurnSummary)
-    /// The call is to end: the bot is done, or has failed.
-    case hangUp(call: UInt64, failure: String?)
-    /// The bot that took part in the call has left it: what comes of the call after this is another's.
-    case left(call: UInt64)
-    /// A bot's leg, by its number, needs something of the media.
+    /// Serve a bot's leg, by its number.
     case leg(UInt64, LegOrder)
-    /// A request was refused, how many more were left out, or something else that the operator must know.
-    case warned(String, leftOut: Int)
 }

@@ -48,7 +48,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
             try follow(asked, rights, at: now) { reply(Self.http($0)) }
         } catch {
             if let leftOut = refusals.admit(at: now) {
-                environment.publish(.warned("a request was refused: \(error.description)", leftOut: leftOut))
+                environment.warn("a request was refused: \(error.description)", leftOut: leftOut)
             }
             var answer = Self.http(.refused(error))
             if let wait = guesses.wait(address, at: now) {
@@ -121,7 +121,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
             }
             try checkTransfers(order, .twilio)
             try rules?.check(placed, environment.hosts, at: now)
-            environment.publish(.place(registry.placements.add(placed, reply)))
+            environment.order(.place(registry.placements.add(placed, reply)))
         }
     }
 
@@ -175,7 +175,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
 
     func failedToAccept(_ error: IOError) {
         if let leftOut = refusals.admit(at: MonotonicClock.now) {
-            environment.publish(.warned("a connection of a bot's server was not accepted: \(error)", leftOut: leftOut))
+            environment.warn("a connection of a bot's server was not accepted: \(error)", leftOut: leftOut)
         }
     }
 

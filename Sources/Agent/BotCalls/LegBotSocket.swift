@@ -1,5 +1,6 @@
 public import AudioPort
 internal import BotWire
+internal import CallParticipation
 internal import ConfigReader
 internal import Glibc
 internal import HTTPTransport
@@ -13,7 +14,7 @@ internal import Core
 /// ``LegOrder``s; the offer is sent from here. On its event loop.
 final class LegBotSocket: BotSocket {
     private let environment: BotEnvironment
-    private let call: UInt64
+    private let call: CallID
     private var number: UInt64 = 0
     private var exchange: OfferExchange
     private var tell: ((BotSocketEvent) -> Void)?
@@ -31,7 +32,7 @@ final class LegBotSocket: BotSocket {
     ///
     /// - Parameter waiting: Tells how many samples at 48 kHz of the bot's wait for the caller.
     init(
-        _ form: OfferForm, to address: WebAddress, call: UInt64, _ environment: BotEnvironment,
+        _ form: OfferForm, to address: WebAddress, call: CallID, _ environment: BotEnvironment,
         waiting: @escaping () -> Int, _ tell: @escaping (BotSocketEvent) -> Void
     ) {
         self.environment = environment
@@ -115,7 +116,7 @@ final class LegBotSocket: BotSocket {
 
     private func carryOut(_ output: OfferExchange.Output) {
         switch output {
-        case .open: order(.open(call: call))
+        case .open: order(.open(call))
         case .describe: order(.describe)
         case .send(let request): send(request)
         case .connect(let answer): order(.connect(answer: answer))
@@ -134,7 +135,7 @@ final class LegBotSocket: BotSocket {
         }
     }
 
-    private func order(_ order: LegOrder) { environment.publish(.leg(number, order)) }
+    private func order(_ order: LegOrder) { environment.order(.leg(number, order)) }
 
     private func send(_ request: OfferRequest) {
         environment.send(request).assumeIsolated().whenComplete { [self] result in
@@ -172,9 +173,8 @@ extension BotEnvironment {
             // It may have ended it by itself.
             case .success(let answer) where (200..<300).contains(answer.status) || answer.status == 404: break
             case .success(let answer):
-                publish(.warned("the bot's server answers a hang-up with status \(answer.status)", leftOut: 0))
-            case .failure(let error):
-                publish(.warned("a hang-up failed: \(explain(error, request.address))", leftOut: 0))
+                warn("the bot's server answers a hang-up with status \(answer.status)")
+            case .failure(let error): warn("a hang-up failed: \(explain(error, request.address))")
             }
         }
     }

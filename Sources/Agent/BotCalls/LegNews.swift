@@ -1,9 +1,10 @@
 internal import BotWire
+public import CallParticipation
 
 /// What a bot's leg needs of whoever has the media. Each leg has a number of its own.
 public enum LegOrder: Sendable, Equatable {
     /// Prepare a leg for a call, and tell when its candidates are gathered.
-    case open(call: UInt64)
+    case open(CallID)
     /// Tell the description, with the candidates found so far.
     case describe
     /// Run it, with the bot's answer; its line comes from ``BotCalls/attach(leg:)``.

@@ -23,8 +23,7 @@ final class StatusCourier: @unchecked Sendable {
         end = promise
         feed(.finish)
         let patience = environment.loop.scheduleTask(in: limit) { [self] in
-            environment.publish(
-                .warned("\(queue.count) status callbacks are not told: the device stops", leftOut: 0))
+            environment.warn("\(queue.count) status callbacks are not told: the device stops")
             end = nil
             promise.succeed()
         }
@@ -62,7 +61,6 @@ final class StatusCourier: @unchecked Sendable {
 
     private func warn(_ news: StatusQueue.News, _ why: String) {
         guard let leftOut = warnings.admit(at: MonotonicClock.now) else { return }
-        environment.publish(
-            .warned("the status callback \"\(news.what)\" has failed: \(why)", leftOut: leftOut))
+        environment.warn("the status callback \"\(news.what)\" has failed: \(why)", leftOut: leftOut)
     }
 }

@@ -1,11 +1,12 @@
 internal import BotWire
+internal import CallParticipation
 internal import Core
 
 /// Status callbacks on their way: those of a call in order, each tried three times at most, and a bounded number of them.
 struct StatusQueue: ProtocolCore, Sendable {
     /// Something that a bot's server is told of a call.
     struct News: Equatable, Sendable {
-        var call: UInt64
+        var call: CallID
         /// What it is, for the log.
         var what: String
         var request: TwilioWebhook.Request
@@ -14,9 +15,9 @@ struct StatusQueue: ProtocolCore, Sendable {
     enum Input: Equatable, Sendable {
         case tell(News)
         /// The server has answered a call's news with this status of HTTP.
-        case answered(call: UInt64, Int)
+        case answered(call: CallID, Int)
         /// It did not answer.
-        case failed(call: UInt64, String)
+        case failed(call: CallID, String)
         /// Nothing follows, and nothing waits any longer to be tried again.
         case finish
         /// `nextDeadline` has come. Early calls are harmless.
@@ -48,9 +49,9 @@ struct StatusQueue: ProtocolCore, Sendable {
         var step = Step.ready
     }
 
-    private var lines: [UInt64: Line] = [:]
+    private var lines: [CallID: Line] = [:]
     /// The calls in ``Step/ready``, longest first.
-    private var ready: [UInt64] = []
+    private var ready: [CallID] = []
     private var sending = 0
     private var waiting = 0
     private var isFinishing = false
@@ -105,7 +106,7 @@ struct StatusQueue: ProtocolCore, Sendable {
     }
 
     /// The first news of a call are told, or lost.
-    private mutating func settle(_ call: UInt64, lost why: String?, into outbox: inout [Output]) {
+    private mutating func settle(_ call: CallID, lost why: String?, into outbox: inout [Output]) {
         guard var line = lines[call], case .sending = line.step else { return }
         sending -= 1
         waiting -= 1
@@ -117,7 +118,7 @@ struct StatusQueue: ProtocolCore, Sendable {
         if !line.news.isEmpty { ready.append(call) }
     }
 
-    private mutating func retry(_ call: UInt64, _ why: String, at now: Instant, into outbox: inout [Output]) {
+    private mutating func retry(_ call: CallID, _ why: String, at now: Instant, into outbox: inout [Output]) {
         guard let line = lines[call], case .sending = line.step else { return }
         guard !isFinishing, line.tries < Self.pauses.count else { return settle(call, lost: why, into: &outbox) }
         sending -= 1
@@ -126,7 +127,7 @@ struct StatusQueue: ProtocolCore, Sendable {
     }
 
     private mutating func wake(_ isDue: (Instant) -> Bool) {
-        for (call, line) in lines.sorted(by: { $0.key < $1.key }) {
+        for (call, line) in lines.sorted(by: { $0.key.number < $1.key.number }) {
             guard case .waiting(let until) = line.step, isDue(until) else { continue }
             lines[call]?.step = .ready
             ready.append(call)

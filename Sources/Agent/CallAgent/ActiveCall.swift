@@ -1,5 +1,6 @@
 internal import CallControl
 internal import CallMedia
+internal import CallParticipation
 internal import JSON
 internal import MediaEngine
 
@@ -13,8 +14,8 @@ struct ActiveCall {
     var timers = CallTimers()
     /// Notices that the peer has vanished; nil before the call is established, or if that is turned off.
     var silence: SilenceWatch?
-    /// The caller's offer, while the call waits for its program or bot.
-    var offerForProgram: JSONValue?
+    /// The caller's offer, while the call waits for its participant.
+    var waitingOffer: JSONValue?
     /// How turns were taken so far, if a program takes part.
     var turns = TurnFigures()
     /// What the configuration said of it when it began.
@@ -33,8 +34,8 @@ struct ActiveCall {
     /// For the record: who asked for this call, and who has taken the place of one of its sides.
     var transferredBy: UserID?
     var transferredTo: UserID?
-    /// Whether a bot has placed it, and so takes part in it.
-    var isPlacedByBot = false
+    /// The participant that has begun, or that has placed the call; nil otherwise, and once it was detached.
+    var participant: (any CallParticipant)?
     /// Our call that this one replaces when it is answered.
     var replaces: CallID?
     /// Our call that ends when this one is answered, because either side has transferred it.
@@ -63,6 +64,9 @@ struct ActiveCall {
 
     /// Notes why this device hangs up; the first reason counts.
     mutating func noteHangUp(_ cause: CallRecord.HangUpCause) { hangUpCause = hangUpCause ?? cause }
+
+    /// Whether its sound is that of a participant.
+    var hasParticipant: Bool { audio.source == .program }
 
     /// Whether its microphone and loudspeaker are the sound card's.
     var usesCard: Bool { audio.source == .card }

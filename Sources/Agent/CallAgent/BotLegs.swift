@@ -30,7 +30,7 @@ struct BotLegs {
     /// - Parameter isExpected: Whether one that has not begun will come: the call itself does not run.
     func isUnplaced(of id: CallID, _ call: ActiveCall, isExpected: Bool) -> Bool {
         if let leg = leg(of: id) { return !leg.isRunning }
-        return isExpected && call.audio.source == .program
+        return isExpected && call.hasParticipant
     }
 }
 

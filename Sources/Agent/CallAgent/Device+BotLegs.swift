@@ -11,7 +11,7 @@ extension Device {
     func carryOut(_ order: LegOrder, ofLeg number: UInt64) {
         do {
             switch order {
-            case .open(let call): legs[number] = try BotLeg(of: CallID(number: call), with: &media)
+            case .open(let call): legs[number] = try BotLeg(of: call, with: &media)
             case .describe:
                 guard let offer = try legs[number]?.offer() else { return }
                 bots?.tell(leg: number, .described(offer))

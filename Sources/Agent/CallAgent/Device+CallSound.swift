@@ -1,5 +1,5 @@
 internal import AudioKit
-public import CallPorts
+public import CallParticipation
 internal import CallControl
 internal import Logging
 internal import MediaEngine
@@ -85,12 +85,12 @@ extension Device {
             .notConfigured, "the configuration names no program or bot: set behaviour.attach to exec or bot")
         guard configuration.program != nil || configuration.bot != nil else { throw hasNoProgram }
         do {
-            guard let line = try beginProgram(for: id, isAttached: true) else { throw hasNoProgram }
+            guard let line = try beginParticipation(in: id, isAttached: true) else { throw hasNoProgram }
             engine.attach(line, to: media)
         } catch let error as CallSoundError {
             throw error
         } catch {
-            detachProgram(of: id)
+            detachParticipant(of: id)
             throw CallSoundError(.failed, "\(error)")
         }
         calls[id]?.sound.participation = .present
@@ -101,12 +101,12 @@ extension Device {
     ///
     /// ``detach(from:)`` ends the port's part in the call.
     public func attachPort(_ plan: PortPlan = PortPlan(), to id: CallID) throws(CallSoundError) -> CallPort {
-        if participants.isPortClosed(of: id) { try detach(from: id) }
+        if participants.ports.isClosed(id) { try detach(from: id) }
         let media = try mediaWithoutProgram(of: id)
         do throws(RealtimeError) {
-            let opened = try participants.openPort(plan, for: id)
-            let port = opened.port
-            engine.attach(opened.line, to: media)
+            let port = try participants.ports.open(plan, for: id)
+            calls[id]?.participant = participants.ports
+            if let line = participants.ports.attach(to: id) { engine.attach(line, to: media) }
             calls[id]?.sound.participation = .present
             publish(.attached(id))
             return port
@@ -135,7 +135,7 @@ extension Device {
         }
         calls[id]?.sound.participation = .left
         engine.detach(from: media)
-        detachProgram(of: id)
+        detachParticipant(of: id)
         publish(.detached(id))
     }
 
@@ -158,7 +158,7 @@ extension Device {
     /// The call's media runs, with the recording that the call was begun with.
     func noteStart(of id: CallID) {
         guard let call = calls[id], let media = call.media.runningID else { return }
-        if call.audio.source == .program { calls[id]?.sound.participation = .present }
+        if call.hasParticipant { calls[id]?.sound.participation = .present }
         if let path = call.audio.recording, engine.isRecording(media) { recordingBegan(in: id, path) }
     }
 
@@ -215,7 +215,7 @@ extension Device {
         guard calls[id]?.sound.participation == .present else { return hangUp(id, because: .maximumDuration) }
         calls[id]?.noteHangUp(.maximumDuration)
         hangUp(id, because: .maximumDuration, after: Self.drainLimit)
-        hearOutProgram(of: id)
+        calls[id]?.participant?.hearOut(id)
     }
 
     private func hangUp(_ id: CallID, because cause: CallRecord.HangUpCause, after delay: Duration) {

@@ -73,7 +73,7 @@ extension Device {
             logFailure(of: id, record)
             noteEnd(of: id, record)
             releaseCard(of: id)
-            endProgram(of: id, record)
+            calls[id]?.participant?.end(id, .callEnded(record))
             keep(record, of: id, journalKey: key)
             finishIfOver(id)
         case .refused(let error):

@@ -34,17 +34,17 @@ extension Device {
     /// Answers at once, or when the call's program or bot stands.
     func prepareAnswer(to offer: JSONValue, for id: CallID) {
         do {
-            guard try summonProgram(for: id) else { return answer(offer, for: id) }
-            calls[id]?.offerForProgram = offer
+            guard try summonParticipant(of: id) else { return answer(offer, for: id) }
+            calls[id]?.waitingOffer = offer
         } catch {
             feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
 
     /// The program or bot of a call that waits for it stands.
-    func answerWithProgram(in id: CallID) {
-        guard let offer = calls[id]?.offerForProgram else { return }
-        calls[id]?.offerForProgram = nil
+    func answerWithParticipant(in id: CallID) {
+        guard let offer = calls[id]?.waitingOffer else { return }
+        calls[id]?.waitingOffer = nil
         answer(offer, for: id)
     }
 
@@ -84,7 +84,7 @@ extension Device {
     /// begins with the answer, so that a call with one is not heard before.
     private func hearEarly(_ answer: JSONValue, in id: CallID) {
         guard configuration.account.sip != nil, let call = calls[id], call.machine.progress == .calling,
-            call.audio.source != .program
+            !call.hasParticipant
         else { return }
         defer { noteUnplaced() }
         do {
@@ -121,7 +121,7 @@ extension Device {
         if agreed.remote == nil { calls[id]?.media.dropConnection(on: engine) }
         plan.soundCondition = soundCondition(of: id)
         plan.capture = nextCapture()
-        let line = plan.audio.source == .program ? try beginProgram(for: id) : nil
+        let line = call.hasParticipant ? try beginParticipation(in: id) : nil
         try calls[id]?.media.start(plan, line: line, on: engine)
         if let known = call.acknowledgement { peerIsThere(in: id, at: known.host) }
         noteStart(of: id)
@@ -294,7 +294,7 @@ extension Device {
     private func heard(_ key: Character, by carrier: ReceivedKeys.Carrier, heldFor time: Duration, in id: CallID) {
         guard calls[id]?.keys.isNew(key, by: carrier, heldFor: time, at: MonotonicClock.now) == true else { return }
         publish(.digit(id, key, heldFor: time))
-        sendDigit(key, heldFor: time, toProgramOf: id)
+        sendDigit(key, heldFor: time, toParticipantOf: id)
     }
 
     private func with(_ media: MediaCallID, _ act: (CallID) -> Void) {

@@ -1,4 +1,3 @@
-internal import BotCalls
 public import CallControl
 internal import JSON
 internal import Logging
@@ -65,7 +64,7 @@ extension Device {
         } else if let progress = CallTransfer.Progress(data: signal.data), case .asked(let target) = calls[id]?.transfer
         {
             publish(.transferProgress(id, to: target, progress))
-            if calls[id]?.hasLeft == false { participants.noteTransfer(to: target, progress, of: id) }
+            if let call = calls[id], !call.hasLeft { call.participant?.noteTransfer(to: target, progress, of: id) }
             guard progress.isFinal else { return }
             calls[id]?.transfer = .none
             guard progress == .accepted else { return }
@@ -89,22 +88,15 @@ extension Device {
     func carryOutWaitingTransfer(of id: CallID) {
         if let user = calls[id]?.programTransfer {
             calls[id]?.programTransfer = nil
-            if let why = askForTransfer(of: id, to: user) { refuseTransferOfProgram(id, why) }
+            if let why = askForTransfer(of: id, to: user) { refuseTransfer(of: id, why) }
         }
         guard let wish = calls[id]?.waitingTransfer else { return }
         calls[id]?.waitingTransfer = nil
         carryOut(wish, in: id)
     }
 
-    /// Reports to a call's program or bot that its peer is not asked for a transfer.
-    func refuseTransferOfProgram(_ id: CallID, _ why: String) {
-        if let bots {
-            logger.warning("A bot's transfer is refused", metadata: about(id, ["error": "\(why)"]))
-            bots.transferFailed(call: id.number)
-        } else {
-            participants.refuseProgram(of: id, "a transfer is refused: \(why)")
-        }
-    }
+    /// Reports to a call's participant that the peer is not asked for a transfer.
+    func refuseTransfer(of id: CallID, _ why: String) { calls[id]?.participant?.refuse(.transfer, of: id, why) }
 
     private func carryOut(_ wish: CallTransfer.Wish, in id: CallID) {
         guard let call = calls[id], let invite = call.invite.id else { return }

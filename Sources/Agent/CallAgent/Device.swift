@@ -36,7 +36,7 @@ public actor Device {
     private let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
     /// The programs, bots and ports that take part in calls.
-    var participants: CallParticipants
+    let participants: CallParticipants
     private var listeners: [Task<Void, Never>] = []
     /// Whether old recordings and records are removed now and then.
     private var isTidied = false
@@ -98,9 +98,7 @@ public actor Device {
             listeners = [
                 Task { [service] in for await event in service.events { self.handle(event) } },
                 Task { [mediaEvents] in for await event in mediaEvents { self.handle(event) } },
-                Task { [news = participants.programNews] in for await news in news { self.handle(news) } },
-                Task { [news = participants.botNews] in for await news in news { self.handle(news) } },
-                Task { [news = participants.portNews] in for await news in news { self.handle(news) } },
+                Task { [inputs = participants.inputs] in for await input in inputs { self.handle(input) } },
             ]
             try await listenForBots()
             if isClosed { await bots?.finish() }
@@ -312,7 +310,11 @@ public actor Device {
     /// Takes what another configuration says of calls that begin from now on. Calls that there are go on as they began.
     ///
     /// - Returns: Whether its behaviour was taken, too; otherwise it needs what a device makes at its start.
-    public func adopt(_ other: DeviceConfiguration) -> Bool { configuration.adopt(other) }
+    public func adopt(_ other: DeviceConfiguration) -> Bool {
+        let isTaken = configuration.adopt(other)
+        participants.adopt(configuration)
+        return isTaken
+    }
 
     /// Whether the device and its media workers work, for a watchdog that asks every few seconds: false if a worker has not
     /// answered since this was last asked, or does not run its calls. Returns only if the device itself works.
@@ -329,8 +331,7 @@ public actor Device {
         await allCallsEnded(within: .milliseconds(200))
         invites.removeAll()
         leaveMedia()
-        participants.finish()
-        await bots?.finish()
+        await participants.finish()
         for listener in listeners { listener.cancel() }
         await journal?.close()
         if ownsMedia { await shared.close() }

@@ -2,16 +2,9 @@ public import AudioDevices
 public import AudioKit
 public import CallControl
 public import CallMedia
+public import CallParticipation
 public import MediaEngine
 public import Realtime
-
-/// Names one call of a device; never used again for another.
-public struct CallID: Hashable, Sendable, CustomStringConvertible {
-    /// Counts from 1.
-    public let number: UInt64
-    /// "call 7".
-    public var description: String { "call \(number)" }
-}
 
 /// Why a recording is over.
 public enum RecordingEndReason: String, Sendable {

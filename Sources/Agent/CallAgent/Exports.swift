@@ -8,8 +8,12 @@
 @_exported public import enum JSON.JSONValue
 /// Sound settings of calls, and their reports.
 @_exported public import CallMedia
-/// The sound of calls in this process.
-@_exported public import CallPorts
+/// The names of calls, and their sound in this process.
+@_exported public import struct CallParticipation.CallID
+@_exported public import class CallParticipation.CallPort
+@_exported public import struct CallParticipation.CallPortError
+@_exported public import enum CallParticipation.PortEvent
+@_exported public import struct CallParticipation.PortPlan
 @_exported public import enum AudioPort.BargeInMode
 @_exported public import struct AudioPort.PortFormat
 @_exported public import enum AudioPort.PortRate

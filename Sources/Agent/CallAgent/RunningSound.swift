@@ -9,7 +9,7 @@ struct RunningSound {
     }
 
     var participation = Participation.none
-    /// Programs and bots that were told to leave, and of which something may still be told.
+    /// Participants that were told to leave, and whose events may still come.
     private var leaving = 0
     /// The file was played to its end before the call was established.
     var isOverEarly = false
@@ -24,8 +24,8 @@ struct RunningSound {
     /// Whether what is told of a program or bot is of one that was detached.
     var hasLeft: Bool { participation == .left || leaving > 0 }
 
-    /// So many programs and bots are told to leave.
-    mutating func beganToLeave(_ count: Int) { leaving += count }
+    /// A participant is told to leave.
+    mutating func beganToLeave() { leaving += 1 }
 
     /// One of those has left.
     mutating func noteLeft() { leaving = max(0, leaving - 1) }

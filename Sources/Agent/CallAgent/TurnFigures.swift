@@ -1,3 +1,4 @@
+internal import CallParticipation
 internal import Core
 internal import VoiceActivity
 
@@ -7,26 +8,19 @@ struct TurnFigures: Equatable, Sendable {
     private var earlier: TurnSummary?
     /// Of the one that takes part.
     private var current: TurnSummary?
-    /// Which port that is; nil for a program or bot, which says when it leaves.
-    private var port: UInt64?
-    /// The last port that has left; 0 before the first.
-    private var lastPort: UInt64 = 0
+    /// Its kind; nil if none takes part.
+    private var kind: ParticipantKind?
     /// All response times that were told; none before the first. An array, so that calls without programs carry nothing of it.
     private var times: [ResponseTimes] = []
 
     /// No program takes part.
     init() {}
 
-    /// The figures so far of who takes part.
-    ///
-    /// - Parameter port: The number of the port; nil for a program or bot.
-    mutating func note(_ summary: TurnSummary, port: UInt64? = nil) {
-        if port != self.port {
-            // What is left to be told of an earlier port is in the figures already, but for its very last word.
-            if let port, port <= lastPort { return }
-            leave()
-            self.port = port
-        }
+    /// Notes the figures so far of the participant.
+    mutating func note(_ summary: TurnSummary, from kind: ParticipantKind) {
+        // Each kind reports on a thread of its own: one that has left may report that after the next has begun.
+        if kind != self.kind { leave() }
+        self.kind = kind
         current = summary
     }
 
@@ -36,12 +30,13 @@ struct TurnFigures: Equatable, Sendable {
         times[0].add(Int((time.seconds * 48_000).rounded()))
     }
 
-    /// Who took part has left the call.
-    mutating func leave() {
+    /// The participant of this kind has left the call.
+    mutating func leave(_ kind: ParticipantKind) { if kind == self.kind { leave() } }
+
+    private mutating func leave() {
         earlier = summary
         current = nil
-        lastPort = port ?? lastPort
-        port = nil
+        kind = nil
     }
 
     /// The figures of all; nil if nothing was followed.

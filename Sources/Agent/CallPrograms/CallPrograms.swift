@@ -1,11 +1,12 @@
 // CallPrograms: programs that take part in calls: their processes, and the thread that moves their sound and their lines.
 
 public import AudioPort
+public import CallControl
+public import CallParticipation
 internal import Glibc
 public import Realtime
 internal import Synchronization
 internal import Core
-public import VoiceActivity
 
 /// How a program is started, and the format of its sound.
 public struct ProgramPlan: Sendable, Equatable {
@@ -32,74 +33,27 @@ public struct ProgramPlan: Sendable, Equatable {
     }
 }
 
-/// Lines that a program writes.
-public enum ProgramStream: Sendable, Equatable {
-    /// On standard error.
-    case log
-    /// On descriptor 3.
-    case commands
-}
-
-/// Events of programs for their device.
-public enum ProgramNews: Sendable, Equatable {
-    /// The program takes part: a call that waits for it can be accepted.
-    case stands(call: UInt64)
-    /// The program does not want the call that waits for it.
-    case declined(call: UInt64)
-    /// The call that waits for the program cannot be accepted, for a reason as text.
-    case refused(call: UInt64, String)
-    /// The program has failed, for a reason as text; the caller hears the fallback, and then the call is to end.
-    case fellBack(call: UInt64, String)
-    /// Something is wrong around programs: for the log.
-    case warned(String)
-    /// A line for the log, and how many before it were left out because there were too many.
-    case said(call: UInt64, String, leftOut: Int)
-    /// The process failed, with the reason as text; it is restarted if `isRestarted`.
-    case failed(call: UInt64, String, isRestarted: Bool)
-    /// A command of the program is not understood, or cannot be carried out: for the log, with limited frequency.
-    case misunderstood(call: UInt64, String)
-    /// The program does not read the caller's sound, or its events, fast enough; reported once for each process.
-    case behind(call: UInt64, events: Bool)
-    /// The program writes this faster than it is read, and what it writes is dropped until it no longer does; reported once for each
-    /// process.
-    case flooded(call: UInt64, ProgramStream)
-    /// So many bytes of a process that has ended were dropped.
-    case dropped(call: UInt64, ProgramStream, bytes: Int)
-    /// The program wants keys pressed.
-    case press(call: UInt64, keys: String)
-    /// The program wants the call's peer to call this user, any text, in the device's place.
-    case transfer(call: UInt64, to: String)
-    /// Who speaks has changed, and how turns were taken so far.
-    case turn(call: UInt64, TurnNews, TurnSummary)
-    /// The call is to end: the program has said all that it wanted, or has failed too often.
-    case hangUp(call: UInt64, failure: String?)
-    /// The program that took part in the call has left it: what comes of the call after this, but for the log, is another's.
-    case left(call: UInt64)
-}
-
 /// The programs of a device's calls, each with its own process, and one thread for all of them.
 ///
 /// Nothing that a program does makes another, or a media worker, wait: no descriptor blocks, and what a program does not take is
 /// dropped and counted. All methods may be called from any thread.
-public final class CallPrograms: Sendable {
+public final class CallPrograms: CallParticipant {
+    /// A program.
+    public let kind = ParticipantKind.program
+    /// Until it reads, or has said something.
+    public let delaysAnswer = true
     private let signal: PortSignal
-    private let publish: @Sendable (ProgramNews) -> Void
+    private let publish: @Sendable (ParticipantEvent) -> Void
+    private let plan: Mutex<ProgramPlan>
     private let inbox = Mutex(Inbox())
     private let thread = Mutex<RealtimeThread?>(nil)
     private let fallback = Mutex(Fallback())
-    /// The lines of programs whose calls' media has not started.
-    private let lines = Mutex<[UInt64: HeldLine]>([:])
+    private let lines = HeldLines()
 
     /// The fallback that was read last.
     private struct Fallback {
         var path: String?
         var sound: FallbackSound?
-    }
-
-    private final class HeldLine: Sendable {
-        let line: Mutex<PortLine?>
-
-        init(_ line: consuming PortLine) { self.line = Mutex(line) }
     }
 
     private struct Inbox {
@@ -110,51 +64,45 @@ public final class CallPrograms: Sendable {
     /// In their order: a call's next program begins when the one before it was told to end.
     private enum Item {
         case begun(ProgramRun)
-        case input(UInt64, ProgramRun.Input)
+        case input(CallID, ProgramRun.Input)
     }
 
-    /// Prepares for programs, and reads the fallback; the thread starts with the first. A file that cannot be read is told as
-    /// ``ProgramNews/warned(_:)``.
+    /// Prepares for programs, and reads the fallback; the thread starts with the first. A file that cannot be read is reported as
+    /// ``ParticipantNotice/warned(_:leftOut:)``.
     ///
-    /// - Parameter publish: Is told what programs want and do, on the programs' thread.
-    public init(_ plan: ProgramPlan, publish: @escaping @Sendable (ProgramNews) -> Void) throws(RealtimeError) {
+    /// - Parameter publish: Receives the events, on the programs' thread.
+    public init(_ plan: ProgramPlan, publish: @escaping @Sendable (ParticipantEvent) -> Void) throws(RealtimeError) {
         signal = try PortSignal()
         self.publish = publish
+        self.plan = Mutex(plan)
         _ = fallback(of: plan)
     }
 
+    /// Applies another plan to programs that start from now on.
+    public func adopt(_ plan: ProgramPlan) { self.plan.withLock { $0 = plan } }
+
     /// Starts a program for a call.
     ///
-    /// - Parameters:
-    ///   - call: The unique number of the call, which events and ``end(call:reason:)`` use.
-    ///   - peer: Who is at the other end.
-    ///   - isAnswered: Whether the call does not wait for the program. Otherwise ``ProgramNews/stands(call:)``,
-    ///     ``ProgramNews/declined(call:)`` or ``ProgramNews/refused(call:_:)`` follows.
     /// - Throws: ``ProgramStartError`` if there is no such program, or the system has no room for one more, and there is no
     ///   fallback.
-    public func begin(
-        _ plan: ProgramPlan, call: UInt64, peer: String, isOutgoing: Bool, isAnswered: Bool
-    ) throws(ProgramStartError) {
+    public func begin(_ call: ParticipantCall) throws(ProgramStartError) {
+        let plan = plan.withLock { $0 }
         let pair = AudioPort.pair(rate: plan.format.rate, signal: signal, turns: plan.bargeIn.map(TurnPlan.init))
         let run = try ProgramRun(
-            plan, .init(call: call, peer: peer, isOutgoing: isOutgoing, isAnswered: isAnswered),
-            fallback: fallback(of: plan), port: pair.port, at: MonotonicClock.now, publish: publish)
+            plan, call, fallback: fallback(of: plan), port: pair.port, at: MonotonicClock.now, publish: publish)
         do throws(RealtimeError) {
             try startIfNeeded()
         } catch {
             run.abort()
             throw ProgramStartError(description: "\(error)")
         }
-        let held = HeldLine(pair.line)
-        lines.withLock { $0[call] = held }
+        lines.hold(pair.line, of: call.id)
         inbox.withLock { $0.items.append(.begun(run)) }
         signal.signal()
     }
 
     /// The line of a call's program for its media worker, once; nil if the call has none, or the program has left it.
-    public func attach(call: UInt64) -> PortLine? {
-        lines.withLock { $0.removeValue(forKey: call) }?.line.withLock { $0.take() }
-    }
+    public func attach(to call: CallID) -> PortLine? { lines.take(of: call) }
 
     /// The plan's fallback. A file that was read is read again only after another one, as after a reload.
     private func fallback(of plan: ProgramPlan) -> FallbackSound? {
@@ -166,33 +114,40 @@ public final class CallPrograms: Sendable {
                 fallback.sound = try FallbackSound(path: path)
             } catch {
                 fallback.sound = nil
-                publish(.warned("\(error)"))
+                publish(.noted(.warned("\(error)", leftOut: 0), nil))
             }
             return fallback.sound
         }
     }
 
-    /// The caller has pressed a telephone key.
-    public func sendDigit(_ digit: Character, heldMilliseconds: Int, to call: UInt64) {
-        send(.digit(digit, heldMilliseconds), to: call)
+    /// Sends a telephone key as an event.
+    public func sendDigit(_ digit: Character, heldFor time: Duration, to call: CallID) {
+        send(.digit(digit, Int(time.milliseconds)), to: call)
     }
 
-    /// What the program asked for was not done; it and, once in a while, the log are told why.
-    public func refuse(call: UInt64, _ why: String) { send(.refused(why), to: call) }
-
-    /// How a transfer goes that the call's peer was asked for: to whom, and one of `trying`, `ringing`, `accepted`, `failed`, `refused`.
-    public func sendTransfer(to target: String, state: String, to call: UInt64) {
-        send(.transfer(target, state), to: call)
+    /// Reports a refusal to the program and, with limited frequency, to the log.
+    public func refuse(_ request: ParticipantRequest, of call: CallID, _ why: String) {
+        switch request {
+        case .press: send(.refused(why), to: call)
+        case .transfer: send(.refused("a transfer is refused: \(why)"), to: call)
+        }
     }
 
-    /// What a call's program has written so far is played, and then ``ProgramNews/hangUp(call:failure:)`` follows.
-    public func hearOut(call: UInt64) { send(.hearOut, to: call) }
+    /// Sends the progress of a transfer as an event.
+    public func noteTransfer(to target: UserID, _ progress: CallTransfer.Progress, of call: CallID) {
+        send(.transfer(target.text, progress.rawValue), to: call)
+    }
 
-    /// The call is over, or its program leaves it; the program has a second to end by itself. ``ProgramNews/left(call:)`` follows,
-    /// also if the call has none.
-    public func end(call: UInt64, reason: String) {
-        lines.withLock { $0[call] = nil }
-        send(.end(reason), to: call)
+    /// Plays what the program has written so far.
+    public func hearOut(_ call: CallID) { send(.hearOut, to: call) }
+
+    /// Ends a program, which has a second to end by itself.
+    public func end(_ call: CallID, _ end: ParticipationEnd) {
+        lines.drop(of: call)
+        switch end {
+        case .callEnded(let record): send(.end(record.reason.rawValue), to: call)
+        case .detached: send(.end("detached"), to: call)
+        }
     }
 
     /// Ends all programs, and waits until they have ended: at most 0.5 s.
@@ -205,10 +160,10 @@ public final class CallPrograms: Sendable {
         }
     }
 
-    private func send(_ input: ProgramRun.Input, to call: UInt64) {
+    private func send(_ input: ProgramRun.Input, to call: CallID) {
         // Before the first program nobody reads what is sent, and no call has one.
         guard thread.withLock({ $0 != nil }) else {
-            if case .end = input { publish(.left(call: call)) }
+            if case .end = input { publish(.left(call)) }
             return
         }
         inbox.withLock { $0.items.append(.input(call, input)) }
@@ -244,7 +199,7 @@ public final class CallPrograms: Sendable {
                 case .begun(let run): runs.append(run)
                 case .input(let call, let input):
                     runs.last { $0.call == call }?.handle(input, at: now)
-                    if case .end = input { publish(.left(call: call)) }
+                    if case .end = input { publish(.left(call)) }
                 }
             }
             if news.isFinished { for run in runs { run.handle(.stop, at: now) } }

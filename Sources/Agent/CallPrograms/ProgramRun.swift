@@ -1,5 +1,7 @@
 internal import AudioPort
 internal import BotWire
+internal import CallControl
+internal import CallParticipation
 internal import ControlWire
 internal import Glibc
 internal import Core
@@ -20,15 +22,6 @@ final class ProgramRun: @unchecked Sendable {
         case stop
     }
 
-    /// Which call it is.
-    struct Call {
-        var call: UInt64
-        var peer: String
-        var isOutgoing: Bool
-        /// Whether the call stands, and does not wait for the program.
-        var isAnswered: Bool
-    }
-
     /// Bytes of events that may wait for a program; one that reads none loses those beyond, and is not held up.
     private static let eventBytes = 65_536
     /// Of a line for the log.
@@ -38,16 +31,16 @@ final class ProgramRun: @unchecked Sendable {
     /// How often a process without readable descriptors is checked.
     private static let reapInterval = Duration.milliseconds(100)
 
-    let call: UInt64
+    var call: CallID { details.id }
     private(set) var isDone = false
     /// Which of ``watched`` have something, by their order.
     var readiness: [Bool] = []
-    private let details: Call
+    private let details: ParticipantCall
     private let plan: ProgramPlan
     private let fallback: FallbackSound?
     /// How much of the fallback is in the port; nil unless it is played.
     private var fallbackPlayed: Int?
-    private let publish: (ProgramNews) -> Void
+    private let publish: (ParticipantEvent) -> Void
     private var port: AudioPort
     private var life: ProgramLife
     private var process: ProgramProcess?
@@ -86,10 +79,10 @@ final class ProgramRun: @unchecked Sendable {
     ///
     /// - Throws: What the process's start throws, if there is no fallback.
     init(
-        _ plan: ProgramPlan, _ details: Call, fallback: FallbackSound?, port: consuming AudioPort, at now: Instant,
-        publish: @escaping (ProgramNews) -> Void
+        _ plan: ProgramPlan, _ details: ParticipantCall, fallback: FallbackSound?, port: consuming AudioPort,
+        at now: Instant,
+        publish: @escaping (ParticipantEvent) -> Void
     ) throws(ProgramStartError) {
-        call = details.call
         self.details = details
         self.plan = plan
         self.fallback = fallback
@@ -171,14 +164,16 @@ final class ProgramRun: @unchecked Sendable {
         for output in outbox { carryOut(output, at: now) }
     }
 
+    private func note(_ notice: ParticipantNotice) { publish(.noted(notice, call)) }
+
     private func carryOut(_ output: ProgramLife.Output, at now: Instant) {
         switch output {
         case .start(let restart): start(restart, at: now)
-        case .accept: publish(.stands(call: call))
-        case .decline: publish(.declined(call: call))
-        case .refuse(let why): publish(.refused(call: call, why))
+        case .accept: publish(.ready(call))
+        case .decline: publish(.rejected(call, .declined, nil))
+        case .refuse(let why): publish(.failed(call, why))
         case .fallBack(let why):
-            publish(.fellBack(call: call, why))
+            note(.fellBack(why))
             interrupted.end()
             // What is left of its sound is not heard, and nothing that it writes any more.
             io.outputLeft = 0
@@ -193,8 +188,8 @@ final class ProgramRun: @unchecked Sendable {
             io.outputLeft = unread
             port.end(unread: samples(in: unread))
         case .hangUp(let failure):
-            if let failure { publish(.failed(call: call, failure, isRestarted: false)) }
-            publish(.hangUp(call: call, failure: failure))
+            if let failure { note(.processFailed(failure, isRestarted: false)) }
+            publish(.done(call, failure: failure))
         case .close:
             send(.end(reason: endReason))
             process?.closeInput()
@@ -233,12 +228,12 @@ final class ProgramRun: @unchecked Sendable {
     private func noteExit(_ exit: ProgramExit, at now: Instant) {
         for (stream, inflow) in [(ProgramStream.log, io.errorInflow), (.commands, io.commandInflow)]
         where inflow.dropped > 0 {
-            publish(.dropped(call: call, stream, bytes: inflow.dropped))
+            note(.dropped(stream, bytes: inflow.dropped))
         }
         let isRunning = life.isRunning
         feed(.exited(exit), at: now)
         if isRunning, case .failed(let how) = exit, life.isRestarting {
-            publish(.failed(call: call, how, isRestarted: true))
+            note(.processFailed(how, isRestarted: true))
         }
     }
 
@@ -272,7 +267,7 @@ final class ProgramRun: @unchecked Sendable {
         if !io.unsent.isEmpty { sendAudio(io.unsent) }
         guard !samples.isEmpty else { return }
         guard io.unsent.isEmpty else {
-            if !io.isBehind { publish(.behind(call: call, events: false)) }
+            if !io.isBehind { note(.behind(events: false)) }
             io.isBehind = true
             return
         }
@@ -341,7 +336,7 @@ final class ProgramRun: @unchecked Sendable {
 
     private func tell(_ news: TurnNews) {
         guard !hasLeft, let summary = port.turns else { return }
-        publish(.turn(call: call, news, summary))
+        publish(.turn(call, news, summary))
     }
 
     private func tellTurns() {
@@ -367,14 +362,14 @@ final class ProgramRun: @unchecked Sendable {
         send(
             .begin(
                 ExecEvent.Begin(
-                    call: call, peer: details.peer, isOutgoing: details.isOutgoing,
+                    call: call.number, peer: details.peer.text, isOutgoing: details.isOutgoing,
                     rateHz: plan.format.rate.rawValue, encoding: plan.format.encoding.rawValue, restarts: restarts)))
     }
 
     private func send(_ event: ExecEvent) {
         let line = event.line
         guard io.events.count + line.count <= Self.eventBytes else {
-            if !io.hasLostEvents { publish(.behind(call: call, events: true)) }
+            if !io.hasLostEvents { note(.behind(events: true)) }
             io.hasLostEvents = true
             return
         }
@@ -405,10 +400,10 @@ final class ProgramRun: @unchecked Sendable {
     /// Counts what is dropped; the first of it is reported.
     private func noteDropped(_ count: Int, of stream: ProgramStream, at now: Instant) {
         switch stream {
-        case .log: if io.errorInflow.dropped(count, at: now) { publish(.flooded(call: call, .log)) }
+        case .log: if io.errorInflow.dropped(count, at: now) { note(.flooded(.log)) }
         case .commands:
             guard io.commandInflow.dropped(count, at: now) else { return }
-            publish(.flooded(call: call, .commands))
+            note(.flooded(.commands))
             send(.error("commands come too fast, and are dropped until they no longer do"))
         }
     }
@@ -433,7 +428,7 @@ final class ProgramRun: @unchecked Sendable {
     /// Tells the program, and the log once in a while, that a command was not followed.
     private func reject(_ why: String, at now: Instant) {
         send(.error(why))
-        if faultLimit.admit(at: now) != nil { publish(.misunderstood(call: call, why)) }
+        if faultLimit.admit(at: now) != nil { note(.misunderstood(why, leftOut: 0)) }
     }
 
     private func carryOut(_ command: ExecCommand, at now: Instant) {
@@ -453,8 +448,8 @@ final class ProgramRun: @unchecked Sendable {
         case .clear:
             interrupted.end()
             clear(isAsked: true)
-        case .transfer(let target): if life.isRunning { publish(.transfer(call: call, to: target)) }
-        case .press(let keys): if life.isRunning { publish(.press(call: call, keys: keys)) }
+        case .transfer(let target): if life.isRunning { publish(.transfer(call, to: target)) }
+        case .press(let keys): if life.isRunning { publish(.press(call, keys: keys)) }
         case .hangUp: feed(.asksToHangUp, at: now)
         }
     }
@@ -500,9 +495,9 @@ final class ProgramRun: @unchecked Sendable {
             }
             guard let leftOut = logLimit.admit(at: now) else { continue }
             switch line {
-            case .whole(let bytes): publish(.said(call: call, String(decoding: bytes, as: UTF8.self), leftOut: leftOut))
+            case .whole(let bytes): note(.said(String(decoding: bytes, as: UTF8.self), leftOut: leftOut))
             case .tooLong:
-                publish(.said(call: call, "(a line of more than \(Self.logLineBytes) bytes)", leftOut: leftOut))
+                note(.said("(a line of more than \(Self.logLineBytes) bytes)", leftOut: leftOut))
             }
         }
     }

@@ -5,6 +5,8 @@ internal import AudioPort
 public import BotCalls
 public import BotProbe
 internal import BotWire
+internal import CallControl
+internal import CallParticipation
 internal import Glibc
 internal import Realtime
 internal import Synchronization
@@ -34,47 +36,51 @@ public struct WireRecording: Sendable {
 public enum WireLoopback {
     /// Samples of a frame: 20 ms.
     static let frameSamples = AudioFormat.samples(milliseconds: 20)
-    private static let call: UInt64 = 1
+    private static let call = CallID(number: 1)
 
     /// Connects with a bot, and has a caller speak with it until the caller is done, the bot hangs up, or it must stop.
     public static func measure(
         _ plan: BotPlan, _ probe: BotProbe, mustStop: @escaping @Sendable () -> Bool
     ) async throws -> WireRecording {
-        let (news, sink) = AsyncStream.makeStream(of: BotNews.self)
-        let bots = BotCalls(plan, mayTransfer: { _ in false }) { sink.yield($0) }
-        bots.begin(call: call, peer: "caller", own: "bot", isOutgoing: false)
+        let (events, sink) = AsyncStream.makeStream(of: ParticipantEvent.self)
+        // Only plans with credentials for that place calls, and only those with media have legs.
+        let bots = BotCalls(plan, mayTransfer: { _ in false }, publish: { sink.yield($0) }, order: { _ in })
+        bots.begin(
+            ParticipantCall(
+                call, peer: "caller", own: "bot", isOutgoing: false, isAnswered: false))
         var clock: FrameClock?
         var thread: RealtimeThread?
         var (failure, misunderstood): (String?, Int) = (nil, 0)
         var refusal: BotUnreachable?
-        news: for await event in news {
+        events: for await event in events {
             switch event {
-            case .stands where clock == nil:
-                let made = FrameClock(try bots.attach(call: call), probe) { key in
-                    bots.sendDigit(key, heldMilliseconds: 100, to: call)
+            case .ready where clock == nil:
+                guard let line = try bots.attach(to: call) else { break }
+                let made = FrameClock(line, probe) { key in
+                    bots.sendDigit(key, heldFor: .milliseconds(100), to: call)
                 }
                 clock = made
                 thread = try RealtimeThread(name: "bot-probe") {
                     made.run(mustStop: mustStop)
                     sink.finish()
                 }
-            case .refused(_, let reason, let why):
-                refusal = BotUnreachable(
-                    isRefusal: reason != nil, description: "the bot at \(plan.address.text) cannot be called: \(why)")
-                break news
-            case .hangUp(_, let why):
+            case .rejected(_, _, let why):
+                refusal = Self.unreachable(plan, isRefusal: true, why)
+                break events
+            case .failed(_, let why):
+                refusal = Self.unreachable(plan, isRefusal: false, why)
+                break events
+            case .done(_, let why):
                 failure = why
                 clock?.hangUp()
-            case .misunderstood(_, _, let leftOut): misunderstood += 1 + leftOut
-            case .stands, .fellBack, .behind, .press, .warned, .turn, .left: break
+            case .noted(.misunderstood(_, let leftOut), _): misunderstood += 1 + leftOut
+            case .ready, .noted, .press, .turn, .left: break
             // A measurement has no caller to transfer.
-            case .transfer: bots.transferFailed(call: call)
-            // Only plans with credentials for that place calls, and only those with media have legs.
-            case .place, .leg: break
+            case .transfer: bots.refuse(.transfer, of: call, "there is nobody to be transferred")
             }
         }
         thread?.join()
-        bots.end(call: call, .completed, seconds: nil)
+        bots.end(call, .detached)
         await bots.finish()
         if let refusal { throw refusal }
         guard let clock else {
@@ -83,6 +89,14 @@ public enum WireLoopback {
         return WireRecording(
             recording: clock.recording, failure: failure, misunderstood: misunderstood,
             longestDelay: clock.longestDelay)
+    }
+}
+
+extension WireLoopback {
+    private static func unreachable(_ plan: BotPlan, isRefusal: Bool, _ why: String?) -> BotUnreachable {
+        BotUnreachable(
+            isRefusal: isRefusal,
+            description: "the bot at \(plan.address.text) cannot be called: \(why ?? "it declines")")
     }
 }
 

@@ -10,14 +10,14 @@ internal import Core
 ///
 /// Any task may use a port, and several may at a time; sound of two writers is queued in the order of their calls.
 public final class CallPort: Sendable {
-    /// The number of the call, which is never used again for another.
-    public let callNumber: UInt64
+    /// The call whose sound it is.
+    public let call: CallID
     /// Samples a second, both ways.
     public let rate: PortRate
     private let box: PortBox
 
-    init(call: UInt64, _ rate: PortRate, _ box: PortBox) {
-        callNumber = call
+    init(call: CallID, _ rate: PortRate, _ box: PortBox) {
+        self.call = call
         self.rate = rate
         self.box = box
     }

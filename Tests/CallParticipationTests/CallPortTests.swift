@@ -8,7 +8,7 @@ import Core
 import VoiceActivity
 
 @testable import AudioPort
-@testable import CallPorts
+@testable import CallParticipation
 
 @Suite("A call's sound in the process that embeds the library", .timeLimit(.minutes(5)))
 struct CallPortTests {
@@ -20,14 +20,14 @@ struct CallPortTests {
         private var line: PortLine
         private var now = MonotonicClock.now
         private(set) var sent: [Int16] = []
-        private(set) var news: [PortNews] = []
+        private(set) var reports: [ParticipantEvent] = []
 
         init(_ rate: PortRate = .hz16000, bargeIn: BargeInMode? = nil, startsAt start: Int = 0) throws {
             let pair = AudioPort.pair(rate: rate, signal: try PortSignal(), turns: bargeIn.map(TurnPlan.init))
             box = PortBox(PortSession(pair.port))
             line = pair.line
             if start > 0 { line.begin(at: start) }
-            port = CallPort(call: 7, rate, box)
+            port = CallPort(call: CallID(number: 7), rate, box)
         }
 
         /// One frame of 20 ms.
@@ -44,7 +44,7 @@ struct CallPortTests {
 
         /// What the ports' thread does.
         func serve() {
-            box.change { session, wakes in session.run(call: 7, at: now, into: &wakes, &news) }
+            box.change { session, wakes in session.run(call: CallID(number: 7), at: now, into: &wakes, &reports) }
         }
 
         func endCall() {
@@ -120,8 +120,8 @@ struct CallPortTests {
             }
             let port = try #require(bench.port)
             var iterator = port.frames.makeAsyncIterator()
-            let began = bench.news.compactMap { news -> Duration? in
-                if case .turn(_, _, .speechBegan(let at), _) = news { at } else { nil }
+            let began = bench.reports.compactMap { report -> Duration? in
+                if case .turn(_, .speechBegan(let at), _) = report { at } else { nil }
             }
             return (try #require(await iterator.next()), try #require(await events(1, of: port).first), began)
         }
@@ -133,25 +133,31 @@ struct CallPortTests {
         #expect(!atOnce.began.isEmpty && later.began == atOnce.began.map { $0 + .seconds(10) })
     }
 
-    @Test("A port takes the place of another of its call, and what it tells has a greater number")
+    @Test("A port takes the place of another of its call, and reports nothing before that one has left")
     func successor() throws {
-        let numbers = Mutex<[UInt64]>([])
-        let ports = try CallPorts { news in
-            if case .turn(_, let port, _, _) = news { numbers.withLock { $0.append(port) } }
-        }
+        let reports = Mutex<[ParticipantEvent]>([])
+        let ports = CallPorts { report in reports.withLock { $0.append(report) } }
+        let call = CallID(number: 1)
         var speaker = SyntheticSpeech(seed: 31, levelDBFS: -26)
         let said = speaker.samples(seconds: 2)
-        for _ in 0..<2 {
-            let opened = Line(try ports.open(PortPlan(rate: .hz16000), call: 1))
+        for _ in 0..<3 {
+            let opened = try Line(ports, PortPlan(rate: .hz16000), call)
             for index in stride(from: 0, through: said.count - 960, by: 960) {
                 opened.runFrame(hearing: Array(said[index..<index + 960]))
             }
-            // Publishes what the thread has not seen.
-            ports.end(call: 1)
         }
+        // Publishes what the thread has not seen.
+        ports.end(call, .detached)
         ports.finish()
-        let told = numbers.withLock { $0 }
-        #expect(Set(told).count == 2 && told == told.sorted(), "\(told)")
+        let parts = reports.withLock { $0 }.split(separator: .left(call), omittingEmptySubsequences: false)
+        #expect(parts.count == 4 && parts.last?.isEmpty == true, "\(parts)")
+        // Each port counts its own turns: the figures of its first report are those of no other.
+        for part in parts.dropLast() {
+            guard case .turn(call, .speechBegan, _)? = part.first else {
+                Issue.record("\(part)")
+                continue
+            }
+        }
     }
 
     @Test("A writer waits while 0.68 s are queued, and goes on as they are played; not a sample is lost")
@@ -381,9 +387,9 @@ struct CallPortTests {
         bench.hearOut()
         #expect(port.offer([1]) == 0)
         bench.runFrames(10)
-        #expect(bench.news.isEmpty)
+        #expect(bench.reports.isEmpty)
         bench.runFrames(14)
-        #expect(bench.news == [.heardOut(call: 7)])
+        #expect(bench.reports == [.done(CallID(number: 7), failure: nil)])
     }
 
     @Test("Other encodings are read and written at the port's rate", arguments: PortFormat.Encoding.allCases)
@@ -404,10 +410,10 @@ struct CallPortTests {
 
     @Test("Ports of one device share a thread: one that nobody serves delays no other")
     func shared() async throws {
-        let ports = try CallPorts { _ in }
+        let ports = CallPorts { _ in }
+        let (first, second) = (CallID(number: 1), CallID(number: 2))
         let opened = [
-            Line(try ports.open(PortPlan(rate: .hz48000), call: 1)),
-            Line(try ports.open(PortPlan(rate: .hz48000), call: 2)),
+            try Line(ports, PortPlan(rate: .hz48000), first), try Line(ports, PortPlan(rate: .hz48000), second),
         ]
         let (stalled, served) = (opened[0].port, opened[1].port)
         let blocked = Task { try await stalled.write([Int16](repeating: 500, count: 100_000)) }
@@ -417,10 +423,10 @@ struct CallPortTests {
             return count
         }
         for _ in 0..<20 { opened[1].runFrame() }
-        ports.end(call: 2)
+        ports.end(second, .detached)
         // The thread may not have read the last of them before the port ended.
         #expect(await reader.value <= 20 * 960)
-        ports.end(call: 1)
+        ports.end(first, .detached)
         await #expect(throws: CallPortError.self) { try await blocked.value }
         ports.finish()
     }
@@ -432,13 +438,16 @@ struct CallPortTests {
         func set() { lock.withLock { isSet = true } }
     }
 
+    private struct NoLine: Error {}
+
     private final class Line {
         let port: CallPort
         private var line: PortLine
 
-        init(_ opened: consuming OpenedPort) {
-            port = opened.port
-            line = opened.line
+        init(_ ports: CallPorts, _ plan: PortPlan, _ call: CallID) throws {
+            port = try ports.open(plan, for: call)
+            guard let line = ports.attach(to: call) else { throw NoLine() }
+            self.line = line
         }
 
         func runFrame(hearing received: [Int16] = [Int16](repeating: 1, count: 960)) {

@@ -54,8 +54,6 @@ struct PortSession: ~Copyable {
     private enum Phase { case open, hearingOut, closed, over }
 
     private var port: AudioPort
-    /// Tells the ports of a call apart: greater than those of earlier ones.
-    private let number: UInt64
     private var phase = Phase.open
     private var frames = Mailbox<CallPort.Frame>()
     private var events = Mailbox<PortEvent>()
@@ -76,10 +74,7 @@ struct PortSession: ~Copyable {
     /// Tasks that were cancelled before they waited.
     private var cancelled: Set<PortWaiter> = []
 
-    init(_ port: consuming AudioPort, number: UInt64 = 0) {
-        self.port = port
-        self.number = number
-    }
+    init(_ port: consuming AudioPort) { self.port = port }
 
     /// Nobody uses the port any more.
     var isClosed: Bool { phase == .closed }
@@ -256,19 +251,20 @@ struct PortSession: ~Copyable {
     // MARK: A frame of the call
 
     /// A frame may have run.
-    mutating func run(call: UInt64, at now: Instant, into wakes: inout [PortWake], _ news: inout [PortNews]) {
+    mutating func run(call: CallID, at now: Instant, into wakes: inout [PortWake], _ reports: inout [ParticipantEvent])
+    {
         guard phase != .over else { return }
         hear(into: &wakes)
         var played: [PlaybackEvent] = []
         port.update(at: now, isFinal: !drains.isEmpty || phase == .closed, into: &played)
-        for event in played { take(event, call, at: now, into: &wakes, &news) }
+        for event in played { take(event, call, at: now, into: &wakes, &reports) }
         noteMissed()
-        takeTurns(call, into: &wakes, &news)
+        takeTurns(call, into: &wakes, &reports)
         pump(at: now, into: &wakes)
         while let first = lingering.first, first.until <= now {
             lingering.removeFirst()
             finish(first.drain, .done, into: &wakes)
-            if case .device = first.drain { news.append(.heardOut(call: call)) }
+            if case .device = first.drain { reports.append(.done(call, failure: nil)) }
         }
         if port.isOver { end(into: &wakes) }
     }
@@ -297,8 +293,8 @@ struct PortSession: ~Copyable {
     }
 
     private mutating func take(
-        _ event: PlaybackEvent, _ call: UInt64, at now: Instant, into wakes: inout [PortWake],
-        _ news: inout [PortNews]
+        _ event: PlaybackEvent, _ call: CallID, at now: Instant, into wakes: inout [PortWake],
+        _ reports: inout [ParticipantEvent]
     ) {
         switch event {
         case .played(let mark, let count):
@@ -318,8 +314,7 @@ struct PortSession: ~Copyable {
             for item in waited { giveUp(item, .done, into: &wakes) }
             tell(.interrupted(played: count), into: &wakes)
             if let turns = port.turns {
-                news.append(
-                    .turn(call: call, port: number, .interrupted(played: port.rate.duration(of: count)), turns))
+                reports.append(.turn(call, .interrupted(played: port.rate.duration(of: count)), turns))
             }
         case .ended:
             guard !drains.isEmpty else { return }
@@ -327,12 +322,12 @@ struct PortSession: ~Copyable {
         }
     }
 
-    private mutating func takeTurns(_ call: UInt64, into wakes: inout [PortWake], _ news: inout [PortNews]) {
+    private mutating func takeTurns(_ call: CallID, into wakes: inout [PortWake], _ reports: inout [ParticipantEvent]) {
         var found: [TurnEvent] = []
         port.takeTurns(into: &found)
         for event in found {
             if let turns = port.turns, let told = TurnNews(event, port.rate) {
-                news.append(.turn(call: call, port: number, told, turns))
+                reports.append(.turn(call, told, turns))
             }
             switch event {
             // The process knows only what it has heard; the device's events count from the call's beginning.

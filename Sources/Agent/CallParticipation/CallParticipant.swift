@@ -1,0 +1,97 @@
+// CallParticipation: one protocol for what takes part in calls in place of a person, and this process as such a participant.
+
+public import AudioPort
+public import CallControl
+
+/// Names one call of a device; never used again for another.
+public struct CallID: Hashable, Sendable, CustomStringConvertible {
+    /// Counts from 1.
+    public let number: UInt64
+
+    /// The call of this number.
+    public init(number: UInt64) { self.number = number }
+
+    /// "call 7".
+    public var description: String { "call \(number)" }
+}
+
+/// Takes part in calls of a device in place of a person: a program, a bot, or this process.
+///
+/// One object serves all calls of a device that have this kind of participant. Methods return at once and may be called from any
+/// thread. A call has one participant at a time. What spans calls, such as a conference, is no participant: it has an owner of its own
+/// beside the calls.
+public protocol CallParticipant: Sendable {
+    /// What the participant is, for logs and figures.
+    var kind: ParticipantKind { get }
+
+    /// Whether an incoming call is accepted only after ``ParticipantEvent/ready(_:)``; then ``begin(_:)`` comes before media is prepared.
+    var delaysAnswer: Bool { get }
+
+    /// Begins to take part in a call. If the call is not answered yet and the participant delays that,
+    /// ``ParticipantEvent/ready(_:)``, ``ParticipantEvent/rejected(_:_:_:)`` or ``ParticipantEvent/failed(_:_:)`` follows.
+    func begin(_ call: ParticipantCall) throws
+
+    /// Returns the media worker's side of the call's sound; nil for silence.
+    func attach(to call: CallID) throws -> PortLine?
+
+    /// Delivers a telephone key that the peer has pressed.
+    func sendDigit(_ digit: Character, heldFor time: Duration, to call: CallID)
+
+    /// Reports the progress of a transfer for which the peer was asked.
+    func noteTransfer(to target: UserID, _ progress: CallTransfer.Progress, of call: CallID)
+
+    /// Reports that a request of the participant is refused, with the reason as text.
+    func refuse(_ request: ParticipantRequest, of call: CallID, _ why: String)
+
+    /// Plays the sound written so far and accepts no more; ``ParticipantEvent/done(_:failure:)`` follows.
+    func hearOut(_ call: CallID)
+
+    /// Ends the participation. ``ParticipantEvent/left(_:)`` follows, also without participation.
+    func end(_ call: CallID, _ end: ParticipationEnd)
+
+    /// Ends all participations, and frees what serves them.
+    func finish() async
+}
+
+/// A call as its participant sees it.
+public struct ParticipantCall: Sendable, Equatable {
+    /// The call.
+    public var id: CallID
+    /// The remote party.
+    public var peer: UserID
+    /// The device's user at its service; nil if unknown.
+    public var own: UserID?
+    /// Whether this device called.
+    public var isOutgoing: Bool
+    /// Whether the call is answered, so that it does not wait for the participant.
+    public var isAnswered: Bool
+
+    /// Describes a call.
+    public init(_ id: CallID, peer: UserID, own: UserID? = nil, isOutgoing: Bool, isAnswered: Bool) {
+        self.id = id
+        self.peer = peer
+        self.own = own
+        self.isOutgoing = isOutgoing
+        self.isAnswered = isAnswered
+    }
+}
+
+/// Why a participation ends.
+public enum ParticipationEnd: Sendable {
+    /// The call has ended.
+    case callEnded(CallRecord)
+    /// The participant leaves a call that continues.
+    case detached
+}
+
+/// The kinds of participants.
+public enum ParticipantKind: Sendable {
+    /// A process that the device starts.
+    case program
+    /// A voice bot on the network.
+    case bot
+    /// This process, by ports.
+    case port
+    /// This process, by lines without a port.
+    case line
+}
