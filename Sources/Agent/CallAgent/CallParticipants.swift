@@ -64,25 +64,23 @@ struct CallParticipants {
 
 extension DeviceConfiguration {
     /// The bot that calls have, or that can be attached to them; nil if there is none.
-    var bot: BotPlan? { plans.bot }
+    var bot: BotPlan? { participation?.bot }
 
     /// The program that calls have, or that can be attached to them; nil if there is none.
-    var program: ProgramPlan? { plans.program }
+    var program: ProgramPlan? { participation?.program }
+
+    /// Whether calls have a program or bot, or one can be attached to them.
+    var hasParticipant: Bool { bot != nil || program != nil }
+
+    /// How long an incoming call waits for its program or bot.
+    var participantTimeout: Duration { bot?.answerTimeout ?? program?.answerTimeout ?? .zero }
 
     /// Whether a call with a bot has a WebRTC leg to it, which takes as much of a worker as the call itself.
     var hasLegs: Bool { bot?.wire.leg != nil }
 
-    private var plans: (program: ProgramPlan?, bot: BotPlan?) {
-        switch behaviour.source {
-        case .exec(let plan): return (plan, nil)
-        case .bot(let plan): return (nil, plan)
-        case .silence, .echo, .tone, .file, .card, .program: break
-        }
-        switch behaviour.attachment {
-        case .exec(let plan): return (plan, nil)
-        case .bot(let plan): return (nil, plan)
-        case .silence, .echo, .tone, .file, .card, .program, nil: return (nil, nil)
-        }
+    private var participation: BehaviourConfiguration.Source? {
+        let source = behaviour.source
+        return source.program != nil || source.bot != nil ? source : behaviour.attachment
     }
 }
 

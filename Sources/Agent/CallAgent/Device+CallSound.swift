@@ -83,7 +83,7 @@ extension Device {
         let media = try mediaWithoutProgram(of: id)
         let hasNoProgram = CallSoundError(
             .notConfigured, "the configuration names no program or bot: set behaviour.attach to exec or bot")
-        guard configuration.program != nil || configuration.bot != nil else { throw hasNoProgram }
+        guard configuration.hasParticipant else { throw hasNoProgram }
         do {
             guard let line = try beginParticipation(in: id, isAttached: true) else { throw hasNoProgram }
             engine.attach(line, to: media)

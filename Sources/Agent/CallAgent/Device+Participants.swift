@@ -1,9 +1,7 @@
 public import AudioPort
 internal import BotCalls
-internal import BotWire
 internal import CallControl
 public import CallParticipation
-internal import CallPrograms
 public import Logging
 internal import VoiceActivity
 
@@ -51,7 +49,7 @@ extension Device {
     /// The call's own participant, or the one that it gets.
     private func participant(of call: ActiveCall, isAttached: Bool = false) -> (any CallParticipant)? {
         // A call whose bot is asked is that bot's.
-        let mayBePort = !isAttached && !configuration.behaviour.source.isBot
+        let mayBePort = !isAttached && configuration.behaviour.source.bot == nil
         return call.participant ?? participants.participant(mayBePort: mayBePort)
     }
 

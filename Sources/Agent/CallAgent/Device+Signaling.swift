@@ -73,17 +73,8 @@ extension BehaviourConfiguration {
 
     /// The behaviour of a call whose recording is to have this name.
     func audio(named name: String) -> AudioBehaviour {
-        let source: AudioBehaviour.Source =
-            switch self.source {
-            case .silence: .silence
-            case .card: .card
-            case .exec, .bot, .program: .program
-            case .echo: .echo
-            case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
-            case .file(let path, let loops): .file(path: path, loops: loops)
-            }
         var audio = AudioBehaviour(
-            source: source, recording: recordingFolder.map { "\($0)/\(name).\(recordingFormat.fileExtension)" },
+            source: source.sound, recording: recordingFolder.map { "\($0)/\(name).\(recordingFormat.fileExtension)" },
             recordingFormat: recordingFormat)
         audio.keepsEarlierRecording = true
         return audio

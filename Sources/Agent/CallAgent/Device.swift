@@ -1,6 +1,5 @@
 internal import BotCalls
 public import CallControl
-internal import CallPrograms
 internal import JSON
 public import Logging
 public import CallMedia
@@ -408,8 +407,7 @@ public actor Device {
         timings.invite = configuration.invites.timings
         timings.invite.answerLimit = configuration.answer.ringLimit
         // What a program or bot was promised ends before the machine's own limit, so that the fallback is still played.
-        if let bot = configuration.bot { timings.prepareTimeout += bot.answerTimeout }
-        if let program = configuration.program { timings.prepareTimeout += program.answerTimeout }
+        timings.prepareTimeout += configuration.participantTimeout
         return timings
     }
 

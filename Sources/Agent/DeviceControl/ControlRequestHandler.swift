@@ -315,19 +315,3 @@ extension ControlCall {
             account: account)
     }
 }
-
-extension BehaviourConfiguration.Source {
-    /// As in a configuration.
-    var name: String {
-        switch self {
-        case .silence: "silence"
-        case .echo: "echo"
-        case .tone: "tone"
-        case .file: "play"
-        case .card: "card"
-        case .exec: "exec"
-        case .bot: "bot"
-        case .program: "program"
-        }
-    }
-}

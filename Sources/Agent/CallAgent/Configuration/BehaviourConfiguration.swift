@@ -1,6 +1,7 @@
 public import AudioKit
 internal import AudioPort
 public import BotCalls
+internal import CallMedia
 public import CallPrograms
 internal import ConfigReader
 
@@ -23,7 +24,49 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         /// This process, by ``Device/providePorts(_:_:)``; silence without that.
         case program
 
-        var isBot: Bool { if case .bot = self { true } else { false } }
+        /// The word of the source on the control socket, which is that of configurations if it has one.
+        public var name: String {
+            switch self {
+            case .silence: Kind.silence.rawValue
+            case .echo: Kind.echo.rawValue
+            case .tone: Kind.tone.rawValue
+            case .file: Kind.play.rawValue
+            case .card: Kind.card.rawValue
+            case .exec: Kind.exec.rawValue
+            case .bot: Kind.bot.rawValue
+            case .program: "program"
+            }
+        }
+
+        /// The source of the media worker.
+        var sound: AudioBehaviour.Source {
+            switch self {
+            case .silence: .silence
+            case .card: .card
+            case .exec, .bot, .program: .program
+            case .echo: .echo
+            case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
+            case .file(let path, let loops): .file(path: path, loops: loops)
+            }
+        }
+
+        /// What a device sets up for a source at its start.
+        enum Needs: Equatable {
+            case nothing, card, programs
+            case bot(BotPlan)
+        }
+
+        var needs: Needs {
+            switch self {
+            case .silence, .echo, .tone, .file, .program: .nothing
+            case .card: .card
+            case .exec: .programs
+            case .bot(let plan): .bot(plan)
+            }
+        }
+
+        var program: ProgramPlan? { if case .exec(let plan) = self { plan } else { nil } }
+        var bot: BotPlan? { if case .bot(let plan) = self { plan } else { nil } }
     }
 
     /// Where the sound that the caller hears comes from.

@@ -20,19 +20,6 @@ extension DeviceConfiguration {
 }
 
 extension BehaviourConfiguration {
-    /// What a device sets up for it at its start.
-    fileprivate enum Needs: Equatable {
-        case nothing, card, programs
-        case bot(Source)
-    }
-
-    fileprivate var needs: Needs {
-        // With a program or bot as source the attachment is that, too.
-        switch attachment ?? source {
-        case .silence, .echo, .tone, .file, .program: .nothing
-        case .card: .card
-        case .exec: .programs
-        case .bot(let plan): .bot(.bot(plan))
-        }
-    }
+    /// With a program or bot as source the attachment is that, too.
+    fileprivate var needs: Source.Needs { (attachment ?? source).needs }
 }
