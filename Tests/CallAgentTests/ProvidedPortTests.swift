@@ -5,6 +5,7 @@ import BotWire
 import CallAgent
 import CallControl
 import CallMedia
+import CallPrograms
 import Foundation
 import TestSupport
 import Testing
@@ -58,13 +59,14 @@ struct ProvidedPortTests {
         try await site.close(caller, device)
     }
 
-    @Test("A port that leaves a call ends, and the next one is heard")
+    @Test("A port that leaves a call ends, the next one is heard, and then a program can be attached")
     func attached() async throws {
         let kept = temporaryFile()
         defer { try? FileManager.default.removeItem(atPath: kept) }
         let site = try await Site()
         let device = try await site.device("echo", named: "device", answer: answering) {
             $0.behaviour.source = .silence
+            $0.behaviour.attachment = .exec(ProgramPlan(command: ["cat"]))
         }
         let caller = try await site.device("caller", named: "mobile")
         _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
@@ -78,6 +80,8 @@ struct ProvidedPortTests {
             try await device.device.detach(from: call)
             for await _ in port.frames {}
         }
+        try await device.device.attach(to: call)
+        try await device.device.detach(from: call)
         await device.device.hangUp(call)
         #expect(try await caller.ended().record.reason == .completed)
         let heard = try seconds(in: kept)
