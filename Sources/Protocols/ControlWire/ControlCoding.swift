@@ -32,7 +32,7 @@ public enum ControlCoding {
     public static func line(_ value: some Encodable) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // JSON has no number for infinity; a meter that has heard nothing at all may be there.
+        // JSON has no number for infinity, which is the level of a meter without any sound.
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
         // What is encoded here are texts, numbers and lists of them, which cannot fail.

@@ -12,7 +12,7 @@ public enum ControlEvent: Hashable, Sendable {
     case answered(call: UInt64)
     /// The call can carry media; its duration begins. The time counts from the invite.
     case established(call: UInt64, establishedMilliseconds: Double)
-    /// Media flows both ways. Both times count from the invite.
+    /// Media flows in both directions. Both times count from the invite.
     case media(call: UInt64, setUpMilliseconds: Double, establishedMilliseconds: Double)
     /// The call ended.
     case ended(call: UInt64, End)
@@ -35,8 +35,8 @@ public enum ControlEvent: Hashable, Sendable {
     case attached(call: UInt64)
     /// The program or bot left the call, which continues.
     case detached(call: UInt64)
-    /// A transfer: the peer of the call wants one (`requested`, or `refused` if this device does not carry it out), or how one goes: `trying`,
-    /// `ringing`, `accepted`, `failed`.
+    /// A transfer: requested by the call's peer (`requested`, or `refused` if this device does not carry it out), or
+    /// its progress: `trying`, `ringing`, `accepted`, `failed`.
     case transfer(call: UInt64, state: String, to: String)
     /// The call sends no more, for this reason; nil: it sends again.
     case sending(call: UInt64, stopped: String?)

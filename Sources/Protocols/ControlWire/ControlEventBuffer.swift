@@ -22,7 +22,7 @@ public struct ControlEventBuffer: Sendable {
         return true
     }
 
-    /// Puts levels in the place of those that wait.
+    /// Replaces the levels that wait.
     public mutating func setLevels(_ line: [UInt8]) { levels = line }
 
     /// The next line to send; nil if none waits. Levels, which report the present state, come after all other lines.

@@ -1,6 +1,6 @@
 /// Why a request was not carried out. Match on `code`; the message is for people.
 public struct ControlFault: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-    /// What kind of thing is wrong; more may come.
+    /// The kind of fault; later versions may add some.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable {
         /// As on the wire.
         public let rawValue: String
@@ -39,7 +39,7 @@ public struct ControlFault: Error, Hashable, Sendable, Codable, CustomStringConv
         public static let failed = Code(rawValue: "failed")
     }
 
-    /// What kind of thing is wrong.
+    /// The kind of fault.
     public var code: Code
     /// What is wrong and what to try, as a sentence without its full stop.
     public var message: String

@@ -12,7 +12,7 @@ public struct ControlRequest: Hashable, Sendable {
     public enum Wish: Hashable, Sendable {
         /// How the device is doing.
         case status
-        /// Mute the microphone, or let it be heard again.
+        /// Mute the microphone, or unmute it.
         case mute(Bool)
         /// Set the volumes that are given, in dB.
         case volume(playbackDB: Double?, microphoneDB: Double?)
@@ -32,7 +32,7 @@ public struct ControlRequest: Hashable, Sendable {
         case drain(Bool)
         /// Send events from now on, and the levels if `levels` is set.
         case watch(levels: Bool)
-        /// Play the file at a path from the root, in place of the call's source.
+        /// Play the file at an absolute path instead of the call's source.
         case play(file: String, UInt64?)
         /// Stop what `play` plays.
         case stop(UInt64?)

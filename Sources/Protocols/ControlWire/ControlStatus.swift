@@ -12,7 +12,7 @@ public struct ControlStatus: Codable, Hashable, Sendable {
     public var connection: String
     /// Who the device is to its service; nil before it has connected.
     public var user: String?
-    /// The service's host, and its port if it has one of its own.
+    /// The service's host, and its port if that is not the default.
     public var server: String
     /// What a call does: `card`, `echo`, `play`, `tone`, `silence` or `exec`.
     public var behaviour: String
@@ -71,7 +71,7 @@ public struct ControlAccount: Codable, Hashable, Sendable {
     public var connection: String
     /// Who it is to its service; nil before it has connected.
     public var user: String?
-    /// The service's host, and its port if it has one of its own.
+    /// The service's host, and its port if that is not the default.
     public var server: String
     /// What a call does.
     public var behaviour: String

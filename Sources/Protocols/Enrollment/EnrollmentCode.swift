@@ -22,7 +22,7 @@ public struct EnrollmentCode: Hashable, Sendable {
     public let host: String
     /// The TCP port.
     public let port: Int
-    /// What lets one device join.
+    /// The secret that one device joins with.
     public let secret: EnrollmentSecret
     /// Of the exchange's authority; `nil` if the exchange speaks plain text.
     public let fingerprint: AuthorityFingerprint?

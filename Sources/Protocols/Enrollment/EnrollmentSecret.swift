@@ -1,5 +1,6 @@
-/// The secret of an enrolment code: 20 characters, of which the first four say which enrolment it is, and the other
-/// sixteen, 80 random bits, that one may enrol.
+/// The secret of an enrolment code: 20 characters. The first four identify the enrolment, and the other sixteen, 80
+/// random
+/// bits, authorise it.
 ///
 /// So a wrong guess at one enrolment is distinct from random guesses, and random guesses cannot use up the attempts of
 /// the
@@ -33,12 +34,12 @@ public struct EnrollmentSecret: Hashable, Sendable {
         locator = String(characters.prefix(Self.locatorCount))
     }
 
-    /// For people: groups of four.
+    /// Display form: groups of four.
     public var text: String { Base32.grouped(characters) }
 }
 
 extension EnrollmentSecret: CustomStringConvertible, CustomReflectable {
-    /// Which enrolment, without what lets one in.
+    /// Identifies the enrolment, without the secret part.
     public var description: String { "\(locator)-…" }
     /// Shows no secret to a debugger's or logger's reflection either.
     public var customMirror: Mirror { Mirror(self, children: ["locator": locator]) }
@@ -67,7 +68,7 @@ public struct AuthorityFingerprint: Hashable, Sendable {
         bytes = Base32.bytes(of: values)
     }
 
-    /// For people: groups of four.
+    /// Display form: groups of four.
     public var text: String { Base32.grouped(Base32.text(of: Base32.values(ofBytes: bytes))) }
 }
 

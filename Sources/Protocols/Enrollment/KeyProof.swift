@@ -2,8 +2,9 @@ internal import Core
 
 /// What a device signs to show that it has a key (contract AUTH-13).
 ///
-/// Each text says what it is for, and is for nothing else: a signature of one is not one of another, of another exchange,
-/// user or key.
+/// Each text names its purpose, and serves no other: a signature of one is not valid for another purpose, exchange,
+/// user or
+/// key.
 public enum KeyProof {
     /// What is signed to enrol: proves that the key belongs to the holder of the code.
     public static func enrolling(_ secret: EnrollmentSecret, key: DeviceKeyText) -> [UInt8] {

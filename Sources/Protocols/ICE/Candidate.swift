@@ -23,7 +23,7 @@ public struct Candidate: Hashable, Sendable {
     public var location: Location
     /// How it came to be.
     public var type: CandidateType
-    /// For all but hosts: the address behind it. Only for diagnosis, and often hidden.
+    /// The address behind it, for all types except host. Only for diagnosis, and often hidden.
     public var relatedAddress: SocketAddress?
     /// The user name fragment of its generation, if given (RFC 8838, RFC 8840).
     public var usernameFragment: String?

@@ -42,7 +42,7 @@ struct CandidatePair: Sendable {
     var probes: [Probe] = []
     /// When the next check is due, unless the pair waits in the check list.
     var nextSend: Instant?
-    /// For a failed pair that has worked before: when it is tried again.
+    /// When a failed pair that has worked before is tried again.
     var retryAt: Instant?
     /// When the first of the checks was sent that have followed the last answer.
     var unansweredSince: Instant?
@@ -60,7 +60,7 @@ struct CandidatePair: Sendable {
     var hasBeenChecked = false
     /// Checks that we sent to prompt the peer to nominate it.
     var prompts = 0
-    /// For relays: the server lets the peer through.
+    /// For relays: the server has permitted the peer.
     var isPermitted: Bool
 
     init(key: Key, local: Candidate, remote: Candidate) {

@@ -118,7 +118,7 @@ extension CheckList {
         }
     }
 
-    /// Gives failed pairs another chance: the network may have changed, or the peer's packets have opened a way.
+    /// Retries failed pairs: the network may have changed, or the peer's packets have opened a path.
     mutating func revive(at now: Instant) {
         lastRevival = now
         for index in pairs.indices where pairs[index].state == .failed { pairs[index].state = .waiting }

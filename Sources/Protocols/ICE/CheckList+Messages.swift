@@ -4,7 +4,7 @@ internal import Core
 extension CheckList {
     // MARK: Requests (RFC 8445 §7.3)
 
-    /// Takes a request that is known to be protected with our password, and answers it.
+    /// Handles and answers a request whose protection with our password was verified.
     mutating func handle(
         request: STUNMessage, _ key: CandidatePair.Key, peerFragment: String, _ locals: [LocalCandidate],
         _ commons: inout AgentCommons, at now: Instant
@@ -72,7 +72,7 @@ extension CheckList {
             pairs[index].state = .waiting
             trigger(key)
         case .inProgress:
-            // The way may have opened only now. If our check is still on its way, its answer will be here first.
+            // The path may have opened only now. If our check is still under way, its answer arrives before this time.
             let soon = (pairs[index].probes.last?.sentAt ?? now).advanced(by: .milliseconds(20))
             pairs[index].nextSend = min(pairs[index].nextSend ?? soon, max(now, soon))
         case .succeeded:
@@ -147,7 +147,7 @@ extension CheckList {
             return
         }
         guard pairs[index].key == key, response.address(.xorMappedAddress) != nil else {
-            // Answered by another address, or without what must be there: no way for data (RFC 8445 §7.2.5.2.1).
+            // Answered by another address, or without a mandatory attribute: no path for data (RFC 8445 §7.2.5.2.1).
             if !pairs[index].isValid { pairs[index].fail() }
             return
         }

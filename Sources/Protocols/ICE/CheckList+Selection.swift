@@ -118,7 +118,7 @@ extension CheckList {
         revive(at: now)
     }
 
-    /// Nothing works or is being tried, and it is time to say so.
+    /// Whether ICE has failed: no pair works or is being tried, and the time for it is up.
     func hasFailed(_ settings: ICEConfiguration, at now: Instant) -> Bool {
         selected == nil && hasExpired(settings, at: now) && !pairs.contains { $0.isOpen }
     }

@@ -2,9 +2,9 @@ internal import Core
 
 /// The consequences of an input: packets to send, the path in use, the state.
 extension ICEAgent {
-    /// For how long after a restart has found its path checks of the old generation are still answered.
+    /// After a restart has found its path, checks of the old generation are answered for this long.
     private static let previousGrace = Duration.seconds(3)
-    /// After this long a silence without another way the path counts as disconnected.
+    /// After this long a silence without another path, the path counts as disconnected.
     private static let disconnectDelay = Duration.seconds(3)
 
     mutating func reconcile(at now: Instant, into outbox: inout [ICEOutput]) {
@@ -88,7 +88,7 @@ extension ICEAgent {
         let next = presentState(at: now)
         guard next != state else { return }
         state = next
-        // The checks keep the way through NATs open by now (RFC 8445 §5.1.1.4).
+        // By now the checks keep the NAT bindings open (RFC 8445 §5.1.1.4).
         if next == .completed { gathering.bindings = [] }
         outbox.append(.stateChanged(next))
     }

@@ -65,12 +65,13 @@ public struct ICEAgent: ProtocolCore, Sendable {
     /// The local candidates, as signaled.
     public var localCandidates: [Candidate] { locals.map(\.candidate) }
 
-    /// Whether an answer with this transaction ID is for this agent, for drivers that share sockets among agents.
+    /// Whether an answer with this transaction ID belongs to this agent. Used by drivers that share sockets among
+    /// agents.
     public func isAwaiting(_ id: TransactionID) -> Bool {
         gathering.queries.contains { $0.id == id } || list.isAwaiting(id) || previous?.isAwaiting(id) ?? false
     }
 
-    /// Whether checks to this user name fragment are for this agent.
+    /// Whether checks to this user name fragment belong to this agent.
     public func answers(to usernameFragment: String) -> Bool {
         list.local.usernameFragment == usernameFragment || previous?.local.usernameFragment == usernameFragment
     }
@@ -195,7 +196,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
             } else {
                 commons.statistics.responsesUnmatched += 1
             }
-        // Keeps a NAT's binding open, and says nothing (RFC 8445 §11).
+        // Keeps a NAT's binding open, and carries nothing (RFC 8445 §11).
         case .indication: break
         }
     }

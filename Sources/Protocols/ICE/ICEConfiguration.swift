@@ -12,7 +12,7 @@ public struct ICEServer: Hashable, Sendable {
         case tls(hostName: String)
     }
 
-    /// What the server is for.
+    /// The server's purpose.
     public enum Kind: Hashable, Sendable {
         /// Reports our address; queried over UDP from each local address.
         case stun
@@ -44,7 +44,7 @@ extension ICEServer: CustomStringConvertible {
     }
 }
 
-/// How an agent goes about its work.
+/// The settings of an agent.
 public struct ICEConfiguration: Sendable {
     /// Which addresses may be used.
     public enum Policy: Sendable {

@@ -108,7 +108,7 @@ extension TURNClient {
         }
         let request = requests[index]
         let verdict = request.credentials.map { message.integrity($0.key) }
-        // Success must be protected if the request was; refusals often are not, and only say that something is amiss.
+        // Success must be protected if the request was; refusals often are not, and only report a failure.
         guard verdict != .invalid, message.messageClass == .failure || verdict == .valid || verdict == nil else {
             dropped += 1
             return
@@ -168,7 +168,7 @@ extension TURNClient {
                 outbox.append(.redirected(other))
                 return
             }
-            // One that has no IPv4 is asked for IPv6, and one that trips over the attribute goes without.
+            // A server without IPv4 is asked for IPv6; a server that fails on the attribute is asked without it.
             if families == .both, let other = Self.remedies[code] {
                 families = other
                 self.request(.allocate, at: now, into: &outbox)

@@ -47,7 +47,7 @@ public struct TURNClient: ProtocolCore, Sendable {
         case ended
     }
 
-    /// A peer's address with any port: what permissions are for. `refreshAt` is nil until the server has agreed.
+    /// A permission for a peer's address with any port. `refreshAt` is nil until the server has agreed.
     struct Permission: Sendable {
         var refreshAt: Instant?
     }
@@ -78,7 +78,7 @@ public struct TURNClient: ProtocolCore, Sendable {
     private var lastSent = Instant.zero
     /// The relayed addresses, once there are any: one of each family at most.
     public internal(set) var relays: [SocketAddress] = []
-    /// The server has given an address of IPv4 and said nothing of IPv6: it knows no allocations of both.
+    /// The server gave an IPv4 address and did not mention IPv6: it supports no allocations of both.
     private(set) var givesOneFamily = false
     /// Messages dropped since they were malformed, unprotected, or answers to nothing.
     public internal(set) var dropped = 0
@@ -216,7 +216,7 @@ public struct TURNClient: ProtocolCore, Sendable {
             request(.permission(host.withPort(1)), at: now, into: &outbox)
         }
         if lastSent.advanced(by: Self.keepAliveInterval) <= now {
-            // Keeps the way through NATs open (RFC 8489 §2, on indications).
+            // Keeps the NAT bindings open (RFC 8489 §2, on indications).
             outbox.append(.transmit(STUNBuilder(.indication, .binding, TransactionID(using: &generator)).finish()))
         }
     }

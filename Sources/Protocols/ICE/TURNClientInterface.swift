@@ -26,9 +26,9 @@ public enum TURNOutput: Equatable, Sendable {
     case allocated(relay: SocketAddress)
     /// Another server is to be asked instead (RFC 8489 §10).
     case redirected(SocketAddress)
-    /// The server lets this peer's address through; the port means nothing.
+    /// The server permits this peer's address, with any port.
     case permitted(SocketAddress)
-    /// The server does not let this peer's address through; the port means nothing.
+    /// The server refuses this peer's address, with any port.
     case refused(SocketAddress)
     /// The peer has a channel.
     case channelBound(SocketAddress, channel: UInt16)
@@ -71,7 +71,7 @@ public struct TURNFailure: Equatable, Sendable, CustomStringConvertible {
         self.serverText = serverText
     }
 
-    /// What was wrong, what the server said, and what to try.
+    /// What failed, what the server reported, and what to try.
     public var description: String {
         let said = code.map { " The server said \($0) \(serverText.debugDescription)." } ?? ""
         let (problem, advice): (String, String) =

@@ -39,7 +39,8 @@ struct TURNCredentials: Equatable, Sendable {
         builder.append(.passwordAlgorithm, [0, UInt8(truncatingIfNeeded: algorithm.rawValue), 0, 0])
     }
 
-    /// Whether the nonce says that the server lists algorithms: "obMatJos2", then 24 bits in Base64 of which the first
+    /// Whether the nonce announces that the server lists algorithms: "obMatJos2", then 24 bits in Base64 of which the
+    /// first
     /// is set (RFC 8489 §9.2, §18.1).
     private static func announcesAlgorithms(_ nonce: String) -> Bool {
         let prefix = "obMatJos2"

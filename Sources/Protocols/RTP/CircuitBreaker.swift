@@ -9,7 +9,7 @@ public struct CircuitBreaker: Equatable, Sendable {
     public enum Trip: Equatable, Sendable {
         /// No report came for three intervals (§4.1).
         case reportsMissing
-        /// Reports arrive, and say that no packet arrives (§4.2).
+        /// Reports arrive, and report that no packet arrives (§4.2).
         case mediaNotArriving
         /// Loss and round trip leave room for less than a tenth of what is sent (§4.3).
         case congestion
@@ -19,7 +19,7 @@ public struct CircuitBreaker: Equatable, Sendable {
     public struct Configuration: Equatable, Sendable {
         /// Time between two reports without its spread by chance (RFC 3550 §6.3.1), in nanoseconds.
         public var reportIntervalNanoseconds: Int64
-        /// Time that one packet covers, in nanoseconds.
+        /// Duration of media in one packet, in nanoseconds.
         public var packetNanoseconds: Int64
         /// Missing reports trip it. Peers that never send any, as some telephones, need `false`.
         public var needsReports: Bool
@@ -129,7 +129,7 @@ public struct CircuitBreaker: Equatable, Sendable {
         return packetsInRoundTrip * packetsInRoundTrip * 2 * loss / 3 > 100
     }
 
-    /// How many reports in a row must say that nothing arrives, as §4.2 recommends.
+    /// Reports in a row that must report no arrivals, as §4.2 recommends.
     private static var standstillsAtMost: Int64 { @_noAllocation @_noLocks get { 5 } }
 
     /// How many reports in a row must show congestion: CB_INTERVAL of §4.3.

@@ -1,6 +1,6 @@
 import Core
 
-/// Blocks of extended reports that let one who only receives measure the round trip (RFC 3611 §4.4, §4.5).
+/// Blocks of extended reports by which a receive-only endpoint measures the round trip (RFC 3611 §4.4, §4.5).
 public struct ExtendedReport: Equatable, Sendable {
     /// The receiver's time of day, to be sent back.
     public var referenceTime: NTPTimestamp?

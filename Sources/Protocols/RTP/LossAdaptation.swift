@@ -30,7 +30,7 @@ public struct LossAdaptation: Sendable {
 
         /// Makes a configuration; the least is never above the most.
         ///
-        /// - Parameter packetNanoseconds: Time that one packet covers.
+        /// - Parameter packetNanoseconds: Duration of media in one packet.
         @_noAllocation @_noLocks
         public init(
             minimumBitrateBps: Int = 18_000, maximumBitrateBps: Int = 32_000, packetNanoseconds: Int64 = 20_000_000
@@ -277,7 +277,7 @@ extension LossAdaptation {
             retryFrom = now.advanced(byNanoseconds: retryPause)
             retryPause = min(2 * retryPause, Self.longestRetry)
         case .congestion:
-            // Earlier losses say nothing about the path as it is used now.
+            // Earlier losses do not describe the path in its present use.
             shortLoss = ended.lossSeen
             constantLoss /= 2
             retryPause = Self.shortestRetry

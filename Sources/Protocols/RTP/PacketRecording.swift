@@ -6,9 +6,9 @@ public struct PacketRecording: Equatable, Sendable {
         public var offsetNanoseconds: Int64
         /// The datagram, from its RTP or RTCP header on.
         public var bytes: [UInt8]
-        /// Source UDP port; zero if the format does not have it.
+        /// Source UDP port; zero if the format does not record it.
         public var sourcePort: UInt16
-        /// Destination UDP port; zero if the format does not have it.
+        /// Destination UDP port; zero if the format does not record it.
         public var destinationPort: UInt16
 
         /// Makes a packet.
@@ -56,6 +56,6 @@ public struct PacketRecordingError: Error, Equatable, Sendable, CustomStringConv
     /// What was found or expected there.
     public let message: String
 
-    /// Message and place.
+    /// The message and its position.
     public var description: String { "cannot read the recording at byte \(offset): \(message)" }
 }

@@ -83,7 +83,7 @@ public struct MissingPackets: Equatable, Sendable {
 public struct NegativeAcknowledgement: Sendable {
     /// Who asks.
     public var sender: UInt32
-    /// Whose packets are missing.
+    /// SSRC of the source whose packets are missing.
     public var media: UInt32
     private var bases = InlineArray<16, UInt16>(repeating: 0)
     private var masks = InlineArray<16, UInt16>(repeating: 0)

@@ -45,7 +45,8 @@ public struct RTCPReader: Sendable {
         let end = offset + 4 + Int(words) * 4
         guard end <= datagram.byteCount else { throw RTCPParseError(.wrongLength, at: offset + 2) }
         if first & 0x20 != 0 {
-            // RFC 3550 §6.4.1 has it in whole words; feedback of whole transports does not, and browsers send that.
+            // RFC 3550 §6.4.1 requires padding of whole 32-bit words; transport-wide feedback does not keep to that,
+            // and browsers send it.
             guard end == datagram.byteCount, let padding = datagram.uint8(at: end - 1), padding > 0,
                 Int(padding) <= end - offset - 4
             else { throw RTCPParseError(.badPadding, at: offset) }

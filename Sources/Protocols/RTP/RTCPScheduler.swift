@@ -46,7 +46,7 @@ public struct RTCPScheduler: Sendable {
         nextDeadline = now
     }
 
-    /// Whether the peer counts as a member: heard, not gone, and not silent for five intervals (§6.3.5).
+    /// Whether the peer counts as a member: it was heard, has not left, and was not silent for five intervals (§6.3.5).
     @_noAllocation @_noLocks
     public func isPeerMember(at now: Instant) -> Bool {
         guard let heard = peerHeardAt else { return false }
@@ -68,7 +68,7 @@ public struct RTCPScheduler: Sendable {
         average(octets)
     }
 
-    /// The peer said goodbye: what time remains shrinks with the membership (reverse reconsideration, §6.3.4).
+    /// The peer sent BYE: the remaining time shrinks with the membership (reverse reconsideration, §6.3.4).
     @_noAllocation @_noLocks
     public mutating func heardGoodbye(octets: Int, at now: Instant) {
         average(octets)

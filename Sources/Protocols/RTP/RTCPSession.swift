@@ -39,7 +39,7 @@ public struct RTCPSession: Sendable {
 
     /// The content of an incoming compound packet.
     public struct Feedback: Equatable, Sendable {
-        /// The stream we receive has said goodbye.
+        /// The stream that we receive has sent BYE.
         public var saidGoodbye = false
         /// The peer's report on our stream.
         public var reportOnUs: ReportBlock?
@@ -47,7 +47,7 @@ public struct RTCPSession: Sendable {
         public var roundTripNanoseconds: Int64?
         /// Packets that the peer asks for again (NACK).
         public var missingPackets = 0
-        /// Those of them that were not asked for before: lost on the way to the peer.
+        /// Missing packets that were not requested before: lost on the path to the peer.
         public var newlyMissingPackets = 0
         /// Requests for a whole picture.
         public var pictureRequests = 0

@@ -136,7 +136,7 @@ public struct RedundancyWriter: ~Copyable, Sendable {
         return writer.overflowed ? 0 : writer.count
     }
 
-    /// Forgets the frames before: after a pause they would come out of order.
+    /// Forgets the frames before: after a pause they would not be in order.
     @_noAllocation @_noLocks
     public mutating func reset() {
         kept[0].size = 0

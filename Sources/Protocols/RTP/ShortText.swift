@@ -1,6 +1,6 @@
 import Core
 
-/// Up to 255 bytes of UTF-8 kept in place, for the texts of RTCP, whose length is one byte.
+/// Up to 255 bytes of UTF-8 stored inline, for the texts of RTCP, whose length field is one byte.
 public struct ShortText: Sendable {
     private var bytes = InlineArray<255, UInt8>(repeating: 0)
     /// Bytes in use.

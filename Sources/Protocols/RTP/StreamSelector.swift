@@ -42,7 +42,7 @@ public struct StreamSelector: BitwiseCopyable, Sendable {
     }
 
     private var current = Stream()
-    /// Streams that have given way, the last one first.
+    /// Streams that were replaced, the last one first.
     private var former = (Stream(), Stream(), Stream(), Stream())
     /// The stream that may take over, and how many packets of it have come in a row.
     private var rival = Stream()

@@ -62,7 +62,8 @@ public struct TelephoneEventPayload: Equatable, Sendable {
         self.duration = duration
     }
 
-    /// Reads the payload of a packet; `nil` if it is shorter than four bytes. What follows is for later formats.
+    /// Reads the payload of a packet; `nil` if it is shorter than four bytes. Further bytes, which later formats may
+    /// add, are ignored.
     @_noAllocation @_noLocks
     public init?(_ payload: Range<Int>, of packet: borrowing RawSpan) {
         guard payload.count >= 4, payload.upperBound <= packet.byteCount,

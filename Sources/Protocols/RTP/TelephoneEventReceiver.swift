@@ -155,7 +155,8 @@ public struct TelephoneEventReceiver: Sendable {
         return end(held, endWasLost: true)
     }
 
-    /// Takes note of a packet's place in the stream. A stream that begins, or begins again, ends the key of the one before.
+    /// Records a packet's position in the stream. A stream that begins, or begins again, ends the previous stream's
+    /// key.
     ///
     /// - Returns: Whether the packet is late: one that was sent later came before it.
     @_noAllocation @_noLocks

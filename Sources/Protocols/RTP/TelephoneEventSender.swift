@@ -73,7 +73,7 @@ public struct TelephoneEventSender: Sendable {
         }
     }
 
-    /// Whether a key is under way, or the pause behind it.
+    /// Whether a key, or the pause after it, is being sent.
     public var isPressing: Bool {
         @_noAllocation @_noLocks get {
             if case .idle = phase { return false }

@@ -24,7 +24,7 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
     public static var maximumCount: Int { @_noAllocation @_noLocks get { 256 } }
 
     private static var slots: Int64 { @_noAllocation @_noLocks get { 512 } }
-    /// Numbers by which feedback goes back for a packet that comes late: 2.5 s of packets of 20 ms.
+    /// How far back feedback starts for a late packet, in sequence numbers: 2.5 s of packets of 20 ms.
     private static var mostBack: Int64 { @_noAllocation @_noLocks get { 128 } }
 
     /// Makes a writer that has seen nothing.
@@ -63,7 +63,7 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
 
     @_noAllocation @_noLocks
     private mutating func note(_ number: Int64, _ now: Instant) {
-        // Numbers that were leapt over have not arrived, nor have those whose places they take.
+        // Skipped numbers have not arrived, nor have the numbers whose slots they take.
         if number >= end {
             var skipped = max(end, number - Self.slots + 1)
             while skipped <= number {
@@ -105,7 +105,7 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
         writer.write(feedbackCount)
         writeChunks(from: base, to: last, reference: reference, into: &writer)
         writeDeltas(from: base, to: last, reference: reference, into: &writer)
-        // RTCP's own padding, with its count in the last byte, brings it to whole words (RFC 3550 §6.4.1).
+        // RTCP's own padding, with its count in the last byte, completes the 32-bit word (RFC 3550 §6.4.1).
         let padding = (4 - writer.count & 3) & 3
         var left = padding
         while left > 0 {
@@ -132,7 +132,7 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
         return 0
     }
 
-    /// The last that goes with `base`: not too many, and none whose time does not fit 16 bits.
+    /// The last number that fits with `base`: not too many, and none whose time does not fit 16 bits.
     @_noAllocation @_noLocks
     private func lastToTell(from base: Int64, reference: Int64) -> Int64 {
         // If none of this many packets has arrived, all of them are reported as lost.

@@ -56,7 +56,7 @@ public struct TransportLog: Sendable {
     @_noAllocation @_noLocks
     public init() {}
 
-    /// A packet with this number goes out.
+    /// A packet with this number is sent.
     @_noAllocation @_noLocks
     public mutating func sent(_ number: UInt16, at now: Instant) {
         let sequence = unwrapper.unwrap(number)

@@ -1,8 +1,8 @@
 /// Transport and profile of a section, as far as they make a difference.
 enum MediaProfile: Equatable {
-    /// SRTP keyed by DTLS (RFC 5764), over UDP or, if ICE finds no other way, TCP.
+    /// SRTP keyed by DTLS (RFC 5764), over UDP or, if ICE finds no other path, TCP.
     case dtls
-    /// SRTP; keyed by the description, or by DTLS where a fingerprint says so, as the first browsers wrote it.
+    /// SRTP; keyed by the description, or by DTLS if there is a fingerprint, as the first browsers wrote it.
     case secure
     case plain
     case unsupported
@@ -91,7 +91,7 @@ struct Agreement {
         return NegotiatedICE(remote: remote, isControlling: isControlling || remote.isLite)
     }
 
-    /// Whether the description says where to send without ICE.
+    /// Whether the description has an address to send to without ICE.
     private var hasAddress: Bool {
         guard let connection = section.connection ?? view.description.connection,
             let literal = IPLiteral(connection.address)
@@ -113,7 +113,8 @@ struct Agreement {
         return MediaEndpoint(address: connection.address, port: port)
     }
 
-    /// RTCP goes with RTP if both multiplex, else where `rtcp` says, else to the next port (RFC 3605 §2.1).
+    /// RTCP shares RTP's port if both sides multiplex; else it goes to the address in `rtcp`, else to the next port
+    /// (RFC 3605 §2.1).
     private func control(_ connection: ConnectionAddress) throws(NegotiationError) -> ControlRoute {
         guard !view.offersRTCPMux else { return .muxed }
         if let said = section.rtcpEndpoint {

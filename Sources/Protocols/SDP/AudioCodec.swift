@@ -21,7 +21,7 @@ public enum AudioCodec: Equatable, Hashable, Sendable, CaseIterable {
 
     var channels: Int? { self == .opus ? 2 : nil }
 
-    /// As it is said in sentences.
+    /// The form used in messages.
     var label: String { "\(encoding)/\(clockRate)" + (channels.map { "/\($0)" } ?? "") }
 
     init?(_ map: RTPMap) {
@@ -71,7 +71,7 @@ public struct NegotiatedTelephoneEvents: Equatable, Sendable {
     public var clockRate: Int
     /// Their numbers.
     public var payloadTypes: PayloadTypes
-    /// Events that the peer takes, as its `fmtp` line says it: `0-15` if it says nothing.
+    /// Events that the peer accepts, as in its `fmtp` line: `0-15` if the line has none.
     public var remoteEvents: String
 
     /// Makes one.

@@ -19,8 +19,9 @@ enum BandwidthLimit {
         return levels.compactMap { limit(in: $0, packetTimeMilliseconds) }.min()
     }
 
-    /// `TIAS` speaks of payloads alone, and so goes before `AS`, which has headers and RTCP in it: RFC 9429 §5.10 takes
-    /// 5 % off for the one, and the headers of 50 packets a second for the other; here they are as many as are sent.
+    /// `TIAS` counts payloads alone, and so has priority over `AS`, which includes headers and RTCP: RFC 9429 §5.10
+    /// subtracts
+    /// 5 % for RTCP, and the headers of 50 packets a second; here, the headers of as many packets as are sent.
     private static func limit(in lines: [SessionDescription.Line], _ packetTimeMilliseconds: Int) -> Int? {
         if let exact = value("TIAS", in: lines, upTo: maximumKilobits * 1_000) { return exact }
         guard let whole = value("AS", in: lines, upTo: maximumKilobits) else { return nil }

@@ -2,7 +2,7 @@
 public struct ConnectionAddress: Equatable, Hashable, Sendable {
     /// An IPv4 or IPv6 address, or a name; without the TTL and count of multicast.
     public var address: String
-    /// `IP4` or `IP6`, as the line says.
+    /// `IP4` or `IP6`, as in the line.
     public var addressType: String
 
     /// Makes a line for an IPv4 or IPv6 address.

@@ -4,7 +4,7 @@ public struct CryptoAttribute: Equatable, Sendable {
     public var tag: Int
     /// The suite and its key.
     public var key: SDESKey
-    /// Packets after which the key must be changed, if said.
+    /// Packets after which the key must be changed, if given.
     public var lifetimePackets: UInt64?
 
     /// Makes a line.
@@ -71,8 +71,8 @@ public struct CryptoAttribute: Equatable, Sendable {
         return packets.flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// A leading dash lets the receiver ignore a parameter, a window size hint binds no one, and a key derivation
-    /// rate of zero is what we do anyway (RFC 4568 §6.3).
+    /// A leading dash lets the receiver ignore a parameter, a window size hint is not binding, and a key derivation
+    /// rate of zero is what we use anyway (RFC 4568 §6.3).
     private static func canIgnore(_ parameter: Substring) -> Bool {
         parameter.hasPrefix("-") || parameter.hasPrefix("WSH=") || parameter == "KDR=0"
     }

@@ -6,7 +6,7 @@ enum DTLSAgreement {
         var role: DTLSRole
     }
 
-    /// For our answer: active unless the offerer wants to be that.
+    /// The roles of our answer: we are active, unless the offerer asks to be active.
     ///
     /// An association continues while the peer's session and certificate stay the same, and keeps its roles (RFC 8842
     /// §5.3).
@@ -17,7 +17,7 @@ enum DTLSAgreement {
     ) throws(NegotiationError) -> (remote: [Fingerprint], role: DTLSRole) {
         let fingerprints = try fingerprints(view)
         if let current, current.remote == fingerprints { return (fingerprints, current.role) }
-        // An offerer that says nothing wants to be active (RFC 4145 §4.1).
+        // An offerer without `setup` is active (RFC 4145 §4.1).
         switch view.transportValue("setup")?.lowercased() ?? "active" {
         case "actpass": return (fingerprints, preference)
         case "active": return (fingerprints, .passive)
@@ -27,8 +27,9 @@ enum DTLSAgreement {
         }
     }
 
-    /// For the peer's answer to our offer, which said `actpass`. One that says nothing will be active, as browsers take
-    /// it; RFC 4145 §4.1 would have it passive.
+    /// The roles from the peer's answer to our offer of `actpass`. A peer that names no role is active, as browsers
+    /// assume;
+    /// RFC 4145 §4.1 would make it passive.
     static func accept(
         _ view: SectionView, current: Association?
     ) throws(NegotiationError) -> (remote: [Fingerprint], role: DTLSRole) {

@@ -2,7 +2,7 @@
 struct FormatAgreement {
     /// Codecs that may come and go, the one to send with first.
     var codecs: [NegotiatedCodec]
-    /// What the peer says of Opus; the defaults if Opus is not among the codecs.
+    /// The peer's Opus parameters; the defaults if Opus is not among the codecs.
     var remoteOpus = OpusParameters()
     var redundancy: PayloadTypes?
     var comfortNoise: PayloadTypes?
@@ -10,7 +10,8 @@ struct FormatAgreement {
     /// Our numbers, with those of the peer's offer taken over.
     var numbering: PayloadNumbering
 
-    /// For our answer: the first of our codecs that the offer has, and what goes with it, under the offer's numbers.
+    /// The formats of our answer: the first of our codecs that the offer has, and its companions, under the offer's
+    /// numbers.
     static func choose(
         _ view: SectionView, local: LocalMedia, numbering: PayloadNumbering
     ) throws(NegotiationError) -> FormatAgreement {
@@ -26,7 +27,7 @@ struct FormatAgreement {
         throw nothingInCommon(view.section, local)
     }
 
-    /// For the peer's answer: which of the offered formats it has kept, in its order.
+    /// The formats of the peer's answer: those of the offer that the peer kept, in its order.
     static func accept(
         _ view: SectionView, local: LocalMedia, numbering: PayloadNumbering
     ) throws(NegotiationError) -> FormatAgreement {

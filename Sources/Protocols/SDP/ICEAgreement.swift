@@ -24,7 +24,8 @@ enum ICEAgreement {
     /// No honest peer has as many, and each costs checks.
     private static let maximumCandidates = 100
 
-    /// The grammar has letters, digits, `+` and `/` only. Others are let pass where they cannot be mistaken for the
+    /// The grammar has letters, digits, `+` and `/` only. Other characters are accepted where they cannot be mistaken
+    /// for the
     /// colon between two fragments.
     private static func isCredential(_ text: String, atLeast minimum: Int) -> Bool {
         let bytes = text.utf8

@@ -1,7 +1,8 @@
 /// Our side of a call's offer or answer.
 public struct LocalMedia: Sendable {
-    /// Address that the peer is to send to: IPv4 or IPv6, in text. With ICE it is for peers that have none; all zeros
-    /// then means the default among the candidates.
+    /// Address that the peer is to send to: IPv4 or IPv6, in text. With ICE, only peers without ICE use it; all zeros
+    /// then mean
+    /// the default among the candidates.
     public var address: String
     /// Port for RTP and RTCP both.
     public var port: UInt16
@@ -46,7 +47,7 @@ public struct LocalMedia: Sendable {
     /// Kinds of feedback that we send and make use of (RFC 4585); they need a profile with feedback.
     public var feedback: [RTCPFeedbackKind]
 
-    /// Brings Opus both ways, in packets of 20 ms, to an address that the peer can reach.
+    /// Opus in both directions, in packets of 20 ms, to an address that the peer can reach.
     public init(
         address: String, port: UInt16, ssrc: UInt32, canonicalName: String, sessionID: UInt64, keying: [LocalKeying]
     ) {
@@ -69,7 +70,7 @@ public struct LocalMedia: Sendable {
         feedback = []
     }
 
-    /// Brings Opus both ways over ICE, with telephone events and the header extensions and feedback of browsers.
+    /// Opus in both directions over ICE, with telephone events and the header extensions and feedback of browsers.
     public init(
         ice: LocalICE, ssrc: UInt32, canonicalName: String, sessionID: UInt64, keying: [LocalKeying]
     ) {
@@ -86,7 +87,7 @@ public struct LocalMedia: Sendable {
     }
 }
 
-/// A way to protect media, with our parameters.
+/// A kind of media protection, with our parameters.
 public enum LocalKeying: Equatable, Sendable {
     /// Keys from a DTLS handshake on the media path (RFC 5764), whose ends know each other by these fingerprints of our
     /// certificate. `answeringAs` is our part where an offer leaves it to us; active saves a round trip.
@@ -94,7 +95,7 @@ public enum LocalKeying: Equatable, Sendable {
     /// Keys written in the descriptions (RFC 4568), so only where signaling is itself protected. One fresh key for each
     /// suite, the preferred suite first; never a key that another call has.
     case sdes([SDESKey])
-    /// None. Anyone on the way can listen.
+    /// None. Anyone on the path can listen.
     case plain
 }
 

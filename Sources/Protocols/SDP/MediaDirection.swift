@@ -1,6 +1,6 @@
-/// Which way media flows, seen from the side that says it (RFC 3264 §5.1).
+/// Direction of media, as seen from the side that writes it (RFC 3264 §5.1).
 public enum MediaDirection: String, Equatable, Hashable, Sendable, CaseIterable {
-    /// Both ways.
+    /// Both directions.
     case sendrecv
     /// It sends and does not listen.
     case sendonly

@@ -8,9 +8,9 @@ public struct MediaSection: Equatable, Sendable {
     public var portCount: Int?
     /// Transport and profile, such as `RTP/SAVP`.
     public var profile: String
-    /// For RTP the payload types, the preferred one first.
+    /// Payload types of RTP, the preferred one first.
     public var formats: [String]
-    /// Where this section's media goes, if not where the session's does.
+    /// Address for this section's media, if it differs from the session's.
     public var connection: ConnectionAddress?
     /// Lines that we keep and do not read: `i b k`, in their order.
     public var otherLines: [SessionDescription.Line]
@@ -39,7 +39,7 @@ extension MediaSection: CustomReflectable {
 
 /// Attributes with a meaning, read on demand; a value that cannot be read counts as not there.
 extension MediaSection {
-    /// Direction, if the section says one.
+    /// Direction, if the section has one.
     public var direction: MediaDirection? { attributes.direction }
 
     /// Length of a packet that the writer wants to receive, in milliseconds (RFC 8866 §6.4).
@@ -85,7 +85,7 @@ extension MediaSection {
         return nil
     }
 
-    /// Where RTCP goes if not to the port after RTP's (RFC 3605).
+    /// Address for RTCP, if it is not the port after RTP's (RFC 3605).
     public var rtcpEndpoint: (port: Int, address: ConnectionAddress?)? {
         guard let value = attributes.value("rtcp") else { return nil }
         let fields = value.split(separator: " ", maxSplits: 1)

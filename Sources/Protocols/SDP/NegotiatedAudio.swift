@@ -1,8 +1,8 @@
 /// The result of offer and answer.
 public struct NegotiatedAudio: Equatable, Sendable {
-    /// Where our packets go. With ICE it is the peer's default candidate and may be all zeros: ICE finds the way.
+    /// Target of our packets. With ICE it is the peer's default candidate and may be all zeros: ICE finds the path.
     public var remote: MediaEndpoint
-    /// Where our RTCP goes.
+    /// Target of our RTCP.
     public var control: ControlRoute
     /// The codecs; we send with the first (RFC 3264 §7), and the peer may send with any (§5.1).
     public var codecs: [NegotiatedCodec]
@@ -25,7 +25,7 @@ public struct NegotiatedAudio: Equatable, Sendable {
     /// `nil`
     /// without a limit, and 0 if nothing is to be sent, which ``direction`` says as well.
     public var remoteMaximumBitrate: Int?
-    /// Which way media flows, seen from here.
+    /// Direction of media, as seen from here.
     public var direction: MediaDirection
     /// The direction that the peer allows, from its point of view: if it does not receive, it has put us on hold.
     public var remoteDirection: MediaDirection
@@ -98,7 +98,7 @@ public struct MediaEndpoint: Equatable, Hashable, Sendable, CustomStringConverti
     static let unknown = MediaEndpoint(address: "0.0.0.0", port: 9)
 }
 
-/// Where RTCP goes.
+/// Target of RTCP.
 public enum ControlRoute: Equatable, Sendable {
     /// With RTP (RFC 5761).
     case muxed
@@ -131,7 +131,7 @@ public struct NegotiationChanges: OptionSet, Equatable, Hashable, Sendable {
     public static let ice = NegotiationChanges(rawValue: 2)
     /// Keys are new: a new DTLS association (RFC 8842 §3.1), or new keys of SDES.
     public static let keys = NegotiationChanges(rawValue: 4)
-    /// Media flows another way: hold, or resume.
+    /// The direction of media changes: hold, or resume.
     public static let direction = NegotiationChanges(rawValue: 8)
     /// Codecs, payload types, header extensions, feedback, bitrate, or lengths of packets.
     public static let formats = NegotiationChanges(rawValue: 16)

@@ -51,7 +51,8 @@ extension OfferAnswer {
         return Accepted(index: index, audio: audio, numbering: formats.numbering, localKeying: localKeying)
     }
 
-    /// The number that our last offer had for the codec, or that it would have, if nothing else has it now.
+    /// The payload type of the codec in our last offer, or the one that it would have had, if no other format uses it
+    /// now.
     private func ownNumber(beside audio: NegotiatedAudio) -> UInt8? {
         let usual = audio.codec == .opus ? local.payloadType : nil
         guard let own = (offeredNumbers?[.codec(audio.codec)] ?? usual).flatMap(UInt8.init(exactly:)) else {
@@ -63,8 +64,9 @@ extension OfferAnswer {
         return taken.contains(own) ? nil : own
     }
 
-    /// The first of our ways of protecting that the section has too, and the lines that take it. What was agreed once is kept:
-    /// the stream that runs cannot change to another way.
+    /// The first of our kinds of protection that the section has too, and the lines that accept it. A kind that was
+    /// agreed before
+    /// is kept, because a running stream cannot change it.
     private func chooseKeying(
         _ view: SectionView
     ) throws(NegotiationError) -> (keying: NegotiatedKeying, local: LocalKeying) {
@@ -185,7 +187,7 @@ extension OfferAnswer {
         }
     }
 
-    /// The first way of protecting that is allowed; what was agreed once is kept.
+    /// The first kind of protection that is allowed; one that was agreed before is kept.
     func offeredKeying() throws(NegotiationError) -> LocalKeying {
         let kept = settled.flatMap { settled in local.keying.first { $0.isOfKind(settled.audio.keying) } }
         guard let keying = kept ?? local.keying.first else {

@@ -165,7 +165,7 @@ public struct OfferAnswer: Sendable {
 extension OfferAnswer {
     mutating func makeDescription(ice: Bool) -> SessionDescription {
         version += 1
-        // Behind ICE the address says nothing, and so it gives nothing away (RFC 9429 §5.2.1).
+        // With ICE the address is not used, so it need not reveal ours (RFC 9429 §5.2.1).
         let address = ConnectionAddress(address: ice ? MediaEndpoint.unknown.address : local.address)
         // Session id and version stay within 63 bits, which is what some peers read (RFC 9429 §5.2.1).
         return SessionDescription(
@@ -185,7 +185,7 @@ extension OfferAnswer {
         var index: Int
         var carrier: Carrier?
         var mid: String?
-        /// All sections refused, the local one too; it is put in its place.
+        /// All sections, refused, the local one too: the agreed section replaces it at `index`.
         var refusals: [MediaSection]
     }
 

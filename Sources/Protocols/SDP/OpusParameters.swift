@@ -19,12 +19,12 @@ public struct OpusParameters: Equatable, Sendable {
     public var wantsDTX: Bool
     /// Shortest packet that it wants, in milliseconds.
     public var minimumPacketTimeMilliseconds: Int
-    /// Length of packets that it wants, in milliseconds, where it says so here instead of in a `ptime` line.
+    /// Preferred length of packets, in milliseconds, if given here instead of in a `ptime` line.
     public var packetTimeMilliseconds: Int?
-    /// Longest packet that it takes, in milliseconds, where it says so here instead of in a `maxptime` line.
+    /// Longest accepted packet, in milliseconds, if given here instead of in a `maxptime` line.
     public var maximumPacketTimeMilliseconds: Int?
 
-    /// RFC 7587's defaults: what a line says that says nothing.
+    /// RFC 7587's defaults, which apply to a line without parameters.
     public init() {
         maximumPlaybackRate = 48_000
         sourceMaximumCaptureRate = 48_000

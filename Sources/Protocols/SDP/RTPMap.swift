@@ -6,7 +6,7 @@ public struct RTPMap: Equatable, Sendable {
     public var encoding: String
     /// Ticks per second.
     public var clockRate: Int
-    /// Channels, if said.
+    /// Channels, if given.
     public var channels: Int?
 
     /// Makes a map.

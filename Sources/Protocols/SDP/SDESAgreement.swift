@@ -1,6 +1,6 @@
 /// Agreement on keys in the descriptions (RFC 4568 §5.1).
 enum SDESAgreement {
-    /// For our answer: the first of our suites that the offer has, and our key that takes it.
+    /// For our answer: the first of our suites that the offer has, and our key for it.
     ///
     /// Our order decides, because our first suite is the cheaper one; an offerer must accept the choice of any line.
     static func choose(
@@ -24,8 +24,9 @@ enum SDESAgreement {
 
     /// For the peer's answer to our offer, whose lines had the tags 1, 2, 3… in the order of our keys.
     ///
-    /// Some peers number their own lines instead of repeating the tag. Each suite is offered once, so it says as well which of our
-    /// keys they have taken; a line whose tag and suite agree comes first.
+    /// Some peers number their own lines instead of repeating the tag. Each suite is offered once, so the suite also
+    /// identifies
+    /// the key that they have accepted; a line whose tag and suite agree comes first.
     static func accept(_ section: MediaSection, ours: [SDESKey]) throws(NegotiationError) -> NegotiatedKeying {
         let lines = section.cryptoAttributes.compactMap { theirs in
             ours.firstIndex { $0.suite == theirs.key.suite }.map { (isTagged: theirs.tag == $0 + 1, $0, theirs.key) }

@@ -18,7 +18,7 @@ public enum SDESSuite: String, Equatable, Hashable, Sendable, CaseIterable {
 
 /// A master key with its salt, for one direction of one stream. Its value is not printed.
 public struct SDESKey: Equatable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// What it is for.
+    /// The suite that the key belongs to.
     public let suite: SDESSuite
     /// Key, then salt; ``SDESSuite/keyMaterialSize`` bytes.
     public let material: [UInt8]

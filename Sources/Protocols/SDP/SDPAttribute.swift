@@ -35,7 +35,7 @@ extension [SDPAttribute] {
     /// Whether the name is there, with a value or without.
     func has(_ name: String) -> Bool { contains { $0.name == name } }
 
-    /// The direction, if one is said.
+    /// The direction, if one is given.
     var direction: MediaDirection? {
         for attribute in self where attribute.value == nil {
             if let direction = MediaDirection(rawValue: attribute.name) { return direction }

@@ -152,7 +152,7 @@ struct SectionPlan {
         // be signaled; RFC 5761 §5.1.1, as updated by RFC 8035, would require two ports then.
         section.attributes.append(.init("rtcp", "\(endpoint.port)"))
         section.attributes += keyLines
-        // A stream that is not sent would be taken for one by peers that go by it.
+        // Peers that rely on `msid` would take an announced stream for one that is sent.
         if direction.sends, let stream = local.stream {
             section.attributes.append(.init("msid", stream.text(orTrack: local.canonicalName)))
         }

@@ -1,5 +1,6 @@
-/// One section of a description as it counts: what the section does not say itself is said by the session, or by the
-/// section whose transport it shares (RFC 9143 §7, RFC 8859).
+/// One section of a description, with values that it lacks taken from the session, or from the section whose transport
+/// it
+/// shares (RFC 9143 §7, RFC 8859).
 struct SectionView {
     let section: MediaSection
     let description: SessionDescription
@@ -26,7 +27,7 @@ struct SectionView {
         return own.isEmpty ? description.attributes.values(name) : own
     }
 
-    /// The same for what belongs to the transport, which the first of a bundle says for all.
+    /// The same for values of the transport, which the first section of a bundle gives for all.
     func transportValues(_ name: String) -> [String] {
         let own = values(name)
         return own.isEmpty ? transport?.attributes.values(name) ?? [] : own

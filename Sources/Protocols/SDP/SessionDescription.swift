@@ -4,7 +4,7 @@ public struct SessionDescription: Equatable, Sendable {
     public var origin: Origin
     /// `s=`; a single dash if there is no name.
     public var name: String
-    /// Where media goes, for sections that do not say it themselves.
+    /// Address for media of sections that have none.
     public var connection: ConnectionAddress?
     /// Values of the `t=` lines; `0 0` is a session without bounds.
     public var times: [String]
@@ -64,7 +64,7 @@ public struct SessionDescription: Equatable, Sendable {
         }
     }
 
-    /// Direction for sections that do not say it themselves.
+    /// Direction of sections that have none.
     public var direction: MediaDirection { attributes.direction ?? .sendrecv }
 }
 

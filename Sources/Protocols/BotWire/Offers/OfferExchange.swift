@@ -24,7 +24,7 @@ public struct OfferExchange: ProtocolCore, Sendable {
         case quiet
         /// It answers again.
         case back
-        /// The bot has said goodbye, by RTCP or by DTLS.
+        /// The bot has ended the leg, by RTCP (BYE) or by DTLS (close_notify).
         case goodbye
         /// The call ended, or continues without the bot.
         case end
@@ -79,7 +79,7 @@ public struct OfferExchange: ProtocolCore, Sendable {
     /// Makes one.
     ///
     /// - Parameters:
-    ///   - address: Where the offer goes.
+    ///   - address: Target of the offer.
     ///   - token: The bearer token; nil for none.
     public init(_ form: OfferForm, to address: WebAddress, token: String?) {
         self.form = form

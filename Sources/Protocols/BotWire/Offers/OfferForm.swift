@@ -6,7 +6,7 @@ internal import JSON
 /// Sources: Pipecat's `transports/smallwebrtc/request_handler.py`; OpenAI's pages "Realtime API with WebRTC", "Create call" and
 /// "Hang up".
 public enum OfferForm: Hashable, Sendable {
-    /// Pipecat's SmallWebRTC: JSON both ways.
+    /// Pipecat's SmallWebRTC: JSON in both directions.
     ///
     /// All candidates are in the offer, so that no PATCH follows.
     case smallWebRTC(data: [String: String])
@@ -121,7 +121,7 @@ public enum OfferForm: Hashable, Sendable {
 
 /// A request to a bot's server: a POST.
 public struct OfferRequest: Hashable, Sendable {
-    /// Where it goes.
+    /// The target of the request.
     public let address: WebAddress
     /// What the body is; nil without a body.
     public let contentType: String?

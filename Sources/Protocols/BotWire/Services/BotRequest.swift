@@ -1,7 +1,7 @@
 /// A request that a bot makes of the service that it takes this device for.
 ///
-/// It is read in two steps, so that nothing of a stranger's body is looked at: this says who asks and where; once the
-/// credentials are checked, ``order()`` says what for.
+/// It is read in two steps, so that a stranger's body is never read: this has the credentials and the path; once the
+/// credentials are checked, ``order()`` reads the request itself.
 public struct BotRequest: Equatable, Sendable {
     /// What a bot asks for.
     public enum Order: Equatable, Sendable {
@@ -49,11 +49,11 @@ public struct BotRequest: Equatable, Sendable {
         case plivoTransfer(String)
     }
 
-    /// Whose words the bot uses.
+    /// The service whose API the bot uses.
     public let service: BotService
     /// The account in the path; Telnyx has none there.
     public let account: String?
-    /// Who the bot says it is.
+    /// The credentials that the bot sent.
     public let credentials: ServiceCredentials
     let place: Place
     private let contentType: String?

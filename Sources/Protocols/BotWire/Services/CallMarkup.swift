@@ -1,6 +1,6 @@
 internal import XML
 
-/// What a webhook answers to the question what to do with a call: TwiML, as far as it is about bots, or the same of Plivo.
+/// A webhook's instructions for a call: the part of TwiML that concerns bots, or its counterpart of Plivo.
 public struct CallMarkup: Hashable, Sendable {
     /// One instruction.
     public enum Verb: Hashable, Sendable {
@@ -24,7 +24,7 @@ public struct CallMarkup: Hashable, Sendable {
         case busy
     }
 
-    /// Whose words a document is in. Telnyx's are Twilio's.
+    /// The service whose elements a document uses. Telnyx uses Twilio's.
     public enum Dialect: Hashable, Sendable {
         case twilio
         case plivo

@@ -164,7 +164,7 @@ struct MarkupReader {
         guard nouns.contains(noun.name) else {
             throw MarkupFault(noun.line, "the target of <\(element.name)> must be one of \(names)")
         }
-        // Twilio's clients can have their name in an element of its own.
+        // Twilio's clients may have their name in a child element.
         guard noun.name == "Client", noun.children.count == 1, let identity = noun.children.first,
             identity.name == "Identity"
         else { return noun }

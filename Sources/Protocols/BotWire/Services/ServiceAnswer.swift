@@ -1,6 +1,6 @@
 internal import JSON
 
-/// What a bot's request is answered, in the words of the service that the bot takes this device for.
+/// The answer to a bot's request, in the form of the service that the bot takes this device for.
 public struct ServiceAnswer: Equatable, Sendable {
     /// The status of HTTP.
     public let status: Int
@@ -20,7 +20,7 @@ public struct ServiceAnswer: Equatable, Sendable {
     ///
     /// - Parameters:
     ///   - call: The call, which the bot's library reads from Twilio's answer.
-    ///   - status: How it goes now.
+    ///   - status: Its present status.
     public static func done(_ service: BotService, _ call: WireCall, _ status: TwilioWebhook.Status) -> ServiceAnswer {
         switch service {
         case .twilio: ServiceAnswer(200, twilio(call, status))
@@ -29,7 +29,7 @@ public struct ServiceAnswer: Equatable, Sendable {
         }
     }
 
-    /// A call gets other instructions, in the words of the service.
+    /// The answer for a call that gets other instructions, in the service's form.
     public static func redirected(
         _ service: BotService, _ call: WireCall, _ status: TwilioWebhook.Status
     ) -> ServiceAnswer {
@@ -41,7 +41,7 @@ public struct ServiceAnswer: Equatable, Sendable {
             ])
     }
 
-    /// A call was placed, as Twilio says it.
+    /// The answer for a placed call, in Twilio's form.
     public static func placed(_ call: WireCall) -> ServiceAnswer { ServiceAnswer(201, twilio(call, .queued)) }
 
     private static func twilio(_ call: WireCall, _ status: TwilioWebhook.Status) -> JSONValue {

@@ -1,7 +1,7 @@
 internal import Core
 internal import Cryptography
 
-/// Who a bot says it is. Printing shows a mask.
+/// The credentials of a bot. Printing shows a mask.
 public struct ServiceCredentials: Equatable, Sendable, CustomStringConvertible, CustomReflectable {
     private enum Content: Equatable, Sendable {
         case none
@@ -12,7 +12,7 @@ public struct ServiceCredentials: Equatable, Sendable, CustomStringConvertible, 
     private let content: Content
     private static let bytes = 4_096
 
-    /// Reads the value of `Authorization`: `Basic` (RFC 7617) or `Bearer` (RFC 6750). What is neither is as good as none.
+    /// Reads the value of `Authorization`: `Basic` (RFC 7617) or `Bearer` (RFC 6750). Any other value counts as none.
     public init(authorization: String?) {
         content = authorization.flatMap(Self.content) ?? .none
     }

@@ -4,7 +4,7 @@ public struct ServiceRequest: Equatable, Sendable {
     public var method: String
     /// The path and the query.
     public var target: String
-    /// What `Authorization` says.
+    /// The credentials of `Authorization`.
     public var credentials: ServiceCredentials
     /// The value of `Content-Type`.
     public var contentType: String?
@@ -36,7 +36,7 @@ public struct ServiceFault: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Kind: String, CaseIterable, Hashable, Sendable {
         /// There is nothing at the path.
         case noSuchPath
-        /// The path does not have the method.
+        /// The path does not support the method.
         case wrongMethod
         /// The credentials are missing, or unknown.
         case unauthorized
@@ -46,7 +46,7 @@ public struct ServiceFault: Error, Hashable, Sendable, CustomStringConvertible {
         case callOver
         /// The body is not understood.
         case badRequest
-        /// It must not be done: the callee is not allowed, or the credentials are for something else.
+        /// Not allowed: the callee is not permitted, or the credentials are for another purpose.
         case forbidden
         /// There were too many requests.
         case tooMany

@@ -11,7 +11,7 @@ public struct StreamWebhook: Equatable, Sendable {
         /// The bot could not be connected, or its connection has failed: why.
         case failed(String)
 
-        /// Twilio's word for it.
+        /// Twilio's name of the event.
         public var name: String {
             switch self {
             case .started: "stream-started"
@@ -57,7 +57,7 @@ public struct StreamWebhook: Equatable, Sendable {
         TwilioWebhook.Request(form, to: webhook, token: token)
     }
 
-    /// A time as RFC 3339 has it, in UTC: `2024-02-29T12:00:00.250Z`.
+    /// A time in RFC 3339's form, in UTC: `2024-02-29T12:00:00.250Z`.
     ///
     /// Days are turned into a date as in "chrono-Compatible Low-Level Date Algorithms" (H. Hinnant): years begin in March, so
     /// that a leap day is a year's last.

@@ -3,7 +3,7 @@ struct TwilioRequest {
     private let form: FormFields
     private static let events: Set<String> = ["initiated", "ringing", "answered", "completed"]
     private static let mostSeconds = 600
-    /// Seconds that a call rings if the request does not say, as at Twilio.
+    /// Default ringing time, in seconds, as at Twilio.
     private static let usualSeconds = 60
 
     init(_ contentType: String?, _ body: [UInt8]) throws(ServiceFault) {

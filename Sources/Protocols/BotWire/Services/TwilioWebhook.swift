@@ -56,7 +56,7 @@ public struct TwilioWebhook: Equatable, Sendable {
 
     /// A request that is ready to be sent.
     public struct Request: Equatable, Sendable {
-        /// Where it goes, and how.
+        /// The target and the method.
         public let webhook: Webhook
         /// The path and the query, which includes the fields if there is no body.
         public let target: String

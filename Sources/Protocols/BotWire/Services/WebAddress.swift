@@ -5,7 +5,7 @@ public struct WebAddress: Hashable, Sendable {
     /// What is spoken there.
     public enum Scheme: String, CaseIterable, Hashable, Sendable {
         case http, https, ws, wss
-        /// AudioSocket's, which has no URL of its own.
+        /// AudioSocket over TCP, which has no standard URL.
         case tcp
 
         /// The port if none is named.
@@ -111,7 +111,7 @@ public struct Webhook: Hashable, Sendable {
         case post = "POST"
     }
 
-    /// Where it goes.
+    /// The target of the request.
     public let address: WebAddress
     /// How it is sent.
     public let method: Method

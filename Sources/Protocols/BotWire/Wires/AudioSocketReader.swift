@@ -8,7 +8,7 @@ struct AudioSocketReader: Sendable {
     static let headerBytes = 3
     static let mostPayloadBytes = 0xFFFF
 
-    /// What has come of a frame whose rest has not; shorter than the longest frame once ``next()`` has returned nothing.
+    /// The beginning of an incomplete frame; shorter than the longest frame once ``next()`` has returned nothing.
     private var bytes: [UInt8] = []
     private var start = 0
 

@@ -52,7 +52,7 @@ public struct AudioSocketWire: VoiceWire {
     /// Makes one for a call. The bot is sent ``WireCall/stream`` as the connection's UUID; other text than that of a UUID fails
     /// the wire.
     ///
-    /// - Parameter rate: The rate of what the caller says. What the bot says may have any of the rates.
+    /// - Parameter rate: The rate of the caller's sound. The bot's sound may have any of the rates.
     public init(rate: Rate = .hz8000) { self.rate = rate }
 
     /// A TCP connection.

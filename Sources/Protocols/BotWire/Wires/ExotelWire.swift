@@ -38,7 +38,7 @@ public struct ExotelWire: VoiceWire {
     }
 }
 
-/// Exotel's words.
+/// The messages of Exotel.
 private struct ExotelDialect: StreamDialect {
     let rate: ExotelWire.Rate
 

@@ -1,6 +1,6 @@
 internal import Core
 
-/// Counts a wire's faults, and says when there are too many.
+/// Counts a wire's faults, and reports when there are too many.
 struct FaultLimiter: Sendable {
     private(set) var counts = WireCounts()
     /// When all faults so far are forgiven.

@@ -1,7 +1,7 @@
 internal import Core
 internal import JSON
 
-/// How one service words the messages of a stream, which are JSON objects with sound in base64.
+/// One service's form of the messages of a stream, which are JSON objects with sound in base64.
 protocol StreamDialect: Sendable {
     /// The format of the caller's sound.
     var callerFormat: WireFormat { get }
@@ -9,19 +9,19 @@ protocol StreamDialect: Sendable {
     var soundEvent: String { get }
     /// The messages that open the stream, in order. The last has the number 1; those before it have none.
     func opening(_ call: WireCall) -> [[String: JSONValue]]
-    /// What the caller says.
+    /// The caller's sound.
     func media(_ payload: String, _ place: MediaPlace, _ call: WireCall, number: Int) -> [String: JSONValue]
     /// The caller has pressed a key.
     func digit(
         _ key: Character, heldMilliseconds: Int, _ place: MediaPlace, _ call: WireCall, number: Int
     ) -> [String: JSONValue]
-    /// A mark was played, or discarded. Nothing if the service does not say so.
+    /// A mark was played, or discarded. Nil if the service has no such message.
     func mark(_ name: String, isPlayed: Bool, _ call: WireCall, number: Int) -> [String: JSONValue]?
-    /// The queue was cleared. Nothing if the service does not say so.
+    /// The queue was cleared. Nil if the service has no such message.
     func cleared(_ call: WireCall, number: Int) -> [String: JSONValue]?
-    /// A message of the bot could not be followed. Nothing if the service does not say so.
+    /// A message of the bot could not be followed. Nil if the service has no such message.
     func fault(_ fault: WireFault, _ call: WireCall) -> [String: JSONValue]?
-    /// The stream ends. Nothing if the service does not say so.
+    /// The stream ends. Nil if the service has no such message.
     func stop(_ end: WireEnd, _ call: WireCall, number: Int) -> [String: JSONValue]?
     /// What a message of the bot asks for.
     func order(_ message: StreamMessage, _ call: WireCall) throws(WireFault) -> BotOrder
@@ -45,7 +45,7 @@ struct MediaPlace: Equatable, Sendable {
     var milliseconds: Int { samples * 1_000 / rateHz }
 }
 
-/// A stream of messages in one service's words: what the wires of Twilio, Telnyx, Plivo and Exotel have in common.
+/// A stream of messages in one service's form: the common part of the wires of Twilio, Telnyx, Plivo and Exotel.
 struct MessageStream<Dialect: StreamDialect>: Sendable {
     private struct Stream: Sendable {
         let call: WireCall

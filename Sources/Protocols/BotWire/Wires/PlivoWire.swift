@@ -1,9 +1,9 @@
 internal import JSON
 public import Core
 
-/// Plivo's audio streaming, both ways, from Plivo's side: µ-law at 8 kHz, or linear at 8 or 16 kHz. The bot may send
-/// any of
-/// these formats, independent of the format of the caller's sound.
+/// Plivo's audio streaming, in both directions, from Plivo's side: µ-law at 8 kHz, or linear at 8 or 16 kHz. The bot
+/// may
+/// send any of these formats, independent of the format of the caller's sound.
 ///
 /// Source: Plivo's pages "Stream Event Protocol" and "Audio Streaming Protocol Reference".
 public struct PlivoWire: VoiceWire {
@@ -38,7 +38,7 @@ public struct PlivoWire: VoiceWire {
 
     /// Makes one for a call.
     ///
-    /// - Parameter caller: The format of what the caller says.
+    /// - Parameter caller: The format of the caller's sound.
     public init(caller: ContentType = .mulaw) { stream = MessageStream(PlivoDialect(caller: caller)) }
 
     /// A WebSocket.
@@ -56,7 +56,7 @@ public struct PlivoWire: VoiceWire {
     }
 }
 
-/// Plivo's words. It has no message for the end of a stream: the connection is closed.
+/// The messages of Plivo, which has none for the end of a stream: the connection is closed.
 private struct PlivoDialect: StreamDialect {
     let caller: PlivoWire.ContentType
 

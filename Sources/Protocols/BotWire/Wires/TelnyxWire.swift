@@ -1,7 +1,8 @@
 internal import JSON
 public import Core
 
-/// Telnyx's media streaming, both ways, from Telnyx's side: µ-law or A-law at 8 kHz, each way its own.
+/// Telnyx's media streaming, in both directions, from Telnyx's side: µ-law or A-law at 8 kHz, chosen for each
+/// direction.
 ///
 /// Source: Telnyx's page "Stream call media over WebSocket". Of the codecs there, G.722, Opus, AMR-WB, L16 and MP3 are missing.
 public struct TelnyxWire: VoiceWire {
@@ -26,7 +27,7 @@ public struct TelnyxWire: VoiceWire {
     ///
     /// - Parameters:
     ///   - caller: The codec of the caller's sound, which the bot receives in the stream's first message.
-    ///   - bot: The codec of what the bot says, which the bot's server and this side must agree on.
+    ///   - bot: The codec of the bot's sound, which the bot's server and this side must agree on.
     public init(caller: Codec = .pcmu, bot: Codec = .pcmu) {
         stream = MessageStream(TelnyxDialect(caller: caller, bot: bot))
     }
@@ -46,7 +47,7 @@ public struct TelnyxWire: VoiceWire {
     }
 }
 
-/// Telnyx's words.
+/// The messages of Telnyx.
 private struct TelnyxDialect: StreamDialect {
     let caller: TelnyxWire.Codec
     let bot: TelnyxWire.Codec

@@ -1,7 +1,7 @@
 internal import JSON
 public import Core
 
-/// Twilio's Media Streams, both ways, from Twilio's side: µ-law at 8 kHz.
+/// Twilio's Media Streams, in both directions, from Twilio's side: µ-law at 8 kHz.
 ///
 /// Source: Twilio's page "Media Streams - WebSocket Messages".
 public struct TwilioWire: VoiceWire {
@@ -25,7 +25,7 @@ public struct TwilioWire: VoiceWire {
     }
 }
 
-/// Twilio's words.
+/// The messages of Twilio.
 private struct TwilioDialect: StreamDialect {
     var callerFormat: WireFormat { .mulaw }
 

@@ -41,7 +41,7 @@ public enum WireTransport: Hashable, Sendable {
 public enum WireInput: Equatable, Sendable {
     /// The connection is made, and messages can be sent. Comes once; what comes after the first is ignored.
     case connected(WireCall)
-    /// What the caller says, in the wire's ``VoiceWire/callerFormat``: whole samples, in order, usually 20 ms of them.
+    /// The caller's sound, in the wire's ``VoiceWire/callerFormat``: whole samples, in order, usually 20 ms of them.
     case sound([UInt8])
     /// The bot reads too slowly, so this number of the caller's samples was dropped. Time stamps skip them.
     case missed(samples: Int)
@@ -67,14 +67,14 @@ public enum WireEnd: Hashable, Sendable {
     case detached
 }
 
-/// A message, either way.
+/// A message, in either direction.
 public enum WireMessage: Hashable, Sendable {
     /// A text message of a WebSocket.
     case text([UInt8])
     /// A binary message of a WebSocket, or bytes of a TCP stream.
     case binary([UInt8])
 
-    /// What it says.
+    /// Its contents.
     public var bytes: [UInt8] {
         switch self {
         case .text(let bytes), .binary(let bytes): bytes
@@ -86,8 +86,9 @@ public enum WireMessage: Hashable, Sendable {
 public enum WireOutput: Equatable, Sendable {
     /// Send this to the bot.
     case send(WireMessage)
-    /// Append sound to what the caller is to hear: whole samples in the format given, at least one. Most wires always name the
-    /// same format.
+    /// Append sound to play to the caller: whole samples in the format given, at least one. Most wires always name the
+    /// same
+    /// format.
     case play([UInt8], WireFormat)
     /// Report by ``WireInput/markPlayed(_:)`` or ``WireInput/markDiscarded(_:)`` when all sound before it is played or
     /// discarded.

@@ -1,6 +1,6 @@
 /// What a bot learns about its call.
 public struct WireCall: Equatable, Sendable {
-    /// Which way a call goes, as seen from the device.
+    /// Direction of a call, as seen from the device.
     public enum Direction: Hashable, Sendable {
         /// The device is called.
         case incoming
@@ -18,7 +18,7 @@ public struct WireCall: Equatable, Sendable {
     public var from: String
     /// Who is called.
     public var to: String
-    /// Which way the call goes.
+    /// Direction of the call.
     public var direction: Direction
     /// What a webhook's answer, or a configuration, has for the bot.
     public var parameters: [String: String]

@@ -13,13 +13,13 @@ public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
         /// Sound is not in base64, or is half a sample too long or too short, or empty; or a mark follows only such
         /// sound.
         case wrongSound
-        /// Sound is in a format that the wire does not have.
+        /// Sound is in a format that the wire does not support.
         case wrongFormat
         /// A message names another stream.
         case otherStream
         /// Too many marks wait.
         case tooManyMarks
-        /// The bot says that it has failed.
+        /// The bot reports that it has failed.
         case farEnd
         /// Something came before the stream was opened.
         case early
@@ -29,7 +29,7 @@ public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// Which kind it is.
     public let kind: Kind
-    /// The words.
+    /// The message.
     public let description: String
 
     init(_ kind: Kind, _ description: String) {

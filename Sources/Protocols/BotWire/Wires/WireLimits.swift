@@ -19,7 +19,7 @@ public enum WireLimits {
 
     /// Messages at once before a connection is given up. A WebSocket counts its frames, AudioSocket its own.
     public static let messages = 10_000
-    /// Messages a second in the long run.
+    /// Sustained rate of messages, per second.
     public static let messagesPerSecond = 1_000
 
     /// Bytes of a bot's sound that wait for the 0.68 s of ``AudioPort`` to have room: 4.4 minutes of µ-law, or 65 s at 16 kHz.

@@ -20,11 +20,11 @@ public struct STUNErrorCode: RawRepresentable, Hashable, Sendable {
     public static let allocationMismatch = Self(rawValue: 437)
     /// The nonce has aged.
     public static let staleNonce = Self(rawValue: 438)
-    /// The family of addresses is not to be had.
+    /// The server does not support the family of addresses.
     public static let addressFamilyNotSupported = Self(rawValue: 440)
     /// The allocation is another user's.
     public static let wrongCredentials = Self(rawValue: 441)
-    /// The transport is not to be had.
+    /// The server does not support the transport.
     public static let unsupportedTransport = Self(rawValue: 442)
     /// The peer's address is of another family.
     public static let peerAddressFamilyMismatch = Self(rawValue: 443)
@@ -37,7 +37,7 @@ public struct STUNErrorCode: RawRepresentable, Hashable, Sendable {
     /// The server has no addresses left.
     public static let insufficientCapacity = Self(rawValue: 508)
 
-    /// The text that goes with a code in our answers.
+    /// The text of a code in our answers.
     var reason: String {
         switch self {
         case .tryAlternate: "Try Alternate"

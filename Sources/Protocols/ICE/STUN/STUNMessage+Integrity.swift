@@ -15,7 +15,7 @@ extension STUNMessage {
         case absent
         /// Made with the key.
         case valid
-        /// Made with another key, or changed on the way.
+        /// Made with another key, or changed in transit.
         case invalid
     }
 

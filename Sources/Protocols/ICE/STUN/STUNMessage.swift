@@ -12,7 +12,7 @@ public struct STUNMessage: Equatable, Sendable {
 
     /// The size of the header, in bytes.
     public static let headerSize = 20
-    /// The constant second word of the header.
+    /// The constant in the second 32-bit word of the header.
     public static let magicCookie: UInt32 = 0x2112_A442
     /// Attributes beyond this many are refused.
     public static let maximumAttributes = 64

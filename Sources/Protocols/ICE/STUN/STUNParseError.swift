@@ -24,6 +24,6 @@ public struct STUNParseError: Error, Equatable, Sendable, CustomStringConvertibl
         self.offset = offset
     }
 
-    /// The problem and the place.
+    /// The problem and its position.
     public var description: String { "no STUN message: \(code) at byte \(offset)" }
 }
