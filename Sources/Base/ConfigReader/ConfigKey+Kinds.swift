@@ -7,7 +7,7 @@ public struct ConfigValueFault: Error, Equatable, Sendable {
     public init(_ message: String) { self.message = message }
 }
 
-/// Numbers, words and texts. Each is declared by its name, its range and, last, what it is for.
+/// Numbers, words and texts. Each is declared by its name, its range and, last, its purpose.
 extension ConfigKey {
     /// Text of at least one character.
     public static func string(_ name: String, _ text: String) -> Self where Value == String {
@@ -78,7 +78,7 @@ extension ConfigKey {
     ///
     /// - Parameters:
     ///   - kind: What the text is, such as `SHA-256 digest`.
-    ///   - range: What is allowed, in words; nil if the kind says it.
+    ///   - range: The allowed values, as text; nil if the kind says it.
     ///   - show: Writes a value as in a file.
     public static func parsed(
         _ name: String, _ kind: String, in range: String? = nil, unit: String? = nil, _ text: String,
@@ -208,8 +208,8 @@ extension ConfigKey {
 
     /// A secret, given by `NAME_file: PATH` or by `NAME_env: VARIABLE`.
     ///
-    /// - Parameter suggestsName: Whether the nearest name to an unknown key may be `NAME`, which is then refused with what
-    ///   to write in its place.
+    /// - Parameter suggestsName: Whether the nearest name to an unknown key may be `NAME`, which is then refused with
+    ///   the name to write instead.
     public static func secret(_ name: String, suggestsName: Bool = false, _ text: String) -> Self
     where Value == Secret {
         var entry = ConfigKeyEntry(ConfigSection.secretKeys(name), "file · variable", text)

@@ -22,7 +22,7 @@ public struct ConfigKey<Value: Sendable>: ReadableKey {
     /// The key must be there.
     public var required: Self { with { $0.fallback = .required } }
 
-    /// Describes the value of an absent key in words, such as `an eighth of all`.
+    /// Describes the value of an absent key as text, such as `an eighth of all`.
     public func unset(_ words: String) -> Self { with { $0.fallback = .words(words) } }
 
     /// The value if the key is absent or its value is not allowed.
@@ -74,13 +74,13 @@ public protocol DeclaredKey: Sendable {
 public struct ConfigKeyEntry: Sendable {
     /// The value of an absent key.
     public enum Fallback: Equatable, Sendable {
-        /// Nothing needs to be said.
+        /// No description is needed.
         case nothing
         /// The key must be there.
         case required
         /// This value, as written in a file.
         case value(String)
-        /// What these words say.
+        /// This description.
         case words(String)
     }
 
@@ -100,7 +100,7 @@ public struct ConfigKeyEntry: Sendable {
     public let kind: String
     /// What a number counts, such as `ms`; nil for other values.
     public var unit: String?
-    /// What is allowed, such as `1 to 100`; nil if the kind says it.
+    /// The allowed values, such as `1 to 100`; nil if the kind says it.
     public var range: String?
     /// Its purpose: a line of text, without a full stop.
     public let text: String
@@ -110,7 +110,7 @@ public struct ConfigKeyEntry: Sendable {
     public var inner = Inner.none
     /// A secret's name, which as a key would hold the secret itself.
     var secret: String?
-    /// Whether that name is suggested, for the problem that says what to write in its place.
+    /// Whether that name is suggested, for the problem that names what to write instead.
     var suggestsSecret = false
 
     init(_ names: [String], _ kind: String, _ text: String) {
@@ -134,7 +134,7 @@ public protocol ConfigKeys: Sendable {
     /// Declares the keys.
     init()
 
-    /// The keys, in the order of the documentation: the stored properties, unless a type says otherwise.
+    /// The keys, in the order of the documentation: the stored properties, unless a type overrides it.
     var declared: [any DeclaredKey] { get }
 }
 

@@ -1,4 +1,4 @@
-/// One thing wrong with a configuration file, located so that an editor can jump to it.
+/// One problem in a configuration file, with its position, so that an editor can jump to it.
 public struct ConfigProblem: Equatable, Sendable, CustomStringConvertible {
     /// The file's name as the caller gave it.
     public let file: String
@@ -21,7 +21,7 @@ public struct ConfigProblem: Equatable, Sendable, CustomStringConvertible {
         self.isWarning = isWarning
     }
 
-    /// `file:line: key: message`, the parts that are not known left out; a warning says that it is one.
+    /// `file:line: key: message`, without the parts that are not known; a warning is marked as one.
     public var description: String {
         var text = file
         if line > 0 { text += ":\(line)" }

@@ -17,7 +17,7 @@ extension ConfigSection {
         return nil
     }
 
-    /// Warns if everybody on this machine may read the file at `path`, which holds a secret.
+    /// Warns if every user of this machine may read the file at `path`, which holds a secret.
     func warnOfReaders(_ key: String, _ path: String, _ problems: inout [ConfigProblem]) {
         guard fileChecks != .none, RegularFile.isReadableByAll(path) else { return }
         problems.append(
@@ -63,7 +63,7 @@ extension ConfigSection {
             problems.append(problem(key, "must name a program"))
             return nil
         }
-        // As a shell has it: a name without a slash is looked for in PATH. Else it is a path like others.
+        // As in a shell: a name without a slash is looked up in PATH. Any other is a path.
         let path = program.contains("/") ? resolve(program) : program
         if fileChecks == .all, !Self.isThere(path, path: origin.environment("PATH") ?? "/usr/bin:/bin") {
             let place = path == program ? "" : ": \"\(path)\""

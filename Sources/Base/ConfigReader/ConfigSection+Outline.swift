@@ -1,8 +1,9 @@
 extension ConfigSection {
     /// The section's keys and values to be shown to others: without what may be secret.
     ///
-    /// Left out are values of keys that are not among `keys`, of keys whose names speak of secrets, the arguments of programs, and
-    /// of addresses everything but scheme, host and port. Of a secret the file's path or the variable's name is shown.
+    /// Omitted are values of keys that are not among `keys`, of keys whose names suggest secrets, the arguments of
+    /// programs, and of addresses everything except scheme, host and port. Of a secret the file's path or the
+    /// variable's name is shown.
     ///
     /// - Parameter keys: Those that are known here, with the ones under them.
     public func outline(of keys: [ConfigKeyEntry]) -> [String] {

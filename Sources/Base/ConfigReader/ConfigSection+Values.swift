@@ -1,4 +1,4 @@
-/// Typed values. Each message says what is allowed.
+/// Typed values. Each message names the allowed values.
 extension ConfigSection {
     /// Text of at least one character.
     func string(_ key: String, _ problems: inout [ConfigProblem]) -> String? {

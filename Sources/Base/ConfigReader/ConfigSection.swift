@@ -57,7 +57,7 @@ public struct ConfigSection: Sendable {
 
     /// Records a problem for each of `keys` that is present although nothing uses it.
     ///
-    /// - Parameter reason: What they are for, such as `is for source: play`.
+    /// - Parameter reason: Their purpose, such as `is for source: play`.
     func rejectIdleKeys(_ keys: [String], _ reason: String, _ problems: inout [ConfigProblem]) {
         for key in keys where has(key) { problems.append(problem(key, reason)) }
     }

@@ -35,7 +35,7 @@ indirect enum ConfigValue: Sendable {
         }
     }
 
-    /// Whether both say the same, wherever they are.
+    /// Whether both have the same contents, at any position.
     func hasSameContents(as other: ConfigValue) -> Bool {
         switch (self, other) {
         case (.empty, .empty): true

@@ -23,7 +23,7 @@ public struct FileVersion: Hashable, Sendable {
 
 /// Why a file could not be changed.
 public struct FileChangeError: Error, Sendable, CustomStringConvertible {
-    /// What was tried, what the system said, and what to try.
+    /// What was tried, what the system reported, and what to try.
     public let description: String
     /// Another process is changing the file, so it may go a little later.
     public let isForNow: Bool
@@ -100,7 +100,7 @@ public struct FileFolder: ~Copyable {
             _ = unsafe unlink(temporary)
             throw error
         }
-        // The file is whole either way; this makes its new name last, where the file system can.
+        // The file is whole in either case; this makes its new name durable, if the file system can.
         _ = fsync(descriptor)
     }
 

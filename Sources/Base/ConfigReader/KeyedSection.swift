@@ -1,4 +1,4 @@
-/// A section of a configuration whose keys are declared: the only way to a value.
+/// A section of a configuration whose keys are declared: values are read only through it.
 ///
 /// It guarantees that missing required keys, and undeclared keys, are recorded as problems.
 public struct KeyedSection<Keys: ConfigKeys>: Sendable {
@@ -38,7 +38,7 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
         return key.value(in: section, &problems) ?? key.fallback
     }
 
-    /// Puts the value of a key into `place`, which stays as it is if there is none, or none that is allowed.
+    /// Reads the value of a key into `place`, which stays unchanged if there is none, or none that is allowed.
     public func read<Key: ReadableKey>(
         _ key: KeyPath<Keys, Key>, into place: inout Key.Value, _ problems: inout [ConfigProblem]
     ) {
@@ -108,14 +108,14 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
 
     /// Records a problem for a key that is present although nothing uses it.
     ///
-    /// - Parameter reason: What it is for, such as `is for source: play`.
+    /// - Parameter reason: Its purpose, such as `is for source: play`.
     public func rejectIdle<Key: DeclaredKey>(
         _ key: KeyPath<Keys, Key>, _ reason: String, _ problems: inout [ConfigProblem]
     ) {
         section.rejectIdleKeys(schema.keys[keyPath: key].entry.names, reason, &problems)
     }
 
-    /// Warns if everybody on this machine may read the file at `path`, which holds a secret.
+    /// Warns if every user of this machine may read the file at `path`, which holds a secret.
     public func warnOfReaders<Key: DeclaredKey>(
         _ key: KeyPath<Keys, Key>, _ path: String, _ problems: inout [ConfigProblem]
     ) {

@@ -1,6 +1,7 @@
 /// Finds what someone may have meant by a name that is not known.
 public enum NearestName {
-    /// The candidate that the fewest edits turn `name` into; `nil` if even that one is too far to be a slip.
+    /// The candidate that the fewest edits turn `name` into; `nil` if even that one is too different to be a typing
+    /// error.
     public static func find(_ name: String, among candidates: [String]) -> String? {
         let written = Array(normalised(name).utf8)
         let allowed = max(1, written.count / 3)

@@ -10,7 +10,7 @@ public struct Secret: Equatable, Sendable, CustomStringConvertible, CustomDebugS
     /// Wraps a text's bytes.
     init(_ bytes: some Collection<UInt8>) { self.bytes = WipedBytes(bytes) }
 
-    /// The value itself; every use of this property is a place to review. It makes a text that is not overwritten when it is freed.
+    /// The value itself; review every use of this property. It makes a text that is not overwritten when it is freed.
     public var revealed: String { bytes.text }
 
     /// A mask.

@@ -4,7 +4,7 @@ internal import Files
 
 /// Reading of the small text files that configurations are made of, and of the process environment.
 public enum SmallFile {
-    /// Why a file could not be read, in words for its user.
+    /// Why a file could not be read, as text for its user.
     public struct Failure: Error {
         /// What is wrong with it; never what is in it.
         public let message: String

@@ -17,7 +17,7 @@ public struct CertifiedKey: Sendable {
     /// The private key, PKCS#8 without a passphrase: secret.
     public let key: [UInt8]
 
-    /// Takes both; either may be in a text that has other things, too.
+    /// Reads both; each may be in a text with other contents, too.
     public init(certificate: [UInt8], key: [UInt8]) {
         self.certificate = certificate
         self.key = key
@@ -38,7 +38,7 @@ public enum CertificateAuthority {
         return CertifiedKey(certificate: try draft.pem(), key: try key.pem())
     }
 
-    /// Makes a server's certificate with a key of its own.
+    /// Makes a server's certificate with a new key.
     ///
     /// - Parameter names: Host names and addresses, the first for people too; each without a comma or a line's end.
     public static func issue(
@@ -71,7 +71,7 @@ public enum CertificateAuthority {
         guard let key = try? PrivateKey(pem: authority.key) else { return "has a key that is none in PEM form" }
         guard certificate.belongs(to: key) else { return "has another key than the one beside it" }
         guard certificate.isAuthority else { return "may not sign others" }
-        // Not before counts for nothing here: a clock that was wrong heals.
+        // A start of validity in the future is ignored: a wrong clock gets corrected.
         return certificate.ends(after: now) ? nil : "has expired"
     }
 

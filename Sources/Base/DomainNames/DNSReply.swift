@@ -15,7 +15,8 @@ public struct DNSReply: Equatable, Sendable {
     public private(set) var rules: [NAPTRRecord] = []
     /// The shortest lifetime of any record of the answer, aliases among them, in seconds.
     public private(set) var lifetime: UInt32 = 86_400
-    /// How long it may be kept that there are no records, in seconds: what the zone's SOA record says (RFC 2308 §5); 0 without one.
+    /// How long the absence of records may be kept, in seconds, from the zone's SOA record (RFC 2308 §5); 0 without
+    /// one.
     public private(set) var negativeLifetime: UInt32 = 0
 
     /// Reads a reply. Records with names that no host has are left out.

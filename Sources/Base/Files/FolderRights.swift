@@ -13,7 +13,7 @@ public enum FolderRights {
         return status.st_mode & needed == needed || status.st_mode >> 3 & needed == needed
     }
 
-    /// Whose a file is; nil if there is none that may be looked at.
+    /// The owner of a file; nil if no file there can be inspected.
     public static func owner(of path: String) -> UInt32? {
         var status = stat()
         return unsafe stat(path, &status) == 0 ? status.st_uid : nil

@@ -3,8 +3,7 @@ internal import Glibc
 /// The rights that users other than a file's owner have to it.
 ///
 /// They are changed by the file's descriptor, never by its path: by the path, a process of root could change another
-/// file that
-/// the folder's owner puts there meanwhile.
+/// file that the folder's owner puts there meanwhile.
 public enum OthersRights {
     /// Why the rights to a file cannot be removed.
     public enum Failure: Error, Equatable, Sendable {
@@ -73,7 +72,7 @@ public enum OthersRights {
         guard status.st_mode & S_IFMT == S_IFREG else { throw .notRegular(path) }
         guard status.st_mode & 0o077 != 0 else { return false }
         guard status.st_nlink == 1 else { throw .notAlone(path) }
-        // Before Linux 6.6 there is no other way to change what such a descriptor names.
+        // Before Linux 6.6, only this path can change the file of such a descriptor.
         guard unsafe chmod("/proc/self/fd/\(file)", 0o600) == 0 else { throw .system(path, errno) }
         return true
     }

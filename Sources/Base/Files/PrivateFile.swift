@@ -68,7 +68,7 @@ public struct PrivateFileError: Error, Hashable, Sendable, CustomStringConvertib
     public let path: String
     /// What was done with it, to be read after "cannot".
     public let activity: String
-    /// What the system said.
+    /// The system's error text.
     public let cause: String
     private let code: Int32
 

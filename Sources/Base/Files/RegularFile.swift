@@ -105,7 +105,7 @@ public enum RegularFile {
 
 /// A file could not be opened.
 public struct RegularFileError: Error, Equatable, Sendable {
-    /// What the system said, or what is at the path instead of a regular file; to be read after a colon.
+    /// The system's error text, or what is at the path instead of a regular file; to be read after a colon.
     public let message: String
     /// `errno`, if the system refused; nil if something other than a regular file is there.
     public let systemError: Int32?
@@ -152,14 +152,14 @@ public struct FileIdentity: Hashable, Sendable {
     }
 }
 
-/// Which place of the machine a path leads to, through links, whether a file is there or not.
+/// The file or free path that a path leads to, through links.
 public enum FilePlace: Hashable, Sendable {
     /// A file.
     case file(FileIdentity)
     /// A name in a folder that has no such file yet; nil for a folder that may not be looked at.
     case nothing(folder: FileIdentity?, name: String)
 
-    /// The place that `path` leads to.
+    /// Follows `path` to its end.
     public init(path: String) {
         var path = path
         // As many links in turn as the system follows.

@@ -35,8 +35,7 @@ public struct Callee: Sendable, CustomStringConvertible {
 /// behind it; with `@` and a host behind that, a callee at another service.
 ///
 /// A pattern of digits matches telephone numbers only, so that `49*` admits no `49x`. The text that `*` matches in a
-/// name leads
-/// to no other host, has no parameters, and is no order of a telephone network.
+/// name leads to no other host, has no parameters, and is no order of a telephone network.
 public struct CalleePattern: Hashable, Sendable, CustomStringConvertible {
     private enum Name: Hashable, Sendable {
         case number(NumberPattern)
@@ -95,8 +94,8 @@ public struct CalleePattern: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Who may be called on a stranger's word: by a transfer that a peer asks for, by a redirection, or at a request of a bot's server.
-/// What no pattern admits is refused.
+/// The callees that a third party may name: by a transfer that a peer asks for, by a redirection, or at a request of a
+/// bot's server. A callee that no pattern admits is refused.
 public struct CalleeList: Hashable, Sendable {
     private let patterns: [CalleePattern]
     private let ownHost: String?

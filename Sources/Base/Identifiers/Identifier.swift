@@ -1,12 +1,11 @@
 /// A name from outside, or one that is compared with such: of a user, a device, a room, a key.
 ///
 /// It has 1 to ``IdentifierLimits/bytes`` bytes of UTF-8 in Normalization Form C (Unicode Standard Annex #15), and no
-/// character that is not seen or that changes how others are shown: no control and no format characters, which are those
-/// that set the direction of text and those without a width, no separators of lines, no space but U+0020 and none at its
-/// ends, nothing that may be left out when text is shown (Default_Ignorable_Code_Point) or is drawn as nothing, and no code
-/// point that is private or that Unicode has not assigned yet. A holder of one need not check it again, and the
-/// compiler
-/// refuses one kind where another is expected.
+/// character that is not seen or that changes how others are shown: no control and no format characters, which are
+/// those that set the direction of text and those without a width, no separators of lines, no space but U+0020 and none
+/// at its ends, nothing that may be left out when text is shown (Default_Ignorable_Code_Point) or is drawn as nothing,
+/// and no code point that is private or that Unicode has not assigned yet. A holder of one need not check it again, and
+/// the compiler refuses one kind where another is expected.
 ///
 /// Equal names have equal bytes, wherever they are compared: Swift takes texts as equal that differ in their
 /// normalization form alone, and so do its hash tables, but SQLite, files and other languages compare bytes. A name in

@@ -32,7 +32,7 @@ public struct NumberPattern: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// How much it says of a number: the more, the sooner it counts.
+    /// How specific the pattern is: the most specific one has priority.
     var weight: (digits: Int, isComplete: Int) {
         (start.count { $0 != UInt8(ascii: "?") }, goesOn ? 0 : 1)
     }

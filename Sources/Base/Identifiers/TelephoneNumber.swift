@@ -24,10 +24,8 @@ public struct TelephoneNumber: Hashable, Sendable, CustomStringConvertible {
     /// to another country.
     ///
     /// After a prefix was exchanged for another, the rest must not begin with 0: networks take a second 0 for the
-    /// beginning of a
-    /// number abroad, so that `+490…`, which is no German number, would lead to the whole world. The same applies if a
-    /// country's
-    /// code is dropped. A pattern that contains the 0 itself, and drops it, is unambiguous.
+    /// beginning of a number abroad, so that `+490…`, which is no German number, would lead to the whole world. The
+    /// same applies if a country's code is dropped. A pattern that contains the 0 itself, and drops it, is unambiguous.
     public func rewritten(without count: Int, prepending prefix: String) -> TelephoneNumber? {
         let rest = text.dropFirst(count)
         let isExchanged = count > 0 && (!prefix.isEmpty || text.hasPrefix("+"))

@@ -14,7 +14,7 @@ struct JSONDraft {
     }
 
     enum Kind {
-        /// The value has not said yet what it is.
+        /// The type of the value is not known yet.
         case unknown
         case single
         case array
@@ -43,7 +43,7 @@ struct JSONDraft {
         try text.write(value, levels: JSONText.nesting - levels.count)
     }
 
-    /// Begins a value that will say what it is.
+    /// Begins a value whose type is not known yet.
     mutating func open() throws(JSONText.NotWritable) {
         guard levels.count < JSONText.nesting else { throw JSONText.NotWritable() }
         levels.append(Level(start: text.bytes.count, firstMember: members.count))

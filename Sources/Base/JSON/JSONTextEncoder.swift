@@ -31,7 +31,7 @@ final class JSONTextEncoder: Encoder {
         SingleValueEncoder(encoder: self, depth: draft.become(.single))
     }
 
-    /// A container was asked for that is not written here; what goes into it is thrown away.
+    /// A container was requested that this encoder does not write; its contents are discarded.
     func refuse() -> JSONTextEncoder {
         draft.isBroken = true
         return JSONTextEncoder(discarding: ())

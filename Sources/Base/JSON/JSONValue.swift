@@ -1,4 +1,4 @@
-// JSON: any JSON value, held so that it leaves as it came, and a quick way from and to JSON text.
+// JSON: any JSON value, held so that it is written as it was read, and fast conversion from and to JSON text.
 
 /// Any JSON value (RFC 8259), for payloads that pass through without being understood.
 ///

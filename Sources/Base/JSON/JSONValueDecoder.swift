@@ -13,12 +13,12 @@ extension JSONValue {
     }
 }
 
-/// The value is not what is read, or is read in a way that this decoder does not know.
+/// The value does not fit the type that is read, or is read in a form that this decoder does not support.
 private struct UnfitValue: Error {}
 
 private struct JSONValueDecoder: Decoder, SingleValueDecodingContainer {
     let value: JSONValue
-    // Only errors would name places, and these do not.
+    // Only errors would name positions, and the errors of this decoder do not.
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 

@@ -42,7 +42,7 @@ final class AresInquiry {
             }, context)
     }
 
-    /// The names do not exist, or the name servers could not say.
+    /// The names do not exist, or the name servers gave no answer.
     ///
     /// - Parameter reply: What the name server sent, if it is known; of addresses c-ares does not give it away.
     private func take(failure status: Int32, _ reply: [UInt8] = []) {

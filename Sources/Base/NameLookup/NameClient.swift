@@ -9,7 +9,7 @@ public import Core
 public struct NameClient: Sendable {
     /// Addresses of one name that are taken at most.
     public static let mostAddresses = 16
-    /// Questions that one call asks at most.
+    /// Maximum number of questions of one call.
     public static let mostQuestions = 64
 
     private let servers: [SocketAddress]
@@ -36,7 +36,7 @@ public struct NameClient: Sendable {
         let inquiries = Set(questions.prefix(Self.mostQuestions)).map(AresInquiry.init)
         for inquiry in inquiries { inquiry.ask(channel) }
         channel.run { inquiries.contains { $0.answer == nil } }
-        // Ends what is under way, so that no callback comes later.
+        // Ends the queries in progress, so that no callback comes later.
         channel.cancel()
         for inquiry in inquiries { answers[inquiry.question] = inquiry.answer ?? .failed }
         return answers

@@ -1,4 +1,4 @@
-/// A fixed number of values in memory of its own: taken once, never moved, freed with its owner.
+/// A fixed number of values in separate memory: allocated once, never moved, freed with its owner.
 ///
 /// It is not copyable, so one thread at a time reaches the memory. Uses in place neither allocate nor lock: elements and spans are
 /// inlined into the caller, and what works on many elements is written for `Int16` and `Float`.

@@ -2,8 +2,8 @@ internal import Glibc
 
 /// How much memory this process may have.
 public enum MachineMemory {
-    /// Bytes of memory that the machine has, or that its control group leaves it (`MemoryMax=` in systemd, the limit of a
-    /// container), whichever is less; `nil` if the system does not report it.
+    /// Bytes of memory that the machine has, or that its control group leaves it (`MemoryMax=` in systemd, the limit of
+    /// a container), whichever is less; `nil` if the system does not report it.
     public static var limitBytes: Int? { limit { text(of: $0) } }
 
     /// - Parameter file: The contents of a file; `nil` if there is none.

@@ -1,5 +1,5 @@
-/// A large value in memory of its own, which a real-time thread uses in place: the value that owns it stays small, and no use
-/// copies what is in the memory.
+/// A large value in separate memory, which a real-time thread uses in place: its owner stays small, and no use copies
+/// the memory's contents.
 @safe @frozen
 public struct OutOfLine<Value: ~Copyable & Sendable>: ~Copyable, @unchecked Sendable {
     // Sendable: the memory has this one owner.

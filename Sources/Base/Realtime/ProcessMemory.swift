@@ -15,8 +15,8 @@ public enum ProcessMemory {
 
     private static let released = Atomic<Int>(0)
 
-    /// Keeps what this process has in memory, secrets among it, from core dumps, and from other processes of its user: no debugger
-    /// of theirs attaches, and `/proc/PID/mem` is root's. Programs that it starts are not affected.
+    /// Keeps this process's memory, secrets among it, from core dumps, and from other processes of its user: they
+    /// cannot attach a debugger, and `/proc/PID/mem` is root's. Programs that it starts are not affected.
     ///
     /// Files in `/proc/self` that only the owner may read are root's from then on; the one that this module needs stays open.
     public static func forbidDumps() { _ = handset_forbid_dumps() }
@@ -46,8 +46,8 @@ public enum ProcessMemory {
     /// Bytes of the machine's memory that this process holds now; 0 if the system does not report it.
     public static var residentBytes: Int { Int(handset_resident_bytes()) }
 
-    /// Gives the machine back what was allocated and is free again, of which the allocator keeps most: it goes only as
-    /// far as the end of each of its regions is free. Other threads wait meanwhile for what they allocate, some
-    /// milliseconds; never call it while media flows.
+    /// Returns freed memory to the system. The allocator keeps most of it otherwise: it returns only the free end of
+    /// each of its regions. Other threads that allocate wait meanwhile, some milliseconds; never call it while media
+    /// flows.
     public static func releaseFreeMemory() { handset_release_free_memory() }
 }

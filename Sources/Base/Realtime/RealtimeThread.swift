@@ -50,10 +50,8 @@ public final class RealtimeThread: Sendable {
     }
 
     /// Suspends the calling thread's real-time priority, if it has one. Used for work that may take long and that no
-    /// thread waits
-    /// for, such as looking for a card that is not there. A priority that the process was started with and may not
-    /// request stays,
-    /// because it could not be restored.
+    /// thread waits for, such as looking for a card that is not there. A priority that the process was started with and
+    /// may not request stays, because it could not be restored.
     ///
     /// - Returns: The argument of ``resumePriority(_:)``.
     public static func suspendPriority() -> SuspendedPriority {

@@ -81,7 +81,7 @@ public struct RealtimeError: Error, Sendable, CustomStringConvertible {
         hint = " Grant CAP_IPC_LOCK, or set LimitMEMLOCK=infinity in the unit (memlock in limits.conf)."
     }
 
-    /// What was tried, what the system said, and what to try.
+    /// What was tried, what the system reported, and what to try.
     public var description: String {
         let usualHint =
             switch errno {

@@ -2,7 +2,7 @@ internal import COpenSSL
 
 /// An X.509 certificate (RFC 5280).
 public struct TLSCertificate: Hashable, Sendable {
-    /// One of the names that the certificate is for (RFC 5280 §4.2.1.6).
+    /// One of the names of the certificate (RFC 5280 §4.2.1.6).
     public enum Name: Hashable, Sendable {
         case dns(String)
         /// 4 or 16 bytes.
@@ -41,7 +41,7 @@ public struct TLSCertificate: Hashable, Sendable {
         ERR_clear_error()
     }
 
-    /// Reads the certificates of a text in PEM form, which may contain other things, too.
+    /// Reads the certificates of a text in PEM form, which may have other contents, too.
     ///
     /// - Returns: `nil` if there is none, or one cannot be read.
     public static func list(pem: [UInt8]) -> [TLSCertificate]? {
@@ -65,8 +65,8 @@ public struct TLSCertificate: Hashable, Sendable {
         return certificate.pem
     }
 
-    /// Whether it is for a host as HTTPS understands it (RFC 6125): a name, which is compared with the certificate's names, or an
-    /// address written out, which is compared with its addresses alone.
+    /// Whether it is valid for a host as HTTPS defines it (RFC 6125): a name, which is compared with the certificate's
+    /// names, or an address, which is compared with its addresses alone.
     public func isFor(_ host: String) -> Bool {
         guard let certificate = X509Handle(der: der) else { return false }
         defer { ERR_clear_error() }

@@ -8,7 +8,7 @@ public struct TLSError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
         /// The peer's certificate has expired, or leads to no trusted authority.
         case untrusted
-        /// The server's certificate is for another name.
+        /// The server's certificate has another name.
         case wrongName
         /// The peer does not speak TLS.
         case plainText

@@ -5,12 +5,12 @@ internal import COpenSSL
 
 /// One end of one TLS connection, as bytes in and bytes out: it owns no socket.
 ///
-/// For an ordinary thread; it allocates.
+/// Used on ordinary threads; it allocates.
 @safe
 public struct TLSSession: ~Copyable, @unchecked Sendable {
     /// What a client demands of the server's certificate. Except with ``shown``, it must lead to a trusted authority.
     public enum Check: Sendable {
-        /// It is for this host (RFC 6125): a name, or an address written out.
+        /// It names this host (RFC 6125): a name, or an address written out.
         case name
         /// The function takes the server's certificates, its own one first, for those of the server.
         case judged(@Sendable ([TLSCertificate]) -> Bool)
@@ -86,7 +86,7 @@ public struct TLSSession: ~Copyable, @unchecked Sendable {
 
     // MARK: Bytes
 
-    /// Takes bytes that came from the peer, and appends what they say to `plain`, also if it throws.
+    /// Takes bytes that came from the peer, and appends their plain text to `plain`, also if it throws.
     ///
     /// - Throws: ``TLSError``, after which the connection is of no more use; ``takeOutgoing(into:)`` may have an alert.
     public mutating func receive(_ bytes: borrowing Span<UInt8>, into plain: inout [UInt8]) throws(TLSError) {
@@ -112,7 +112,7 @@ public struct TLSSession: ~Copyable, @unchecked Sendable {
 
     /// The peer sends nothing more.
     ///
-    /// - Throws: ``TLSError`` unless the peer has said so with close_notify.
+    /// - Throws: ``TLSError`` unless the peer has sent close_notify.
     public mutating func receiveEnd() throws(TLSError) {
         if hasEnded { return }
         guard isOpen else {

@@ -62,7 +62,7 @@ public struct XMLLimits: Equatable, Sendable {
     }
 }
 
-/// A text that is no document, or more than a document may be. The words do not repeat the text.
+/// A text that is no document, or exceeds the limits of one. The message does not repeat the text.
 public struct XMLFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// What kind of fault it is.
     public enum Kind: Hashable, Sendable {

@@ -38,8 +38,7 @@ public enum XMLReader {
 }
 
 /// The part of a document that the parser has reported. The parser calls it only within ``XMLReader/root(of:within:)``,
-/// on the
-/// thread that called that.
+/// on the thread that called that.
 @safe
 private final class GrowingTree {
     /// An element whose end has not come yet.

@@ -23,8 +23,7 @@ public struct ControlStatus: Codable, Hashable, Sendable {
     /// What the meters show; nil while no call is on the card.
     public var levels: ControlLevels?
     /// Whether new calls are refused, on request or because the device is about to end; nil from a device that does not
-    /// report
-    /// it.
+    /// report it.
     public var isDraining: Bool?
     /// How busy the device is with its calls' sound.
     public var load: ControlLoad?

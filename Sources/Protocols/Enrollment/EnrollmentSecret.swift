@@ -1,10 +1,8 @@
 /// The secret of an enrolment code: 20 characters. The first four identify the enrolment, and the other sixteen, 80
-/// random
-/// bits, authorise it.
+/// random bits, authorise it.
 ///
 /// So a wrong guess at one enrolment is distinct from random guesses, and random guesses cannot use up the attempts of
-/// the
-/// right device.
+/// the right device.
 public struct EnrollmentSecret: Hashable, Sendable {
     /// Characters that find the enrolment.
     public static let locatorCount = 4

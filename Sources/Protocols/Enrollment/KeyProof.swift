@@ -3,8 +3,7 @@ internal import Core
 /// What a device signs to show that it has a key (contract AUTH-13).
 ///
 /// Each text names its purpose, and serves no other: a signature of one is not valid for another purpose, exchange,
-/// user or
-/// key.
+/// user or key.
 public enum KeyProof {
     /// What is signed to enrol: proves that the key belongs to the holder of the code.
     public static func enrolling(_ secret: EnrollmentSecret, key: DeviceKeyText) -> [UInt8] {

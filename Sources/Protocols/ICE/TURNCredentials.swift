@@ -40,8 +40,7 @@ struct TURNCredentials: Equatable, Sendable {
     }
 
     /// Whether the nonce announces that the server lists algorithms: "obMatJos2", then 24 bits in Base64 of which the
-    /// first
-    /// is set (RFC 8489 §9.2, §18.1).
+    /// first is set (RFC 8489 §9.2, §18.1).
     private static func announcesAlgorithms(_ nonce: String) -> Bool {
         let prefix = "obMatJos2"
         guard nonce.hasPrefix(prefix), nonce.utf8.count >= prefix.utf8.count + 4 else { return false }

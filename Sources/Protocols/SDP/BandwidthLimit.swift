@@ -10,8 +10,7 @@ enum BandwidthLimit {
     private static let maximumKilobits = 100_000_000
 
     /// The highest bitrate that the peer is willing to receive in a section, in bits per second of payloads; 0 if
-    /// nothing is to
-    /// be sent (RFC 3264 §5.1), `nil` without a limit.
+    /// nothing is to be sent (RFC 3264 §5.1), `nil` without a limit.
     ///
     /// Both the section's limit and the session's apply, so the lower counts. Unreadable values count as absent.
     static func payloadBitrate(_ view: SectionView, packetTimeMilliseconds: Int) -> Int? {
@@ -20,8 +19,8 @@ enum BandwidthLimit {
     }
 
     /// `TIAS` counts payloads alone, and so has priority over `AS`, which includes headers and RTCP: RFC 9429 §5.10
-    /// subtracts
-    /// 5 % for RTCP, and the headers of 50 packets a second; here, the headers of as many packets as are sent.
+    /// subtracts 5 % for RTCP, and the headers of 50 packets a second; here, the headers of as many packets as are
+    /// sent.
     private static func limit(in lines: [SessionDescription.Line], _ packetTimeMilliseconds: Int) -> Int? {
         if let exact = value("TIAS", in: lines, upTo: maximumKilobits * 1_000) { return exact }
         guard let whole = value("AS", in: lines, upTo: maximumKilobits) else { return nil }

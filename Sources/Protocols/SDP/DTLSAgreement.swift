@@ -9,8 +9,7 @@ enum DTLSAgreement {
     /// The roles of our answer: we are active, unless the offerer asks to be active.
     ///
     /// An association continues while the peer's session and certificate stay the same, and keeps its roles (RFC 8842
-    /// §5.3).
-    /// That applies even to peers that write other roles after an ICE restart, which by §3.1 would begin a new
+    /// §5.3). That applies even to peers that write other roles after an ICE restart, which by §3.1 would begin a new
     /// association.
     static func choose(
         _ view: SectionView, preferring preference: DTLSRole, current: Association?
@@ -28,8 +27,7 @@ enum DTLSAgreement {
     }
 
     /// The roles from the peer's answer to our offer of `actpass`. A peer that names no role is active, as browsers
-    /// assume;
-    /// RFC 4145 §4.1 would make it passive.
+    /// assume; RFC 4145 §4.1 would make it passive.
     static func accept(
         _ view: SectionView, current: Association?
     ) throws(NegotiationError) -> (remote: [Fingerprint], role: DTLSRole) {

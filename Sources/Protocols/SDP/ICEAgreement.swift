@@ -25,8 +25,7 @@ enum ICEAgreement {
     private static let maximumCandidates = 100
 
     /// The grammar has letters, digits, `+` and `/` only. Other characters are accepted where they cannot be mistaken
-    /// for the
-    /// colon between two fragments.
+    /// for the colon between two fragments.
     private static func isCredential(_ text: String, atLeast minimum: Int) -> Bool {
         let bytes = text.utf8
         return (minimum...256).contains(bytes.count)

@@ -1,8 +1,7 @@
 /// Our side of a call's offer or answer.
 public struct LocalMedia: Sendable {
     /// Address that the peer is to send to: IPv4 or IPv6, in text. With ICE, only peers without ICE use it; all zeros
-    /// then mean
-    /// the default among the candidates.
+    /// then mean the default among the candidates.
     public var address: String
     /// Port for RTP and RTCP both.
     public var port: UInt16

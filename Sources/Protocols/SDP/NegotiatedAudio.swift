@@ -22,8 +22,7 @@ public struct NegotiatedAudio: Equatable, Sendable {
     /// Longest packet that the peer accepts, in milliseconds, if it announces one.
     public var remoteMaximumPacketTimeMilliseconds: Int?
     /// The highest bitrate that the peer is willing to receive, in bits per second of payloads, from its `b=` lines;
-    /// `nil`
-    /// without a limit, and 0 if nothing is to be sent, which ``direction`` says as well.
+    /// `nil` without a limit, and 0 if nothing is to be sent, which ``direction`` says as well.
     public var remoteMaximumBitrate: Int?
     /// Direction of media, as seen from here.
     public var direction: MediaDirection

@@ -65,8 +65,7 @@ extension OfferAnswer {
     }
 
     /// The first of our kinds of protection that the section has too, and the lines that accept it. A kind that was
-    /// agreed before
-    /// is kept, because a running stream cannot change it.
+    /// agreed before is kept, because a running stream cannot change it.
     private func chooseKeying(
         _ view: SectionView
     ) throws(NegotiationError) -> (keying: NegotiatedKeying, local: LocalKeying) {

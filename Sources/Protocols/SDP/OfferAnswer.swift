@@ -97,8 +97,8 @@ public struct OfferAnswer: Sendable {
 
     /// Our answer to the offer that was received: the first audio section that we support; all others are refused.
     ///
-    /// - Throws: ``NegotiationError`` `nothingOffered` without an offer, `staleICECredentials` if the peer has restarted
-    ///   ICE and our credentials are still the old ones. The offer continues to wait.
+    /// - Throws: ``NegotiationError`` `nothingOffered` without an offer, `staleICECredentials` if the peer has
+    ///   restarted ICE and our credentials are still the old ones. The offer continues to wait.
     public mutating func makeAnswer() throws(NegotiationError) -> (
         description: SessionDescription, audio: NegotiatedAudio
     ) {

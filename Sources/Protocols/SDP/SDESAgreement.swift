@@ -25,8 +25,7 @@ enum SDESAgreement {
     /// For the peer's answer to our offer, whose lines had the tags 1, 2, 3… in the order of our keys.
     ///
     /// Some peers number their own lines instead of repeating the tag. Each suite is offered once, so the suite also
-    /// identifies
-    /// the key that they have accepted; a line whose tag and suite agree comes first.
+    /// identifies the key that they have accepted; a line whose tag and suite agree comes first.
     static func accept(_ section: MediaSection, ours: [SDESKey]) throws(NegotiationError) -> NegotiatedKeying {
         let lines = section.cryptoAttributes.compactMap { theirs in
             ours.firstIndex { $0.suite == theirs.key.suite }.map { (isTagged: theirs.tag == $0 + 1, $0, theirs.key) }

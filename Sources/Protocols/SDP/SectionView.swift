@@ -1,6 +1,5 @@
 /// One section of a description, with values that it lacks taken from the session, or from the section whose transport
-/// it
-/// shares (RFC 9143 §7, RFC 8859).
+/// it shares (RFC 9143 §7, RFC 8859).
 struct SectionView {
     let section: MediaSection
     let description: SessionDescription

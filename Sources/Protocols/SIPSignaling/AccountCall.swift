@@ -17,7 +17,7 @@ struct AccountCall: Sendable {
         case talking(since: Instant)
     }
 
-    /// A description that waits for the end of its candidates: SIP has no other way to send them.
+    /// A description that waits for the end of its candidates: SIP cannot send them separately.
     struct Gathering: Sendable {
         var candidates: [String] = []
         let until: Instant
@@ -29,8 +29,7 @@ struct AccountCall: Sendable {
         /// The answer is due at `until`. The next `lateAnswers` answers are to earlier offers, and are ignored.
         case waits(until: Instant, [UInt8], lateAnswers: Int)
         /// The peer took the offer back, or it was refused because the application did not answer. Answers of the
-        /// application until
-        /// `until` are ignored, and it receives the valid description again.
+        /// application until `until` are ignored, and it receives the valid description again.
         case dropped(until: Instant, lateAnswers: Int)
         /// The peer asked us for an offer, which the application has to make before `until`.
         case wantsOurs(until: Instant)
@@ -80,7 +79,7 @@ struct AccountCall: Sendable {
         private static let mostAttempts = 6
 
         mutating func add(_ hosts: [SIPHost]) {
-            // An offer that is out has the address of before.
+            // An offer that was sent has the earlier address.
             if !hosts.isEmpty { isOut = false }
             for host in hosts where !former.contains(host) { former.append(host) }
             if former.count > Self.mostFormer { former.removeFirst(former.count - Self.mostFormer) }
@@ -137,7 +136,7 @@ struct AccountCall: Sendable {
     }
 }
 
-/// Session descriptions as bytes and as text, in as far as SIP's calls look into them.
+/// Session descriptions as bytes and as text, as far as SIP's calls read them.
 enum CallDescription {
     /// Whether candidates may still come for it.
     static func awaitsCandidates(_ text: String) -> Bool {
@@ -151,8 +150,8 @@ enum CallDescription {
         return text + lines.map { $0 + "\r\n" }.joined() + "a=end-of-candidates\r\n"
     }
 
-    /// The same description with another address of ours, of the same family, and the next version (RFC 3264 §8); nil if the
-    /// old one is not where it receives. With ICE, which finds its own way, it stays.
+    /// The same description with our new address, of the same family, and the next version (RFC 3264 §8); nil if the
+    /// description does not receive at the old one. With ICE, which finds its own path, it stays.
     static func readdressed(_ bytes: [UInt8], from old: SIPHost, to new: SIPHost) -> [UInt8]? {
         let text = String(decoding: bytes, as: UTF8.self)
         let (before, after) = (words(old), words(new))
@@ -207,8 +206,8 @@ enum CallDescription {
         return fields.count == 6 ? UInt64(fields[2]) : nil
     }
 
-    /// Whether a later description without ICE has media, or how it goes, elsewhere than an earlier one. A higher version says
-    /// nothing, nor does who is active in DTLS, which offers leave open.
+    /// Whether a later description without ICE has other addresses or directions of media than an earlier one. A higher
+    /// version alone does not count, nor does the DTLS role, which offers leave open.
     static func isMoved(from old: [UInt8], to new: [UInt8]) -> Bool {
         func lines(_ bytes: [UInt8]) -> [Substring] {
             String(decoding: DescriptionRole.asOffer(bytes), as: UTF8.self).split(whereSeparator: \.isNewline)
@@ -218,7 +217,7 @@ enum CallDescription {
         return before != after && !after.contains { $0.hasPrefix("a=ice-ufrag:") }
     }
 
-    /// An address as a description has it.
+    /// An address in the form of a description.
     private static func words(_ host: SIPHost) -> String {
         let text = host.text
         return text.hasPrefix("[") ? "IN IP6 " + text.dropFirst().dropLast() : "IN IP4 " + text

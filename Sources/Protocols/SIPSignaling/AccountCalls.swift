@@ -15,7 +15,7 @@ struct AccountCalls: Sendable {
         case refused(until: Instant)
     }
 
-    /// The longest request that goes as a datagram (RFC 3261 §18.1.1).
+    /// The longest request that is sent as a datagram (RFC 3261 §18.1.1).
     private static let datagramBytes = 1_300
     /// What an INVITE has besides its description, with credentials and routes.
     private static let headerBytes = 1_000
@@ -36,7 +36,7 @@ struct AccountCalls: Sendable {
     var agent: UserAgent
     let names: SIPNames
     var identityTrust: IdentityTrust
-    /// Who may be called on a stranger's word.
+    /// The callees that a third party may name.
     private let callees: CalleeList
     private let own: UserID
     private let keepalive: Duration
@@ -46,10 +46,10 @@ struct AccountCalls: Sendable {
     private var callCount: UInt64 = 0
     /// As many as a device remembers.
     private var known = SeenInvites()
-    /// The flow to the server, and those that are gone and that calls may still go by.
+    /// The flow to the server, and lost flows that calls may still use.
     private var flow: SIPFlow?
     private var lostFlows: [SIPFlow] = []
-    /// The server's address that the flow goes to.
+    /// The server's address at the end of the flow.
     private var server: SIPTarget?
     private(set) var stream = Stream.none
     private var waiting: [(SIPCall, CallCommand)] = []
@@ -89,7 +89,7 @@ struct AccountCalls: Sendable {
         server = target
         leaveStream(isOther: isOther, for: flow, now, &outbox)
         for other in agent.flows where !other.isToServer && other.localHost != flow.localHost {
-            // Before it closes, those who ring by it are answered.
+            // Before it closes, callers that ring on it are answered.
             run(.flowFailed(other), now, &outbox)
             outbox.append(.close(other.id))
             if agent.flow(other.id) != nil { noteLost(other) }
@@ -98,8 +98,7 @@ struct AccountCalls: Sendable {
     }
 
     /// Closes the connection for large requests if it is unusable: it comes from an address that is no longer ours, or
-    /// leads to
-    /// the previous server, which does not know us any more.
+    /// leads to the previous server, which does not know us any more.
     private mutating func leaveStream(
         isOther: Bool, for flow: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
@@ -141,8 +140,7 @@ struct AccountCalls: Sendable {
     }
 
     /// Our address changed: sends peers the new address for media, and our new contact. Peers that have not confirmed
-    /// an earlier
-    /// change get the offer again.
+    /// an earlier change get the offer again.
     private mutating func readdress(
         from former: [SIPHost], to new: SIPHost, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
@@ -156,7 +154,8 @@ struct AccountCalls: Sendable {
         }
     }
 
-    /// Offers our description with our new address, unless an offer is out, which is followed by it if it has another one.
+    /// Offers our description with our new address, unless an offer is in progress. It follows that
+    /// offer if that one has another address.
     private mutating func tellAddress(of id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard let call = calls[id], call.ourOffer == nil, let untold = call.untold, !untold.isOut,
             let way = agent.flow(of: call.sip), !lostFlows.contains(way)
@@ -195,8 +194,7 @@ struct AccountCalls: Sendable {
     }
 
     /// The flow to another node of the server, or to a stranger, is gone: its calls continue on the flow to the server.
-    /// Calls that
-    /// ring on the lost flow end, because their callers can be answered on no other flow.
+    /// Calls that ring on the lost flow end, because their callers can be answered on no other flow.
     mutating func loseOther(_ lost: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]) {
         run(.flowFailed(lost), now, &outbox)
         guard agent.flow(lost.id) != nil else { return }
@@ -281,7 +279,7 @@ struct AccountCalls: Sendable {
         return number
     }
 
-    /// By which flow a request of that many bytes goes; `nil` while a connection for it is being opened.
+    /// The flow for a request of that many bytes; `nil` while a connection for it is being opened.
     private mutating func flow(forBytes count: Int, _ now: Instant) -> SIPFlow? {
         guard let flow else { return nil }
         guard flow.transport == .udp, count > Self.datagramBytes else { return flow }
@@ -307,14 +305,14 @@ struct AccountCalls: Sendable {
         }
     }
 
-    /// Gives a call a command, now or when it goes by another flow than the one that is gone.
+    /// Gives a call a command, now or once it has another flow than the one that is gone.
     private mutating func command(
         _ call: SIPCall, _ command: CallCommand, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         guard let way = agent.flow(of: call), lostFlows.contains(way), waiting.count < Self.mostWaiting else {
             return run(.command(call, command), now, &outbox)
         }
-        // An end leaves nothing else to say.
+        // After an end no other command matters.
         if command.isEnd { waiting.removeAll { $0.0 == call } }
         waiting.append((call, command))
     }
@@ -434,7 +432,7 @@ struct AccountCalls: Sendable {
         if calls[id] != nil, agent.flow(of: call.sip) == nil { ended(id, .failed, now, &outbox) }
     }
 
-    /// The invite is on its way: its event comes before all others.
+    /// The invite is under way: its event comes before all others.
     private mutating func take(_ id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard let call = calls[id], let dial = call.dial, let ticket = dial.ticket else { return }
         calls[id]?.dial?.ticket = nil
@@ -566,7 +564,7 @@ struct AccountCalls: Sendable {
         outbox.append(.answer(ticket, .done))
     }
 
-    /// Probes the peer of a call (contract CALL-4). Another probe takes the place of one that has no answer.
+    /// Probes the peer of a call (contract CALL-4). Another probe replaces one that has no answer.
     mutating func probe(_ id: InviteID, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]) {
         func refuse(_ code: SignalingError.Code, _ cause: String) {
             outbox.append(.answer(ticket, .failed(Self.notProbed(code, cause))))
@@ -601,7 +599,7 @@ struct AccountCalls: Sendable {
         }
     }
 
-    /// Nothing comes of a probe, because the call ends or another probe takes its place.
+    /// A probe gets no result, because the call ends or another probe replaces it.
     private func answerProbe(of call: AccountCall, _ outbox: inout [AccountOutput]) {
         guard let ticket = call.probe else { return }
         let failure = Self.notProbed(.inviteEnded, "the call has ended, or is probed again")
@@ -823,7 +821,8 @@ struct AccountCalls: Sendable {
         case .offered(let offer): offered(call, offer, now, &outbox)
         case .answered(let answer): answered(call, answer, now, &outbox)
         case .offerRefused(let status):
-            // While the application's offer waits, what went before it was refused; 491 is for one that cannot wait, too.
+            // While the application's offer waits, the refusal is of the offer before it; 491 may also be for an offer
+            // that cannot wait.
             if call.ourOffer != nil, status == 491 || !agent.hasWaitingOffer(sip) {
                 calls[id]?.ourOffer = nil
                 tell(OfferRefusal.signal, [:], of: call, &outbox)
@@ -882,7 +881,7 @@ struct AccountCalls: Sendable {
         outbox.append(.event(.inviteReceived(invite)))
     }
 
-    /// Who calls, if a peer that the configuration names vouches for it.
+    /// The caller, if a peer that the configuration names asserts its identity.
     private func caller(_ sip: SIPCall) -> NameAddress? {
         guard let request = agent.invite(of: sip) else { return nil }
         let isTrusted = identityTrust.vouches(for: request, by: agent.flow(of: sip))
@@ -959,8 +958,7 @@ struct AccountCalls: Sendable {
     }
 
     /// The answer to the application's offer goes to the application. The answer to an offer that we made ourselves (a
-    /// new address,
-    /// or a refresh) goes to it as an offer if the peer's media has moved.
+    /// new address, or a refresh) goes to it as an offer if the peer's media has moved.
     private mutating func answered(
         _ call: AccountCall, _ answer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {

@@ -27,9 +27,9 @@ public enum AccountRequest: Sendable {
 
 /// What becomes of a request.
 public enum AccountAnswer: Hashable, Sendable {
-    /// It is done, or on its way.
+    /// It is done, or under way.
     case done
-    /// The invite is on its way to these.
+    /// The invite is under way to these.
     case sent(InviteID, invitees: [UserID])
     /// What came of the probe.
     case probed(PeerProbe)
@@ -53,7 +53,7 @@ public enum AccountInput: Sendable {
     case received(SIPMessage, SIPFlow)
     /// The peer answered a ping by the flow of that number.
     case ponged(Int)
-    /// A response came from the server's host, but from another port than the flow of that number goes to. It was dropped.
+    /// A response came from the server's host, but not from the port that the flow of that number uses. It was dropped.
     case misplaced(Int, SocketAddress)
     /// The server reported, on the flow of that number, the source address of our datagrams.
     case mapped(Int, SocketAddress)
@@ -67,7 +67,7 @@ public enum AccountInput: Sendable {
 public struct FlowFailure: Equatable, Sendable {
     /// What happened, to be read after the server's name.
     public var text: String
-    /// Whether the server's certificate is not trusted, or is for another name.
+    /// Whether the server's certificate is not trusted, or has another name.
     public var isUntrusted: Bool
 
     /// Makes one.
@@ -121,8 +121,8 @@ public enum AccountNote: Equatable, Sendable {
     case keyRefused(Int)
     /// There was no room for requests of peers, which got 503: their number since the account began.
     case overloaded(count: Int)
-    /// Messages that name a call or a request of ours came from where neither goes, and were refused: the last one's method and
-    /// source, and how many there were since the account began.
+    /// Messages that name a call or a request of ours came from an address of neither, and were refused: the last one's
+    /// method and source, and their number since the account began.
     case foreign(SIPMethod?, SIPHost?, count: Int)
     /// A host other than the server's sent an INVITE, which `calls_from: server` drops: the last such host, and the number of these
     /// INVITEs since the account began.

@@ -25,7 +25,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         }
     }
 
-    /// For the answers to BYE, and to the removal of a registration.
+    /// Maximum wait for the answers to BYE, and to the removal of a registration.
     private static let closingTime = Duration.seconds(1)
 
     private let settings: SIPAccountSettings
@@ -37,7 +37,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private var target: SIPTarget?
     /// The server that the registration went to last.
     private var registrar: SIPTarget?
-    /// Whose challenges are answered.
+    /// The realms whose challenges are answered.
     private var trust: DigestTrust
     private var contact: AnyURI
     private var registration: RegistrationMachine?
@@ -53,7 +53,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private var foreignCount = 0
     private var foreignOfRequests = 0
     private var foreignLimit = LogLimit(burst: 5, perSecond: 1.0 / 60)
-    /// Calls that did not come by way of the server and were not looked at, and how often the log reports them.
+    /// Calls that did not come from the server and were ignored, and how often the log reports them.
     private var strangerCount = 0
     private var strangerLimit = LogLimit(burst: 1, perSecond: 1.0 / 60)
     /// Requests that had no room, and how often the log reports them.
@@ -64,7 +64,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
 
     /// Makes an account that is not connected; `nil` if the address of record is no SIP URI with a user.
     ///
-    /// - Parameter key: 16 random bytes or more, of its own.
+    /// - Parameter key: 16 random bytes or more, used for nothing else.
     public init?(_ settings: SIPAccountSettings, key: [UInt8]) {
         guard let domain = settings.domain, let user = settings.address.uri.sip?.user else { return nil }
         self.settings = settings
@@ -146,7 +146,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
     /// Whether messages from that address may be of a call.
     public mutating func expects(_ host: SIPHost) -> Bool { calls.agent.expects(host) }
 
-    /// Whether a call goes by the flow of that number, which so is not to be given up.
+    /// Whether a call uses the flow of that number, so that the flow must be kept.
     public func isInUse(_ flow: Int) -> Bool { calls.agent.flow(flow) != nil }
 
     /// When ``handle(_:at:into:)`` must next be called.
@@ -413,7 +413,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         }
     }
 
-    /// What stood in the way to the server, to be read after its name.
+    /// The obstacle on the path to the server, to be read after its name.
     private func failure(by obstacle: LinkMachine.Obstacle) -> FlowFailure {
         switch obstacle {
         case .noAddress: FlowFailure("its name has no address")
@@ -423,7 +423,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         }
     }
 
-    /// A server is silent: a response that came by another way than the one to it is most likely the one that is missing.
+    /// A server is silent: a response that came from another port is most likely the missing one.
     private var silence: String {
         guard let misplaced else { return "does not answer" }
         return "does not answer; a response came from \(misplaced), and counts only from where the request went"
@@ -522,7 +522,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private func callContact(_ registration: Registration) -> AnyURI {
         if settings.usesGRUU, let own = registration.publicGRUU { return own }
         guard registration.usesOutbound, case .sip(var uri) = contact else { return contact }
-        // The way back is this flow (RFC 5626 §4.3).
+        // Requests to us come back on this flow (RFC 5626 §4.3).
         uri.parameters.insertFlag("ob")
         return .sip(uri)
     }

@@ -1,11 +1,13 @@
 package import Core
 internal import SIP
 
-/// How many datagrams of peers that are not the server are read: of each host ``perHost`` a second, and of all hosts without a call
-/// together ``ofStrangers``. Peers of calls have ``ofCalls`` of their own, so that no others keep them from being heard.
+/// How many datagrams of peers that are not the server are read: of each host ``perHost`` a second, and of all hosts
+/// without a call together ``ofStrangers``. Peers of calls share a separate ``ofCalls``, so that other hosts cannot
+/// keep them out.
 ///
-/// What does not even begin like a message counts for no limit. An IPv6 host is its /64. Capacity: ``hosts``, of which those that were
-/// silent for longest are forgotten, and begin again with a full bucket: it is the limit for all that bounds what many addresses can do.
+/// A datagram that does not begin like a message counts for no limit. An IPv6 host is its /64. Capacity: ``hosts``.
+/// Those that were silent for longest are forgotten, and begin again with a full bucket: only the limit for all hosts
+/// bounds a flood from many addresses.
 package struct DatagramGate: Sendable {
     /// Datagrams of one host that are read.
     package static let perHost = TokenBucket.Rate(burst: 200, perSecond: 100)

@@ -60,7 +60,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case noAddress
         /// A flow to it could not be opened, or not within ``LinkMachine/openTimeout``.
         case notOpened(SIPTarget)
-        /// There was a flow, and no answer by it.
+        /// There was a flow, and no answer on it.
         case notServed(SIPTarget)
     }
 
@@ -99,7 +99,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         var unanswered = 0
         /// Whether silence means that the flow is dead.
         var answersPings = false
-        /// The server has served us by it. Until then it is no better than a flow that could not be opened.
+        /// The server has served us on it. Until then it counts like a flow that could not be opened.
         var isGood = false
         /// Whether any message of the server proves the flow, because no request has to be served first.
         var isInUse = false
@@ -118,23 +118,23 @@ public struct LinkMachine: ProtocolCore, Sendable {
             answersPings = flow.transport.isWebSocket
         }
 
-        /// The server has said something.
+        /// The server has sent a message.
         mutating func hear() {
             pongDeadline = nil
             repeatAt = nil
         }
     }
 
-    /// For a flow to open.
+    /// Maximum time for a flow to open.
     public static let openTimeout = Duration.seconds(10)
     /// A flow that lasts for less does not count as good: waits continue to grow.
     private static let briefly = Duration.seconds(10)
-    /// For the answer to a ping (RFC 5626 §4.4.1), or two fifths of the interval.
+    /// Maximum wait for the answer to a ping (RFC 5626 §4.4.1), unless two fifths of the interval are less.
     private static let pongTimeout = Duration.seconds(10)
     /// Until a binding request is repeated for the first time; then twice as long each time.
     private static let repeatAfter = Duration.milliseconds(500)
     private static let mostRepeats = 4
-    /// Binding requests without any answer until line ends take their place.
+    /// Unanswered binding requests in a row after which line ends replace them.
     private static let mostUnanswered = 2
 
     private let keepalive: Duration
@@ -247,7 +247,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         ping(open, now, &outbox)
     }
 
-    /// Another address than before means that the way back to us is another: the flow is dead (RFC 5626 §4.4.2).
+    /// A changed mapped address means that the path back to us has changed: the flow is dead (RFC 5626 §4.4.2).
     private mutating func map(_ open: Open, _ address: SocketAddress, _ now: Instant, _ outbox: inout [Output]) {
         var open = open
         open.answersPings = true
@@ -278,7 +278,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         }
     }
 
-    /// Opens another flow in place of one that is dead though the server is not.
+    /// Replaces a flow that is dead although the server is not.
     private mutating func reopen(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
         outbox += [.close(open.flow.id), .down(open.flow)]
         leave(open, now)
@@ -291,8 +291,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
     private func prove(_ open: inout Open) { open.isGood = true }
 
     /// Gives a flow up. If it was good for a while, earlier failures no longer count. A server that serves us and ends
-    /// each flow
-    /// at once is asked ever more rarely, like one that does not serve us.
+    /// each flow at once is asked ever more rarely, like one that does not serve us.
     private mutating func leave(_ open: Open, _ now: Instant) {
         guard open.isGood else { return }
         if open.since.duration(to: now) >= Self.briefly { backoff.reset() }
@@ -325,8 +324,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
     private mutating func ping(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
         var open = open
         // Line ends in datagrams keep a NAT's mapping and get no answer. Where an answer is expected, its absence is
-        // known before
-        // the interval ends.
+        // known before the interval ends.
         let isAnswered = open.flow.transport.isReliable || open.keepalive == .binding
         open.nextPing = now.advanced(by: isAnswered ? open.interval * 3 / 5 : open.interval)
         if isAnswered, open.pongDeadline == nil {

@@ -3,15 +3,14 @@ public import Core
 /// The flows of peers that sent us datagrams and are not the server, by their addresses, with negative numbers.
 ///
 /// Capacity: ``capacity``. The peer that was silent for longest is evicted, but never one that a call uses; if calls
-/// use them
-/// all, a new peer is ignored. Only requests make a flow: a response belongs to a request of ours, which knows its
-/// flow.
+/// use them all, a new peer is ignored. Only requests make a flow: a response belongs to a request of ours, which knows
+/// its flow.
 public struct PeerFlows: Sendable {
     /// What becomes of a datagram.
     public enum Admission: Equatable, Sendable {
         /// It belongs to that flow.
         case known(Int)
-        /// It begins that flow, in place of another one.
+        /// It begins that flow, which may replace another one.
         case new(Int, evicting: Int?)
         /// It is ignored.
         case refused

@@ -1,5 +1,5 @@
-// SIPSignaling: an account at a SIP server as a value: its flow, its registration, and its calls in the words that every
-// signaling service uses.
+// SIPSignaling: an account at a SIP server as a value: its flow, its registration, and its calls in the terms that all
+// signaling services share.
 
 public import CallControl
 public import Core
@@ -25,11 +25,11 @@ public struct SIPAccountSettings: Sendable {
     public var keepalive: Duration = .seconds(25)
     /// Whether calls are taken from others than the server.
     public var acceptsStrangers = false
-    /// Who vouches for callers; from others it is a caller's own word.
+    /// The peers that assert callers' identities; from others, the caller's own text counts.
     public var identityTrust = IdentityTrust()
     /// Whether calls are passed on to somewhere else: those that go round in circles are refused.
     public var passesOn = false
-    /// Who may be called on a stranger's word: by a transfer that a peer asks for, or a redirection.
+    /// The callees that a third party may name: by a transfer that a peer asks for, or a redirection.
     public var callees = CalleeList()
     /// Whether calls follow a redirection (3xx), if its target is one of ``callees``.
     public var followsRedirections = true
@@ -37,7 +37,7 @@ public struct SIPAccountSettings: Sendable {
     public var givesUpAtOnce = false
     /// Bytes that the transactions of peers may take up.
     public var transactionMemory = SIPLimits.transactionMemory.lowerBound
-    /// `User-Agent` and `Server`; `nil` says nothing.
+    /// `User-Agent` and `Server`; `nil` sends none.
     public var product: String?
 
     /// Makes the settings of an account.

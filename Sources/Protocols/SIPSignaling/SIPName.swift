@@ -8,7 +8,7 @@ public enum SIPName {
     /// - Parameters:
     ///   - user: A name as it is given for a call: of a user of the domain, `user@host`, or a URI.
     ///   - domain: That of the account.
-    /// - Returns: Nil for what is no callee, or may lead elsewhere than it says.
+    /// - Returns: Nil if it is no callee, or may lead to another one.
     public static func callee(_ user: UserID, at domain: SIPHost) -> Callee? {
         SIPNames(domain: domain).uri(of: user)?.callee(of: domain)
     }

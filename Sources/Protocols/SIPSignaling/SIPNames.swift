@@ -24,8 +24,7 @@ struct SIPNames: Sendable {
     func isOwn(_ uri: AnyURI) -> Bool { uri.callee(of: domain).map { $0.host == nil } == true }
 
     /// A party's user id: `user@host` without a port and with the host in normal form, a telephone number, or
-    /// `anonymous`. A
-    /// peer's own text about itself is hostile, and never makes this fail.
+    /// `anonymous`. A peer's own text about itself is hostile, and never makes this fail.
     static func user(of address: NameAddress) -> UserID {
         let text: String
         switch address.uri {
@@ -39,8 +38,7 @@ struct SIPNames: Sendable {
     }
 
     /// The caller and the dialled number of an INVITE: the number is the request's target, or `To` if that target is
-    /// the account's
-    /// own contact.
+    /// the account's own contact.
     func trunkCall(from: NameAddress, _ target: (uri: AnyURI, to: NameAddress?)?, own: UserID) -> TrunkCall {
         func number(_ uri: AnyURI?) -> String? {
             switch uri {

@@ -2,7 +2,7 @@ internal import CallControl
 internal import JSON
 internal import SIP
 
-/// What a status means for an invite, and the other way (docs/sip.md).
+/// The meaning of a status for an invite, and the reverse (docs/sip.md).
 enum SIPStatus {
     /// The status by which we refuse a caller's call.
     static func refusal(_ data: JSONValue) -> Int {
@@ -13,7 +13,7 @@ enum SIPStatus {
         case .failed:
             switch CallFailureCause(toldByPeer: data["cause"]?.string) {
             case .noSuchNumber: 404
-            // Not 503, which says that all of this device is out of order.
+            // Not 503, which means that the whole device is out of service.
             case .notReachable: 480
             case let cause?: cause.isInDescription ? 488 : 500
             case nil: 500

@@ -27,7 +27,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
     public enum Choice: Hashable, Sendable {
         /// By this transport.
         case only(SIPTransport)
-        /// As the name's records say.
+        /// According to the name's records.
         ///
         /// - Parameter isSecure: Whether TLS is the only choice; otherwise forged records could remove it.
         case best(isSecure: Bool)
@@ -36,7 +36,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
     private struct Known: Sendable {
         var answer: DNSAnswer
         var expires: Instant
-        /// The round in which it was asked for: in that one it counts even if it may not be kept.
+        /// The round in which it was asked for. In that round the answer counts even if it may not be kept.
         var round: Int
     }
 
@@ -54,8 +54,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
     /// Records of a kind that are followed.
     private static let mostRecords = 16
     /// The longest time for which records are kept, even if their lifetime is longer: a server that has moved is found
-    /// again
-    /// within minutes.
+    /// again within minutes.
     public static let longestKept = Duration.seconds(300)
     /// The longest time for which the absence of records is kept.
     public static let nothingKept = Duration.seconds(30)
@@ -74,7 +73,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
     /// - Parameters:
     ///   - host: A name, or an address without brackets.
     ///   - port: Its port; nil if records name it.
-    ///   - key: 16 random bytes or more, of its own, from which the weights' draws come.
+    ///   - key: 16 random bytes or more, used for nothing else, from which the draws by weight come.
     public init(host: String, port: UInt16?, choice: Choice, key: [UInt8]) {
         self.host = host
         self.port = port
@@ -155,7 +154,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
     private func places(_ now: Instant, _ draws: inout TokenSource, _ missing: inout [DNSQuestion]) -> [Place] {
         let isLiteral = SocketAddress(host: host, port: 0) != nil
         let plain = transports.map { Place(transport: $0, host: host, port: port ?? $0.usualPort) }
-        // A port says that no records are wanted (RFC 3263 §4.2).
+        // A port means that no records are used (RFC 3263 §4.2).
         guard !isLiteral, port == nil else { return plain }
         let services: [(SIPTransport, String)]
         switch choice {
@@ -244,7 +243,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
 
     /// Servers by priority, and among those of one priority drawn by weight (RFC 2782).
     static func ordered(_ records: [SRVRecord], _ draws: inout TokenSource) -> [SRVRecord] {
-        // A lone dot says that the service is not there.
+        // A target of a single dot means that the service does not exist.
         var left = records.filter { !$0.target.isEmpty && $0.port > 0 }.sorted { $0.priority < $1.priority }
         var ordered: [SRVRecord] = []
         while let first = left.first, ordered.count < mostRecords {

@@ -4,7 +4,7 @@ internal import Core
 struct TargetAvoidance: Sendable {
     /// How long an address is tried last.
     static let duration = Duration.seconds(120)
-    /// Addresses that are remembered; the one whose time is up first gives way.
+    /// Addresses that are remembered; with more, the one that expires first is dropped.
     static let capacity = ServerLocator.mostTargets
 
     private var until: [SIPTarget: Instant] = [:]

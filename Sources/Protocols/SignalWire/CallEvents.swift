@@ -26,7 +26,7 @@ public struct CallEnded: Codable, Hashable, Sendable {
     public var invite: InviteID
     /// Why, as in CALL-5; `disconnected` if the peer's session ended.
     public var reason: String
-    /// Why it failed, if that was said.
+    /// Why it failed, if given.
     public var cause: String?
     /// How long the call was established, in milliseconds.
     public var durationMilliseconds: Int64

@@ -13,7 +13,7 @@ public struct CallSignal: RPCMethod {
     public var type: String
     /// The signal; at most ``SignalLimits/signalDataBytes`` as JSON text.
     public var data: JSONValue?
-    /// From an inviter: which invitee it is for. Needed once several have accepted.
+    /// From an inviter: the invitee that receives it. Needed once several have accepted.
     public var peer: UserID?
 
     /// Makes the parameters.
@@ -51,7 +51,7 @@ public struct CallProbe: RPCMethod {
     }
 }
 
-/// `call.end`: hangs up. The peer hears `callEnded` (CALL-3).
+/// `call.end`: hangs up. The peer receives `callEnded` (CALL-3).
 public struct CallEnd: RPCMethod {
     /// The method's name on the wire.
     public static let method = "call.end"

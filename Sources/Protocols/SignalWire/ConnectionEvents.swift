@@ -26,7 +26,7 @@ public struct StreamChange: Codable, Hashable, Sendable {
 public struct MoveRequested: Codable, Hashable, Sendable {
     /// How long the device may take, in seconds; after it the exchange may close the connection.
     public var withinSeconds: Double
-    /// Where to connect; absent: where the resources for the connection say.
+    /// Where to connect; absent: the address in the resources for the connection.
     public var webSocketURL: String?
 
     /// Makes the data.

@@ -1,13 +1,13 @@
 /// An event as JSON text without its number: written once for all its receivers, and no longer than on the wire.
 ///
-/// A value that was read takes up to twenty times its text's length: `[0]` is an allocation of its own.
+/// A parsed value takes up to twenty times its text's length: `[0]` is a separate allocation.
 public struct EventText: Hashable, Sendable {
     /// An object with `data` and `type`.
     public let text: String
 
     /// Writes an event.
     ///
-    /// - Throws: ``SignalCodingError`` for a number that JSON does not have; from JSON none comes in.
+    /// - Throws: ``SignalCodingError`` for a number that JSON cannot express; values read from JSON have none.
     public init(_ event: ExchangeEvent) throws(SignalCodingError) {
         text = String(decoding: try SignalCoding.encode(event), as: UTF8.self)
     }
@@ -15,7 +15,7 @@ public struct EventText: Hashable, Sendable {
     /// Writes an invite whose data and payload are JSON text already.
     ///
     /// - Parameter invite: The invite without them.
-    /// - Throws: ``SignalCodingError`` for a number that JSON does not have.
+    /// - Throws: ``SignalCodingError`` for a number that JSON cannot express.
     public init(_ invite: InviteReceived, data: String?, payload: String?) throws(SignalCodingError) {
         let event = try SignalCoding.encode(ExchangeEvent.inviteReceived(invite))
         text = SplicedText.text(event, after: #"{"data":{"#, ["data": data, "payload": payload])
@@ -45,7 +45,7 @@ public struct EventText: Hashable, Sendable {
         return params
     }
 
-    /// The number takes the first place in the object.
+    /// Writes the number as the first member of the object.
     private func write(_ number: UInt64, to bytes: inout [UInt8]) {
         let start = bytes.count
         // A part of a string would be copied byte by byte.

@@ -14,7 +14,7 @@ public struct GroupCreate: RPCMethod {
 
     /// The id that the group is to have; absent: the exchange chooses one.
     public var group: GroupID?
-    /// For people.
+    /// Display name.
     public var name: String?
     /// Further first members: user ids or public ids. Absent: none.
     public var members: [UserID]?
@@ -78,7 +78,7 @@ public struct GroupMembers: RPCMethod {
     public struct Result: Codable, Hashable, Sendable {
         /// The group's id.
         public var group: GroupID
-        /// For people.
+        /// Display name.
         public var name: String?
         /// The user that made it.
         public var owner: UserID
@@ -110,7 +110,7 @@ public struct GroupList: RPCMethod {
     public struct Entry: Codable, Hashable, Sendable {
         /// The group's id.
         public var group: GroupID
-        /// For people.
+        /// Display name.
         public var name: String?
         /// The user that made it.
         public var owner: UserID
@@ -157,7 +157,7 @@ public struct GroupChanged: Codable, Hashable, Sendable {
     public var change: Change
     /// Who made, joined, left or dismissed it.
     public var user: UserID
-    /// With `created`: everybody who is in it.
+    /// With `created`: all members.
     public var members: [UserID]?
     /// With `created`: its name for people, if it has one.
     public var name: String?

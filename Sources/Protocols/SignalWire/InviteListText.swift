@@ -16,7 +16,7 @@ public struct InviteListText: Hashable, Sendable {
     /// - Parameters:
     ///   - entry: The invite without its data.
     ///   - data: That as JSON text; `nil` for none.
-    /// - Throws: ``SignalCodingError`` for a number that JSON does not have; from JSON none comes in.
+    /// - Throws: ``SignalCodingError`` for a number that JSON cannot express; values read from JSON have none.
     public static func entry(_ entry: InviteList.Entry, data: String?) throws(SignalCodingError) -> String {
         SplicedText.text(try SignalCoding.encode(entry), ["data": data])
     }

@@ -72,7 +72,7 @@ public struct InviteModify: RPCMethod {
 
     /// The invite.
     public var invite: InviteID
-    /// What takes the place of the invite's data.
+    /// Replaces the invite's data.
     public var data: JSONValue?
 
     /// Makes the parameters.
@@ -86,7 +86,7 @@ public struct InviteModify: RPCMethod {
 public struct InviteModified: Codable, Hashable, Sendable {
     /// The invite.
     public var invite: InviteID
-    /// What takes the place of the invite's data.
+    /// Replaces the invite's data.
     public var data: JSONValue?
 
     /// Makes the data.

@@ -25,7 +25,7 @@ public struct InviteSend: RPCMethod {
         get { addressees.values }
         set { addressees.values = newValue }
     }
-    /// A group that all of ``to`` are members of, and that hears of the invite and of each answer (GRP-2).
+    /// A group that all of ``to`` are members of. It receives the invite and each answer (GRP-2).
     public var group: GroupID?
     /// For the invitee's application; for a call an object with the key `offer`.
     public var data: JSONValue?

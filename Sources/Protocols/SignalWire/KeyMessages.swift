@@ -33,7 +33,7 @@ public struct ChallengeResponse: Codable, Hashable, Sendable {
     private enum CodingKeys: String, CodingKey { case challenge, expiresIn = "expires_in" }
 }
 
-/// Body of `POST /v1.1/enroll`: a device joins, by a code and with a key of its own (AUTH-13).
+/// Body of `POST /v1.1/enroll`: a device joins, with a code and its own key (AUTH-13).
 public struct EnrollmentRequest: Codable, Hashable, Sendable {
     /// The code's secret.
     public var code: Redacted<String>

@@ -33,7 +33,7 @@ public struct LoginRequest: Codable, Hashable, Sendable {
     /// The type of a login by key (AUTH-13).
     public static let keyType = "Key"
 
-    /// A media-token login, exactly as AUTH-1 has it.
+    /// A media-token login, exactly as in AUTH-1.
     public init(mediaToken: Redacted<String>) {
         type = Self.mediaTokenType
         self.mediaToken = mediaToken

@@ -16,7 +16,7 @@ public enum RPCErrorCode: Int, CaseIterable, Sendable {
     case tokenExpired = 4002
     /// The token never was good, or was withdrawn.
     case tokenRejected = 4003
-    /// The token says that it was signed here, but was not.
+    /// The token claims to be signed here, but is not.
     case tokenWrongSignature = 4004
     /// The token is valid for another session only (AUTH-5).
     case tokenForAnotherSession = 4005
@@ -48,7 +48,7 @@ public enum RPCErrorCode: Int, CaseIterable, Sendable {
     case notYours = 4094
     /// Another group has that id already.
     case groupExists = 4095
-    /// Something is larger than allowed; `data.limit` says what is.
+    /// A part of the message is too large; `data.limit` names the limit.
     case tooLarge = 4130
     /// Too many messages, invites or sessions at once.
     case tooManyRequests = 4290

@@ -18,9 +18,9 @@ public struct Identities: Codable, Hashable, Sendable {
 public struct ICEServer: Codable, Hashable, Sendable {
     /// Its URLs, such as `stun:stun.example.org:3478`.
     public var urls: [String]
-    /// For TURN.
+    /// TURN user name.
     public var username: String?
-    /// For TURN.
+    /// TURN password.
     public var credential: Redacted<String>?
 
     /// Makes an entry.
@@ -35,11 +35,11 @@ public struct ICEServer: Codable, Hashable, Sendable {
 public struct ConnectionResources: Codable, Hashable, Sendable {
     /// Where to open the WebSocket.
     public var webSocketURL: String
-    /// For media.
+    /// STUN and TURN servers.
     public var iceServers: [ICEServer]
-    /// How long the names and passwords of `iceServers` are good; absent if for ever. Ask again before that.
+    /// Lifetime of the names and passwords of `iceServers`; absent if unlimited. Ask again before that.
     public var iceServersSeconds: Int?
-    /// How often either side is heard from at least.
+    /// The longest time without a message from either side, in seconds.
     public var keepaliveSeconds: Int
     /// How long a lost session can be resumed.
     public var resumeWindowSeconds: Int
@@ -137,7 +137,7 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
     case wrongMediaToken
     /// 401: no such user, or not this user's access token.
     case wrongAccessToken
-    /// 401: no such user, not one of its keys, or not signed by it.
+    /// 401: no such user, or the signature is by none of its keys.
     case wrongKey
     /// 401: the challenge is not of this exchange, or was used, or is too old.
     case challengeExpired
@@ -167,14 +167,14 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
     case tooLarge
     /// 421: the `Host` header names another host.
     case misdirected
-    /// 429: come back later, as `Retry-After` says.
+    /// 429: retry after `Retry-After`.
     case tooManyRequests
     /// 500: the exchange failed.
     case internalError
     /// 503: the exchange is going down, or has too much to do; come back later.
     case unavailable
 
-    /// The HTTP status that goes with it.
+    /// The HTTP status of the error.
     public var status: Int {
         switch self {
         case .badRequest: 400

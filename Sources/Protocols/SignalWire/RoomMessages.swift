@@ -1,6 +1,6 @@
 public import JSON
 
-/// What a participant of a room may do, as its signed token says; the exchange passes it on, and applications act by it.
+/// A participant's role in a room, from its signed token; the exchange relays it, and applications decide by it.
 public enum RoomRole: String, Codable, Sendable {
     case publisher, subscriber, moderator
 }
@@ -14,7 +14,7 @@ public struct RoomJoin: RPCMethod {
     public struct Participant: Codable, Hashable, Sendable {
         /// The connection's id.
         public var connection: ConnectionName
-        /// Whose connection it is.
+        /// The user of the connection.
         public var user: UserID
         /// What it may do, if it joined with a signed token.
         public var role: RoomRole?
@@ -46,7 +46,7 @@ public struct RoomJoin: RPCMethod {
 
     /// The room's name.
     public var room: RoomName
-    /// A signed token for this room, which says role and connection data (AUTH-5).
+    /// A signed token for this room, with role and connection data (AUTH-5).
     public var token: Redacted<String>?
     /// Connection data for the others to see, at most ``SignalLimits/connectionDataBytes``; a token's own go first.
     public var data: String?
@@ -85,7 +85,7 @@ public struct RoomSignal: RPCMethod {
 
     /// The room's name.
     public var room: RoomName
-    /// The connection that it is for; absent: everybody in the room, the sender too.
+    /// The connection that receives it; absent: all in the room, including the sender.
     public var to: ConnectionName?
     /// What kind of signal; at most ``SignalLimits/signalTypeBytes``.
     public var type: String
@@ -111,7 +111,7 @@ public struct RoomSignalled: Codable, Hashable, Sendable {
     public var data: JSONValue?
     /// The connection that sent it.
     public var from: ConnectionName
-    /// Whose connection that is.
+    /// The user of that connection.
     public var user: UserID
 
     /// Makes the data.
@@ -124,13 +124,13 @@ public struct RoomSignalled: Codable, Hashable, Sendable {
     }
 }
 
-/// Data of `connectionCreated`: to everybody else in a room, when one joins (CONN-7).
+/// Data of `connectionCreated`: to all other connections in a room, when one joins (CONN-7).
 public struct ConnectionCreated: Codable, Hashable, Sendable {
     /// The room's name.
     public var room: RoomName
     /// The connection that joined.
     public var connection: ConnectionName
-    /// Whose connection it is.
+    /// The user of the connection.
     public var user: UserID
     /// What it may do, if it joined with a signed token.
     public var role: RoomRole?
@@ -147,7 +147,7 @@ public struct ConnectionCreated: Codable, Hashable, Sendable {
     }
 }
 
-/// Data of `connectionDestroyed`: to everybody else in a room, when one leaves (CONN-7).
+/// Data of `connectionDestroyed`: to all other connections in a room, when one leaves (CONN-7).
 public struct ConnectionDestroyed: Codable, Hashable, Sendable {
     /// The room's name.
     public var room: RoomName

@@ -2,7 +2,7 @@
 public struct DeviceDescription: Codable, Hashable, Sendable {
     /// Chosen by the device, the same at each start, unique among its user's devices.
     public var id: DeviceID
-    /// For people.
+    /// Display name.
     public var name: String
     /// What the device can do, such as `audio`; the exchange passes them on and does not interpret them.
     public var capabilities: [Capability]
@@ -20,7 +20,7 @@ public struct DeviceDescription: Codable, Hashable, Sendable {
     private enum CodingKeys: String, CodingKey { case id, name, capabilities, pushToken = "push_token" }
 }
 
-/// `session.start`: says who is at the other end of the socket. Nothing but `ping` works before it.
+/// `session.start`: identifies the client of the connection. Before it, only `ping` works.
 public struct SessionStart: RPCMethod {
     /// The method's name on the wire.
     public static let method = "session.start"
@@ -53,7 +53,8 @@ public struct SessionStart: RPCMethod {
         public var resumed: Bool
         /// The number of the user's newest event: later events have higher numbers.
         public var sequence: UInt64
-        /// How often the exchange pings; a client that hears nothing for twice that long has lost it.
+        /// Interval of the exchange's pings, in seconds; a client that receives nothing for twice that time has lost
+        /// the exchange.
         public var keepaliveSeconds: Int
         /// The login was anonymous: rooms only (AUTH-3).
         public var isAnonymous: Bool
@@ -155,7 +156,7 @@ public struct DeviceRegister: RPCMethod {
         case warm
     }
 
-    /// One way to push to the device.
+    /// One push target of the device.
     public struct PushTarget: Codable, Hashable, Sendable {
         /// Which service: `apns`, `fcm` or any other name.
         public var kind: PushKind

@@ -1,4 +1,5 @@
-// SignalWire: every message of the signaling wire as a value, and the one place where they become bytes and back.
+// SignalWire: every message of the signaling wire as a value, and its coding to and from bytes, which is done here
+// alone.
 
 internal import FoundationEssentials
 internal import JSON
@@ -10,15 +11,14 @@ public enum SignalLimits {
     /// Objects and arrays within each other.
     public static let nesting = 64
     /// Bytes in one message of the exchange, which a client must accept. The other limits admit nothing that would need
-    /// a longer
-    /// message; docs/protocol.md has the arithmetic.
+    /// a longer message; docs/protocol.md has the arithmetic.
     public static let deliveredBytes = 262_144
-    /// Bytes in the `data`, `payload` and `timeout_payload` of an invite together, and in the `data` of what follows on
-    /// it, as JSON text that the exchange writes: `1e18` comes in as 4 bytes and goes out as 19.
+    /// Bytes in the `data`, `payload` and `timeout_payload` of an invite together, and in the `data` of the messages
+    /// that follow it, as JSON text that the exchange writes: `1e18` comes in as 4 bytes and goes out as 19.
     public static let inviteDataBytes = 61_440
     /// The same for a stream (WHIP and WHEP): the offer is a REST body, and JSON writes a line's end as four bytes.
     public static let streamInviteDataBytes = 3 * messageBytes
-    /// Bytes of the entries in one page of a list; an entry that is longer is a page of its own.
+    /// Bytes of the entries in one page of a list; a longer entry fills a page alone.
     public static let pageBytes = messageBytes - 256
     /// Ids by which one user can be called, besides the user's own.
     public static let publicIDs = 64
@@ -27,8 +27,7 @@ public enum SignalLimits {
     /// Bytes in the data of a `call.signal` or `room.signal`, as JSON text (SIG-1).
     public static let signalDataBytes = 8_192
     /// The same for a stream's signals (WHIP and WHEP), which the exchange itself sends: an offer that restarts ICE is
-    /// as
-    /// long as the one in the invite. The rest of a message is for the members around it.
+    /// as long as the one in the invite. The rest of a message is for the members around it.
     public static let streamSignalDataBytes = messageBytes - 2_048
     /// Bytes in the cause of a call's failure.
     public static let causeBytes = 64
@@ -116,7 +115,7 @@ public enum SignalCoding {
         }
     }
 
-    /// Reads text that is within bounds and plain; of any other this says nothing.
+    /// Reads text that is within bounds and plain; nil for any other.
     static func plain(_ bytes: [UInt8], within bounds: SignalBounds) -> JSONValue? {
         bytes.count <= bounds.messageBytes ? JSONValue(plain: bytes, nesting: bounds.nesting) : nil
     }

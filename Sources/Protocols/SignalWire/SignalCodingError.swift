@@ -1,8 +1,8 @@
 /// Bytes that are no message, or a message that has no bytes.
 ///
-/// It names the place in the message and what is expected there, and never a value: values may be secret.
+/// It names the position in the message and what is expected there, and never a value: values may be secret.
 public struct SignalCodingError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of thing is wrong.
+    /// The kind of error.
     public enum Code: Hashable, Sendable {
         /// The text is not JSON (RFC 8259).
         case notJSON
@@ -16,7 +16,7 @@ public struct SignalCodingError: Error, Hashable, Sendable, CustomStringConverti
         case notRepresentable
     }
 
-    /// What kind of thing is wrong.
+    /// The kind of error.
     public let code: Code
     /// What is wrong, as a sentence without its full stop.
     public let description: String

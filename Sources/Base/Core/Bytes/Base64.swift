@@ -63,10 +63,8 @@ public enum Base64 {
     }
 
     /// The bytes that `text` encodes, as encoders of other languages write it: in the alphabet of §4 or that of §5 (`-`
-    /// and `_`),
-    /// with or without padding, in lines (RFC 2045 §6.8) or with spaces; `nil` if there are other characters, or a
-    /// single
-    /// character is left at the end.
+    /// and `_`), with or without padding, in lines (RFC 2045 §6.8) or with spaces; `nil` if there are other characters,
+    /// or a single character is left at the end.
     ///
     /// - Complexity: O(characters).
     public static func lenientBytes(of text: some Sequence<UInt8>) -> [UInt8]? {

@@ -64,7 +64,7 @@ extension Duration {
         }
     }
 
-    /// A number with that many places at most, and none if it is whole.
+    /// A number with at most that many decimal places, and none if it is whole.
     private static func places(_ value: Double, _ places: Int) -> String {
         let factor: Double = places == 0 ? 1 : 10
         let rounded = (value * factor).rounded() / factor

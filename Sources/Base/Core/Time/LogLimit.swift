@@ -6,7 +6,7 @@ public struct LogLimit: Sendable {
     private var last: Instant?
     private var leftOut = 0
 
-    /// Allows `burst` at once, and `perSecond` in the long run.
+    /// Allows `burst` at once, and a sustained `perSecond`.
     public init(burst: Double = 50, perSecond: Double = 10) {
         self.burst = burst
         self.perSecond = perSecond

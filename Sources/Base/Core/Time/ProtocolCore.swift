@@ -1,6 +1,6 @@
 // Core: points in time, and the one shape of every sans-I/O protocol core; bytes; addresses as values. No socket, file or clock.
 
-/// A sans-I/O protocol core: its inputs say what happened and when, and its outputs say what to do.
+/// A sans-I/O protocol core: its inputs are events with their time, and its outputs are actions for the caller.
 ///
 /// The caller owns `outbox` and empties it after every call, so a core cannot be left half drained. A core reads no
 /// clock, no random source and no socket; what it needs of them is part of its inputs.

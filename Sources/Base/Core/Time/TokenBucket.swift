@@ -4,7 +4,7 @@ package struct TokenBucket: Hashable, Sendable {
     package struct Rate: Hashable, Sendable {
         /// At once.
         package let burst: Double
-        /// Within a second, for ever.
+        /// Sustained, per second.
         package let perSecond: Double
 
         /// Sets both.

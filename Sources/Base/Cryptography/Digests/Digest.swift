@@ -53,7 +53,7 @@ public enum Digest {
         defer { unsafe EVP_MAC_CTX_free(context) }
         var output = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var size = 0
-        // An empty array may come as no pointer, which would mean the key of before.
+        // An empty array may come as a null pointer, which OpenSSL takes as the previous key.
         let isMade =
             unsafe key.isEmpty
             ? EVP_MAC_init(context, [0], 0, nil) == 1 : EVP_MAC_init(context, key, key.count, nil) == 1

@@ -72,9 +72,9 @@ public enum Ed25519 {
         [0xEC] + Array(repeating: 0xFF, count: 30) + [0x7F],
     ]
 
-    /// Whether bytes can be a public key: 32, whose y coordinate is below the field's prime 2^255 - 19 (RFC 8032 §5.1.3), and
-    /// not those of a point of small order. With such a point, anyone can sign: a signature that fits one message fits
-    /// others.
+    /// Whether bytes can be a public key: 32, whose y coordinate is below the field's prime 2^255 - 19 (RFC 8032
+    /// §5.1.3), and not those of a point of small order. With such a point, anyone can sign: a signature that fits one
+    /// message fits others.
     public static func isPublicKey(_ bytes: [UInt8]) -> Bool {
         guard bytes.count == keyBytes else { return false }
         var y = bytes

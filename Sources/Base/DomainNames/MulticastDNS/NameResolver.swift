@@ -30,7 +30,7 @@ public struct NameResolver: ProtocolCore, Sendable {
         var due: Instant
     }
 
-    /// Where everybody listens who has a name (RFC 6762 §3).
+    /// The multicast address of all hosts with such names (RFC 6762 §3).
     public static let group = SocketAddress(addressBytes: [224, 0, 0, 251], port: 5_353)
     /// Names that are asked for at once; more are given up.
     public static let maximumNames = 128

@@ -87,7 +87,7 @@ public struct DatagramBatch: ~Copyable {
         return unsafe _overrideLifetime(span, mutating: &self)
     }
 
-    /// Keeps the slot that ``freeSlot()`` gave as a datagram of `byteCount` bytes that goes by `path`.
+    /// Keeps the slot that ``freeSlot()`` gave as a datagram of `byteCount` bytes on `path`.
     @_noAllocation @_noLocks
     public mutating func commit(byteCount: Int, by path: DatagramPath) {
         unsafe datagrams[count].length = UInt32(truncatingIfNeeded: byteCount)

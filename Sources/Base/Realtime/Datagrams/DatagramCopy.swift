@@ -1,4 +1,4 @@
-/// A copy of a datagram that is processed in place, in case that fails and another way must be tried.
+/// A copy of a datagram that is processed in place, in case that fails and it must be processed otherwise.
 public struct DatagramCopy: ~Copyable {
     private var bytes = InlineArray<1_536, UInt8>(repeating: 0)
 

@@ -1,11 +1,11 @@
 public import Core
 
-/// The way of a datagram: through which of its owner's sockets, from which address of this machine, and where to.
+/// The path of a datagram: its owner's socket, the address of this machine, and the target.
 @frozen
 public struct DatagramPath: Hashable, BitwiseCopyable, Sendable {
     /// A slot of a ``SocketSet``.
     public var socket: Int
-    /// The local address that the other side knows; nil lets the socket, or the route, choose. The port is not used.
+    /// The local address that the peer knows; nil lets the socket, or the route, choose. The port is not used.
     public var local: SocketAddress?
     /// Where to.
     public var remote: SocketAddress

@@ -17,7 +17,7 @@ public enum DeadlineWait {
     /// - Parameters:
     ///   - deadline: nil waits without end.
     ///   - wakeup: Ends the wait when it is signalled.
-    ///   - socket: Descriptor of a socket, or nil to let its datagrams wait for the deadline.
+    ///   - socket: Descriptor of a socket, or nil to leave its datagrams until the deadline.
     @_noAllocation @_noLocks
     public static func wait(until deadline: Instant?, wakeup: WakeupHandle, socket: Int32?) -> Outcome {
         // A time before the clock's origin is as long past as the origin.

@@ -1,6 +1,6 @@
 internal import CRealtime
 
-/// Descriptors that one thread waits for together, each under a token of its owner's choice.
+/// Descriptors that one thread waits for together, each under a token that its owner chooses.
 public struct DescriptorSet: ~Copyable {
     /// Readable when something can be done with a member.
     public let descriptor: Int32

@@ -1,8 +1,7 @@
 public import Core
 
 /// Detects in the kernel's messages when the network has changed so that a connection should be tried: a link has come
-/// up, an
-/// address has come or gone, or there is a default route.
+/// up, an address has come or gone, or there is a default route.
 ///
 /// Such messages come in bursts, so a change is reported once they have settled, and no more often than ``interval``. A
 /// message that repeats what is known, such as an address whose lifetime is renewed, is no change.

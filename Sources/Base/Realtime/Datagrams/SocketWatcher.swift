@@ -1,10 +1,11 @@
 internal import CRealtime
 
-/// Has the kernel watch sockets for a ``SocketSet``, on a thread that is not the set's: that one cannot say why it fails.
+/// Has the kernel watch sockets for a ``SocketSet``, on another thread than the set's, because that thread cannot
+/// report why it fails.
 ///
 /// A socket leaves by ``SocketSet/remove(at:)``, or by itself when it is closed.
 public struct SocketWatcher: ~Copyable, Sendable {
-    // A descriptor of its own: the set's thread may close the set at any time.
+    // A separate descriptor: the set's thread may close the set at any time.
     private let set: Int32
 
     /// Takes a descriptor of a set, which stays its owner's.

@@ -9,7 +9,7 @@ public struct UDPSocket: ~Copyable, Sendable {
     public let descriptor: Int32
     /// The address it is bound to, with the port that the system chose if none was asked for.
     public let localAddress: SocketAddress
-    /// There is but one way to send: to the other end of a pair.
+    /// Whether the socket is one of a pair, and so sends to the other one only.
     private let isJoined: Bool
 
     /// DSCP "expedited forwarding", for interactive voice (RFC 8837).

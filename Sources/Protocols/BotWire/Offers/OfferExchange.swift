@@ -3,8 +3,7 @@ public import Core
 /// One WebRTC leg to a bot, from its offer by HTTP to its end, as a value.
 ///
 /// The driver has the leg's media, which gathers candidates, writes descriptions, and connects by ICE and DTLS, and
-/// sends
-/// requests. The driver also limits the time until the leg is established.
+/// sends requests. The driver also limits the time until the leg is established.
 public struct OfferExchange: ProtocolCore, Sendable {
     /// The inputs.
     public enum Input: Hashable, Sendable {

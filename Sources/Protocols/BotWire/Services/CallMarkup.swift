@@ -36,8 +36,7 @@ public struct CallMarkup: Hashable, Sendable {
     /// Reads a document: any bytes.
     ///
     /// Unknown attributes are ignored, as the services do. An unknown or unsupported element is a fault, so that a call
-    /// never
-    /// follows only half of its instructions.
+    /// never follows only half of its instructions.
     ///
     /// - Parameters:
     ///   - document: Up to ``WireLimits/markupBytes``.

@@ -2,8 +2,7 @@ internal import JSON
 public import Core
 
 /// Plivo's audio streaming, in both directions, from Plivo's side: µ-law at 8 kHz, or linear at 8 or 16 kHz. The bot
-/// may
-/// send any of these formats, independent of the format of the caller's sound.
+/// may send any of these formats, independent of the format of the caller's sound.
 ///
 /// Source: Plivo's pages "Stream Event Protocol" and "Audio Streaming Protocol Reference".
 public struct PlivoWire: VoiceWire {

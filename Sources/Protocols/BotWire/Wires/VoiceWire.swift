@@ -1,22 +1,18 @@
 public import Core
 
 /// The telephone side of the connection to a voice bot, as a value: its inputs are the call's events and the bot's
-/// messages,
-/// its outputs are messages to send and sound to play to the caller.
+/// messages, its outputs are messages to send and sound to play to the caller.
 ///
 /// All wires share this interface, so that the driver of the sockets knows none of them. The rules:
 ///
 /// - The driver dials the bot as ``transport`` says, and gives ``WireInput/connected(_:)`` once messages can be sent. Nothing
 ///   is sent before that, and no sound before the messages that open the stream.
 /// - Each message of the bot is one ``WireInput/message(_:)``; bytes of a TCP stream come in pieces of any size. The
-///   bot may
-///   send anything. A message that the wire cannot follow is a ``WireOutput/fault(_:)``, which the driver reports and
-/// the
-///   wire counts; the call continues. After more faults than ``WireLimits`` allows, and when the wire cannot follow the
-///   connection any further, comes ``WireOutput/failed(_:)``.
+///   bot may send anything. A message that the wire cannot follow is a ``WireOutput/fault(_:)``, which the driver
+///   reports and the wire counts; the call continues. After more faults than ``WireLimits`` allows, and when the wire
+///   cannot follow the connection any further, comes ``WireOutput/failed(_:)``.
 /// - After ``WireOutput/failed(_:)``, ``WireOutput/hangUp(drains:)`` and ``WireOutput/close`` the wire has ended and
-///   ignores
-///   all inputs. The driver closes the connection, if it is still open.
+///   ignores all inputs. The driver closes the connection, if it is still open.
 /// - A connection that the bot closes is no input. The driver decides what it means for the call.
 public protocol VoiceWire: ProtocolCore, Sendable where Input == WireInput, Output == WireOutput {
     /// How the bot is dialled.
@@ -87,8 +83,7 @@ public enum WireOutput: Equatable, Sendable {
     /// Send this to the bot.
     case send(WireMessage)
     /// Append sound to play to the caller: whole samples in the format given, at least one. Most wires always name the
-    /// same
-    /// format.
+    /// same format.
     case play([UInt8], WireFormat)
     /// Report by ``WireInput/markPlayed(_:)`` or ``WireInput/markDiscarded(_:)`` when all sound before it is played or
     /// discarded.

@@ -126,7 +126,8 @@ struct Call: Sendable {
             case received(SIPRequest, TransactionID)
         }
 
-        /// An offer that met the peer's, to be made again then (RFC 3261 §14.1), or that waits for what is under way.
+        /// An offer that crossed the peer's, to be made again (RFC 3261 §14.1), or that waits for an exchange in
+        /// progress.
         struct PostponedOffer: Sendable {
             /// How often it is looked at while it waits.
             static let step = Duration.milliseconds(100)
@@ -136,11 +137,12 @@ struct Call: Sendable {
             let isRefresh: Bool
         }
 
-        /// A reliable response that had no PRACK when the call was accepted, and that one may still come for.
+        /// A reliable response that had no PRACK when the call was accepted; its PRACK may still come.
         var unacknowledgedRing: SIPResponse?
 
-        /// Digits go one after the other, because a later INFO that overtook an earlier one would have that one refused (RFC 3261
-        /// §12.2.2). As many wait as the media side takes at once; further ones are dropped.
+        /// Digits are sent one after the other, because a later INFO that overtakes an earlier one would make the peer
+        /// refuse the earlier one (RFC 3261 §12.2.2). As many wait as the media side takes at once; further ones are
+        /// dropped.
         struct Digits: Sendable {
             private static let mostWaiting = 32
             private var waiting: [InfoDigit] = []
@@ -148,7 +150,7 @@ struct Call: Sendable {
 
             /// Takes a digit.
             ///
-            /// - Returns: Whether it goes out now.
+            /// - Returns: Whether it is sent now.
             mutating func press(_ digit: InfoDigit) -> Bool {
                 guard isSending else {
                     isSending = true
@@ -177,7 +179,7 @@ struct Call: Sendable {
         var dialog: Dialog
         /// We sent the first INVITE and so own the Call-ID.
         let isCaller: Bool
-        /// Our description that is in force.
+        /// Our present description.
         var description: [UInt8]
         var negotiation = Negotiation.stable
         var postponed: PostponedOffer?
@@ -187,7 +189,7 @@ struct Call: Sendable {
         var timer: SessionTimer?
         /// The owner ended the call, and the BYE waits for the ACK (RFC 3261 §15).
         var endsWithCause: Int??
-        /// Our digits, which go by INFO.
+        /// Our digits, which are sent by INFO.
         var digits = Digits()
         /// A REFER that the owner has not decided on.
         var referral: (request: SIPRequest, transaction: TransactionID)?
@@ -215,7 +217,7 @@ struct Call: Sendable {
 
     var stage: Stage
 
-    /// By which flow it goes.
+    /// Its flow.
     var flow: SIPFlow {
         switch stage {
         case .calling(let calling): calling.flow
@@ -266,7 +268,7 @@ struct Call: Sendable {
     }
 }
 
-/// What our request is for.
+/// The purpose of our request.
 struct RequestUse: Sendable {
     enum Kind: Sendable {
         case invite

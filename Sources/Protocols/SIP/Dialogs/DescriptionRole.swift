@@ -1,14 +1,14 @@
-/// Who is active in DTLS, which a session description says: the one thing that differs between an offer and an answer of the same
-/// session (RFC 5763 §5). Everything else in descriptions passes through.
+/// The DTLS role in a session description: the only difference between an offer and an answer of the same session
+/// (RFC 5763 §5). All else in descriptions passes through unchanged.
 public enum DescriptionRole {
     private static let name = Array("a=setup:".utf8)
 
-    /// A description of ours as an offer: who is active is open again.
+    /// Our description as an offer: the role is open again.
     public static func asOffer(_ description: [UInt8]) -> [UInt8] {
         replacing(in: description) { _ in "actpass" }
     }
 
-    /// A description of ours that was an offer, as the answer to an offer that repeats what the peer said: the roles stay.
+    /// Our description, which was an offer, as the answer to an offer that repeats the peer's answer: the roles stay.
     public static func asAnswer(_ description: [UInt8], to theirs: [UInt8]) -> [UInt8] {
         let mine = first(theirs) == "active" ? "passive" : "active"
         return replacing(in: description) { $0 == "actpass" ? mine : $0 }

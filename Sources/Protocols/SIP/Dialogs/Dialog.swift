@@ -63,7 +63,7 @@ struct Dialog: Sendable {
 
     func allows(_ method: SIPMethod) -> Bool { allowed.contains(method.rawValue) }
 
-    /// Whether the peer allows a method, or has not said what it allows.
+    /// Whether the peer allows a method, or has not listed the methods that it allows.
     func mayAllow(_ method: SIPMethod) -> Bool { allowed.isEmpty || allows(method) }
 
     /// Makes a request within the dialog (§12.2.1.1), with the next `CSeq`. The table adds the `Via`.
@@ -116,7 +116,7 @@ struct Dialog: Sendable {
         note(headers)
     }
 
-    /// Requests go by another flow from now on. The peer may still be known to be where it was.
+    /// Requests use another flow from now on. The peer's known address may still be the earlier one.
     mutating func move(to flow: SIPFlow) {
         if let host = self.flow.remoteHost, !formerHosts.contains(host) { formerHosts.append(host) }
         if formerHosts.count > Self.mostFormerHosts { formerHosts.removeFirst() }
@@ -135,8 +135,8 @@ struct Dialog: Sendable {
         return [flow.remoteHost].compactMap { $0 } + formerHosts + named
     }
 
-    /// Whether what comes by a flow may be of this dialog's peer. Tags and a Call-ID alone prove nothing: who has read them on their way
-    /// may be anywhere.
+    /// Whether a message on a flow may come from this dialog's peer. Tags and a Call-ID alone prove nothing: any host
+    /// that has read them in transit can send them.
     func isPeer(_ flow: SIPFlow, among known: KnownHosts) -> Bool {
         if known.isSamePeer(flow, as: self.flow) { return true }
         guard let address = flow.remoteHost else { return false }

@@ -5,7 +5,7 @@ struct InfoDigit: Equatable, Sendable {
     let digit: Character
     let milliseconds: Int
 
-    /// How long a key is held if its INFO says nothing.
+    /// How long a key is held if its INFO does not say.
     private static let usualMilliseconds = 160
 
     init?(_ digit: Character, milliseconds: Int) {

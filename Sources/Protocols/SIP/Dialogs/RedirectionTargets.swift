@@ -14,7 +14,7 @@ struct RedirectionTargets: Sendable {
     /// 305 names a proxy and 380 another service, not where the callee is.
     ///
     /// - Parameters:
-    ///   - callees: Who may be called on a stranger's word. Each redirection is such a word, also one that follows another.
+    ///   - callees: The callees that a third party may name. Each redirection names one, also one that follows another.
     ///   - domain: That of the account.
     mutating func take(_ response: SIPResponse, admitting callees: CalleeList, of domain: SIPHost) {
         guard [300, 301, 302].contains(response.status) else { return }

@@ -34,10 +34,10 @@ struct SessionTimer: Sendable {
 
     func isRefreshDue(at now: Instant) -> Bool { refreshAt.map { $0 <= now } ?? false }
     func isOver(at now: Instant) -> Bool { endAt <= now }
-    /// Whether a refresh is on its way, or an offer in its place.
+    /// Whether a refresh, or an offer instead of one, is in progress.
     var isRefreshing: Bool { weRefresh && refreshAt == nil }
 
-    /// The same timer while a refresh is on its way.
+    /// The same timer while a refresh is in progress.
     var refreshing: SessionTimer { SessionTimer(self, refreshAt: nil) }
 
     /// The same timer after a refresh that did not succeed: it is tried again while the session lasts, after half of what is left

@@ -30,7 +30,7 @@ extension UserAgent {
         invite(id, request, plan, attempts: 0, now, &outbox)
     }
 
-    /// What stays the same of an INVITE that is sent again.
+    /// The parts of an INVITE that stay the same when it is sent again.
     private struct InvitePlan {
         let offer: [UInt8]
         let flow: SIPFlow
@@ -147,7 +147,8 @@ extension UserAgent {
         return request
     }
 
-    /// The INVITE to the next address of a redirection. It goes to our server, which judges it as any other.
+    /// The INVITE to the next address of a redirection. It goes to our server, which applies its rules to it as to any
+    /// other.
     private func redirected(
         _ use: RequestUse, _ response: SIPResponse, _ targets: inout RedirectionTargets
     ) -> SIPRequest? {
@@ -176,7 +177,8 @@ extension UserAgent {
         let description = SIPMessage.response(response).sessionDescription
         let early: [UInt8]?
         if response.headers.has(option: "100rel", in: "Require"), let sequence = response.headers.reliableSequence {
-            // Those out of order come again in order, and repetitions were acknowledged (RFC 3262 §4).
+            // Reliable responses that are not in order come again in order, and repetitions were acknowledged (RFC 3262
+            // §4).
             if let last = fork.lastReliable, sequence != last &+ 1 { return }
             fork.lastReliable = sequence
             early = fork.take(description, isReliable: true)

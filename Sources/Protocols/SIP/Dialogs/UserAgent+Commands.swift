@@ -113,8 +113,8 @@ extension UserAgent {
         send(request, .info, id, talking.dialog.flow, now, &outbox)
     }
 
-    /// Offers by re-INVITE, or refreshes the session. While something else is under way, or the call's flow is gone, the owner's
-    /// offer waits.
+    /// Offers by re-INVITE, or refreshes the session. While another exchange is in progress, or the call's flow is
+    /// gone, the owner's offer waits.
     ///
     /// - Returns: Whether a request went out.
     @discardableResult
@@ -150,7 +150,8 @@ extension UserAgent {
         return true
     }
 
-    /// Keeps an offer of the owner's until it can be made. It takes the place of a refresh that waits, because it refreshes too.
+    /// Keeps the owner's offer until it can be made. It replaces a refresh that waits, because it refreshes the session
+    /// too.
     private mutating func postpone(
         _ id: SIPCall, _ talking: Call.Talking, _ description: [UInt8], _ now: Instant,
         _ outbox: inout [UserAgentOutput]

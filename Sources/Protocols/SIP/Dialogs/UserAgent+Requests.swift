@@ -269,7 +269,7 @@ extension UserAgent {
         let state = request.headers["Subscription-State"].flatMap(TokenWithParameters.init)
         let isOver = state?.token.isSame(as: "terminated") ?? false
         let told = ReferTarget.status(of: request.body)
-        // Nothing comes after this, so what was on its way has failed.
+        // Nothing comes after this, so a transfer that was in progress has failed.
         guard let status = isOver ? told.flatMap({ $0 >= 200 ? $0 : nil }) ?? 503 : told else { return }
         tell(id, .transferProgress(status, isFinal: isOver || status >= 200), now, &outbox)
     }
@@ -293,8 +293,7 @@ extension UserAgent {
 /// The content of `Refer-To`: the callee, and the dialog that the call replaces.
 enum ReferTarget {
     /// Splits the target from its `Replaces`. Other headers in the URI are ignored, because the peer would write them
-    /// into our
-    /// request.
+    /// into our request.
     static func read(_ uri: AnyURI) -> (AnyURI, Replaces?)? {
         switch uri {
         case .tel: return (uri, nil)

@@ -100,7 +100,7 @@ extension UserAgent {
             case .info:
                 if status >= 300 { tell(id, .digitRefused(status), now, &outbox) }
                 sendNextDigit(id, now, &outbox)
-            // Whether the call ends by it is the owner's decision: the peer's media may have come back meanwhile.
+            // The owner decides whether the result ends the call: the peer's media may have come back meanwhile.
             case .probe: tell(id, .probed(response == nil && status != 408 ? nil : status), now, &outbox)
             case .refer, .notify: break
             case .invite, .bye, .prack, .cancel: return
@@ -162,7 +162,7 @@ extension UserAgent {
         }
         credentials.succeeded(by: use.flow)
         var stage = calls[use.call]?.stage
-        // The new target counts for the ACK already.
+        // The new target already applies to the ACK.
         switch stage {
         case .talking(var talking)?:
             talking.dialog.refresh(response.headers)
@@ -193,7 +193,7 @@ extension UserAgent {
         if !isRefresh || answer != nil { tell(use.call, .answered(answer), now, &outbox) }
     }
 
-    /// Our 2xx that answers a refresh, or ends the timer if it says nothing of it (RFC 4028 §7.2).
+    /// Our 2xx that answers a refresh, or ends the timer if it has no `Session-Expires` (RFC 4028 §7.2).
     private func restartTimer(_ talking: inout Call.Talking, _ headers: SIPHeaders, _ now: Instant) {
         talking.timer = headers.sessionExpires.map {
             SessionTimer(seconds: max($0.seconds, 90), weRefresh: $0.refresher != .uas, at: now)

@@ -8,7 +8,7 @@ extension UserAgent {
     ) {
         let tag = tokens.next()
         func refusal(_ status: Int) -> SIPResponse { SIPResponse(status, to: request, toTag: tag) }
-        // The same request by two ways (RFC 3261 §8.2.2.2).
+        // The same request came by two routes (RFC 3261 §8.2.2.2).
         if calls.contains(where: { $0.isMerged(with: request) }) {
             return respond(transaction, refusal(482), now, &outbox)
         }
@@ -59,7 +59,7 @@ extension UserAgent {
         case refused(Int)
     }
 
-    /// The call that an INVITE is to take the place of (RFC 3891 §3).
+    /// The call that an INVITE replaces (RFC 3891 §3).
     private mutating func replaced(by request: SIPRequest, _ flow: SIPFlow, _ now: Instant) -> Replacement {
         guard request.headers.count("Replaces") > 0 else { return .none }
         guard let replaces = request.headers.replaces else { return .refused(400) }
@@ -166,7 +166,7 @@ extension UserAgent {
         if let replacing = ringing.replacing { giveUp(replacing, now, &outbox) }
     }
 
-    /// Ends a call because another one took its place.
+    /// Ends a call because another one replaced it.
     private mutating func giveUp(_ id: SIPCall, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         switch calls[id]?.stage {
         case .talking(let talking)?: end(id, talking, .replaced, now, &outbox)
@@ -289,7 +289,7 @@ extension UserAgent {
 }
 
 extension Call.Ringing.Step {
-    /// Whether it need not wait for a PRACK: nor does a 2xx, unless the answer is on its way (RFC 3262 §3).
+    /// Whether the step need not wait for a PRACK: a 2xx need not, unless an early answer is under way (RFC 3262 §3).
     fileprivate func passes(_ ringing: Call.Ringing) -> Bool {
         guard case .accept = self else { return false }
         return ringing.earlyAnswer == nil && ringing.steps.isEmpty

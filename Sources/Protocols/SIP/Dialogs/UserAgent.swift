@@ -13,7 +13,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     var credentials: ServerCredentials
     var calls = CallTable()
     var requests = RequestLedger()
-    /// Calls that we place because a peer asked for it, and the call in which it did.
+    /// Calls that we place for a transfer, and the call whose peer asked for it.
     var transfers: [SIPCall: SIPCall] = [:]
     /// Flows that are gone, and that calls wait to be moved from.
     private var lostFlows: [SIPFlow] = []
@@ -22,7 +22,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     ///
     /// - Parameter digest: Answers the challenges of our server, to which ``SIPFlow/isToServer`` flows go, and of no
     ///   other host.
-    /// - Parameter key: 16 random bytes or more, of its own.
+    /// - Parameter key: 16 random bytes or more, used for nothing else.
     public init(_ configuration: UserAgentConfiguration, key: [UInt8], digest: DigestClient? = nil) {
         self.configuration = configuration
         credentials = ServerCredentials(digest)
@@ -74,7 +74,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// Whether what comes from an address may be of one of our calls.
     public mutating func expects(_ host: SIPHost) -> Bool { calls.peerHosts(table.known).contains(host) }
 
-    /// Messages that name a call or a request of ours, and came from elsewhere.
+    /// Messages that name a call or a request of ours, but came from another address.
     public var foreignMessages: ForeignMessages { table.foreign }
 
     /// The server is at these addresses.
@@ -100,7 +100,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         return false
     }
 
-    /// The flow of that number, if a call goes by it.
+    /// The flow of that number, if a call uses it.
     public func flow(_ number: Int) -> SIPFlow? { calls.flow(number) }
 
     /// The INVITE of an incoming call that has not been answered.
@@ -109,7 +109,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         return ringing.request
     }
 
-    /// Whether an offer of the owner's waits for what is under way.
+    /// Whether the owner's offer waits for an exchange in progress.
     public func hasWaitingOffer(_ call: SIPCall) -> Bool {
         guard case .talking(let talking)? = calls[call]?.stage, let postponed = talking.postponed else { return false }
         return !postponed.isRefresh
@@ -118,7 +118,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// By which flows calls go.
     public var flows: [SIPFlow] { calls.flows }
 
-    /// Whether the peer of a call takes a method; one that has not said which it takes may take any.
+    /// Whether the peer of a call may accept a method; a peer that has not listed its methods may accept any.
     public func mayTake(_ method: SIPMethod, in call: SIPCall) -> Bool {
         guard case .talking(let talking)? = calls[call]?.stage else { return false }
         return talking.dialog.mayAllow(method)
@@ -130,7 +130,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         return talking.acknowledgedFrom
     }
 
-    /// By which flow a call goes; `nil` if there is no such call.
+    /// The flow of a call; `nil` if there is no such call.
     public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
 
     /// The Call-ID of a call; of an outgoing one also before it is placed. `nil` for an incoming call that has ended.
@@ -175,8 +175,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     }
 
     /// Calls that ring on a flow to our server continue to ring: they are answered on the next flow, or end at their
-    /// limit. A
-    /// peer's flow has no successor, so its callers get a final answer, which may not arrive.
+    /// limit. A peer's flow has no successor, so its callers get a final answer, which may not arrive.
     private mutating func fail(_ flow: SIPFlow, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         pass(.flowFailed(flow), now, &outbox)
         for (id, call) in calls.all where call.flow == flow {
@@ -202,7 +201,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         keep(id, .talking(talking))
     }
 
-    /// Gives the table an input, and acts on what it says.
+    /// Gives the table an input, and handles its outputs.
     mutating func pass(_ input: TransactionInput, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         var outputs: [TransactionOutput] = []
         table.handle(input, at: now, into: &outputs)
@@ -234,7 +233,8 @@ public struct UserAgent: ProtocolCore, Sendable {
         return number
     }
 
-    /// Gives a request the headers that all of its kind have, and a number, by which its call can know it before it goes out.
+    /// Gives a request the headers that all of its kind have, and a number by which its call can know it before it is
+    /// sent.
     mutating func register(
         _ request: SIPRequest, _ kind: RequestUse.Kind, _ call: SIPCall, _ flow: SIPFlow, attempts: Int
     ) -> (UInt64, SIPRequest) {
@@ -276,8 +276,8 @@ public struct UserAgent: ProtocolCore, Sendable {
         headers.set("Supported", configuration.screen.supported)
     }
 
-    /// Answers a request; 2xx and 1xx of an INVITE or UPDATE carry our contact and abilities, and what goes to the server our product:
-    /// strangers who look for a version with a known fault need not know it.
+    /// Answers a request; 2xx and 1xx of an INVITE or UPDATE carry our contact and abilities. Only responses to the
+    /// server carry our product, so that strangers cannot look for a version with a known fault.
     mutating func respond(
         _ id: TransactionID, _ response: SIPResponse, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
@@ -404,7 +404,7 @@ public struct UserAgent: ProtocolCore, Sendable {
                 let description = postponed.isRefresh ? talking.description : postponed.description
                 offer(id, description, isRefresh: postponed.isRefresh, now, &outbox)
             } else {
-                // Something else came first, and is not done with; or there is no way to the peer.
+                // Another exchange has begun before, or there is no path to the peer.
                 postponed.until = now.advanced(by: Call.Talking.PostponedOffer.step)
                 talking.postponed = postponed
                 keep(id, .talking(talking))
@@ -417,7 +417,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         talking.timer = timer.refreshing
         keep(id, .talking(talking))
         guard !offer(id, talking.description, isRefresh: true, now, &outbox) else { return }
-        // What is under way may refresh the session, too; if not, this is looked at again.
+        // The exchange in progress may refresh the session, too; if not, this is checked again.
         talking.timer = isLost(talking.dialog.flow) ? timer.refused(least: nil, at: now) : timer
         keep(id, .talking(talking))
     }

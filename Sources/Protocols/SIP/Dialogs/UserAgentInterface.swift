@@ -7,7 +7,7 @@ public enum SIPCall: Hashable, Sendable {
     /// An incoming call; the user agent chooses the number.
     case incoming(UInt64)
 
-    /// For an order that is the same in each run.
+    /// Sorts calls in the same order in each run.
     public var order: UInt64 {
         switch self {
         case .outgoing(let number): number * 2
@@ -62,8 +62,8 @@ public enum CallCommand: Sendable {
     case refuse(Int)
     /// End the call in any state. The cause goes into `Reason: SIP`.
     case end(cause: Int?)
-    /// Offer something else: hold, other media or addresses. It waits while an offer of either side or an ACK is under way; a
-    /// second one that would wait is refused with 491.
+    /// Make a new offer: hold, other media or addresses. It waits while an offer of either side or an ACK is in
+    /// progress; a second offer that would wait is refused with 491.
     case offer([UInt8])
     /// Take back an offer that still waits, or that met the peer's and is to be made again.
     case withdrawOffer
@@ -76,8 +76,7 @@ public enum CallCommand: Sendable {
     /// Ask the peer to call another party, which may be the remote party of another of our calls (attended transfer).
     case transfer(to: AnyURI, replacing: SIPCall?)
     /// Do what the peer asked with ``CallEvent/transferRequested(_:replaces:)``: place that call with this offer, and
-    /// notify the
-    /// peer of its progress. The call uses that flow, or the existing call's.
+    /// notify the peer of its progress. The call uses that flow, or the existing call's.
     case acceptTransfer(placing: UInt64, offer: [UInt8], by: SIPFlow? = nil)
     /// Refuse it with 603.
     case refuseTransfer
@@ -103,7 +102,7 @@ public enum CallEnd: Equatable, Sendable {
     case lost
     /// The flow failed, or there are too many transactions.
     case failed
-    /// Another call took its place.
+    /// Another call replaced it.
     case replaced
 }
 
@@ -127,7 +126,7 @@ public enum CallEvent: Equatable, Sendable {
     case offerRefused(Int)
     /// A digit came by INFO.
     case digit(Character, milliseconds: Int)
-    /// The peer refused a digit of ours with that status, or did not answer it (408).
+    /// The peer refused our digit with that status, or did not answer it (408).
     case digitRefused(Int)
     /// Another INFO came, and was answered with 200.
     case info(MediaType?, [UInt8])
@@ -153,12 +152,10 @@ public enum UserAgentInput: Sendable {
     /// requests of those that there are.
     case registered(contact: AnyURI, routes: [NameAddress])
     /// The flow is gone. Established calls, calls that ring, and a BYE without an answer wait for ``moved``; calls that
-    /// ring on a
-    /// peer's flow end.
+    /// ring on a peer's flow end.
     case flowFailed(SIPFlow)
     /// Another flow replaces one that is gone: calls in progress continue on it. With `refreshes` the peers receive our
-    /// new
-    /// contact at once.
+    /// new contact at once.
     case moved(SIPFlow, to: SIPFlow, refreshes: Bool)
     /// ``UserAgent/nextDeadline`` has come. Early calls are harmless.
     case timerFired

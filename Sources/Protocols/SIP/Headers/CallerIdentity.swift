@@ -33,7 +33,7 @@ extension SIPHeaders {
         return users + numbers
     }
 
-    /// `Privacy` (RFC 3323 §4.2, RFC 3325 §9.3): who calls does not want to be named beyond what `From` says.
+    /// `Privacy` (RFC 3323 §4.2, RFC 3325 §9.3): the caller asks that only the name in `From` be shown.
     public var asksForPrivacy: Bool {
         lines("Privacy").contains { line in
             line.split(whereSeparator: { $0 == ";" || $0 == "," }).contains { value in

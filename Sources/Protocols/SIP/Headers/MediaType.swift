@@ -37,7 +37,7 @@ public struct BodyPart: Equatable, Sendable {
     /// Its bytes.
     public var bytes: [UInt8]
 
-    /// What it is; text if nothing is said.
+    /// Its type; text if none is given.
     public var type: MediaType { headers.contentType ?? MediaType("text/plain") ?? .sdp }
 
     /// Whether a receiver that does not know the type may ignore it (`handling=optional`).
@@ -55,8 +55,8 @@ public struct BodyPart: Equatable, Sendable {
 }
 
 extension SIPMessage {
-    /// The parts of the body: none if it is empty, one if it is no multipart, and `nil` if it is a malformed one or has more
-    /// than ``SIPLimits/parts``. A nested multipart is replaced by its parts.
+    /// The parts of the body: none if it is empty, one if it is no multipart, and `nil` if it is a malformed one or has
+    /// more than ``SIPLimits/parts``. A nested multipart is replaced by its parts.
     public var parts: [BodyPart]? { BodyParts.parts(headers, body) }
 
     /// The first part that describes the session.

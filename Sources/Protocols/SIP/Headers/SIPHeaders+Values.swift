@@ -1,4 +1,4 @@
-/// Values of headers, read when they are asked for. `nil` means absent or malformed, unless something else is said.
+/// Values of headers, parsed when they are read. `nil` means absent or malformed, unless noted.
 extension SIPHeaders {
     /// All hops, the last one first; `nil` if one is malformed.
     public var vias: [Via]? {
@@ -141,7 +141,7 @@ public struct RAck: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(response) \(sequence)" }
 }
 
-/// `Replaces`: a dialog that a new call takes the place of. The tags are as the receiver sees them: `to` is its own.
+/// `Replaces`: a dialog that a new call replaces. The tags are as the receiver sees them: `to` is its own.
 public struct Replaces: Hashable, Sendable, CustomStringConvertible {
     /// The dialog's Call-ID.
     public var callID: String

@@ -1,11 +1,11 @@
-/// One hop of a request's way (RFC 3261 §20.42).
+/// One hop of a request's route (RFC 3261 §20.42).
 public struct Via: Hashable, Sendable, CustomStringConvertible {
     /// What each branch by the rules of RFC 3261 begins with.
     public static let cookie = "z9hG4bK"
 
     /// `UDP`, `TCP`, `TLS`, `WS`, `WSS` or another, in upper case.
     public var transport: String
-    /// Where the sender says that it is.
+    /// The sender's own address, as the sender gives it.
     public var host: SIPHost
     /// Its port, if one is given.
     public var port: UInt16?
@@ -25,7 +25,7 @@ public struct Via: Hashable, Sendable, CustomStringConvertible {
     public init?(_ text: String) {
         var scanner = TextScanner(text)
         scanner.skipSpace()
-        // Any version: a request of another one is answered with 505, by this way.
+        // Any version: a request of another version is answered with 505, by this hop.
         guard let name = scanner.token(), name.isSame(as: "SIP"), scanner.separator(UInt8(ascii: "/")),
             scanner.token() != nil, scanner.separator(UInt8(ascii: "/")), let transport = scanner.token()
         else { return nil }
@@ -62,7 +62,7 @@ public struct Via: Hashable, Sendable, CustomStringConvertible {
     /// Records the source of the request (RFC 3261 §18.2.1, RFC 3581 §4). The receiver does so before all else.
     public mutating func stamp(sourceHost: String, sourcePort: UInt16) {
         let wantsPort = parameters.contains("rport")
-        // What the sender says of its own source counts for nothing.
+        // The sender's own text about its source is ignored.
         while parameters.contains("received") { parameters["received"] = nil }
         guard let source = SIPHost(sourceHost) else { return }
         if wantsPort || !host.isSame(as: source) { parameters["received"] = sourceHost }

@@ -1,14 +1,15 @@
 public import Identifiers
 
 extension AnyURI {
-    /// Parameters that change nothing of who is called by way of our server.
+    /// Parameters that do not change the callee of a call by our server.
     private static let harmless: Set<String> = ["transport", "user", "gr", "ob"]
 
     /// Who is called at this address, as the list of callees judges it.
     ///
     /// - Parameter domain: That of the account, whose server takes the call.
-    /// - Returns: Nil for an address that says more than a user and a host, so that the call could go elsewhere: a password, headers, an
-    ///   unknown parameter such as `maddr`, or a telephone number that is one only in some context (RFC 3966 §5.1.5).
+    /// - Returns: Nil for an address with more than a user and a host, so that the call could go elsewhere: a password,
+    ///   headers, an unknown parameter such as `maddr`, or a telephone number that is one only in some context (RFC
+    ///   3966 §5.1.5).
     public func callee(of domain: SIPHost) -> Callee? {
         switch self {
         case .sip(let uri):

@@ -52,7 +52,7 @@ public struct RequestScreen: Equatable, Sendable {
         case .other: return 416
         case .tel: break
         case .sip(let uri):
-            // Headers and a method are for URIs outside of messages (RFC 3261 §19.1.1).
+            // Headers and a method are allowed only in URIs outside of messages (RFC 3261 §19.1.1).
             if !uri.headers.isEmpty || uri.parameters.contains("method") { return 400 }
         }
         // An address of record is a SIP URI (RFC 3261 §10.3).

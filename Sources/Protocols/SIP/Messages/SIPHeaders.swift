@@ -56,7 +56,7 @@ public struct SIPHeaders: Equatable, Sendable {
     /// The first value of that name.
     public subscript(name: SIPHeaderName) -> String? { all.first { $0.name == name }?.value }
 
-    /// Sets the only value of that name, at the place of the first; `nil` removes it.
+    /// Sets the only value of that name, at the position of the first; `nil` removes it.
     public mutating func set(_ name: SIPHeaderName, _ value: String?) {
         guard let index = all.firstIndex(where: { $0.name == name }) else {
             if let value { append(name, value) }

@@ -146,7 +146,7 @@ private struct MessageParser {
         if method != .ack, headers.vias != nil, headers.count("Via") > 0 {
             // The URI is no part of an answer.
             let request = SIPRequest(method: method, uri: .other(scheme: "x", rest: "x"), headers: headers)
-            // No dialog comes of it, so the tag need not be unique.
+            // The response makes no dialog, so the tag need not be unique.
             answer = SIPResponse(status, to: request, toTag: "malformed")
         }
         return SIPParseError(status: status, message: message, answer: answer)

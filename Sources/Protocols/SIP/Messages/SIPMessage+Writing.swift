@@ -1,5 +1,5 @@
 extension SIPMessage {
-    /// The message as it is sent, with its `Content-Length` at the place where one was, or at the end.
+    /// The message as it is sent, with its `Content-Length` at the position of an earlier one, or at the end.
     ///
     /// No value can add a header or end the headers: line breaks in them become spaces.
     public var bytes: [UInt8] {

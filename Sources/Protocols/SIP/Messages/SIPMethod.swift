@@ -43,7 +43,7 @@ public struct SIPMethod: RawRepresentable, Hashable, Sendable, CustomStringConve
     /// RFC 3903.
     public static let publish = SIPMethod("PUBLISH")
 
-    /// Those that some element may serve: a refusal of one says 405, and of any other 501.
+    /// Methods that some element may serve: a refusal of one of these is a 405, and of any other a 501.
     static let known: Set<SIPMethod> = [
         .invite, .ack, .bye, .cancel, .register, .options, .prack, .update, .info, .refer, .notify, .subscribe,
         .message,

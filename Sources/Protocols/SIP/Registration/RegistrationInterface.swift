@@ -18,7 +18,7 @@ public struct RegistrationConfiguration: Sendable {
     public var firstWait: Duration = .seconds(30)
     /// No wait is longer, except that of a registrar's `Retry-After`, up to ``SIPLimits/retryAfterSeconds``.
     public var longestWait: Duration = .seconds(1_800)
-    /// `User-Agent`; `nil` says nothing.
+    /// `User-Agent`; `nil` sends none.
     public var product: String?
 
     /// Makes a configuration.
@@ -45,10 +45,10 @@ public struct Registration: Equatable, Sendable {
     public let keepaliveSeconds: UInt32?
 }
 
-/// Why a registration does not come about.
+/// Why a registration failed.
 public enum RegistrationFailure: Equatable, Sendable {
-    /// Wrong password, or a challenge that we cannot meet. It is not tried again, nor are refusals: a server that has served us
-    /// before has said so ``RegistrationMachine/patience`` times in a row.
+    /// Wrong password, or a challenge that we cannot meet. It is not tried again, nor are refusals: a server that has
+    /// served us before has then refused ``RegistrationMachine/patience`` times in a row.
     case unauthorized
     /// Refused for good, such as 403 and 404. It is not tried again.
     case refused(Int)
@@ -59,8 +59,7 @@ public enum RegistrationFailure: Equatable, Sendable {
 /// An input of ``RegistrationMachine``.
 public enum RegistrationInput: Sendable {
     /// A flow to the registrar is open, for the first time or again after ``flowLost``: register at once, or when the
-    /// wait
-    /// after a failure has ended.
+    /// wait after a failure has ended.
     case flowOpened
     /// The next flow goes to another server than the one that failed: waits do not apply to it.
     case serverChanged
@@ -86,7 +85,7 @@ public enum RegistrationOutput: Equatable, Sendable {
     case send(SIPRequest)
     /// We are registered, for the first time or again.
     case registered(Registration)
-    /// It failed. A binding of before lasts until ``lost``.
+    /// The registration failed. An earlier binding lasts until ``lost``.
     case failed(RegistrationFailure)
     /// The binding has expired, or its flow is gone: calls do not reach us.
     case lost

@@ -17,9 +17,8 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     /// Challenges and corrections in a row before it counts as a failure.
     private static let attempts = 6
     /// Refusals in a row, of a registration that was granted before, after which they count: servers that restart, or
-    /// that lose
-    /// their database for a while, know no users. With the usual waits the last refusal comes after a quarter of an
-    /// hour.
+    /// that lose their database for a while, know no users. With the usual waits the last refusal comes after a quarter
+    /// of an hour.
     public static let patience = 10
 
     private var configuration: RegistrationConfiguration
@@ -46,7 +45,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
 
     /// Makes a machine that waits for a flow.
     ///
-    /// - Parameter key: 16 random bytes or more, of its own.
+    /// - Parameter key: 16 random bytes or more, used for nothing else.
     public init(_ configuration: RegistrationConfiguration, key: [UInt8], digest: DigestClient? = nil) {
         self.configuration = configuration
         self.digest = digest
@@ -107,7 +106,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     private mutating func open(_ now: Instant, _ outbox: inout [RegistrationOutput]) {
         switch state {
         case .offline, .waiting, .registered:
-            // A connection that is accepted says nothing of whether we are served.
+            // An accepted connection does not show that the server serves us.
             if let notBefore, notBefore > now { return state = .waiting(until: notBefore) }
             request(attempts: 0, &outbox)
         case .requesting, .unregistering, .ended: break
@@ -222,7 +221,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         case 401, 407:
             switch digest?.take(response, to: request) {
             case .retry?: self.request(attempts: attempts + 1, &outbox)
-            // A server that has taken these credentials before may be out of order.
+            // A server that has accepted these credentials before may have a temporary fault.
             case .rejected?, .unsupported?, nil:
                 refuse(.unauthorized, response, now, &outbox)
             }
@@ -241,7 +240,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         }
     }
 
-    /// The server does not take us: at once for good if it never did, else when it says so again and again.
+    /// The server refuses us: final at once if it never served us, else after ``patience`` refusals in a row.
     private mutating func refuse(
         _ failure: RegistrationFailure, _ response: SIPResponse, _ now: Instant, _ outbox: inout [RegistrationOutput]
     ) {
@@ -293,7 +292,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
             // A registrar that keeps nothing has refused.
             return fail(503, response, now, &outbox)
         }
-        // No longer than we asked for, and neither for ever nor without a pause.
+        // No longer than we asked for, neither without end nor without a pause.
         let longest = max(configuration.seconds, SIPLimits.longestRegistration)
         let counted = max(min(granted, seconds, longest), SIPLimits.shortestRegistration)
         let interval = Duration.seconds(Int64(counted))

@@ -2,7 +2,7 @@ internal import Cryptography
 
 /// A hash of digest authentication, the weakest first (RFC 8760 §2.1).
 public enum DigestAlgorithm: String, CaseIterable, Comparable, Sendable {
-    /// For servers that have no other.
+    /// Used with servers that offer no other.
     case md5 = "MD5"
     /// The one that all must have.
     case sha256 = "SHA-256"

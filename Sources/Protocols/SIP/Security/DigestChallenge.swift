@@ -26,7 +26,7 @@ struct DigestChallenge: Equatable, Sendable {
             quality = nil
             return
         }
-        // The body may be changed on its way, so its protection is used only where it is demanded.
+        // The body may be changed in transit, so `auth-int` is used only if it is demanded.
         let offered = qualities.split(separator: ",").map { TextScanner.trimmed(Array($0.utf8)[...]).lowercased() }
         guard let quality = [DigestComputation.Quality.auth, .authInt].first(where: { offered.contains($0.rawValue) })
         else { return nil }

@@ -91,7 +91,7 @@ public struct DigestClient: Sendable, CustomStringConvertible {
             let protection = Protection(realm: challenge.realm, isProxy: isProxy)
             var session = Session(challenge: challenge, clientNonce: tokens.next())
             if let sent = credentials(in: request, protection), let known = sessions[protection] {
-                // A nonce that was accepted before may have expired without the word for it.
+                // A nonce that was accepted before may have expired without `stale`.
                 let isFirstUse = known.count <= 1 && sent.parameters["nonce"] == known.challenge.nonce
                 if !challenge.isStale, isFirstUse || challenge.nonce == known.challenge.nonce { return .rejected }
                 session.staleAnswers = known.staleAnswers + 1

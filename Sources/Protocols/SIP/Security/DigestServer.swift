@@ -4,10 +4,10 @@ public import Core
 /// Challenges requests and checks their credentials (RFC 3261 §22, RFC 8760). Nonces carry their time under an HMAC, so
 /// that challenges need no memory; only nonces in use are kept, to refuse repeated counts.
 public struct DigestServer: Sendable {
-    /// What a request says of its sender; the caller looks up the user's key and passes it to
+    /// The credentials in a request; the caller looks up the user's key and passes it to
     /// ``DigestServer/verify(_:key:at:)``.
     public struct Claim: Sendable {
-        /// Who the sender says that it is.
+        /// The user name that the sender gives.
         public let username: String
         /// The algorithm that the key must be for.
         public let algorithm: DigestAlgorithm

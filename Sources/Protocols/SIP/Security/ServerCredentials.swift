@@ -1,6 +1,5 @@
 /// The account's credentials, which are sent to its server only. No other challenger gets a digest, because it could
-/// guess the
-/// password from it, or send requests to the server in our name.
+/// guess the password from it, or send requests to the server in our name.
 struct ServerCredentials: Sendable {
     private var digest: DigestClient?
 

@@ -85,7 +85,7 @@ struct InviteClientTransaction {
         }
     }
 
-    /// A CANCEL is on its way: a final response is awaited for 64 × T1 from now (RFC 3261 §9.1).
+    /// A CANCEL was sent: a final response is awaited for 64 × T1 from now (RFC 3261 §9.1).
     mutating func cancel(at now: Instant) {
         switch state {
         case .calling, .proceeding: state = .proceeding(limit: now.advanced(by: timers.timeout), isCancelled: true)

@@ -64,7 +64,7 @@ struct InviteServerTransaction {
 
     /// An ACK with the INVITE's branch.
     ///
-    /// - Returns: Whether it is for the user, because the INVITE was accepted.
+    /// - Returns: Whether it goes to the user, because the INVITE was accepted.
     mutating func acknowledge(at now: Instant) -> Bool {
         switch state {
         case .completed: state = isReliable ? .terminated : .confirmed(until: now.advanced(by: timers.t4))

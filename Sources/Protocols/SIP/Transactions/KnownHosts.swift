@@ -50,7 +50,7 @@ struct KnownHosts: Sendable {
         flow.isToServer || flow.remoteHost.map { servers.contains($0) } == true
     }
 
-    /// Whether a message by one flow may belong to what goes by another.
+    /// Whether a message on one flow may belong to a transaction or dialog on another.
     func isSamePeer(_ flow: SIPFlow, as other: SIPFlow) -> Bool {
         if flow == other || isServer(flow) { return true }
         guard let host = flow.remoteHost, let known = other.remoteHost else { return false }
@@ -92,13 +92,13 @@ struct KnownHosts: Sendable {
         return wanted
     }
 
-    /// A name has led to these addresses; if there are none, those of before count.
+    /// A name has resolved to these addresses; if there are none, the earlier ones stay valid.
     mutating func learn(_ name: String, _ hosts: [SIPHost]) {
         if !hosts.isEmpty { names[name]?.hosts = HostSet(hosts) }
     }
 }
 
-/// Messages that name a call or a request of ours, and came from where neither goes. They change nothing.
+/// Messages that name a call or a request of ours, and came from an address of neither. They change nothing.
 public struct ForeignMessages: Sendable {
     /// How many there were.
     public private(set) var count = 0

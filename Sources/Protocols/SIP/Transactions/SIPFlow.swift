@@ -26,7 +26,7 @@ public struct SIPFlow: Hashable, Sendable {
     public let localHost: SIPHost
     /// Our port there.
     public let localPort: UInt16?
-    /// The peer's address; `nil` if the owner of the sockets does not say it.
+    /// The peer's address; `nil` if the owner of the sockets does not give it.
     public let remoteHost: SIPHost?
 
     /// Whether we opened it, to the account's server.

@@ -3,10 +3,8 @@ internal import Core
 /// The memory that transactions of peers may take up, and who has how much of it.
 ///
 /// The server may use all of it. Other peers together may use three quarters, and those without a call half. One
-/// address may
-/// use at most an eighth of what is free for its kind, so that a few addresses cannot use it up, however many requests
-/// they
-/// send. An IPv6 address counts as its /64.
+/// address may use at most an eighth of what is free for its kind, so that a few addresses cannot use it up, however
+/// many requests they send. An IPv6 address counts as its /64.
 struct TransactionBudget: Sendable {
     /// The sender of a request.
     enum Peer: Hashable, Sendable {

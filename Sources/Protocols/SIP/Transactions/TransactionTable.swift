@@ -14,17 +14,17 @@ public enum TransactionInput: Sendable {
     case received(SIPMessage, SIPFlow)
     /// Send a request, not ACK or CANCEL, and follow it. The table adds the `Via`.
     case start(UInt64, SIPRequest, SIPFlow)
-    /// Cancel that INVITE by a CANCEL, which is a transaction of its own, with these headers added, such as `Reason`.
+    /// Cancel that INVITE by a CANCEL, which is a separate transaction, with these headers added, such as `Reason`.
     /// It must have had a provisional response (RFC 3261 §9.1).
     case cancel(UInt64, by: UInt64, SIPHeaders)
     /// Send a request that is no transaction: the ACK of a 2xx. The table adds the `Via`.
     case sendWithoutTransaction(SIPRequest, SIPFlow)
     /// Answer a peer's request.
     case respond(TransactionID, SIPResponse)
-    /// The flow is gone; what waits for an answer by it fails.
+    /// The flow is gone; transactions that wait for an answer on it fail.
     case flowFailed(SIPFlow)
-    /// Another flow takes the place of one that is gone: what peers still wait for goes by it, and the last response to an INVITE
-    /// that is not acknowledged is sent again.
+    /// Another flow replaces one that is gone: responses that peers still wait for use it, and the last response to an
+    /// INVITE that is not acknowledged is sent again.
     case moved(SIPFlow, to: SIPFlow)
     /// ``TransactionTable/nextDeadline`` has come. Early calls are harmless.
     case timerFired
@@ -56,7 +56,7 @@ public enum TransactionOutput: Equatable, Sendable {
 /// a final answer, and then that answer alone. When it is full, requests of peers are answered with 503 without a transaction, and ours
 /// fail; both are counted in ``refusals``. Ours are as many as calls need, and have no budget: a BYE always goes out.
 public struct TransactionTable: ProtocolCore, Sendable {
-    /// Each case has a block of its own, so that tables of them stay small.
+    /// Each case is a separate heap block, so that tables of them stay small.
     private indirect enum Machine {
         case inviteClient(InviteClientTransaction)
         case client(RequestClientTransaction)
@@ -88,7 +88,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
     public private(set) var refusals = 0
     /// Responses that belong to none of our requests, or came by more than one hop.
     public private(set) var strays = 0
-    /// Whose messages are taken from other addresses than those that transactions go to.
+    /// The hosts whose messages are accepted from other addresses than those that transactions use.
     var known = KnownHosts()
     /// Messages that name a transaction, and come from elsewhere.
     public internal(set) var foreign = ForeignMessages()
@@ -251,7 +251,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
         guard request.method != .ack else { return outbox.append(.ack(request, flow)) }
         let peer = peer(flow)
         let isInvite = request.method == .invite
-        // An offer is kept by its call, too, and goes to the device as text.
+        // The call keeps an offer, too, and passes it to the device as text.
         let copies = isInvite ? 2 * request.body.count : 0
         let bytes =
             SIPLimits.transactionBytes + MessageFootprint.of(key) + request.footprint + copies + SIPLimits.answerBytes
@@ -406,7 +406,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
         }
     }
 
-    /// What was said last to an INVITE is said again by the new flow, because the old one may have lost it.
+    /// Sends the last response to an INVITE again on the new flow, because the old one may have lost it.
     private mutating func move(_ old: SIPFlow, _ new: SIPFlow, _ outbox: inout [TransactionOutput]) {
         for (id, entry) in entries.sorted(by: { $0.value.key < $1.value.key }) where entry.flow == old {
             switch entry.machine {

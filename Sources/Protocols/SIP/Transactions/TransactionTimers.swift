@@ -9,8 +9,7 @@ public struct TransactionTimers: Equatable, Sendable {
     /// Timer C: how long an INVITE may stay without a further provisional response.
     public var proceedingLimit: Duration = .seconds(185)
     /// How long a peer's INVITE waits for its final answer; then the transaction answers 480, even if its user still
-    /// waits. No
-    /// call of a user agent rings for longer (``UserAgentConfiguration/ringLimit``).
+    /// waits. No call of a user agent rings for longer (``UserAgentConfiguration/ringLimit``).
     public var answerLimit: Duration = .seconds(180)
     /// When a server sends 100 Trying, if no other response was sent (RFC 3261 §17.2.1).
     public var trying: Duration = .milliseconds(200)
