@@ -9,7 +9,7 @@ struct ConfigOrigin: Sendable {
     let directory: String
     let environment: @Sendable (String) -> String?
     var fileChecks = FileChecks.inputs
-    /// What was read of the secrets that the document names.
+    /// The secrets that were read for the document.
     let secrets = SecretsRead()
 }
 

@@ -96,15 +96,15 @@ public struct ConfigKeyEntry: Sendable {
 
     /// The names of the key in a file: one, except for a secret, which has `NAME_file` and `NAME_env`.
     public let names: [String]
-    /// What a value is, such as `whole number`.
+    /// The kind of value, such as `whole number`.
     public let kind: String
-    /// What a number counts, such as `ms`; nil for other values.
+    /// The unit of a number, such as `ms`; nil for other values.
     public var unit: String?
     /// The allowed values, such as `1 to 100`; nil if the kind says it.
     public var range: String?
     /// Its purpose: a line of text, without a full stop.
     public let text: String
-    /// What holds where it is absent.
+    /// The value of an absent key.
     public var fallback = Fallback.nothing
     /// The keys under it.
     public var inner = Inner.none

@@ -27,7 +27,7 @@ public struct ConfigEndpoint: Equatable, Sendable, CustomStringConvertible {
         self.init(host: String(host), port: Int(port))
     }
 
-    /// What to write for `*`.
+    /// The advice for `*`.
     public static let allAddresses = "0.0.0.0 stands for all addresses of IPv4, [::] for those of IPv6 as well"
 
     /// `host:port`, an IPv6 address in brackets.

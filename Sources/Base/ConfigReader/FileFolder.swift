@@ -80,7 +80,7 @@ public struct FileFolder: ~Copyable {
     /// access, so that an exchange that runs as another user can read what an administrator wrote.
     public borrowing func replace(_ file: String, with bytes: [UInt8]) throws(FileChangeError) {
         let temporary = "\(file).\(getpid()).new"
-        // One that a crash left behind, or that another user has put there and keeps open.
+        // A file that a crash left behind, or that another user has put there and keeps open.
         _ = unsafe unlink(temporary)
         let output = unsafe open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard output >= 0 else { throw FileChangeError("write", temporary, errno: errno) }

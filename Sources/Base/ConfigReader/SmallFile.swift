@@ -6,7 +6,7 @@ internal import Files
 public enum SmallFile {
     /// Why a file could not be read, as text for its user.
     public struct Failure: Error {
-        /// What is wrong with it; never what is in it.
+        /// What is wrong with the file; never its contents.
         public let message: String
         /// Where, 1-based; 0 if the file as a whole is meant.
         var line = 0
@@ -33,7 +33,7 @@ public enum SmallFile {
         }
     }
 
-    /// What ends a line in Unicode, as UTF-8.
+    /// Line breaks of Unicode, as UTF-8.
     private static let newlines: [[UInt8]] = [
         [0x0A], [0x0B], [0x0C], [0x0D], [0xC2, 0x85], [0xE2, 0x80, 0xA8], [0xE2, 0x80, 0xA9],
     ]

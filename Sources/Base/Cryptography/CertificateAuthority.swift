@@ -4,7 +4,7 @@ internal import COpenSSL
 
 /// Something about a certificate could not be done.
 public struct CertificateError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What was done.
+    /// The operation that failed.
     public let description: String
 
     init(_ activity: String) { description = "OpenSSL cannot \(activity)" }
@@ -206,7 +206,7 @@ private struct Draft: ~Copyable {
     }
 }
 
-/// What was written to a memory BIO.
+/// The contents of a memory BIO.
 private func contents(of bio: OpaquePointer?) -> [UInt8] {
     var bytes: [UInt8] = []
     var block = [UInt8](repeating: 0, count: 4_096)

@@ -3,7 +3,7 @@
 
 public import Core
 
-/// What is asked about a name.
+/// A question about a name.
 public struct DNSQuestion: Hashable, Sendable, CustomStringConvertible {
     /// The kinds of records.
     public enum Kind: String, Hashable, Sendable {
@@ -17,7 +17,7 @@ public struct DNSQuestion: Hashable, Sendable, CustomStringConvertible {
 
     /// The name in lower case, without a dot at its end.
     public let name: String
-    /// What is asked for.
+    /// The kind of records.
     public let kind: Kind
 
     /// Makes a question.
@@ -27,13 +27,13 @@ public struct DNSQuestion: Hashable, Sendable, CustomStringConvertible {
         self.kind = kind
     }
 
-    /// Such as `SRV of _sip._udp.example.org`.
+    /// For example `SRV of _sip._udp.example.org`.
     public var description: String { "\(kind.rawValue) of \(name)" }
 }
 
 /// A server of a service (RFC 2782).
 public struct SRVRecord: Hashable, Sendable {
-    /// Those with the smallest are tried first.
+    /// Records with the smallest priority are tried first.
     public let priority: UInt16
     /// The share of the load among those of one priority.
     public let weight: UInt16
@@ -76,11 +76,11 @@ public struct NAPTRRecord: Hashable, Sendable {
 
 /// The records that answer a question.
 public enum DNSRecords: Hashable, Sendable {
-    /// Of ``DNSQuestion/Kind/addresses``, the best first; their ports are 0.
+    /// Answer to ``DNSQuestion/Kind/addresses``, the best first; their ports are 0.
     case addresses([SocketAddress])
-    /// Of ``DNSQuestion/Kind/services``.
+    /// Answer to ``DNSQuestion/Kind/services``.
     case services([SRVRecord])
-    /// Of ``DNSQuestion/Kind/rules``.
+    /// Answer to ``DNSQuestion/Kind/rules``.
     case rules([NAPTRRecord])
 }
 

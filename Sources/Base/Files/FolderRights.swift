@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What another user than this process's may do with files.
+/// Rights of users other than this process's to files.
 public enum FolderRights {
     /// Whether a user may replace a file at `path`, by the owner and mode of its folder. Where a group may, the user may be of it,
     /// or be in an access list, of which the mode shows no more: the answer is yes.

@@ -11,7 +11,7 @@ struct FolderWalk: ~Copyable {
     private static let pathOnly: Int32 = 0x20_0000
 
     private var folder: FileDescriptor
-    /// Where `folder` is, without a slash at its end.
+    /// The path of `folder`, without a slash at its end.
     private var place = ""
     /// Names that follow, the next one last.
     private var names: [String]
@@ -138,7 +138,7 @@ struct FolderWalk: ~Copyable {
         return status
     }
 
-    /// Where a link leads that is open.
+    /// The target of an open link.
     private static func target(of link: borrowing FileDescriptor, _ whole: String) throws(PrivateFileError) -> String {
         let number = link.number
         var text = [CChar](repeating: 0, count: 4_096)

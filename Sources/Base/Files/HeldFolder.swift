@@ -75,7 +75,7 @@ public struct HeldFolder: ~Copyable {
     ) throws(PrivateFileError) {
         let whole = "\(path)/\(name)"
         let draft = "\(name).new"
-        // One that a crash left behind may be there, with another mode.
+        // A draft that a crash left behind may be there, with another mode.
         _ = unlink(draft)
         do throws(PrivateFileError) {
             try write(bytes, to: draft, whole, for: reader)

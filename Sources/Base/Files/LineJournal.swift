@@ -5,7 +5,7 @@ internal import Glibc
 /// When a line would make the file longer than `maximumBytes` the file becomes `PATH.1`, what was `PATH.1` becomes
 /// `PATH.2`, and so on; the oldest of `keptFiles` is dropped. For one process and one thread at a time.
 public struct LineJournal: Sendable {
-    /// Where the newest lines are.
+    /// The file of the newest lines.
     public let path: String
     /// Bytes in one file at most, unless a single line is longer.
     public let maximumBytes: Int

@@ -24,7 +24,7 @@ public enum PrivateFile {
     /// The file is readable by its owner alone, even if it was not before.
     public static func replace(_ path: String, with bytes: [UInt8]) throws(PrivateFileError) {
         let draft = "\(path).new"
-        // One that a crash left behind may be there, with another mode.
+        // A draft that a crash left behind may be there, with another mode.
         _ = unsafe unlink(draft)
         do throws(PrivateFileError) {
             let file = try FileDescriptor(opening: draft, O_WRONLY | O_CREAT | O_EXCL, doing: "write")
@@ -66,7 +66,7 @@ public enum PrivateFile {
 public struct PrivateFileError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The file.
     public let path: String
-    /// What was done with it, to be read after "cannot".
+    /// The operation that failed, to be read after "cannot".
     public let activity: String
     /// The system's error text.
     public let cause: String

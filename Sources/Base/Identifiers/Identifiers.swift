@@ -40,15 +40,15 @@ public typealias RoomName = Identifier<Named.Room>
 public typealias InviteID = Identifier<Named.Invite>
 /// A session's id, given by the exchange.
 public typealias SessionID = Identifier<Named.Session>
-/// What rooms and peers call a connection, given by the exchange.
+/// The name of a connection for rooms and peers, given by the exchange.
 public typealias ConnectionName = Identifier<Named.Connection>
 /// A push's id, given by the exchange.
 public typealias PushID = Identifier<Named.Push>
-/// What a client calls one request, so that doing it again does it once.
+/// A client's name of one request, so that a repeated request is carried out once.
 public typealias IdempotencyKey = Identifier<Named.Retry>
-/// What a device can do.
+/// A capability of a device.
 public typealias Capability = Identifier<Named.Capability>
-/// Which service a push token is of.
+/// The service of a push token.
 public typealias PushKind = Identifier<Named.PushService>
 /// An application's key, or the API key of a signed token (`iss`).
 public typealias ApplicationKey = Identifier<Named.Application>

@@ -21,6 +21,6 @@ public struct NumberTable<Value: Sendable>: Sendable {
         return true
     }
 
-    /// What belongs to a number.
+    /// The value of a number.
     public subscript(number: TelephoneNumber) -> Value? { entries.first { $0.pattern.matches(number) }?.value }
 }

@@ -3,9 +3,9 @@ struct JSONDraft {
     /// One value that is being written.
     private struct Level {
         var kind = Kind.unknown
-        /// Where its text begins.
+        /// The start of its text.
         var start: Int
-        /// Where its members begin in ``members``; an array has none.
+        /// The start of its members in ``members``; an array has none.
         var firstMember: Int
         /// Elements of an array.
         var count = 0

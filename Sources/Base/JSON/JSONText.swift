@@ -11,7 +11,7 @@ package struct JSONText {
     /// Levels of objects and arrays that are written; `JSONEncoder` has about as many.
     static let nesting = 500
 
-    /// What is written so far.
+    /// The text so far.
     package internal(set) var bytes: [UInt8] = []
 
     /// Writes a value that may be of any type, as a `JSONEncoder` with its default strategies does.

@@ -98,7 +98,7 @@ struct RingIndices: ~Copyable {
     init() {}
 }
 
-/// Where a ring's memory lies.
+/// The memory of a ring.
 @frozen @unsafe @usableFromInline
 struct RingSlots<Element: BitwiseCopyable> {
     @usableFromInline let base: UnsafeMutablePointer<Element>

@@ -57,7 +57,7 @@ public struct WakeupHandle: BitwiseCopyable, Sendable {
 
 /// The system refused something a real-time thread needs.
 public struct RealtimeError: Error, Sendable, CustomStringConvertible {
-    /// What was being done.
+    /// The operation that failed.
     public let action: String
     /// The system's error number.
     public let errno: Int32
@@ -65,7 +65,7 @@ public struct RealtimeError: Error, Sendable, CustomStringConvertible {
     /// Whether another socket has that address and port.
     public var isAddressInUse: Bool { errno == EADDRINUSE }
 
-    /// What to try, if that does not follow from `errno`.
+    /// Advice, if it does not follow from `errno`.
     private let hint: String?
 
     /// Describes a refusal with the system's `errno`.

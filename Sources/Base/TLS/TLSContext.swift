@@ -3,13 +3,13 @@ internal import Files
 
 /// The certificate authorities that a client trusts.
 public enum TrustRoots: Hashable, Sendable {
-    /// Those that the system trusts. (OpenSSL's environment variables SSL_CERT_FILE and SSL_CERT_DIR name others.)
+    /// The system's authorities. (OpenSSL's environment variables SSL_CERT_FILE and SSL_CERT_DIR name others.)
     case system
-    /// Those that the system trusts, and these certificates.
+    /// The system's authorities, and these certificates.
     case systemAnd([TLSCertificate])
     /// These certificates, and no others.
     case only([TLSCertificate])
-    /// Those in a file of PEM, and no others.
+    /// The authorities in a PEM file, and no others.
     case file(String)
 
     /// Reads what a connection would read.

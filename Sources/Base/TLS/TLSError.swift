@@ -4,7 +4,7 @@ internal import COpenSSL
 ///
 /// Match on ``code``; print the error itself.
 public struct TLSError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong.
+    /// The kind of error.
     public enum Code: Hashable, Sendable {
         /// The peer's certificate has expired, or leads to no trusted authority.
         case untrusted
@@ -24,7 +24,7 @@ public struct TLSError: Error, Hashable, Sendable, CustomStringConvertible {
         case unusable
     }
 
-    /// What is wrong.
+    /// The kind of error.
     public let code: Code
     /// What was being done, what failed and what to try.
     public let description: String

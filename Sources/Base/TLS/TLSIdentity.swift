@@ -31,7 +31,8 @@ public struct TLSPrivateKey: Hashable, Sendable, CustomStringConvertible, Custom
     }
 }
 
-/// What one end of a connection shows: a certificate with the authorities that lead to a root, and its key.
+/// The identity that one end of a connection presents: a certificate with the authorities that lead to a root, and its
+/// key.
 public struct TLSIdentity: Hashable, Sendable {
     /// The own certificate.
     public let own: TLSCertificate

@@ -42,7 +42,7 @@ public struct XMLElement: Equatable, Sendable {
     public subscript(attribute name: String) -> String? { attributes.first { $0.name == name }?.value }
 }
 
-/// What a document may be.
+/// The limits of a document.
 public struct XMLLimits: Equatable, Sendable {
     /// Bytes of the document.
     public var bytes: Int
@@ -64,7 +64,7 @@ public struct XMLLimits: Equatable, Sendable {
 
 /// A text that is no document, or exceeds the limits of one. The message does not repeat the text.
 public struct XMLFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of fault it is.
+    /// The kind of a fault.
     public enum Kind: Hashable, Sendable {
         /// The text is not XML.
         case malformed
@@ -74,9 +74,9 @@ public struct XMLFault: Error, Hashable, Sendable, CustomStringConvertible {
         case tooMuch
     }
 
-    /// What kind of fault it is.
+    /// The kind.
     public let kind: Kind
-    /// Where it is; 1-based, and 0 if no line is to blame.
+    /// The line; 1-based, and 0 if the fault is in no one line.
     public let line: Int
     private let words: String
 
@@ -86,6 +86,6 @@ public struct XMLFault: Error, Hashable, Sendable, CustomStringConvertible {
         self.words = words
     }
 
-    /// What is wrong, and on which line.
+    /// The fault, and its line.
     public var description: String { line > 0 ? "\(words), on line \(line)" : words }
 }

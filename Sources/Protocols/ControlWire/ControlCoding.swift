@@ -4,7 +4,7 @@
 internal import FoundationEssentials
 internal import JSON
 
-/// What the wire allows at most.
+/// The limits of the wire.
 public enum ControlLimits {
     /// Bytes in one line of a client's, without its line break.
     public static let requestBytes = 8_192
@@ -35,7 +35,7 @@ public enum ControlCoding {
         // JSON has no number for infinity, which is the level of a meter without any sound.
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
-        // What is encoded here are texts, numbers and lists of them, which cannot fail.
+        // The encoded values are texts, numbers and lists of them, which cannot fail.
         let data = (try? encoder.encode(value)) ?? Data("{\"ok\":false}".utf8)
         return [UInt8](data) + [UInt8(ascii: "\n")]
     }

@@ -46,12 +46,12 @@ public enum ControlEvent: Hashable, Sendable {
     case card(String)
     /// The device spends less effort on encoding, or refuses calls, because it is busy; or it has stopped doing so.
     case load(ControlLoad)
-    /// What the meters show; nil: no call is on the card any more.
+    /// The levels on the meters; nil: no call uses the card any more.
     case levels(ControlLevels?)
     /// Something that only newer programs know.
     case unknown(String)
 
-    /// What happens to a file.
+    /// An event of a file.
     public struct File: Codable, Hashable, Sendable {
         /// `started`, `failed` or `ended`.
         public var state: String
@@ -63,7 +63,7 @@ public enum ControlEvent: Hashable, Sendable {
         public var durationSeconds: Double?
         /// Seconds that are missing at its end, after a failure.
         public var missedSeconds: Double?
-        /// What went wrong, if something did.
+        /// The error, if there was one.
         public var error: String?
 
         enum CodingKeys: String, CodingKey {

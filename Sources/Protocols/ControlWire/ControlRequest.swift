@@ -47,7 +47,7 @@ public struct ControlRequest: Hashable, Sendable {
         case transfer(UInt64, to: String, replacing: UInt64?)
     }
 
-    /// What to do about a call's recording.
+    /// A command for a call's recording.
     public enum Recording: Hashable, Sendable {
         case start(file: String?)
         case stop
@@ -57,15 +57,15 @@ public struct ControlRequest: Hashable, Sendable {
     public struct Refusal: Error, Hashable, Sendable {
         /// The request's id.
         public var id: JSONValue?
-        /// What is wrong with it.
+        /// What is wrong with the request.
         public var fault: ControlFault
     }
 
-    /// What the answer is to carry: a string or a whole number; nil for none.
+    /// The id for the answer: a string or a whole number; nil for none.
     public var id: JSONValue?
-    /// What is wanted.
+    /// The request itself.
     public var wish: Wish
-    /// Which of the device's accounts is meant; nil leaves that to the call that is named, or to there being only one.
+    /// The account that is meant; nil if the named call implies it, or there is only one account.
     public var account: String?
 
     /// Makes a request.

@@ -6,21 +6,21 @@ public struct ControlStatus: Codable, Hashable, Sendable {
     public var pid: Int32
     /// Seconds since the device listens to clients.
     public var uptimeSeconds: Double
-    /// What the device is called.
+    /// The device's name.
     public var device: String
     /// `connecting`, `connected`, `reconnecting` or `disconnected`.
     public var connection: String
-    /// Who the device is to its service; nil before it has connected.
+    /// The device's user at its service; nil before it has connected.
     public var user: String?
     /// The service's host, and its port if that is not the default.
     public var server: String
-    /// What a call does: `card`, `echo`, `play`, `tone`, `silence` or `exec`.
+    /// The behaviour of calls: `card`, `echo`, `play`, `tone`, `silence` or `exec`.
     public var behaviour: String
     /// How loud; nil if calls do not use a sound card.
     public var sound: ControlSound?
     /// The sound card; nil likewise.
     public var card: ControlCard?
-    /// What the meters show; nil while no call is on the card.
+    /// The levels on the meters; nil while no call uses the card.
     public var levels: ControlLevels?
     /// Whether new calls are refused, on request or because the device is about to end; nil from a device that does not
     /// report it.
@@ -62,17 +62,17 @@ public struct ControlStatus: Codable, Hashable, Sendable {
 
 /// One of a device's accounts.
 public struct ControlAccount: Codable, Hashable, Sendable {
-    /// What it is called.
+    /// The account's name.
     public var account: String
-    /// What its device is called.
+    /// The name of its device.
     public var device: String
     /// `connecting`, `connected`, `reconnecting`, `disconnected`, or `waiting` after a failure.
     public var connection: String
-    /// Who it is to its service; nil before it has connected.
+    /// Its user at its service; nil before it has connected.
     public var user: String?
     /// The service's host, and its port if that is not the default.
     public var server: String
-    /// What a call does.
+    /// The behaviour of its calls.
     public var behaviour: String
     /// Whether it takes no new calls.
     public var isDraining: Bool
@@ -180,7 +180,7 @@ public struct ControlCard: Codable, Hashable, Sendable {
     }
 }
 
-/// What the level meters show, in dBFS; −100 is silence.
+/// Levels on the meters, in dBFS; −100 is silence.
 public struct ControlLevels: Codable, Hashable, Sendable {
     /// The microphone, after all processing.
     public var microphoneDBFS: Double

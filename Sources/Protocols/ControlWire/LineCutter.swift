@@ -2,7 +2,7 @@
 ///
 /// A line that is too long is reported once and skipped; the lines after it are cut as before.
 public struct LineCutter: Sendable {
-    /// What was cut off.
+    /// A line of the stream.
     public enum Line: Hashable, Sendable {
         /// A line without its line break, and without a carriage return before that. It is not empty.
         case whole([UInt8])
@@ -24,7 +24,7 @@ public struct LineCutter: Sendable {
                 finish(into: &lines)
             } else if !isPassingOver {
                 begun.append(byte)
-                // One more may be a carriage return.
+                // One byte more is allowed, because it may be a carriage return.
                 guard begun.count > maximumBytes + 1 else { continue }
                 begun = []
                 isPassingOver = true

@@ -32,7 +32,7 @@ struct RequestFields {
         return text
     }
 
-    /// Which request it is.
+    /// The request's name.
     mutating func name() throws(ControlFault) -> ControlRequest.Name {
         let all = ControlRequest.Name.allCases.map(\.rawValue).joined(separator: ", ")
         guard let text = members["request"]?.string else {

@@ -113,7 +113,7 @@ public struct EnrollmentCode: Hashable, Sendable {
 
 /// Shows no secret in a log or an error.
 extension EnrollmentCode: CustomStringConvertible, CustomReflectable {
-    /// Where the exchange is.
+    /// Names the exchange only.
     public var description: String { "a code for \(server)" }
     /// Shows no secret to a debugger's or logger's reflection either.
     public var customMirror: Mirror { Mirror(self, children: ["server": server]) }

@@ -9,7 +9,7 @@ public struct EnrollmentSecret: Hashable, Sendable {
     /// Characters in all.
     public static let count = 20
 
-    /// Which enrolment: no secret.
+    /// Identifies the enrolment; not secret.
     public let locator: String
     /// All characters, in capital letters: secret.
     public let characters: String

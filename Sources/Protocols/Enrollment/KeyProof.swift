@@ -19,7 +19,7 @@ public enum KeyProof {
         lines(["handset-login-1", user, enrollment, key.text, challenge])
     }
 
-    /// One line for each part. No part has a line's end in it: names and base64url have none.
+    /// One line for each part. No part contains a line break, because names and base64url have none.
     private static func lines(_ parts: [String]) -> [UInt8] { parts.flatMap { Array("\($0)\n".utf8) } }
 }
 

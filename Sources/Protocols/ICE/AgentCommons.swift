@@ -1,6 +1,6 @@
 internal import Core
 
-/// Where a check leaves from: what RFC 8445 calls the base.
+/// The local address that a check is sent from, as RFC 8445 defines the base.
 enum Base: Hashable, Sendable {
     /// A local socket, identified by the address to which it is bound.
     case socket(SocketAddress)

@@ -12,7 +12,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
     /// A TURN server in use.
     struct Relay: Sendable {
         var client: TURNClient
-        /// Where the server is, after it may have sent us elsewhere.
+        /// The server's address, after a possible redirection.
         var address: SocketAddress
         let transport: ICEServer.Transport
         var isGathering = true

@@ -22,7 +22,7 @@ public struct ICEServer: Hashable, Sendable {
 
     /// Whether it is a STUN or a TURN server, and its transport.
     public var kind: Kind
-    /// Where it is.
+    /// Its address.
     public var address: SocketAddress
 
     /// Makes a server's description.

@@ -1,8 +1,8 @@
 public import Core
 
-/// Where datagrams for the peer leave, and where they go.
+/// The source and the destination of datagrams to the peer.
 public struct ICEPath: Hashable, Sendable {
-    /// Where they leave.
+    /// The source.
     public enum Route: Hashable, Sendable {
         /// From a local socket.
         case direct(local: SocketAddress)
@@ -11,9 +11,9 @@ public struct ICEPath: Hashable, Sendable {
         case relayed(server: Int, relay: SocketAddress, channel: UInt16?)
     }
 
-    /// Where they leave.
+    /// The source.
     public var route: Route
-    /// Where they go, in the end.
+    /// The destination.
     public var remote: SocketAddress
     /// Both sides have selected it. Before that it is valid and may be used, but another may replace it.
     public var isNominated: Bool

@@ -75,7 +75,7 @@ public struct ICEServerURL: Hashable, Sendable {
         return (String(host), port)
     }
 
-    /// Of the characters that a `reg-name` may have (RFC 3986 §3.2.2) those that hosts are named by.
+    /// Whether hosts are named by the character, of those that a `reg-name` may have (RFC 3986 §3.2.2).
     private static func isOfName(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

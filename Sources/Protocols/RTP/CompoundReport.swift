@@ -2,7 +2,7 @@ import Core
 
 /// A compound RTCP packet to be sent: one report, the canonical name, and a goodbye if it is the last (RFC 3550 §6.1).
 public struct CompoundReport: Sendable {
-    /// Who sends it.
+    /// SSRC of the sender.
     public var ssrc: UInt32
     /// The sender's part; with it a sender report is written, without it a receiver report.
     public var sender: SenderInfo?

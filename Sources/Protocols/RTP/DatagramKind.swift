@@ -1,6 +1,6 @@
 import Core
 
-/// What a datagram on a media socket is, by its first byte (RFC 7983 §7).
+/// The kind of a datagram on a media socket, by its first byte (RFC 7983 §7).
 public enum DatagramKind: Equatable, Sendable {
     /// First byte 0…3.
     case stun

@@ -42,7 +42,7 @@ public struct LossAdaptation: Sendable {
         }
     }
 
-    /// What the encoder is to send, in bits per second.
+    /// The bitrate for the encoder, in bits per second.
     public private(set) var bitrateBps: Int
     /// The loss that the sender protects against: 0…1. It rises at once and falls within some ten seconds.
     public private(set) var loss = 0.0

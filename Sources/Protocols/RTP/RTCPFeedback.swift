@@ -81,7 +81,7 @@ public struct MissingPackets: Equatable, Sendable {
 
 /// Writes a packet that asks for missing packets (RFC 4585 §6.2.1): up to 16 groups of 17 numbers.
 public struct NegativeAcknowledgement: Sendable {
-    /// Who asks.
+    /// SSRC of the sender of the feedback.
     public var sender: UInt32
     /// SSRC of the source whose packets are missing.
     public var media: UInt32

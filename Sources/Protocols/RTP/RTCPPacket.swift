@@ -6,7 +6,7 @@ public enum RTCPPacket: Equatable, Sendable {
     case senderReport(ssrc: UInt32, SenderInfo, ReportBlocks)
     /// A report of a pure receiver on the streams it receives (RFC 3550 §6.4.2).
     case receiverReport(ssrc: UInt32, ReportBlocks)
-    /// Who the sources are (RFC 3550 §6.5).
+    /// Descriptions of sources (RFC 3550 §6.5).
     case sourceDescription(SourceDescriptions)
     /// Sources that leave (RFC 3550 §6.6).
     case goodbye(Goodbye)

@@ -4,7 +4,7 @@ public import Core
 ///
 /// A core: its inputs are packets and times, and its caller sends the bytes. All of it may run on a media thread.
 public struct RTCPSession: Sendable {
-    /// Who we are and how often we report.
+    /// Our identity and the interval of our reports.
     public struct Configuration: Sendable {
         /// Our stream.
         public var ssrc: UInt32
@@ -27,9 +27,9 @@ public struct RTCPSession: Sendable {
         }
     }
 
-    /// What an incoming RTP packet meant.
+    /// The result of an incoming RTP packet.
     public enum Reception: Equatable, Sendable {
-        /// Of the stream we follow.
+        /// It belongs to the stream that we follow.
         case known(ReceptionStatistics.Arrival)
         /// The first packet of a stream that now replaces the previous one; its count starts over.
         case newSource(ReceptionStatistics.Arrival)

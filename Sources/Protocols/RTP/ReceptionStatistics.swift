@@ -14,7 +14,7 @@ public struct ReceptionStatistics: Equatable, Sendable {
         case restarted
     }
 
-    /// What a packet is to the stream.
+    /// A packet's relation to the stream.
     public struct Arrival: Equatable, Sendable {
         /// Its effect on the counts.
         public let outcome: Outcome

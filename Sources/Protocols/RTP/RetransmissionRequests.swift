@@ -102,7 +102,7 @@ public struct RetransmissionRequests: Sendable {
         let elapsed = now.nanoseconds - entry.askedAt
         guard elapsed >= (roundTrip ?? 0) / 2 else { return false }
         unanswered = 0
-        // Of two requests it is not known which one it answers.
+        // After two requests it is not known which one the packet answers.
         if entry.times == 1 { measure(elapsed) }
         return true
     }

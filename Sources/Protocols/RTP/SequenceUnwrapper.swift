@@ -16,7 +16,7 @@ public struct SequenceUnwrapper: Equatable, Sendable {
         return value
     }
 
-    /// What ``unwrap(_:)`` would give, remembering nothing.
+    /// The result that ``unwrap(_:)`` would have, without recording the number.
     @_noAllocation @_noLocks
     public func peek(_ sequenceNumber: UInt16) -> Int64 {
         guard let last else { return Int64(sequenceNumber) }

@@ -9,11 +9,11 @@ public import Core
 public struct StreamSelector: BitwiseCopyable, Sendable {
     /// The role of a packet in the call.
     public enum Verdict: Equatable, BitwiseCopyable, Sendable {
-        /// Of the stream that counts; newest: ahead of all of this stream before it.
+        /// It belongs to the current stream; newest: ahead of all earlier packets of this stream.
         case current(isNewest: Bool)
         /// The first of a stream that counts from now on.
         case takesOver
-        /// Of another stream: to be dropped.
+        /// It belongs to another stream: drop it.
         case ignored
     }
 

@@ -4,7 +4,7 @@
 /// timestamp of its beginning, the first has the marker, durations grow, and the last is sent three times. Keys longer
 /// than 65 535 ticks continue in further segments (§2.5.1.3).
 public struct TelephoneEventSender: Sendable {
-    /// What to send in one packet time.
+    /// A packet to send in one packet time.
     public struct Packet: Equatable, Sendable {
         /// The payload.
         public var payload: TelephoneEventPayload
@@ -110,7 +110,7 @@ public struct TelephoneEventSender: Sendable {
         phase = .tone(event, start: start, sent: sent, total: sent, isFirst: isFirst)
     }
 
-    /// What to send for the packet time that begins at `timestamp`; `nil` if sound is to be sent.
+    /// The packet for the packet time that begins at `timestamp`; `nil` if sound is to be sent.
     @_noAllocation @_noLocks
     public mutating func next(at timestamp: UInt32) -> Packet? {
         switch phase {

@@ -16,7 +16,7 @@ public struct TimestampUnwrapper: Equatable, Sendable {
         return value
     }
 
-    /// What ``unwrap(_:)`` would give, remembering nothing.
+    /// The result that ``unwrap(_:)`` would have, without recording the timestamp.
     @_noAllocation @_noLocks
     public func peek(_ timestamp: UInt32) -> Int64 {
         guard let last else { return Int64(timestamp) }

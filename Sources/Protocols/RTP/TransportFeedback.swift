@@ -5,7 +5,7 @@ import Core
 ///
 /// All is checked when it is made, so that stepping through it cannot end early.
 public struct TransportFeedback: Equatable, Sendable {
-    /// One packet's fate.
+    /// The status of one packet.
     public struct Status: Equatable, Sendable {
         /// The packet's number over the transport.
         public var sequenceNumber: UInt16

@@ -50,7 +50,7 @@ public struct Fingerprint: Equatable, Hashable, Sendable, CustomStringConvertibl
     }
 }
 
-/// Who opens the DTLS association (RFC 4145 §4, RFC 8842 §5).
+/// The role in the DTLS handshake (RFC 4145 §4, RFC 8842 §5).
 public enum DTLSRole: String, Equatable, Hashable, Sendable {
     /// We send the first handshake message: we are the client.
     case active

@@ -22,7 +22,7 @@ public struct LocalICE: Equatable, Sendable, CustomStringConvertible, CustomRefl
 
     /// Everything but the password.
     public var description: String { "ICE \(usernameFragment), \(candidates.count) candidates" }
-    /// What ``description`` shows.
+    /// Shows the same as ``description``.
     public var customMirror: Mirror { Mirror(self, children: ["text": description]) }
 }
 
@@ -61,11 +61,11 @@ public struct RemoteICE: Equatable, Sendable, CustomStringConvertible, CustomRef
     public var description: String {
         "ICE \(usernameFragment), \(candidates.count) candidates\(isLite ? ", lite" : "")"
     }
-    /// What ``description`` shows.
+    /// Shows the same as ``description``.
     public var customMirror: Mirror { Mirror(self, children: ["text": description]) }
 }
 
-/// What was agreed about ICE.
+/// The agreement about ICE.
 public struct NegotiatedICE: Equatable, Sendable {
     /// The peer's part.
     public var remote: RemoteICE

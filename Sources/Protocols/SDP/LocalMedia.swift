@@ -22,7 +22,7 @@ public struct LocalMedia: Sendable {
     public var packetTimeMilliseconds: Int
     /// Longest packet that we accept, in milliseconds; `nil` announces no limit.
     public var maximumPacketTimeMilliseconds: Int?
-    /// What we allow.
+    /// Directions that we allow.
     public var direction: MediaDirection
     /// Ways of protecting media that we allow, the preferred one first. An offer is made with the first.
     public var keying: [LocalKeying]

@@ -28,7 +28,7 @@ public enum MediaDirection: String, Equatable, Hashable, Sendable, CaseIterable 
     /// The same flow seen from the other side.
     public var reversed: MediaDirection { MediaDirection(sends: receives, receives: sends) }
 
-    /// What both allow.
+    /// The direction that both allow.
     public func intersection(_ other: MediaDirection) -> MediaDirection {
         MediaDirection(sends: sends && other.sends, receives: receives && other.receives)
     }

@@ -57,7 +57,7 @@ extension MediaSection {
     /// Certificate fingerprints for DTLS (RFC 8122), as text.
     public var fingerprints: [String] { attributes.values("fingerprint") }
 
-    /// Who opens the DTLS association (RFC 4145), as text.
+    /// The DTLS role (RFC 4145), as text.
     public var setup: String? { attributes.value("setup") }
 
     /// ICE user name fragment (RFC 8839 §5.4).
@@ -120,7 +120,7 @@ extension MediaSection {
     }
 
     private static func milliseconds(_ text: String) -> Int? {
-        // Some peers write fractions ("ptime:20.0"); whole milliseconds are all that Opus has use for.
+        // Some peers write fractions ("ptime:20.0"); Opus uses whole milliseconds only.
         let whole = text.prefix { $0 != "." }
         return Decimal.integer(whole, upTo: 1_000).flatMap { $0 > 0 ? $0 : nil }
     }

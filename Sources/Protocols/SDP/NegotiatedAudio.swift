@@ -38,7 +38,7 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var mid: String?
     /// Header extensions that may be sent or received.
     public var headerExtensions: [NegotiatedHeaderExtension]
-    /// One and two bytes of header extensions may be mixed (RFC 8285 §4.1.2).
+    /// Header extensions of the one-byte and the two-byte form may be mixed (RFC 8285 §4.1.2).
     public var mixesHeaderExtensionForms: Bool
     /// RTCP packets need not begin with a report (RFC 5506).
     public var usesReducedSizeRTCP: Bool
@@ -118,7 +118,7 @@ public enum NegotiatedKeying: Equatable, Sendable {
 
 /// In what an agreement differs from the one before it.
 public struct NegotiationChanges: OptionSet, Equatable, Hashable, Sendable {
-    /// One bit for each.
+    /// One bit for each change.
     public let rawValue: UInt8
 
     /// Makes a set of bits.

@@ -7,7 +7,7 @@ public struct NegotiationError: Error, Equatable, Sendable, CustomStringConverti
         public static let noAudio = Code(number: 0)
         /// The peer has none of our codecs.
         public static let noCommonCodec = Code(number: 1)
-        /// None of the peer's keys can be used, or there is none.
+        /// There is no key of the peer's, or none that can be used.
         public static let noAcceptableCrypto = Code(number: 2)
         /// The peer wants unprotected media, which is not allowed here.
         public static let plainMediaRefused = Code(number: 3)

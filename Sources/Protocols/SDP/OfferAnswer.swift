@@ -24,7 +24,7 @@ public struct OfferAnswer: Sendable {
     /// credentials to restart ICE, new candidates as they are found. SSRC and session id stay.
     public var local: LocalMedia
     var stage: Stage = .stable
-    /// What the last offer and answer have settled.
+    /// The result of the last offer and answer.
     var settled: Settlement?
     /// Payload types in our last offer, even if it was refused or taken back.
     var offeredNumbers: PayloadNumbering?
@@ -42,7 +42,7 @@ public struct OfferAnswer: Sendable {
         }
     }
 
-    /// What is agreed on now; `nil` before the first answer.
+    /// The present agreement; `nil` before the first answer.
     public var agreed: NegotiatedAudio? { settled?.audio }
 
     /// Our offer: one audio section, and at their positions those that an earlier exchange has refused.

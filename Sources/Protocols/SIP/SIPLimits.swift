@@ -38,9 +38,9 @@ public enum SIPLimits {
     public static let refreshSeconds: UInt32 = 1_800
     /// Transactions of one table, client and server together. Over UDP each is kept for 32 s, so 500 calls a second have 32,000.
     public static let transactions = 40_000
-    /// What a transaction takes up besides its messages: 0.9 kB were measured.
+    /// Memory of a transaction besides its messages, in bytes: 0.9 kB were measured.
     static let transactionBytes = 1_024
-    /// What is set aside for our own part of the answer to a request that has none: a description, for the most part.
+    /// Bytes reserved for our own part of the answer to a request that has none yet: mostly a description.
     static let answerBytes = 4_096
     /// Memory that transactions of peers may take up in one table: a sixteenth of the machine's, in these bounds. With the least, a board
     /// of 128 MB has room for 3,000 usual requests that were answered, 120 a second over UDP, where each is kept for 32 s; or for 100

@@ -17,7 +17,7 @@ struct AccountCalls: Sendable {
 
     /// The longest request that is sent as a datagram (RFC 3261 §18.1.1).
     private static let datagramBytes = 1_300
-    /// What an INVITE has besides its description, with credentials and routes.
+    /// Bytes of an INVITE besides its description, with credentials and routes.
     private static let headerBytes = 1_000
     /// From an INVITE's arrival to 180, so that a device that refuses at once does not ring.
     private static let ringDelay = Duration.milliseconds(50)
@@ -893,7 +893,7 @@ struct AccountCalls: Sendable {
     ) {
         let id = call.invite
         take(id, now, &outbox)
-        // What came early may be of another one who was asked.
+        // An early answer may have come from another fork.
         calls[id]?.theirs = answer
         calls[id]?.phase = .talking(since: now)
         let data: JSONValue = answer.map { ["answer": description("answer", $0, in: call.sip)] } ?? [:]

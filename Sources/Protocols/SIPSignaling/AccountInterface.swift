@@ -3,7 +3,7 @@ public import JSON
 public import Core
 public import SIP
 
-/// What an application asks of an account.
+/// A request of an application to an account.
 public enum AccountRequest: Sendable {
     /// Open a flow, register, and keep both.
     case connect
@@ -25,13 +25,13 @@ public enum AccountRequest: Sendable {
     case probe(InviteID)
 }
 
-/// What becomes of a request.
+/// The result of a request.
 public enum AccountAnswer: Hashable, Sendable {
     /// It is done, or under way.
     case done
     /// The invite is under way to these.
     case sent(InviteID, invitees: [UserID])
-    /// What came of the probe.
+    /// The result of the probe.
     case probed(PeerProbe)
     /// It cannot be done.
     case failed(SignalingError)
@@ -65,7 +65,7 @@ public enum AccountInput: Sendable {
 
 /// Why there is no flow.
 public struct FlowFailure: Equatable, Sendable {
-    /// What happened, to be read after the server's name.
+    /// The failure, to be read after the server's name.
     public var text: String
     /// Whether the server's certificate is not trusted, or has another name.
     public var isUntrusted: Bool
@@ -99,7 +99,7 @@ public enum AccountOutput: Equatable, Sendable {
     case note(AccountNote)
 }
 
-/// What the owner of an account may want to know, and no program.
+/// A note for the log of the account's owner. Programs do not receive it.
 public enum AccountNote: Equatable, Sendable {
     /// The server keeps our address for this number of seconds.
     case registered(seconds: UInt32)

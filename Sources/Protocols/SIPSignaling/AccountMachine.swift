@@ -109,7 +109,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         }
     }
 
-    /// Who this device is to the server; `nil` until it has connected.
+    /// This device's user at the server; `nil` until it has connected.
     public var session: SessionGrant? {
         switch phase {
         case .connected, .reconnecting:

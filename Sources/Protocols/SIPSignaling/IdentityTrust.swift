@@ -7,7 +7,7 @@ public struct IdentityTrust: Sendable {
     public var includesServer = false
     /// Other addresses, such as those of a cluster's nodes.
     public var hosts: [SIPHost] = []
-    /// Where the server's name has led.
+    /// Addresses that the server's name resolved to.
     private var server: [SIPHost] = []
 
     /// Makes a trust in no peer.
@@ -16,7 +16,7 @@ public struct IdentityTrust: Sendable {
     /// The server has been looked up.
     mutating func resolved(_ targets: [SIPTarget]) { server = targets.compactMap { SIPHost($0.address.host) } }
 
-    /// Where the server is, each of its nodes.
+    /// All addresses of the server's nodes.
     var servers: [SIPHost] { server + hosts }
 
     /// Whether the peer that sent a request asserts its caller's identity. The request's top `Via` is stamped.

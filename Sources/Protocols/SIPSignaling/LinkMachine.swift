@@ -220,7 +220,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case (_, .timerFired): fire(now, &outbox)
         case (_, .begin), (_, .resolved), (_, .opened), (_, .failed), (_, .ponged), (_, .heard), (_, .mapped),
             (_, .served), (_, .inUse), (_, .notServed):
-            // Of a flow that was given up. One that opens late is closed.
+            // The input belongs to a flow that was given up. A flow that opens late is closed.
             if case .opened(let flow) = input { outbox.append(.close(flow.id)) }
         }
     }

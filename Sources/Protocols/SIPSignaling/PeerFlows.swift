@@ -6,7 +6,7 @@ public import Core
 /// use them all, a new peer is ignored. Only requests make a flow: a response belongs to a request of ours, which knows
 /// its flow.
 public struct PeerFlows: Sendable {
-    /// What becomes of a datagram.
+    /// The result for a datagram.
     public enum Admission: Equatable, Sendable {
         /// It belongs to that flow.
         case known(Int)

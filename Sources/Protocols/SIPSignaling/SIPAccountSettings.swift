@@ -5,7 +5,7 @@ public import CallControl
 public import Core
 public import SIP
 
-/// Who we are to a SIP server, and how we reach it.
+/// Our identity at a SIP server, and how to reach the server.
 public struct SIPAccountSettings: Sendable {
     /// The address of record, as others call us.
     public var address: NameAddress
@@ -58,7 +58,7 @@ extension SIPAccountSettings: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: ["address": "\(address.uri)"]) }
 }
 
-/// Where a server may be reached.
+/// An address and a transport of a server.
 public struct SIPTarget: Hashable, Sendable, CustomStringConvertible {
     /// How.
     public var transport: SIPTransport
@@ -71,6 +71,6 @@ public struct SIPTarget: Hashable, Sendable, CustomStringConvertible {
         self.address = address
     }
 
-    /// Such as `TCP 192.0.2.1:5060`.
+    /// For example `TCP 192.0.2.1:5060`.
     public var description: String { "\(transport.rawValue) \(address)" }
 }

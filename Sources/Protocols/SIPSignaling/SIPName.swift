@@ -1,7 +1,7 @@
 public import CallControl
 public import SIP
 
-/// What names of users mean at a SIP server.
+/// The meaning of user names at a SIP server.
 public enum SIPName {
     /// The callee of a name, as the list of callees judges it.
     ///

@@ -247,7 +247,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
         var left = records.filter { !$0.target.isEmpty && $0.port > 0 }.sorted { $0.priority < $1.priority }
         var ordered: [SRVRecord] = []
         while let first = left.first, ordered.count < mostRecords {
-            // Those without weight come first, so that they have a small chance at all.
+            // Records without weight come first, so that they have a small chance at all.
             let equals = left.filter { $0.priority == first.priority }.sorted { $0.weight == 0 && $1.weight > 0 }
             let sum = equals.reduce(UInt64(0)) { $0 + UInt64($1.weight) }
             let draw = draws.number() % (sum + 1)

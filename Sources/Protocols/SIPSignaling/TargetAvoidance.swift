@@ -1,6 +1,6 @@
 internal import Core
 
-/// Which addresses of a server failed lately, so that others are tried before them (RFC 3263 §4.3).
+/// Addresses of a server that failed lately; other addresses are tried before them (RFC 3263 §4.3).
 struct TargetAvoidance: Sendable {
     /// How long an address is tried last.
     static let duration = Duration.seconds(120)

@@ -4,7 +4,7 @@ public import JSON
 public struct CallSignalled: Codable, Hashable, Sendable {
     /// The invite.
     public var invite: InviteID
-    /// What kind of signal.
+    /// The kind of signal.
     public var type: String
     /// The signal, unchanged.
     public var data: JSONValue?

@@ -9,7 +9,7 @@ public struct CallSignal: RPCMethod {
 
     /// The invite that became, or is to become, the call.
     public var invite: InviteID
-    /// What kind of signal; at most ``SignalLimits/signalTypeBytes``.
+    /// The kind of signal; at most ``SignalLimits/signalTypeBytes``.
     public var type: String
     /// The signal; at most ``SignalLimits/signalDataBytes`` as JSON text.
     public var data: JSONValue?
@@ -30,7 +30,7 @@ public struct CallProbe: RPCMethod {
     /// The method's name on the wire.
     public static let method = "call.probe"
 
-    /// What the exchange knows of the peer.
+    /// The peer's state, as the exchange knows it.
     public struct Result: Codable, Hashable, Sendable {
         /// Whether the peer's device is connected, or can still resume its session.
         public var present: Bool

@@ -3,7 +3,7 @@ public struct GroupCreate: RPCMethod {
     /// The method's name on the wire.
     public static let method = "group.create"
 
-    /// What the exchange made of it.
+    /// The group that the exchange made.
     public struct Result: Codable, Hashable, Sendable {
         /// The group's id.
         public var group: GroupID
@@ -146,16 +146,16 @@ public struct GroupList: RPCMethod {
 
 /// Data of `groupChanged`: to each device of each member, including those of the member that caused the change (GRP-1).
 public struct GroupChanged: Codable, Hashable, Sendable {
-    /// What became of a group.
+    /// A change of a group.
     public enum Change: String, Codable, Sendable {
         case created, joined, left, dismissed
     }
 
     /// The group's id.
     public var group: GroupID
-    /// What became of it.
+    /// The change.
     public var change: Change
-    /// Who made, joined, left or dismissed it.
+    /// The user that made, joined, left or dismissed it.
     public var user: UserID
     /// With `created`: all members.
     public var members: [UserID]?

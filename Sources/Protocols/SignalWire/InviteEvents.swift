@@ -4,7 +4,7 @@ public import JSON
 public struct InviteReceived: Codable, Hashable, Sendable {
     /// The invite.
     public var invite: InviteID
-    /// Who invites.
+    /// The inviter.
     public var inviter: UserID
     /// The group that is invited, if it is a group invite.
     public var group: GroupID?
@@ -41,7 +41,7 @@ public struct InviteReceived: Codable, Hashable, Sendable {
 public struct InviteAnswered: Codable, Hashable, Sendable {
     /// The invite.
     public var invite: InviteID
-    /// Who answered.
+    /// The invitee that answered.
     public var invitee: UserID
     /// With which device.
     public var device: DeviceID
@@ -59,7 +59,7 @@ public struct InviteAnswered: Codable, Hashable, Sendable {
 
 /// Data of `inviteHandled`: to the devices of an invitee once one of them has answered (INV-4).
 public struct InviteHandled: Codable, Hashable, Sendable {
-    /// What a device answered.
+    /// A device's answer.
     public enum Action: String, Codable, Sendable {
         case accepted, rejected
     }
@@ -68,7 +68,7 @@ public struct InviteHandled: Codable, Hashable, Sendable {
     public var invite: InviteID
     /// The device that answered.
     public var device: DeviceID
-    /// What it answered.
+    /// The answer.
     public var action: Action
 
     /// Makes the data.
@@ -97,7 +97,7 @@ public struct InviteCancelled: Codable, Hashable, Sendable {
 public struct InviteTimedOut: Codable, Hashable, Sendable {
     /// The invite.
     public var invite: InviteID
-    /// Who did not answer in time.
+    /// The invitees that did not answer in time.
     public var invitees: [UserID]
 
     /// Makes the data.

@@ -9,13 +9,13 @@ public struct InviteList: RPCMethod {
     public struct Entry: Codable, Hashable, Sendable {
         /// The invite.
         public var invite: InviteID
-        /// Who invites.
+        /// The inviter.
         public var inviter: UserID
         /// The group that is invited, if it is a group invite.
         public var group: GroupID?
         /// Everybody who is invited.
         public var invitees: [UserID]
-        /// Who has not answered.
+        /// Invitees that have not answered.
         public var pending: [UserID]
         /// From the inviter's application, as last modified.
         public var data: JSONValue?
@@ -42,7 +42,7 @@ public struct InviteList: RPCMethod {
         }
     }
 
-    /// Some of the invites.
+    /// One page of the invites.
     public struct Result: Codable, Hashable, Sendable {
         /// The invites, oldest first: as many as fit into one message.
         public var invites: [Entry]

@@ -5,7 +5,7 @@ public struct InviteSend: RPCMethod {
     /// The method's name on the wire.
     public static let method = "invite.send"
 
-    /// What the exchange made of it.
+    /// The invite that the exchange made.
     public struct Result: Codable, Hashable, Sendable {
         /// The invite's id: unique, and the same for each retry with one idempotency key (INV-1).
         public var invite: InviteID
@@ -31,9 +31,9 @@ public struct InviteSend: RPCMethod {
     public var data: JSONValue?
     /// Seconds until the invite times out; 0 is never (INV-9).
     public var ttl: Double
-    /// What a push to a sleeping device carries.
+    /// Payload of a push to a device that is not connected.
     public var payload: JSONValue?
-    /// What pending invitees get on cancel and time-out: a missed call.
+    /// Payload of pending invitees' push on cancel and time-out: a missed call.
     public var timeoutPayload: JSONValue?
     /// Fail with `noDeviceOnline` rather than wait for a device to appear. Absent: false.
     public var onlineOnly: Bool?

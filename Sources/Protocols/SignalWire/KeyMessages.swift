@@ -1,6 +1,6 @@
 /// Body of `POST /v1.1/login/challenge`: asks for what a login by key has to sign (AUTH-13).
 public struct ChallengeRequest: Codable, Hashable, Sendable {
-    /// Who wants to log in.
+    /// The user that logs in.
     public var userID: UserID
     /// The public key, base64url.
     public var publicKey: String
@@ -56,7 +56,7 @@ public struct EnrollmentRequest: Codable, Hashable, Sendable {
 public struct EnrollmentResponse: Codable, Hashable, Sendable {
     /// The user that the device logs in as from now on.
     public var userID: UserID
-    /// What the exchange calls this enrolment: part of what is signed at each login.
+    /// The exchange's id of this enrolment, which is signed at each login.
     public var enrollment: String
 
     /// Makes an answer.

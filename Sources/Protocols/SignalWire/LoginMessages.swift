@@ -18,7 +18,7 @@ public struct LoginRequest: Codable, Hashable, Sendable {
     public var scope: String?
     /// With a key: the signature, base64url.
     public var signature: Redacted<String>?
-    /// Which kind of login: ``mediaTokenType``, ``passwordType``, ``accessTokenType`` or ``keyType``.
+    /// The kind of login: ``mediaTokenType``, ``passwordType``, ``accessTokenType`` or ``keyType``.
     public var type: String
     /// With a password or access-token login: whose it is.
     public var userID: UserID?
@@ -82,7 +82,7 @@ public struct LoginRequest: Codable, Hashable, Sendable {
 
 /// Answer to a login. Of another service's answer only the token must be there.
 public struct LoginResponse: Codable, Hashable, Sendable {
-    /// What is known of the person.
+    /// Data about the user's person.
     public struct UserData: Codable, Hashable, Sendable {
         /// The customer's id.
         public var customerGUID: String?
@@ -100,7 +100,7 @@ public struct LoginResponse: Codable, Hashable, Sendable {
 
     /// The access token.
     public var token: Redacted<String>
-    /// What a new access token can be got with.
+    /// The token by which a new access token is requested.
     public var refreshToken: Redacted<String>?
     /// Seconds until the access token ends; on the wire a number, or a number in a string.
     public var expiresIn: Double?
@@ -108,9 +108,9 @@ public struct LoginResponse: Codable, Hashable, Sendable {
     public var id: String?
     /// How many public ids the user has.
     public var idMappingCount: Double?
-    /// Where calls to the user go.
+    /// Routing id of calls to the user.
     public var routingID: String?
-    /// What is known of the person.
+    /// Data about the user's person.
     public var userData: UserData?
 
     /// Makes an answer.
@@ -151,7 +151,7 @@ public struct LoginResponse: Codable, Hashable, Sendable {
 
 /// Body of `POST /v1.1/token`: a new access token for a refresh token (AUTH-4).
 public struct TokenRequest: Codable, Hashable, Sendable {
-    /// What the login, or the request before, gave.
+    /// The refresh token of the login, or of the previous request.
     public var refreshToken: Redacted<String>
 
     /// Makes the body.

@@ -3,7 +3,7 @@ public struct PresenceSubscribe: RPCMethod {
     /// The method's name on the wire.
     public static let method = "presence.subscribe"
 
-    /// Who is there.
+    /// The users' present state.
     public struct Result: Codable, Hashable, Sendable {
         /// The other users, those that can be reached first, then in the order of their ids; at most
         /// ``SignalLimits/presenceUsers``, and no more than fit into one message.

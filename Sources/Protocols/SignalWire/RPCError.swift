@@ -91,7 +91,7 @@ public enum RPCErrorCode: Int, CaseIterable, Sendable {
 
 /// The error member of a response (JSON-RPC 2.0 §5.1).
 public struct RPCError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-    /// What `data` holds.
+    /// The contents of `data`.
     public struct Details: Hashable, Sendable, Codable {
         /// The code's name; a client may match on it instead of the number.
         public var name: String

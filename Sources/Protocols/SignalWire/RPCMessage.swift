@@ -29,7 +29,7 @@ public enum RPCID: Hashable, Sendable, Codable {
 
 /// One JSON-RPC 2.0 message as it came in: the envelope is read, what it carries is read when its type is known.
 public struct RPCMessage: Sendable {
-    /// Which of the kinds of message this is.
+    /// The kinds of messages.
     public enum Kind: Hashable, Sendable {
         /// Wants a response with the same id.
         case request(id: RPCID, method: String)
@@ -45,7 +45,7 @@ public struct RPCMessage: Sendable {
     public struct Malformed: Error, Hashable, Sendable {
         /// The request's id, where it could be read.
         public var id: RPCID?
-        /// What to answer.
+        /// The error to answer with.
         public var error: RPCError
 
         /// Names what is wrong with a message.
@@ -55,10 +55,10 @@ public struct RPCMessage: Sendable {
         }
     }
 
-    /// Which of the kinds of message this is.
+    /// The kind of this message.
     public let kind: Kind
     private let bytes: [UInt8]
-    /// What was read of a plain text, so that it is read once.
+    /// The parsed value of a plain text, so that it is parsed once.
     private let plain: JSONValue?
     private let bounds: SignalBounds
 

@@ -1,6 +1,6 @@
 /// The parameters of one method of the wire, tied to the method's name and to the type of its result.
 public protocol RPCMethod: Codable, Hashable, Sendable {
-    /// What the exchange answers.
+    /// The exchange's answer.
     associatedtype Result: Codable, Hashable, Sendable
     /// The method's name.
     static var method: String { get }

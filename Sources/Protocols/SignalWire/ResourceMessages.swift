@@ -2,7 +2,7 @@
 public struct Identities: Codable, Hashable, Sendable {
     /// The ids by which the user can be called.
     public var publicIDs: [UserID]
-    /// Where calls to the user go.
+    /// Routing id of calls to the user.
     public var routingID: String
 
     /// Makes an answer.
@@ -33,7 +33,7 @@ public struct ICEServer: Codable, Hashable, Sendable {
 
 /// Answer to `GET /v1/connection`: what the connection needs (CONN-1).
 public struct ConnectionResources: Codable, Hashable, Sendable {
-    /// Where to open the WebSocket.
+    /// Address of the WebSocket.
     public var webSocketURL: String
     /// STUN and TURN servers.
     public var iceServers: [ICEServer]
@@ -71,7 +71,7 @@ public struct WebConfiguration: Codable, Hashable, Sendable {
     public struct Guest: Codable, Hashable, Sendable {
         /// The user's id.
         public var user: UserID
-        /// What logs the user in.
+        /// The token that the user logs in with.
         public var mediaToken: Redacted<String>
 
         /// Makes an entry.
@@ -102,7 +102,7 @@ public struct WebConfiguration: Codable, Hashable, Sendable {
 
 /// Body of a REST answer that is not a success.
 public struct RESTFailure: Codable, Hashable, Sendable {
-    /// What is wrong.
+    /// The error's details.
     public struct Details: Codable, Hashable, Sendable {
         /// A stable name; see ``RESTErrorCode`` for those that the exchange gives.
         public var code: String
@@ -116,7 +116,7 @@ public struct RESTFailure: Codable, Hashable, Sendable {
         }
     }
 
-    /// What is wrong.
+    /// The error.
     public var error: Details
 
     /// Makes the body of an error that the exchange gives.

@@ -16,7 +16,7 @@ public struct RoomJoin: RPCMethod {
         public var connection: ConnectionName
         /// The user of the connection.
         public var user: UserID
-        /// What it may do, if it joined with a signed token.
+        /// Its role, if it joined with a signed token.
         public var role: RoomRole?
         /// Its connection data, if it has some.
         public var data: String?
@@ -30,9 +30,9 @@ public struct RoomJoin: RPCMethod {
         }
     }
 
-    /// Who is there.
+    /// The room's participants.
     public struct Result: Codable, Hashable, Sendable {
-        /// Those who were there already, in the order of joining: as many as fit into one message.
+        /// Earlier participants, in the order of joining: as many as fit into one message.
         public var participants: [Participant]
         /// There are more: join again with this as `after`.
         public var next: UInt64?
@@ -87,7 +87,7 @@ public struct RoomSignal: RPCMethod {
     public var room: RoomName
     /// The connection that receives it; absent: all in the room, including the sender.
     public var to: ConnectionName?
-    /// What kind of signal; at most ``SignalLimits/signalTypeBytes``.
+    /// The kind of signal; at most ``SignalLimits/signalTypeBytes``.
     public var type: String
     /// The signal; at most ``SignalLimits/signalDataBytes`` as JSON text.
     public var data: JSONValue?
@@ -105,7 +105,7 @@ public struct RoomSignal: RPCMethod {
 public struct RoomSignalled: Codable, Hashable, Sendable {
     /// The room's name.
     public var room: RoomName
-    /// What kind of signal.
+    /// The kind of signal.
     public var type: String
     /// The signal, unchanged.
     public var data: JSONValue?
@@ -132,7 +132,7 @@ public struct ConnectionCreated: Codable, Hashable, Sendable {
     public var connection: ConnectionName
     /// The user of the connection.
     public var user: UserID
-    /// What it may do, if it joined with a signed token.
+    /// Its role, if it joined with a signed token.
     public var role: RoomRole?
     /// Its connection data, if it has some.
     public var data: String?

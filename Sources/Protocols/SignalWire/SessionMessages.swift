@@ -4,9 +4,9 @@ public struct DeviceDescription: Codable, Hashable, Sendable {
     public var id: DeviceID
     /// Display name.
     public var name: String
-    /// What the device can do, such as `audio`; the exchange passes them on and does not interpret them.
+    /// The device's capabilities, such as `audio`; the exchange relays them and does not interpret them.
     public var capabilities: [Capability]
-    /// Where to push invites while the device is not connected.
+    /// Push token for invites while the device is not connected.
     public var pushToken: Redacted<String>?
 
     /// Makes a description.
@@ -39,7 +39,7 @@ public struct SessionStart: RPCMethod {
         }
     }
 
-    /// What the exchange made of it.
+    /// The session, new or resumed.
     public struct Result: Codable, Hashable, Sendable {
         /// The session's id, for resuming.
         public var session: SessionID
@@ -158,9 +158,9 @@ public struct DeviceRegister: RPCMethod {
 
     /// One push target of the device.
     public struct PushTarget: Codable, Hashable, Sendable {
-        /// Which service: `apns`, `fcm` or any other name.
+        /// The push service: `apns`, `fcm` or any other name.
         public var kind: PushKind
-        /// What that service knows the device by.
+        /// The service's token of the device.
         public var token: Redacted<String>
 
         /// Makes a target.

@@ -4,7 +4,7 @@
 internal import FoundationEssentials
 internal import JSON
 
-/// What the wire allows at most; the exchange refuses more, and a client need not try.
+/// The limits of the wire; the exchange refuses more.
 public enum SignalLimits {
     /// Bytes in one WebSocket message, and in one REST body.
     public static let messageBytes = 65_536
@@ -64,9 +64,10 @@ public struct SignalBounds: Hashable, Sendable {
     /// Objects and arrays within each other.
     public var nesting: Int
 
-    /// What the exchange takes.
+    /// Bounds of messages that the exchange accepts.
     public static let request = SignalBounds(messageBytes: SignalLimits.messageBytes, nesting: SignalLimits.nesting)
-    /// What the exchange may send, which a client must take: what came in a request, with more around it.
+    /// Bounds of messages that the exchange may send, which a client must accept: a request's contents, with more
+    /// around them.
     public static let delivery = SignalBounds(
         messageBytes: SignalLimits.deliveredBytes, nesting: SignalLimits.nesting + 8)
     /// Enough to find out whose a message is that is nested too deeply to be taken. The parser recurses 512 levels.
@@ -104,7 +105,7 @@ public enum SignalCoding {
         _ type: Message.Type, from bytes: [UInt8], within bounds: SignalBounds = .request
     ) throws(SignalCodingError) -> Message {
         if let message = try? plain(bytes, within: bounds)?.decoded(as: type) { return message }
-        // What is wrong, if anything is, the slower reader knows.
+        // The slower reader reports what is wrong, if anything is.
         try check(bytes, bounds)
         do {
             return try decoder.decode(type, from: Data(bytes))

@@ -1,4 +1,4 @@
-/// Where a client is, as coarsely as addresses are given out: one IPv4 address, or a /64 of IPv6.
+/// A client's network, as coarse as addresses are assigned: one IPv4 address, or a /64 of IPv6.
 package struct ClientAddress: Hashable, Sendable {
     private let bytes: [UInt8]
 
@@ -17,7 +17,7 @@ package struct ClientAddress: Hashable, Sendable {
     /// A client that has no address, as over a local socket.
     package static let none = ClientAddress()
 
-    /// One address for all that are this machine's.
+    /// One address for all addresses of this machine.
     package static let thisMachine = ClientAddress([127, 0, 0, 1])
 
     /// Whether it is this machine's: 127.0.0.0/8, or the /64 of `::1`, of which nothing else is given out.

@@ -22,7 +22,7 @@ public enum Base64URL {
 
     /// The bytes that `text` encodes, if it is their canonical encoding (RFC 4648 §3.5, RFC 7515 §2); else `nil`.
     public static func bytes(of text: some Sequence<UInt8>) -> [UInt8]? {
-        // Of an array a character is quickly had, of a sequence in general not.
+        // An array gives access to each character in constant time; a sequence in general does not.
         let characters = Array(text)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(characters.count * 3 / 4)

@@ -3,7 +3,7 @@ internal import Glibc
 /// Secret bytes, which are overwritten when nothing refers to them any more: freed memory keeps what was in it, for a core dump or
 /// for those who read the process's memory.
 ///
-/// What is made of them, as ``text``, is not overwritten.
+/// Copies of them, such as ``text``, are not overwritten.
 @safe
 public final class WipedBytes: @unchecked Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     // Written by `init` and overwritten by `deinit`, and by nothing in between.

@@ -9,9 +9,9 @@ public enum Ed25519 {
 
     /// A private key, which signs.
     public struct PrivateKey: Sendable {
-        /// What the key is made from (RFC 8032 §5.1.5), and all there is to keep: secret.
+        /// The seed of the key (RFC 8032 §5.1.5), from which all else is computed: secret.
         public let seed: [UInt8]
-        /// What signatures are checked with.
+        /// The key that verifies signatures.
         public let publicKey: [UInt8]
 
         /// Takes a seed of 32 random bytes.

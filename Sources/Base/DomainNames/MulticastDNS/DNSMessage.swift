@@ -18,7 +18,7 @@ public enum DNSMessage {
         }
     }
 
-    /// What is asked for.
+    /// The type of a record.
     public enum RecordType: UInt16, Sendable {
         /// An IPv4 address.
         case a = 1

@@ -57,7 +57,7 @@ public struct DatagramBatch: ~Copyable {
         return SocketAddress(unsafe datagrams[index].local)
     }
 
-    /// Which socket of its owner datagram `index` came through, or is to leave through.
+    /// The owner's socket that datagram `index` came through, or is to leave through.
     @_noAllocation @_noLocks
     public func socket(_ index: Int) -> Int { unsafe Int(datagrams[index].socket) }
 

@@ -7,7 +7,7 @@ public struct DatagramPath: Hashable, BitwiseCopyable, Sendable {
     public var socket: Int
     /// The local address that the peer knows; nil lets the socket, or the route, choose. The port is not used.
     public var local: SocketAddress?
-    /// Where to.
+    /// The destination.
     public var remote: SocketAddress
 
     /// Makes a path.

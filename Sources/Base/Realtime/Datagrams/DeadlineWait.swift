@@ -3,7 +3,7 @@ public import Core
 
 /// A wait for an absolute time together with descriptors, in one system call: what paces a media worker.
 public enum DeadlineWait {
-    /// What ended a wait.
+    /// The reason for the end of a wait.
     @frozen
     public struct Outcome: BitwiseCopyable, Sendable {
         /// The wake-up was signalled, and is to be cleared.

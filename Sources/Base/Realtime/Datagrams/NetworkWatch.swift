@@ -8,7 +8,7 @@ public import Core
 public struct NetworkWatch: ProtocolCore, Sendable {
     /// The inputs.
     public enum Input: Hashable, Sendable {
-        /// What was read from the socket at once.
+        /// The result of one read from the socket.
         case messages([UInt8])
         /// `nextDeadline` has come. Early calls are harmless.
         case timerFired

@@ -41,7 +41,8 @@ extension RouteMessage {
             let isUsable = kind == Self.newLink && flags & Self.isUp != 0 && flags & Self.isRunning != 0
             self = .link(index: index, isUsable: isUsable)
         case Self.newAddress, Self.removedAddress:
-            // Of the whole network or the site (scopes 0 to 200), not of the link or this machine; no tentative one (0x40).
+            // Addresses of the whole network or the site (scopes 0 to 200), not of the link or this machine; no
+            // tentative ones (0x40).
             guard let flags = body.integer(at: 2, UInt8.self), let scope = body.integer(at: 3, UInt8.self),
                 scope <= 200,
                 flags & 0x40 == 0, let index = body.integer(at: 4, UInt32.self),

@@ -30,7 +30,7 @@ public struct SocketSet: ~Copyable {
     @_noAllocation @_noLocks
     public static func slot(at place: Int, round: Int) -> Int { place + (round & 0x1f_ffff) * capacity }
 
-    /// Where among ``capacity`` a slot's socket is.
+    /// Index of a slot's socket below ``capacity``.
     @_noAllocation @_noLocks
     public static func place(of slot: Int) -> Int { slot % capacity }
 

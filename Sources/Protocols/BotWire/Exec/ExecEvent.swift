@@ -16,7 +16,7 @@ public enum ExecEvent: Equatable, Sendable {
     case mark(String, played: Int)
     /// The sound before the mark was discarded.
     case markDiscarded(String)
-    /// What was not played yet is discarded.
+    /// Sound that was not played yet is discarded.
     case cleared(played: Int)
     /// The caller began to speak, or stopped, at this sample of the caller's sound.
     case speech(isOver: Bool, at: Int)
@@ -25,16 +25,16 @@ public enum ExecEvent: Equatable, Sendable {
     case interrupted(played: Int)
     /// The state of a transfer that the program, or the device's operator, asked the caller for.
     case transfer(to: String, state: String)
-    /// What the program asked for was not done, and why.
+    /// A request of the program failed, and why.
     case error(String)
     /// The call ended. The last line.
     case end(reason: String)
 
-    /// Which call it is, and what its sound is like.
+    /// Identifies the call, and describes its sound.
     public struct Begin: Equatable, Sendable {
         /// The device's number of the call.
         public var call: UInt64
-        /// Who is at the other end.
+        /// The remote party.
         public var peer: String
         /// Whether this side called.
         public var isOutgoing: Bool

@@ -123,7 +123,7 @@ public enum OfferForm: Hashable, Sendable {
 public struct OfferRequest: Hashable, Sendable {
     /// The target of the request.
     public let address: WebAddress
-    /// What the body is; nil without a body.
+    /// The body's media type; nil without a body.
     public let contentType: String?
     /// `Authorization`. A secret.
     public let authorization: String?
@@ -138,7 +138,7 @@ public struct OfferRequest: Hashable, Sendable {
     }
 }
 
-/// What a bot's server answers.
+/// The response of a bot's server.
 public struct OfferResponse: Hashable, Sendable {
     /// The status.
     public var status: Int

@@ -3,7 +3,7 @@
 /// It is read in two steps, so that a stranger's body is never read: this has the credentials and the path; once the
 /// credentials are checked, ``order()`` reads the request itself.
 public struct BotRequest: Equatable, Sendable {
-    /// What a bot asks for.
+    /// A bot's request.
     public enum Order: Equatable, Sendable {
         /// End a call; with `onlyUnanswered` if it still rings.
         case end(call: String, onlyUnanswered: Bool)
@@ -15,21 +15,21 @@ public struct BotRequest: Equatable, Sendable {
         case place(PlacedCall)
     }
 
-    /// What is to be done with a call.
+    /// A call's instructions.
     public enum Instructions: Equatable, Sendable {
         /// This.
         case markup(CallMarkup)
-        /// What is answered there.
+        /// The instructions in this webhook's answer.
         case ask(Webhook)
     }
 
     /// A call that a bot has placed.
     public struct PlacedCall: Equatable, Sendable {
-        /// Who is called.
+        /// The callee.
         public let to: String
-        /// Who calls.
+        /// The caller.
         public let from: String
-        /// What is done once the call is answered.
+        /// The instructions once the call is answered.
         public let instructions: Instructions
         /// Receives the call's status.
         public let statusCallback: Webhook?

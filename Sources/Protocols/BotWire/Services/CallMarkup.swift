@@ -30,7 +30,7 @@ public struct CallMarkup: Hashable, Sendable {
         case plivo
     }
 
-    /// What to do, in order. After the last the call ends.
+    /// The instructions, in order. After the last the call ends.
     public let verbs: [Verb]
 
     /// Reads a document: any bytes.
@@ -70,11 +70,11 @@ public struct CallMarkup: Hashable, Sendable {
 
 /// A bot with which a call is to be connected.
 public struct BotStream: Hashable, Sendable {
-    /// Where the bot is: a WebSocket.
+    /// The bot's address: a WebSocket.
     public let address: WebAddress
-    /// What is passed on to the bot.
+    /// Parameters for the bot.
     public let parameters: [String: String]
-    /// What the stream is called in requests.
+    /// The stream's name in requests.
     public let name: String?
     /// Receives the stream's status.
     public let statusCallback: Webhook?

@@ -54,7 +54,7 @@ public struct ServiceFault: Error, Hashable, Sendable, CustomStringConvertible {
         case unavailable
     }
 
-    /// Which kind it is.
+    /// The kind.
     public let kind: Kind
     /// The service whose form the bot understands; `nil` if the path does not name one.
     public let service: BotService?

@@ -2,7 +2,7 @@
 ///
 /// Source: Twilio's page "TwiML Voice: Stream", attribute `statusCallback`.
 public struct StreamWebhook: Equatable, Sendable {
-    /// What has happened to the stream.
+    /// An event of the stream.
     public enum Event: Equatable, Sendable {
         /// The bot is connected.
         case started
@@ -23,9 +23,9 @@ public struct StreamWebhook: Equatable, Sendable {
 
     /// The call, and the stream's name in it.
     public var call: WireCall
-    /// What the answer calls the stream, if it does.
+    /// The stream's name from the markup, if it has one.
     public var name: String?
-    /// What has happened.
+    /// The event.
     public var event: Event
     /// When, in milliseconds since 1970.
     public var unixMilliseconds: Int64

@@ -2,7 +2,7 @@
 ///
 /// Its parts are what a connection is made with, so that no second reader of the text can take another host from it.
 public struct WebAddress: Hashable, Sendable {
-    /// What is spoken there.
+    /// The protocol of an address.
     public enum Scheme: String, CaseIterable, Hashable, Sendable {
         case http, https, ws, wss
         /// AudioSocket over TCP, which has no standard URL.
@@ -18,13 +18,13 @@ public struct WebAddress: Hashable, Sendable {
         }
         /// Whether TLS protects it.
         public var isSecure: Bool { port == 443 }
-        /// Those of requests.
+        /// Schemes of requests.
         public static let requests: Set<Scheme> = [.http, .https]
-        /// Those of WebSockets.
+        /// Schemes of WebSockets.
         public static let sockets: Set<Scheme> = [.ws, .wss]
     }
 
-    /// What is spoken there.
+    /// The protocol.
     public let scheme: Scheme
     /// A name or an address, in lower case; an IPv6 address without its brackets.
     public let host: String

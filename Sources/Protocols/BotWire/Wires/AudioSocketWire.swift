@@ -59,7 +59,7 @@ public struct AudioSocketWire: VoiceWire {
     public var transport: WireTransport { .tcp }
     /// Linear at the rate of the caller's sound.
     public var callerFormat: WireFormat { .linear(rate.rawValue) }
-    /// What was received and what was wrong with it.
+    /// Counts of received messages and of faults.
     public var counts: WireCounts { faults.counts }
     /// Nothing happens by time alone.
     public var nextDeadline: Instant? { nil }

@@ -27,7 +27,7 @@ public struct ExotelWire: VoiceWire {
     public var transport: WireTransport { .webSocket }
     /// Linear at the rate of the stream.
     public var callerFormat: WireFormat { stream.dialect.callerFormat }
-    /// What was received and what was wrong with it.
+    /// Counts of received messages and of faults.
     public var counts: WireCounts { stream.counts }
     /// Nothing happens by time alone.
     public var nextDeadline: Instant? { nil }

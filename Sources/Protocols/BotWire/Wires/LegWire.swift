@@ -20,7 +20,7 @@ public struct LegWire: VoiceWire {
     public var transport: WireTransport { .offer }
     /// Linear at 48 kHz.
     public var callerFormat: WireFormat { .linear(48_000) }
-    /// What was received.
+    /// Counts of received messages.
     public var counts: WireCounts { faults.counts }
     /// Nothing happens by time alone.
     public var nextDeadline: Instant? { nil }

@@ -23,7 +23,7 @@ protocol StreamDialect: Sendable {
     func fault(_ fault: WireFault, _ call: WireCall) -> [String: JSONValue]?
     /// The stream ends. Nil if the service has no such message.
     func stop(_ end: WireEnd, _ call: WireCall, number: Int) -> [String: JSONValue]?
-    /// What a message of the bot asks for.
+    /// The order in a message of the bot.
     func order(_ message: StreamMessage, _ call: WireCall) throws(WireFault) -> BotOrder
 }
 
@@ -54,7 +54,7 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         var number = 1
         /// Marks that were set and not reported.
         var marks = 0
-        /// What became of the sound since the last mark, or since the queue was cleared.
+        /// The state of the sound since the last mark, or since the queue was cleared.
         var sound = SoundSinceMark.none
     }
 
@@ -147,7 +147,7 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         _ message: WireMessage, in stream: inout Stream, at now: Instant, into outbox: inout [WireOutput]
     ) -> Bool {
         faults.countMessage()
-        // What cannot be read at all may be sound.
+        // A message that cannot be read at all may be sound.
         var mayBeSound = true
         do throws(WireFault) {
             guard case .text(let text) = message else {

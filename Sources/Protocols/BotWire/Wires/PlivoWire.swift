@@ -44,7 +44,7 @@ public struct PlivoWire: VoiceWire {
     public var transport: WireTransport { .webSocket }
     /// The caller's format.
     public var callerFormat: WireFormat { stream.dialect.callerFormat }
-    /// What was received and what was wrong with it.
+    /// Counts of received messages and of faults.
     public var counts: WireCounts { stream.counts }
     /// Nothing happens by time alone.
     public var nextDeadline: Instant? { nil }

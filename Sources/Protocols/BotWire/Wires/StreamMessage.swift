@@ -93,7 +93,7 @@ struct StreamMessage {
     }
 }
 
-/// What a bot asks for.
+/// An order of a bot.
 enum BotOrder: Equatable, Sendable {
     case play([UInt8], WireFormat)
     case mark(String)

@@ -36,7 +36,7 @@ public struct TelnyxWire: VoiceWire {
     public var transport: WireTransport { .webSocket }
     /// The caller's codec at 8 kHz.
     public var callerFormat: WireFormat { stream.dialect.callerFormat }
-    /// What was received and what was wrong with it.
+    /// Counts of received messages and of faults.
     public var counts: WireCounts { stream.counts }
     /// Nothing happens by time alone.
     public var nextDeadline: Instant? { nil }

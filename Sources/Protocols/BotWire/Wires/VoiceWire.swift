@@ -19,7 +19,7 @@ public protocol VoiceWire: ProtocolCore, Sendable where Input == WireInput, Outp
     var transport: WireTransport { get }
     /// The format of ``WireInput/sound(_:)``.
     var callerFormat: WireFormat { get }
-    /// What was received and what was wrong with it.
+    /// Counts of received messages and of faults.
     var counts: WireCounts { get }
 }
 
@@ -33,7 +33,7 @@ public enum WireTransport: Hashable, Sendable {
     case offer
 }
 
-/// What happens on the telephone's side of a wire, and what the bot sends.
+/// An event on the telephone's side of a wire, or a message of the bot.
 public enum WireInput: Equatable, Sendable {
     /// The connection is made, and messages can be sent. Comes once; what comes after the first is ignored.
     case connected(WireCall)
@@ -45,7 +45,7 @@ public enum WireInput: Equatable, Sendable {
     case digit(Character, heldMilliseconds: Int)
     /// All that the bot sent before the mark has been played.
     case markPlayed(String)
-    /// What was before the mark is discarded, as ``WireOutput/clear`` asked.
+    /// The sound before the mark was discarded, as ``WireOutput/clear`` asked.
     case markDiscarded(String)
     /// The queue is empty, as ``WireOutput/clear`` asked. Comes after the marks that were discarded with it.
     case cleared
@@ -78,7 +78,7 @@ public enum WireMessage: Hashable, Sendable {
     }
 }
 
-/// What a wire asks for.
+/// An action that a wire asks for.
 public enum WireOutput: Equatable, Sendable {
     /// Send this to the bot.
     case send(WireMessage)

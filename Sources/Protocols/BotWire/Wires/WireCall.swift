@@ -14,13 +14,13 @@ public struct WireCall: Equatable, Sendable {
     public var stream: String
     /// The account's name.
     public var account: String
-    /// Who calls.
+    /// The caller.
     public var from: String
-    /// Who is called.
+    /// The callee.
     public var to: String
     /// Direction of the call.
     public var direction: Direction
-    /// What a webhook's answer, or a configuration, has for the bot.
+    /// Parameters for the bot, from a webhook's answer or the configuration.
     public var parameters: [String: String]
     /// When the stream begins, by the wall clock: milliseconds since 1970.
     public var startMilliseconds: Int64

@@ -27,7 +27,7 @@ public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
         case flood
     }
 
-    /// Which kind it is.
+    /// The kind.
     public let kind: Kind
     /// The message.
     public let description: String
@@ -51,7 +51,7 @@ public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
     static let otherStream = WireFault(.otherStream, "the message names another stream than this one")
 }
 
-/// What a wire has received from the bot, and what was wrong with it.
+/// Counts of a wire's received messages, and of their faults.
 public struct WireCounts: Equatable, Sendable {
     /// Messages of the bot; with TCP, frames.
     public internal(set) var messages = 0

@@ -19,7 +19,7 @@ public struct STUNMessage: Equatable, Sendable {
 
     /// Request, indication, success or failure.
     public let messageClass: STUNClass
-    /// What it is about.
+    /// The method.
     public let method: STUNMethod
     /// By which answers find their requests.
     public let transactionID: TransactionID

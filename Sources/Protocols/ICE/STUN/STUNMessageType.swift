@@ -10,7 +10,7 @@ public enum STUNClass: UInt16, Sendable {
     case failure = 0x110
 }
 
-/// What a STUN message is about: RFC 8489 §18.2 and, for TURN, RFC 8656 §17. Others can arrive.
+/// A STUN method: RFC 8489 §18.2 and, for TURN, RFC 8656 §17. Others can arrive.
 public struct STUNMethod: RawRepresentable, Hashable, Sendable {
     /// 0…0xFFF.
     public let rawValue: UInt16

@@ -61,7 +61,7 @@ struct Call: Sendable {
             var lastReliable: UInt32?
             /// The answer that came reliably before the call was accepted; no other one counts after that (RFC 3262 §5).
             var answer: [UInt8]?
-            /// What came unreliably: the answer, if the acceptance has none.
+            /// The description in an unreliable response: it is the answer, if the acceptance has none.
             var preview: [UInt8]?
 
             /// Takes a description that came early.
@@ -81,7 +81,7 @@ struct Call: Sendable {
         let offer: [UInt8]
         let flow: SIPFlow
         let ringLimit: Instant
-        /// Where redirections have led, and may lead yet.
+        /// Targets of redirections, those tried and those left.
         var targets: RedirectionTargets
         var forks: [String: Fork] = [:]
         var hasProvisional = false
@@ -237,7 +237,7 @@ struct Call: Sendable {
         }
     }
 
-    /// Where its peers may be.
+    /// Addresses that its peers may have.
     var peerHosts: [SIPHost] {
         switch stage {
         case .calling(let calling): calling.forks.values.flatMap(\.dialog.peerHosts)

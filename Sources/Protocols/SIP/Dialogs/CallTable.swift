@@ -7,7 +7,7 @@ struct CallTable: Sendable {
     private var dialogs: [String: SIPCall] = [:]
     private var deadlines = DeadlineQueue<SIPCall>()
     private var incoming: UInt64 = 0
-    /// Where the peers of all calls may be; `nil` after a change.
+    /// Addresses that the peers of all calls may have; `nil` after a change.
     private var hosts: HostSet?
 
     var count: Int { calls.count }
@@ -30,7 +30,7 @@ struct CallTable: Sendable {
     /// By which flows calls go, each once, in an order that is the same in each run.
     var flows: [SIPFlow] { Set(calls.values.map(\.flow)).sorted { $0.id < $1.id } }
 
-    /// Where the peers of all calls may be.
+    /// Addresses that the peers of all calls may have.
     mutating func peerHosts(_ known: KnownHosts) -> HostSet {
         if let hosts { return hosts }
         var all = HostSet()

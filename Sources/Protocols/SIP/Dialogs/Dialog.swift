@@ -7,11 +7,11 @@ struct Dialog: Sendable {
     let local: NameAddress
     /// The peer's address, with its tag.
     let remote: NameAddress
-    /// Where requests go: the peer's `Contact`.
+    /// The target of requests: the peer's `Contact`.
     private(set) var target: AnyURI
     private let routes: [NameAddress]
     private(set) var flow: SIPFlow
-    /// Where the peer was by the flows before.
+    /// The peer's addresses on earlier flows.
     private var formerHosts: [SIPHost] = []
     private(set) var localSequence: UInt32
     /// The highest `CSeq` of the peer's requests.

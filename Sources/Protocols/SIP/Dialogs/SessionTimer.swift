@@ -57,7 +57,7 @@ struct SessionTimer: Sendable {
     }
 }
 
-/// What both sides agree on (RFC 4028 §7 to §9).
+/// The agreement of both sides (RFC 4028 §7 to §9).
 struct SessionTerms: Equatable, Sendable {
     let expires: SessionExpires
     /// The peer must hold to it.

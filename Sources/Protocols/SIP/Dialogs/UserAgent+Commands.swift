@@ -1,6 +1,6 @@
 internal import Core
 
-/// What the owner of the calls wants.
+/// The commands of the calls' owner.
 extension UserAgent {
     mutating func handle(
         _ command: CallCommand, _ id: SIPCall, _ now: Instant, _ outbox: inout [UserAgentOutput]

@@ -24,7 +24,7 @@ extension UserAgent {
         }
         guard let callID = request.headers.callID, let id = calls.call(callID, localTag: tag), let call = calls[id]
         else { return respond(transaction, SIPResponse(481, to: request), now, &outbox) }
-        // Others learn no more than if there was no such call.
+        // Other hosts get the same answer as if there was no such call.
         let remote = request.headers.from?.tag
         guard isPeer(flow, of: call, with: remote, request.method, now) else {
             return respond(transaction, SIPResponse(481, to: request), now, &outbox)

@@ -48,7 +48,7 @@ extension UserAgent {
     /// Why an INVITE is not passed on (RFC 3261 §16.3); `nil` if it may be.
     private func passingRefusal(of request: SIPRequest) -> Int? {
         if request.headers["Max-Forwards"].flatMap({ Int($0) }) == 0 { return 483 }
-        // One that we have sent has come back.
+        // Our own INVITE has come back.
         if calls.contains(where: { $0.isPlaced(with: request.headers.callID) }) { return 482 }
         return request.headers.count("Replaces") > 0 ? 603 : nil
     }
@@ -66,7 +66,7 @@ extension UserAgent {
         guard let id = calls.call(replaces.callID, localTag: replaces.toTag), let call = calls[id] else {
             return .refused(481)
         }
-        // Who has read the dialog's names is not its peer yet (RFC 3891 §3, §8).
+        // A host that has read the dialog's tags is not thereby its peer (RFC 3891 §3, §8).
         guard isPeer(flow, of: call, with: replaces.fromTag, .invite, now) else { return .refused(481) }
         switch call.stage {
         case .talking(let talking):

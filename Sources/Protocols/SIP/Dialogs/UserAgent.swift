@@ -381,7 +381,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         case .talking(let talking): fire(id, talking, now, &outbox)
         case .mortal(let mortal): if let lost = mortal.lost, lost.until <= now { forget(id) }
         }
-        // What is due and has to wait for something else is looked at again a little later.
+        // An action that is due and has to wait for another is tried again a little later.
         calls.rearm(id, soonest: now.advanced(by: .milliseconds(100)))
     }
 

@@ -16,15 +16,15 @@ public enum SIPCall: Hashable, Sendable {
     }
 }
 
-/// What a user agent is.
+/// The settings of a user agent.
 public struct UserAgentConfiguration: Sendable {
     /// Our address of record, as others call us.
     public var address: NameAddress
     /// Our `Contact`, where requests in dialogs reach us: with `transport`, or a GRUU.
     public var contact: AnyURI
-    /// What requests outside of dialogs pass: an outbound proxy, then the `Service-Route`.
+    /// Proxies that requests outside of dialogs pass: an outbound proxy, then the `Service-Route`.
     public var routes: [NameAddress] = []
-    /// What is served.
+    /// The requests that are served.
     public var screen = RequestScreen.userAgent
     /// The interval of session timers that we ask for, in seconds; `nil` asks for none, but serves a peer's.
     public var sessionSeconds: UInt32? = 1_800
@@ -50,7 +50,7 @@ public struct UserAgentConfiguration: Sendable {
     }
 }
 
-/// What the owner of a call wants.
+/// A command of a call's owner.
 public enum CallCommand: Sendable {
     /// Place a call, with an offer. `replacing` is a dialog that the peer is to give up for it.
     case place(to: AnyURI, offer: [UInt8], SIPFlow, replacing: Replaces?)
@@ -106,7 +106,7 @@ public enum CallEnd: Equatable, Sendable {
     case replaced
 }
 
-/// What happens to a call.
+/// An event of a call.
 public enum CallEvent: Equatable, Sendable {
     /// A peer calls; without an offer, one is to be made when the call is accepted.
     case incoming(from: NameAddress, offer: [UInt8]?, replacing: SIPCall?)

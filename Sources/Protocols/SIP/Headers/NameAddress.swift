@@ -1,7 +1,7 @@
 /// An address with its display name and parameters: `From`, `To`, `Contact`, `Route`, `Refer-To` and others
 /// (RFC 3261 §20.10).
 public struct NameAddress: Hashable, Sendable, CustomStringConvertible {
-    /// What the peer calls itself, without quotation marks. Hostile text: never a command, a path or markup.
+    /// The display name, without quotation marks. Hostile text: never a command, a path or markup.
     public var displayName: String?
     /// The URI.
     public var uri: AnyURI

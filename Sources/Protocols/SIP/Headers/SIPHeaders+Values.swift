@@ -21,9 +21,9 @@ extension SIPHeaders {
         insertFirst("Via", via.description)
     }
 
-    /// Who asks.
+    /// The sender.
     public var from: NameAddress? { self["From"].flatMap(NameAddress.init) }
-    /// Who is asked.
+    /// The addressee.
     public var to: NameAddress? { self["To"].flatMap(NameAddress.init) }
 
     /// The dialog's or registration's name.
@@ -95,7 +95,7 @@ public struct SessionExpires: Hashable, Sendable, CustomStringConvertible {
 
     /// Seconds.
     public var seconds: UInt32
-    /// Who refreshes; `nil` if the answer is to decide.
+    /// The side that refreshes; `nil` if the answer is to decide.
     public var refresher: Refresher?
 
     /// Makes one.

@@ -1,6 +1,6 @@
 /// One hop of a request's route (RFC 3261 §20.42).
 public struct Via: Hashable, Sendable, CustomStringConvertible {
-    /// What each branch by the rules of RFC 3261 begins with.
+    /// The beginning of every branch that follows RFC 3261.
     public static let cookie = "z9hG4bK"
 
     /// `UDP`, `TCP`, `TLS`, `WS`, `WSS` or another, in upper case.
@@ -72,7 +72,7 @@ public struct Via: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Where the request came from: what ``stamp(sourceHost:sourcePort:)`` has noted.
+    /// The source of the request, as ``stamp(sourceHost:sourcePort:)`` recorded it.
     public var source: SIPHost { parameters["received"].flatMap { SIPHost($0) } ?? host }
 
     /// Whether both name the same sender.

@@ -1,4 +1,4 @@
-/// What an element serves, and so how it refuses a request that is well formed (RFC 3261 §8.2).
+/// The requests that an element serves, and so how it refuses a well-formed request (RFC 3261 §8.2).
 public struct RequestScreen: Equatable, Sendable {
     /// The methods that are served, in the order of `Allow`.
     public var methods: [SIPMethod]
@@ -14,7 +14,7 @@ public struct RequestScreen: Equatable, Sendable {
         self.bodies = bodies
     }
 
-    /// What ``UserAgent`` serves.
+    /// The requests that ``UserAgent`` serves.
     public static let userAgent = RequestScreen(
         methods: [.invite, .ack, .bye, .cancel, .options, .prack, .update, .info, .refer, .notify],
         options: ["100rel", "timer", "replaces"], bodies: [.sdp, .dtmfRelay, .dtmf, .sipfrag])

@@ -158,7 +158,7 @@ extension Substring {
     fileprivate func isEqual(_ other: String) -> Bool { String(self).isSame(as: other) }
 }
 
-/// What every message must have (RFC 3261 §8.1.1).
+/// Checks for the headers that every message must have (RFC 3261 §8.1.1).
 enum MessageCheck {
     enum ContentLength: Equatable {
         case absent

@@ -1,6 +1,6 @@
 /// A request (RFC 3261 §7.1).
 public struct SIPRequest: Equatable, Sendable {
-    /// What is asked for.
+    /// The method.
     public var method: SIPMethod
     /// The target of the request.
     public var uri: AnyURI
@@ -22,7 +22,7 @@ public struct SIPRequest: Equatable, Sendable {
 public struct SIPResponse: Equatable, Sendable {
     /// 100 to 699.
     public var status: Int
-    /// What people may read.
+    /// The reason phrase, for people.
     public var reason: String
     /// The headers. `Content-Length` is written by the writer.
     public var headers: SIPHeaders

@@ -1,4 +1,4 @@
-/// What a request asks for. Methods are compared with case.
+/// The method of a request. Methods are compared with case.
 public struct SIPMethod: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The method's token.
     public let rawValue: String

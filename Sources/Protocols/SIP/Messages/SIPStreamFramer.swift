@@ -1,7 +1,7 @@
 /// Cuts a TCP or TLS stream into messages by `Content-Length` (RFC 3261 §18.3), and finds keepalives between them
 /// (RFC 5626 §3.5.1). One framer for each connection.
 public struct SIPStreamFramer: Sendable {
-    /// What the stream held next.
+    /// The next element of the stream.
     public enum Element: Equatable, Sendable {
         /// The bytes of one message.
         case message([UInt8])

@@ -65,7 +65,7 @@ struct TextScanner {
         return nil
     }
 
-    /// What is left.
+    /// The rest of the text.
     mutating func rest() -> String {
         defer { index = bytes.count }
         return String(decoding: bytes[min(index, bytes.count)...], as: UTF8.self)

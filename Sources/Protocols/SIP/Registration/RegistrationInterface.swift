@@ -1,10 +1,10 @@
-/// What is registered, and where.
+/// The registrar, the address of record and the contact of a registration.
 public struct RegistrationConfiguration: Sendable {
     /// The domain's registrar, such as `sip:example.com`.
     public var registrar: AnyURI
     /// The address of record.
     public var address: NameAddress
-    /// Where we are reached.
+    /// Our address for requests.
     public var contact: AnyURI
     /// An outbound proxy that requests pass.
     public var routes: [NameAddress] = []

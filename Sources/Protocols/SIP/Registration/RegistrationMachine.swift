@@ -63,7 +63,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     /// Whether the registrar has our binding, as far as we know.
     public var isRegistered: Bool { validUntil != nil }
 
-    /// Which challenges this server's later ones are held to.
+    /// Trust that this server's later challenges must satisfy.
     public var digestTrust: DigestTrust { digest?.trust ?? DigestTrust() }
 
     /// When ``handle(_:at:into:)`` must next be called.

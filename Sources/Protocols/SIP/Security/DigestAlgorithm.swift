@@ -35,7 +35,7 @@ public enum DigestAlgorithm: String, CaseIterable, Comparable, Sendable {
     }
 }
 
-/// What is computed of a request and a password (RFC 7616 §3.4).
+/// The digest of a request and a password (RFC 7616 §3.4).
 struct DigestComputation {
     /// Quality of protection.
     enum Quality: String, Sendable {

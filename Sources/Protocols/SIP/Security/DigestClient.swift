@@ -1,4 +1,4 @@
-/// What a server has shown of itself, to which its later challenges are held.
+/// Realms and algorithms that a server has used, which its later challenges must keep to.
 public struct DigestTrust: Equatable, Sendable {
     /// The realms whose challenges are answered; `nil` for any.
     public var realms: Set<String>?
@@ -13,7 +13,7 @@ public struct DigestTrust: Equatable, Sendable {
 /// Answers the challenges of servers and proxies for one account, and keeps the nonces for later requests
 /// (RFC 3261 §22, RFC 8760, RFC 7616).
 public struct DigestClient: Sendable, CustomStringConvertible {
-    /// What to do about a challenge.
+    /// The result of a challenge.
     public enum Verdict: Equatable, Sendable {
         /// Send the request again, with a higher `CSeq`: ``authorize(_:)`` adds the credentials.
         case retry
@@ -47,7 +47,7 @@ public struct DigestClient: Sendable, CustomStringConvertible {
     private let weakest: DigestAlgorithm
     private var tokens: TokenSource
     private var sessions: [Protection: Session] = [:]
-    /// What the server has shown so far.
+    /// Realms and algorithms that the server has used so far.
     public private(set) var trust: DigestTrust
 
     /// Makes one that has seen no challenge.
@@ -69,7 +69,7 @@ public struct DigestClient: Sendable, CustomStringConvertible {
 
     /// Answers only what that trust allows from now on, and forgets the challenges of other realms.
     public mutating func hold(to trust: DigestTrust) {
-        // What a server could once it does not lose by another's trust.
+        // A new trust does not remove strong algorithms that the server has offered before.
         let strong = self.trust.strong
         self.trust = trust
         self.trust.strong.formUnion(strong)

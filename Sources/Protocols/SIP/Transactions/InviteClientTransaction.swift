@@ -1,6 +1,6 @@
 internal import Core
 
-/// What a transaction asks of the table that holds it.
+/// An action that a transaction asks of its table.
 enum TransactionEffect {
     case transmit(SIPMessage)
     case deliver(SIPResponse)

@@ -80,7 +80,7 @@ struct KnownHosts: Sendable {
             {
                 names[oldest] = nil
             }
-            // What it led to counts until the answer comes.
+            // The earlier addresses stay valid until the answer comes.
             names[name, default: Name(since: now)].since = now
             wanted.append(name)
         }
@@ -104,7 +104,7 @@ public struct ForeignMessages: Sendable {
     public private(set) var count = 0
     /// The method of the last one, or of the request that it answers.
     public private(set) var method: SIPMethod?
-    /// Where the last one came from.
+    /// The source of the last one.
     public private(set) var host: SIPHost?
 
     mutating func note(_ method: SIPMethod?, by flow: SIPFlow) {

@@ -1,4 +1,4 @@
-/// What messages take up in memory: their text, and what each of their parts costs besides. Estimates are on the high side.
+/// Memory of messages: their text, and the overhead of each of their parts. Estimates are on the high side.
 enum MessageFootprint {
     /// A heap block of a string that is too long to be stored inline.
     private static let block = 48

@@ -68,7 +68,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
         var machine: Machine
         var flow: SIPFlow
         let key: String
-        /// Who is charged for it, and how many bytes; our own are not.
+        /// The peer that is charged for it, and the number of bytes; nil for our own.
         var charge: (peer: TransactionBudget.Peer, bytes: Int)?
     }
 
@@ -82,7 +82,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
     private var budget: TransactionBudget
     /// The most entries since memory was given back last.
     private var peak = 0
-    /// Where peers of calls are.
+    /// The addresses of the peers of calls.
     var callers = HostSet()
     /// Requests that found the table full.
     public private(set) var refusals = 0
@@ -398,7 +398,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
             switch entry.machine {
             case .inviteClient(let machine): if !machine.isFinal { outbox.append(.failed(id)) }
             case .client(let machine):
-                // One that is completed only absorbs repetitions.
+                // A completed transaction only absorbs repetitions, so it does not fail.
                 if !machine.isCompleted { outbox.append(.failed(id)) }
             case .inviteServer, .server: continue
             }
