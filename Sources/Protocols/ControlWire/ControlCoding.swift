@@ -1,4 +1,4 @@
-// ControlWire: what programs on this machine ask of a running device, and what it answers: a JSON object on each line.
+// ControlWire: requests of programs on this machine to a running device, and its answers: a JSON object on each line.
 // Pure: it knows no socket and no device.
 
 internal import FoundationEssentials
@@ -78,7 +78,7 @@ public enum ControlCoding {
         }
     }
 
-    /// Reads a line of the device's; nil if it is none. Unknown members are passed over.
+    /// Reads a line of the device's; nil if it is none. Unknown members are ignored.
     public static func decode<Value: Decodable>(_ type: Value.Type, from line: [UInt8]) -> Value? {
         try? JSONDecoder().decode(type, from: Data(line))
     }

@@ -1,7 +1,7 @@
-/// What a client that watches has yet to be sent; bounded.
+/// Lines that wait to be sent to a client with `watch`; bounded.
 ///
-/// Levels that have not gone out are replaced by newer ones, so that they cost a slow client nothing but their age. Of
-/// everything else nothing is left out: a client with ``capacity`` lines before it is too slow, and is let go.
+/// Newer levels replace levels that wait, so a slow client gets only the latest. No other line is dropped: a client
+/// with ``capacity`` waiting lines is too slow, and is disconnected.
 public struct ControlEventBuffer: Sendable {
     /// Lines that may wait, besides levels.
     public static let capacity = 256

@@ -1,6 +1,6 @@
 public import JSON
 
-/// One request of a client's: what it wants, and the id that its answer is to carry.
+/// One request of a client, and the id for its answer.
 public struct ControlRequest: Hashable, Sendable {
     /// The requests' names on the wire.
     public enum Name: String, CaseIterable, Sendable {
@@ -8,7 +8,7 @@ public struct ControlRequest: Hashable, Sendable {
         case play, stop, record, attach, detach, transfer
     }
 
-    /// What is wanted. Where no call is named, the device looks for the one that is meant (``CallChoice``).
+    /// The request itself. If it names no call, the device finds the call that is meant (``CallChoice``).
     public enum Wish: Hashable, Sendable {
         /// How the device is doing.
         case status
@@ -36,7 +36,8 @@ public struct ControlRequest: Hashable, Sendable {
         case play(file: String, UInt64?)
         /// Stop what `play` plays.
         case stop(UInt64?)
-        /// Begin to record the call, to the file at a path from the root or to one of the device's choice; or end the recording.
+        /// Begin to record the call, to the file at an absolute path or to one that the device chooses; or end the
+        /// recording.
         case record(Recording, UInt64?)
         /// Let the configured program or bot take part in the call.
         case attach(UInt64?)

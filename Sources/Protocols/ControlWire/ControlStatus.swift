@@ -27,8 +27,8 @@ public struct ControlStatus: Codable, Hashable, Sendable {
     public var isDraining: Bool?
     /// How busy the device is with its calls' sound.
     public var load: ControlLoad?
-    /// The accounts of a device that has several, in the order of its configuration; nil if they have no names. What is said above
-    /// of one account is then that of the first, or of the one that was asked for.
+    /// The accounts of a device that has several, in the order of its configuration; nil if they have no names. The
+    /// members for one account then describe the first, or the one that was asked for.
     public var accounts: [ControlAccount]?
     /// All calls, those that are not listed too.
     public var callCount: Int
@@ -99,7 +99,7 @@ public struct ControlAccount: Codable, Hashable, Sendable {
     }
 }
 
-/// How busy a device's media workers are, and what it does about that.
+/// The load of a device's media workers, and its countermeasures.
 public struct ControlLoad: Codable, Hashable, Sendable {
     /// Share of its time that the busiest worker works, 0…1.
     public var busy: Double
@@ -228,7 +228,7 @@ public struct ControlCall: Codable, Hashable, Sendable {
 
     /// Its number, never used again by this process.
     public var call: UInt64
-    /// By what the other end and the service know it; nil until the service has taken it.
+    /// The id of the call at the service and the remote party; nil until the service has accepted it.
     public var invite: String?
     /// The other side.
     public var peer: String

@@ -17,7 +17,7 @@ public struct LineCutter: Sendable {
     /// - Parameter maximumBytes: Of one line, without its line break.
     public init(maximumBytes: Int = ControlLimits.requestBytes) { self.maximumBytes = maximumBytes }
 
-    /// Takes what came, and appends the lines that are whole with it.
+    /// Takes the next bytes, and appends the lines that they complete.
     public mutating func take(_ bytes: some Sequence<UInt8>, into lines: inout [Line]) {
         for byte in bytes {
             if byte == UInt8(ascii: "\n") {
@@ -33,7 +33,8 @@ public struct LineCutter: Sendable {
         }
     }
 
-    /// A part of the stream is missing here: the line that has begun is not whole, and neither is the next one.
+    /// Bytes of the stream are missing here: the current line is incomplete, and the next bytes up to a line break are
+    /// skipped.
     public mutating func skip() { (begun, isPassingOver) = ([], true) }
 
     /// The stream or the line ended: the bytes so far count as a line.

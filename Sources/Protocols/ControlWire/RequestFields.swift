@@ -66,7 +66,7 @@ struct RequestFields {
         return text
     }
 
-    /// A path from the root, if there is one: the device's working folder is nothing that a client knows.
+    /// An absolute path, if there is one: clients do not know the device's working folder.
     mutating func path(_ key: String) throws(ControlFault) -> String? {
         known.append(key)
         guard let value = members[key], value != .null else { return nil }

@@ -151,7 +151,7 @@ struct PayloadNumbering: Equatable, Sendable {
 
     subscript(format: AudioFormat) -> Int? { numbers[format] }
 
-    /// The format's number. A new format gets `wish` if that is free, and else the next free number.
+    /// The format's number. A new format gets the requested number if that is free, and else the next free one.
     mutating func number(for format: AudioFormat, wish: Int) -> Int {
         if let number = numbers[format] { return number }
         let taken = Set(numbers.values)

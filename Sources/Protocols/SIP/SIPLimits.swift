@@ -1,6 +1,6 @@
 // SIP: messages, transactions, digest, dialogs and registration of RFC 3261 and its companions, as pure values.
 
-/// Every bound on what SIP peers send, and on what is kept of it.
+/// The limits on messages of SIP peers, and on the memory for them.
 public enum SIPLimits {
     /// Bytes of one message, headers and body. A UDP datagram holds no more.
     public static let messageBytes = 65_535
@@ -20,12 +20,13 @@ public enum SIPLimits {
     public static let parts = 16
     /// The highest sequence number (RFC 3261 §8.1.1.5).
     public static let sequence: UInt32 = 0x7FFF_FFFF
-    /// The longest that a peer's `Retry-After`, `Expires` or `Session-Expires` is read as, in seconds. What it does to our own timers is
-    /// bounded by the limits after this one, so that no number of a server's silences a device or drives it.
+    /// The longest value that is read from a peer's `Retry-After`, `Expires` or `Session-Expires`, in seconds. The
+    /// limits below bound its effect on our own timers, so that no server can silence a device, or make it send without
+    /// pause, by a number.
     public static let seconds: UInt32 = 86_400 * 7
-    /// The longest `Retry-After` that is obeyed, in seconds; what we would have waited ourselves is waited in any case.
+    /// The longest `Retry-After` that is obeyed, in seconds; our own wait applies in any case.
     public static let retryAfterSeconds: UInt32 = 300
-    /// The shortest time that a registration counts as granted for, in seconds: half of it is the time to the next one.
+    /// The shortest time that a registration counts as granted for, in seconds: the next one follows after half of it.
     public static let shortestRegistration: UInt32 = 10
     /// The longest time after which a registration is renewed, in seconds, even if more was granted; more if we ask for
     /// more.

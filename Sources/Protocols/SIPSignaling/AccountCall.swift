@@ -47,7 +47,7 @@ struct AccountCall: Sendable {
     /// The valid descriptions, ours and the peer's. An offer becomes valid when it is answered.
     var ours: [UInt8]
     var theirs: [UInt8]?
-    /// Whether the peer is known to have our answer, or the call is ours.
+    /// Whether the peer has confirmed our answer, or the call is outgoing.
     var isAcknowledged = true
     /// Number of early answers so far.
     var earlyAnswers = 0
@@ -143,7 +143,7 @@ enum CallDescription {
         text.contains("a=ice-ufrag:") && !text.contains("a=end-of-candidates")
     }
 
-    /// Adds candidates, each the text of an attribute, to the last section, which for a call of one section is the first.
+    /// Adds candidates, each the text of an attribute, to the last section; a call of one section has only that one.
     static func adding(_ candidates: [String], to text: String) -> String {
         let known = Set(text.split(whereSeparator: \.isNewline).map(String.init))
         let lines = candidates.map { "a=\($0)" }.filter { !known.contains($0) && !$0.contains(where: \.isNewline) }

@@ -3,15 +3,15 @@ internal import JSON
 internal import Core
 internal import SIP
 
-/// The calls of an account: what the application asks of them becomes commands for the user agent, and what happens to them
-/// events of the contract (docs/sip.md).
+/// The calls of an account: turns the application's requests into commands for the user agent, and the user agent's
+/// events into events of the contract (docs/sip.md).
 struct AccountCalls: Sendable {
-    /// A connection for what is too large for datagrams (RFC 3261 §18.1.1).
+    /// A connection for requests that are too large for datagrams (RFC 3261 §18.1.1).
     enum Stream: Sendable {
         case none
         case opening(Int, until: Instant)
         case open(SIPFlow, StreamKeepalive)
-        /// The server takes none; it is not asked again before that time.
+        /// The server accepts no connection; it is not tried again before that time.
         case refused(until: Instant)
     }
 
@@ -19,9 +19,9 @@ struct AccountCalls: Sendable {
     private static let datagramBytes = 1_300
     /// Bytes of an INVITE besides its description, with credentials and routes.
     private static let headerBytes = 1_000
-    /// From an INVITE's arrival to 180, so that a device that refuses at once does not ring.
+    /// Delay from an INVITE's arrival to 180, so that a device that refuses at once does not ring.
     private static let ringDelay = Duration.milliseconds(50)
-    /// Until an invite counts as taken though the server is silent.
+    /// Time after which an invite counts as under way although the server is silent.
     private static let takenAfter = Duration.seconds(1)
     static let gatheringTime = Duration.milliseconds(500)
     static let answerTime = Duration.seconds(4)
@@ -133,7 +133,7 @@ struct AccountCalls: Sendable {
         }
         let commands = waiting
         waiting = []
-        // A call that was accepted meanwhile has a dialog only now, in which its peer learns our address.
+        // A call that was accepted meanwhile gets its dialog only now, with our address.
         for (call, command) in commands where command.answersInvite { run(.command(call, command), now, &outbox) }
         readdress(from: former, to: flow.localHost, now, &outbox)
         for (call, command) in commands where !command.answersInvite { run(.command(call, command), now, &outbox) }
@@ -269,7 +269,7 @@ struct AccountCalls: Sendable {
 
     /// Begins to open the connection that a call waits for.
     ///
-    /// - Returns: Whether one is wanted that is not being opened.
+    /// - Returns: Whether a connection is needed and is not being opened yet.
     mutating func takeStreamNumber(_ number: () -> Int, _ now: Instant) -> Int? {
         guard case .none = stream, flow?.transport == .udp,
             calls.values.contains(where: { if case .preparing(nil) = $0.phase { true } else { false } })
@@ -412,11 +412,11 @@ struct AccountCalls: Sendable {
         }
         calls[id] = call
         invites[sip] = id
-        // The application sends no candidate before it knows the invite.
+        // The application sends no candidates before it has the invite's id.
         if gathers { take(id, now, &outbox) } else { place(id, now, &outbox) }
     }
 
-    /// Sends the INVITE of a prepared call, if there is a flow that carries it.
+    /// Sends the INVITE of a prepared call, if there is a flow for it.
     private mutating func place(_ id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard var call = calls[id], let dial = call.dial else { return }
         call.phase = .preparing(nil)
@@ -428,7 +428,7 @@ struct AccountCalls: Sendable {
             return run(.command(call.sip, .place(to: dial.uri, offer: call.ours, flow, replacing: nil)), now, &outbox)
         }
         run(.command(origin, .acceptTransfer(placing: number, offer: call.ours, by: flow)), now, &outbox)
-        // The call in which it was asked for may have ended meanwhile.
+        // The call whose peer asked for this one may have ended meanwhile.
         if calls[id] != nil, agent.flow(of: call.sip) == nil { ended(id, .failed, now, &outbox) }
     }
 
@@ -590,7 +590,8 @@ struct AccountCalls: Sendable {
         case 408?: outbox.append(.answer(ticket, .probed(.failed(.noAnswer))))
         case 481?: outbox.append(.answer(ticket, .probed(.failed(.unknownCall))))
         case .some:
-            // Only who received the question can answer it, and an answer counts only from where the question went.
+            // Only the receiver of the question can answer it, and an answer counts only from the address that the
+            // question went to.
             let host = agent.flow(of: call.sip)?.remoteHost
             outbox.append(.answer(ticket, .probed(.answered(from: host?.text))))
         case nil:
@@ -690,7 +691,7 @@ struct AccountCalls: Sendable {
             calls[call.invite]?.peerOffer = .waits(until: until, offer, lateAnswers: late - 1)
         case .waits(_, let offer, _):
             if call.ourOffer != nil {
-                // The application has answered, and so has given its own offer up.
+                // By its answer, the application has given up its own offer.
                 calls[call.invite]?.ourOffer = nil
                 command(call.sip, .withdrawOffer, now, &outbox)
             }
@@ -709,7 +710,7 @@ struct AccountCalls: Sendable {
         }
     }
 
-    /// The application cannot take the peer's offer, or make the one that the peer wants.
+    /// The application cannot accept the peer's offer, or make the one that the peer requests.
     private mutating func refuseOffer(in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]) {
         switch call.peerOffer {
         case .waits(let until, let offer, let late) where late > 0:
@@ -726,7 +727,8 @@ struct AccountCalls: Sendable {
         }
     }
 
-    /// The application's offer, which the peer has asked for: it has all that we can do, and not only what is in use (RFC 3261 §14.2).
+    /// The application's offer, which the peer has requested: it has all that we support, not only what is in use (RFC
+    /// 3261 §14.2).
     private mutating func offerWanted(
         _ bytes: [UInt8], in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
@@ -737,7 +739,7 @@ struct AccountCalls: Sendable {
         command(call.sip, .answer(offer), now, &outbox)
     }
 
-    /// Without an offer of the application the peer gets the description that holds.
+    /// Without an offer of the application the peer gets the present description.
     private mutating func offerAgain(_ call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]) {
         calls[call.invite]?.peerOffer = .askedForOurs
         run(.command(call.sip, .answer(DescriptionRole.asOffer(call.ours))), now, &outbox)
@@ -923,7 +925,7 @@ struct AccountCalls: Sendable {
         }
         guard case .askedForOurs = call.peerOffer else { return }
         calls[call.invite]?.peerOffer = .none
-        // One that waits was made for another time: what was confirmed is the description that holds.
+        // An offer that waits belongs to a later exchange: the peer has confirmed our present description.
         if let offer = call.ourOffer, !agent.hasWaitingOffer(call.sip) {
             return confirmed(call, offer, answer, now, &outbox)
         }
@@ -946,7 +948,7 @@ struct AccountCalls: Sendable {
         signal("answer", answer, of: call, &outbox)
     }
 
-    /// The peer has answered an offer, and knows our address unless that offer was made before the change.
+    /// The peer has answered an offer, and so has our address, unless that offer was made before the change.
     private mutating func noteTold(_ id: InviteID, _ now: Instant) {
         guard let call = calls[id], var untold = call.untold, let host = flow?.localHost else { return }
         let ours = untold.readdressed(call.ours, to: host)
@@ -963,7 +965,7 @@ struct AccountCalls: Sendable {
         _ call: AccountCall, _ answer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         let id = call.invite
-        // While the application's offer waits, the answer is to what went before it.
+        // While the application's offer waits, the answer is to the offer before it.
         let isOtherWaiting = agent.hasWaitingOffer(call.sip)
         let offer = isOtherWaiting ? nil : call.ourOffer
         if let offer {
@@ -1126,7 +1128,7 @@ extension AccountCall {
 }
 
 extension AccountCall.Gathering {
-    /// More candidates than a description may have are left out.
+    // Candidates beyond the limit of a description are dropped.
     fileprivate mutating func add(_ candidate: String) {
         if candidates.count < 64 { candidates.append(candidate) }
     }

@@ -43,13 +43,13 @@ public enum AccountInput: Sendable {
     case request(UInt64, AccountRequest)
     /// The answer to ``AccountOutput/resolve``.
     case resolved([SIPTarget])
-    /// The answer to ``AccountOutput/lookUp(_:)``: where a name leads; empty if that is not known.
+    /// The answer to ``AccountOutput/lookUp(_:)``: a name's addresses; empty if none are known.
     case found(String, [SIPHost])
     /// The answer to ``AccountOutput/open(_:_:)``.
     case opened(SIPFlow)
     /// The flow of that number could not be opened, or has ended.
     case failed(Int, FlowFailure? = nil)
-    /// A message came in by that flow; the top `Via` of a request is stamped already.
+    /// A message came in on that flow; the top `Via` of a request is stamped already.
     case received(SIPMessage, SIPFlow)
     /// The peer answered a ping by the flow of that number.
     case ponged(Int)
@@ -81,7 +81,7 @@ public struct FlowFailure: Equatable, Sendable {
 public enum AccountOutput: Equatable, Sendable {
     /// Look the server up.
     case resolve
-    /// Look up a host that a call has as its peer's, or in its route.
+    /// Look up a host that is a call's peer, or in its route.
     case lookUp(String)
     /// Open a flow of that number.
     case open(Int, SIPTarget)

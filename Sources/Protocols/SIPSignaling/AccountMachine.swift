@@ -12,7 +12,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case connecting
         case connected
         case reconnecting
-        /// The registration is being removed, and calls end, at the latest until then.
+        /// The registration is being removed, and calls end; the account closes at that time at the latest.
         case closing(until: Instant)
         case failed
 
@@ -47,16 +47,16 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private var calls: AccountCalls
     /// Why the last flow failed.
     private var flowFailure: FlowFailure?
-    /// From where a response came that was dropped, since the flow was opened.
+    /// The source of a dropped response, since the flow was opened.
     private var misplaced: SocketAddress?
-    /// Messages from elsewhere that were counted, and how often the log reports them.
+    /// Messages from other addresses, and how often the log reports them.
     private var foreignCount = 0
     private var foreignOfRequests = 0
     private var foreignLimit = LogLimit(burst: 5, perSecond: 1.0 / 60)
     /// Calls that did not come from the server and were ignored, and how often the log reports them.
     private var strangerCount = 0
     private var strangerLimit = LogLimit(burst: 1, perSecond: 1.0 / 60)
-    /// Requests that had no room, and how often the log reports them.
+    /// Requests that were refused for lack of room, and how often the log reports them.
     private var refusalCount = 0
     private var refusalLimit = LogLimit(burst: 1, perSecond: 1.0 / 60)
     private var connecting: [UInt64] = []
@@ -81,7 +81,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         configuration.redirectionTargets = settings.followsRedirections ? settings.callees : CalleeList()
         let realms = settings.realms.isEmpty ? nil : settings.realms
         trust = DigestTrust(realms: realms)
-        // As long as the registrar has named no realm, it is the domain.
+        // Until the registrar has named a realm, it is the domain.
         let digest = Self.digest(settings, key + [2], DigestTrust(realms: realms ?? [domain.text]))
         let agent = UserAgent(configuration, key: key + [1], digest: digest)
         calls = AccountCalls(
@@ -222,7 +222,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         if refusalLimit.admit(at: now) != nil { outbox.append(.note(.overloaded(count: count))) }
     }
 
-    /// Reports messages that were refused because of where they came from, and has names looked up that could explain it.
+    /// Reports messages that were refused for their source, and requests lookups of names that could explain it.
     private mutating func noteForeign(_ now: Instant, _ outbox: inout [AccountOutput]) {
         for name in calls.agent.takeUnknownNames() { outbox.append(.lookUp(name)) }
         let (ofCalls, ofRequests) = (calls.agent.foreignMessages, requests.foreign)
@@ -364,7 +364,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         outbox.append(.event(.reconnecting))
     }
 
-    /// Nothing more can be done: a wrong password, or an account that is none.
+    /// The account has failed for good: a wrong password, or no such account.
     private mutating func fail(_ error: SignalingError, _ now: Instant, _ outbox: inout [AccountOutput]) {
         switch phase {
         case .connecting, .connected, .reconnecting: break
@@ -378,7 +378,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         answerConnecting(.failed(error), &outbox)
     }
 
-    /// A failure that passes is the last one for a caller that does not wait.
+    /// With `givesUpAtOnce`, a temporary failure is final.
     private mutating func failIfAtOnce(
         _ code: SignalingError.Code, _ cause: String, _ advice: String, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
@@ -429,7 +429,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         return "does not answer; a response came from \(misplaced), and counts only from where the request went"
     }
 
-    /// No flow leads to the server; the cause is the last flow's, if it is known.
+    /// No flow leads to the server; the cause is the last flow's failure, if it is known.
     private mutating func failIfAtOnce(orElse cause: String, _ now: Instant, _ outbox: inout [AccountOutput]) {
         failIfAtOnce(
             flowFailure?.isUntrusted == true ? .certificateNotTrusted : .serverUnreachable, flowFailure?.text ?? cause,
@@ -517,8 +517,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
         connected(&outbox)
     }
 
-    /// What calls name as our contact. A GRUU only if that is asked for: proxies whose registrar gives one may not follow it
-    /// within a call (docs/interop.md).
+    /// The contact of calls. A GRUU only if the configuration asks for it: proxies whose registrar assigns one may not
+    /// route by it within a call (docs/interop.md).
     private func callContact(_ registration: Registration) -> AnyURI {
         if settings.usesGRUU, let own = registration.publicGRUU { return own }
         guard registration.usesOutbound, case .sip(var uri) = contact else { return contact }
@@ -546,7 +546,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
                 status == 408
                     ? "the server \(silence)" : "the server says \(status) \(SIPResponse(status: status).reason)",
                 "Try again later.", now, &outbox)
-            // Another of the server's addresses may serve us, and none is asked again that does not answer.
+            // Another of the server's addresses may serve us; one that does not answer is not asked again.
             if status == 408 || status == 503 && link.hasAlternative { feed(link: .notServed, now, &outbox) }
         }
     }

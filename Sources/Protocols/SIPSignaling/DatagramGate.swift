@@ -11,9 +11,9 @@ internal import SIP
 package struct DatagramGate: Sendable {
     /// Datagrams of one host that are read.
     package static let perHost = TokenBucket.Rate(burst: 200, perSecond: 100)
-    /// Datagrams of all peers of calls that are read: some for each call.
+    /// Rate of datagrams from all peers of calls: some for each call.
     package static let ofCalls = TokenBucket.Rate(2_000, within: .seconds(1))
-    /// Datagrams of hosts without a call that are read, if strangers may call, and if only calls are looked for.
+    /// Rate of datagrams from hosts without a call, if strangers may call.
     package static let ofStrangers = TokenBucket.Rate(1_000, within: .seconds(1))
     /// The same if strangers may not call.
     package static let ofOthers = TokenBucket.Rate(100, within: .seconds(1))

@@ -19,10 +19,10 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case ponged(Int)
         /// Something came by the flow of that number.
         case heard(Int)
-        /// The flow is good: the server served a request. With the seconds between keepalives that it asks for, and whether
-        /// it answers pings by promise (RFC 5626 §5).
+        /// The flow is good: the server served a request. With the interval of keepalives in seconds that it asks for,
+        /// and whether it promises to answer pings (RFC 5626 §5).
         case served(keepaliveSeconds: UInt32?, answersPings: Bool)
-        /// There is nothing that the server could serve first; whether the flow is good is still to be seen.
+        /// The flow is in use without a request that the server must serve first; its first message proves it.
         case inUse
         /// The server at this address does not serve us: use the next one, if there is one.
         case notServed
@@ -50,11 +50,11 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case up(SIPFlow, SIPTarget)
         /// It is gone.
         case down(SIPFlow)
-        /// No address of the server can be used; all are tried again after that time.
+        /// No address of the server is usable; all are tried again after that time.
         case unreachable(retryAfter: Duration, Obstacle)
     }
 
-    /// Why no address of the server can be used; of several, what the last one failed by.
+    /// Why no address of the server is usable; the failure of the last one.
     public enum Obstacle: Hashable, Sendable {
         /// There is none.
         case noAddress
@@ -231,7 +231,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         var open = open
         prove(&open)
         avoidance.forgive(open.target)
-        // Between 80 and 100 % of what is asked for (RFC 5626 §4.4); a second under it does.
+        // Between 80 and 100 % of the interval that the server asks for (RFC 5626 §4.4): here 90 %.
         if let seconds {
             let bounds = SIPLimits.keepaliveSeconds
             let asked = Int64(min(max(seconds, bounds.lowerBound), bounds.upperBound))
@@ -240,7 +240,8 @@ public struct LinkMachine: ProtocolCore, Sendable {
         if open.flow.transport.isReliable {
             open.answersPings = open.answersPings || answersPings
         } else if answersPings, open.unanswered < Self.mostUnanswered {
-            // Datagrams may be lost, and a server may promise more than it keeps: its first answer binds it.
+            // Datagrams may be lost, and a server may promise more than it does, so silence counts only after its first
+            // answer.
             open.keepalive = .binding
         }
         state = .open(open)

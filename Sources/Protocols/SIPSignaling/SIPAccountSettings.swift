@@ -13,21 +13,21 @@ public struct SIPAccountSettings: Sendable {
     public var username: String
     /// The password; never printed.
     public var password: String
-    /// The realms of the server's challenges; if empty, those that its registrar asks with until it has taken us.
+    /// The realms of the server's challenges; if empty, those that its registrar uses until it has accepted us.
     public var realms: Set<String> = []
-    /// How long a registration is to last, in seconds; 0 does not register.
+    /// Requested lifetime of a registration, in seconds; 0 does not register.
     public var registrationSeconds: UInt32 = 600
     /// `urn:uuid:…`, the same for the life of the device (RFC 5626 §4.1); `nil` asks for neither outbound nor a GRUU.
     public var instance: String?
-    /// Whether calls have the address that the registrar gives this very device (RFC 5627) as contact.
+    /// Whether calls use the GRUU that the registrar assigns to this device (RFC 5627) as contact.
     public var usesGRUU = false
-    /// How often the flow is kept alive, unless the server asks for another interval.
+    /// Interval of keepalives, unless the server asks for another.
     public var keepalive: Duration = .seconds(25)
     /// Whether calls are taken from others than the server.
     public var acceptsStrangers = false
     /// The peers that assert callers' identities; from others, the caller's own text counts.
     public var identityTrust = IdentityTrust()
-    /// Whether calls are passed on to somewhere else: those that go round in circles are refused.
+    /// Whether calls are relayed to another service: calls in a circle are then refused.
     public var passesOn = false
     /// The callees that a third party may name: by a transfer that a peer asks for, or a redirection.
     public var callees = CalleeList()

@@ -1,7 +1,7 @@
 internal import CallControl
 internal import SIP
 
-/// Users as a signaling service names them, and as SIP does.
+/// Converts user ids of a signaling service to SIP addresses and back.
 struct SIPNames: Sendable {
     let domain: SIPHost
 

@@ -21,7 +21,7 @@ enum SIPStatus {
         }
     }
 
-    /// Why a peer did not take our call; in an object with the key `reason`.
+    /// Why a peer did not accept our call; in an object with the key `reason`.
     static func reason(_ status: Int) -> RejectReason {
         switch status {
         case 486, 600: .busy

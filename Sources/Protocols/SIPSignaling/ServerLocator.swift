@@ -2,14 +2,15 @@ public import DomainNames
 public import Core
 public import SIP
 
-/// Finds where a server is: NAPTR, SRV, A and AAAA records become addresses, the best first (RFC 3263 §4).
+/// Finds a server's addresses: NAPTR, SRV, A and AAAA records become addresses, the best first (RFC 3263 §4).
 ///
-/// It asks for what it does not know and begins again with each answer, until nothing is missing. Answers are kept as long as
-/// they may be, but ``longestKept`` or ``nothingKept`` at most, ``capacity`` of them; while name servers fail, old answers count.
+/// It asks for missing records and begins again with each answer, until none is missing. Answers are kept for their
+/// lifetime, but no longer than ``longestKept`` or ``nothingKept``, at most ``capacity``; while name servers fail, old
+/// answers stay valid.
 public struct ServerLocator: ProtocolCore, Sendable {
     /// An input.
     public enum Input: Sendable {
-        /// Find the server. If that is asked while it is being found, what is missing is asked for again.
+        /// Find the server. If that is requested while it is being found, missing records are asked for again.
         case locate
         /// The answer to ``Output/ask(_:)``.
         case answered(DNSQuestion, DNSAnswer)
@@ -198,7 +199,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
         let isAddress: Bool
     }
 
-    /// The rules that lead to a transport that is allowed, in order.
+    /// The rules that lead to an allowed transport, in order.
     private func rules(_ now: Instant, _ missing: inout [DNSQuestion]) -> [Rule] {
         guard case .rules(let records)? = records(DNSQuestion(host, .rules), now, &missing) else { return [] }
         let sorted = records.sorted { ($0.order, $0.preference) < ($1.order, $1.preference) }
@@ -232,7 +233,7 @@ public struct ServerLocator: ProtocolCore, Sendable {
         _ question: DNSQuestion, _ now: Instant, _ missing: inout [DNSQuestion]
     ) -> DNSRecords? {
         guard let known = known[question], known.round == round || known.expires > now else {
-            // Beyond what can be kept it would be asked for again and again: what is known must do.
+            // An answer beyond the capacity would be asked for again and again, so the known ones must do.
             let kept = self.known.values.lazy.filter { [round] in $0.round == round }.count
             if kept < Self.capacity { missing.append(question) }
             return nil

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import JSON
 
-/// How a bot's server is offered a WebRTC leg by HTTP, and how it answers.
+/// How a WebRTC leg is offered to a bot's server by HTTP, and how the server answers.
 ///
 /// Sources: Pipecat's `transports/smallwebrtc/request_handler.py`; OpenAI's pages "Realtime API with WebRTC", "Create call" and
 /// "Hang up".

@@ -59,7 +59,7 @@ struct Call: Sendable {
             var dialog: Dialog
             /// The last reliable response in order.
             var lastReliable: UInt32?
-            /// The answer that came reliably before the call was accepted; no other one counts after that (RFC 3262 §5).
+            /// The answer in a reliable response before the call was accepted; no later one counts (RFC 3262 §5).
             var answer: [UInt8]?
             /// The description in an unreliable response: it is the answer, if the acceptance has none.
             var preview: [UInt8]?
@@ -107,10 +107,10 @@ struct Call: Sendable {
         let replacing: SIPCall?
         let ringLimit: Instant
         var nextReliable: UInt32
-        /// A reliable response that waits for its PRACK; meanwhile steps queue.
+        /// A reliable response that waits for its PRACK; steps queue until then.
         var unacknowledged: RepeatedResponse?
         var steps: [Step] = []
-        /// The answer that went with a provisional response. A 2xx repeats it unless it was reliable.
+        /// The answer that was sent in a provisional response. A 2xx repeats it unless the response was reliable.
         var earlyAnswer: [UInt8]?
         var isAnsweredReliably = false
     }
@@ -172,7 +172,7 @@ struct Call: Sendable {
             var response: RepeatedResponse
             let transaction: TransactionID
             let sequence: UInt32
-            /// Our description in it was the offer, so that the ACK has the answer.
+            /// Whether our description in it was the offer, so that the ACK has the answer.
             let isOffer: Bool
         }
 
@@ -200,7 +200,7 @@ struct Call: Sendable {
             self.description = description
         }
 
-        /// An offer that stood in for a refresh has come to nothing: the session is refreshed yet.
+        /// An offer that replaced a refresh has failed: the session is refreshed after all.
         mutating func refreshLater(least: UInt32? = nil, at now: Instant) {
             guard let timer, timer.isRefreshing, postponed == nil else { return }
             self.timer = timer.refused(least: least, at: now)
@@ -287,7 +287,7 @@ struct RequestUse: Sendable {
     let call: SIPCall
     let request: SIPRequest
     let flow: SIPFlow
-    /// How often it was sent again with credentials or other terms.
+    /// How often it was sent again, with credentials or other terms.
     var attempts = 0
     /// The ACKs of an INVITE's 2xx, by the tag of the fork.
     var acks: [String: SIPRequest] = [:]

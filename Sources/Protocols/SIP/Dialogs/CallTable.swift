@@ -27,7 +27,7 @@ struct CallTable: Sendable {
 
     func call(_ callID: String, localTag: String) -> SIPCall? { dialogs[Self.key(callID, localTag)] }
 
-    /// By which flows calls go, each once, in an order that is the same in each run.
+    /// The flows of calls, each once, in an order that is the same in each run.
     var flows: [SIPFlow] { Set(calls.values.map(\.flow)).sorted { $0.id < $1.id } }
 
     /// Addresses that the peers of all calls may have.
@@ -62,7 +62,7 @@ struct CallTable: Sendable {
     /// A call whose deadline has come.
     mutating func popDue(at now: Instant) -> SIPCall? { deadlines.popDue(at: now) }
 
-    /// Notes the deadline of a call again, but no earlier than `soonest`.
+    /// Sets the deadline of a call again, but no earlier than `soonest`.
     mutating func rearm(_ id: SIPCall, soonest: Instant) {
         if let call = calls[id] { deadlines.set(id, call.deadline.map { max($0, soonest) }) }
     }

@@ -19,7 +19,7 @@ struct Dialog: Sendable {
     /// The methods that the peer allows; empty if it has not listed them.
     private(set) var allowed: Set<String> = []
 
-    /// The dialog of our INVITE that a response makes (§12.1.2).
+    /// The dialog that a response to our INVITE makes (§12.1.2).
     init?(request: SIPRequest, response: SIPResponse, flow: SIPFlow) {
         guard let local = request.headers.from, let localTag = local.tag, let remote = response.headers.to,
             let remoteTag = remote.tag, let callID = request.headers.callID,
@@ -100,7 +100,7 @@ struct Dialog: Sendable {
         return request
     }
 
-    /// Takes the order of a peer's request. Its target counts once it is served (``refresh(_:)``).
+    /// Checks the order of a peer's request. Its target takes effect once the request is served (``refresh(_:)``).
     ///
     /// - Returns: Whether the request is in order; if not it is answered with 500 (§12.2.2).
     mutating func take(_ request: SIPRequest) -> Bool {
@@ -125,7 +125,8 @@ struct Dialog: Sendable {
 
     private static let mostFormerHosts = 4
 
-    /// Where the peer's messages may come from besides the server: the flow, where it went before, the route set, and the target.
+    /// Addresses that the peer's messages may come from besides the server: the flow, earlier flows, the route set, and
+    /// the target.
     var peerHosts: [SIPHost] {
         let uris = routes.map(\.uri) + [target]
         let named = uris.flatMap { uri -> [SIPHost] in

@@ -41,7 +41,7 @@ struct RedirectionTargets: Sendable {
 
     private func isKnown(_ uri: AnyURI) -> Bool { (called + waiting).contains { $0.isEquivalent(to: uri) } }
 
-    /// The address as it is called: without headers and a method, by which the callee would write our request.
+    /// The address as it is called: without headers and a method, because the callee would write our request by them.
     private static func followed(_ uri: AnyURI, isSecure: Bool) -> AnyURI? {
         switch uri {
         case .sip(var uri):

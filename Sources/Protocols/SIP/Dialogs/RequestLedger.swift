@@ -1,6 +1,6 @@
 internal import Core
 
-/// Our requests that wait for a response, and INVITEs that were accepted, for 2xx that come again or of other forks.
+/// Our requests that wait for a response, and accepted INVITEs, for 2xx that are repeated or come from other forks.
 struct RequestLedger: Sendable {
     private var uses: [UInt64: RequestUse] = [:]
     /// Accepted INVITEs in the order of their end.

@@ -4,7 +4,7 @@ internal import Core
 struct SessionTimer: Sendable {
     let seconds: UInt32
     let weRefresh: Bool
-    /// The shortest interval that the peer takes, if it has refused a shorter one.
+    /// The shortest interval that the peer accepts, if it has refused a shorter one.
     let least: UInt32?
     private let refreshAt: Instant?
     private let endAt: Instant
@@ -40,9 +40,9 @@ struct SessionTimer: Sendable {
     /// The same timer while a refresh is in progress.
     var refreshing: SessionTimer { SessionTimer(self, refreshAt: nil) }
 
-    /// The same timer after a refresh that did not succeed: it is tried again while the session lasts, after half of what is left
-    /// and 32 s at most. With the interval that the peer asks for (422, RFC 4028 §7.3), if that is longer, and then within a second; but
-    /// a peer that asks for ever longer ones is asked no sooner for it.
+    /// The same timer after a refresh that failed: it is tried again while the session lasts, after half of the
+    /// remaining time and 32 s at most. With the interval that the peer asks for (422, RFC 4028 §7.3), if that is
+    /// longer, it is tried within a second; but a peer that asks for ever longer intervals is not asked sooner for it.
     func refused(least: UInt32?, at now: Instant) -> SessionTimer {
         guard weRefresh else { return self }
         if let least, least > seconds, least <= SIPLimits.seconds {

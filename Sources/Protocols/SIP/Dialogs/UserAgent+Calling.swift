@@ -206,7 +206,8 @@ extension UserAgent {
         return Call.Calling.Fork(dialog: dialog)
     }
 
-    /// A 2xx: of the call, again, or of another fork, which is acknowledged and ended (RFC 3261 §13.2.2.4).
+    /// Handles a 2xx: the first of the call, a repetition, or one of another fork, which is acknowledged and ended (RFC
+    /// 3261 §13.2.2.4).
     private mutating func receiveAcceptance(
         _ response: SIPResponse, _ number: UInt64, _ use: RequestUse, _ now: Instant,
         _ outbox: inout [UserAgentOutput]

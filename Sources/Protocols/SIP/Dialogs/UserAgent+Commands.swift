@@ -82,7 +82,8 @@ extension UserAgent {
         }
     }
 
-    /// Asks the peer in the dialog, which is what an INVITE in it would meet (RFC 3261 §11). Nothing of the session changes.
+    /// Probes the peer in the dialog with OPTIONS, which it answers as it would an INVITE (RFC 3261 §11). The session
+    /// is unchanged.
     private mutating func probe(
         _ id: SIPCall, _ talking: Call.Talking, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {

@@ -135,7 +135,7 @@ extension UserAgent {
             // The owner of the Call-ID waits longer, so that the offers do not meet again (RFC 3261 §14.1).
             let step = Int64(truncatingIfNeeded: tokens.number() % (talking.isCaller ? 191 : 201))
             let wait = Duration.milliseconds((talking.isCaller ? 2_100 : 0) + 10 * step)
-            // The owner's offer that waits for a refresh does what the refresh would have done.
+            // The owner's offer that waits for a refresh also refreshes the session.
             talking.postponed = Call.Talking.PostponedOffer(
                 until: now.advanced(by: wait),
                 description: talking.postponed?.description ?? description ?? talking.description,

@@ -45,7 +45,7 @@ extension UserAgent {
         tell(id, .incoming(from: from, offer: offer, replacing: replacing), now, &outbox)
     }
 
-    /// Why an INVITE is not passed on (RFC 3261 §16.3); `nil` if it may be.
+    /// The status that refuses to relay an INVITE (RFC 3261 §16.3); `nil` if it may be relayed.
     private func passingRefusal(of request: SIPRequest) -> Int? {
         if request.headers["Max-Forwards"].flatMap({ Int($0) }) == 0 { return 483 }
         // Our own INVITE has come back.
@@ -112,7 +112,7 @@ extension UserAgent {
         var response = SIPResponse(answer == nil ? 180 : 183, to: request, toTag: ringing.dialog.localTag)
         copyRecordRoute(from: request, to: &response)
         if answer != nil { ringing.earlyAnswer = answer }
-        // The body's type comes last: programs that copy a description take what follows it, too.
+        /// The body's type comes last: programs that copy a description also copy the lines after it.
         func describe() {
             guard let answer else { return }
             response.headers.append("Content-Type", MediaType.sdp.description)

@@ -15,7 +15,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     var requests = RequestLedger()
     /// Calls that we place for a transfer, and the call whose peer asked for it.
     var transfers: [SIPCall: SIPCall] = [:]
-    /// Flows that are gone, and that calls wait to be moved from.
+    /// Lost flows, whose calls wait to be moved.
     private var lostFlows: [SIPFlow] = []
 
     /// Makes a user agent without calls.
@@ -32,7 +32,7 @@ public struct UserAgent: ProtocolCore, Sendable {
             memory: configuration.transactionMemory)
     }
 
-    /// How many calls there are, with those that wait for the answer to a BYE.
+    /// The number of calls, including those that wait for the answer to a BYE.
     public var callsInMemory: Int { calls.count }
     /// How many transactions there are.
     public var transactionsInMemory: Int { table.count }
@@ -63,7 +63,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         }
     }
 
-    /// Whether a peer's request belongs to one of our calls, and comes from where its peer, its route or the server is.
+    /// Whether a peer's request belongs to one of our calls, and comes from its peer, its route or the server.
     public mutating func admits(_ request: SIPRequest, by flow: SIPFlow, at now: Instant) -> Bool {
         guard let tag = request.headers.to?.tag, let callID = request.headers.callID,
             let id = calls.call(callID, localTag: tag), let call = calls[id]
@@ -71,7 +71,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         return isPeer(flow, of: call, with: request.headers.from?.tag, request.method, now)
     }
 
-    /// Whether what comes from an address may be of one of our calls.
+    /// Whether a message from an address may belong to one of our calls.
     public mutating func expects(_ host: SIPHost) -> Bool { calls.peerHosts(table.known).contains(host) }
 
     /// Messages that name a call or a request of ours, but came from another address.
@@ -80,7 +80,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// The server is at these addresses.
     public mutating func locate(servers: [SIPHost]) { table.locate(servers: servers) }
 
-    /// The names that are to be looked up, because calls have peers there.
+    /// The names to look up, because calls have peers there.
     public mutating func takeUnknownNames() -> [String] { table.known.takeWanted() }
 
     /// A name has led to these addresses.
@@ -89,7 +89,8 @@ public struct UserAgent: ProtocolCore, Sendable {
         calls.forgetPeerHosts()
     }
 
-    /// Whether what comes by a flow is of a call's peer. If not it is counted, and names of the call are looked up for the next time.
+    /// Whether a message on a flow comes from a call's peer. If not, it is counted, and names of the call are looked up
+    /// for the next time.
     mutating func isPeer(
         _ flow: SIPFlow, of call: Call, with tag: String?, _ method: SIPMethod, _ now: Instant
     ) -> Bool {
@@ -124,7 +125,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         return talking.dialog.mayAllow(method)
     }
 
-    /// The host that acknowledged our 2xx, which has received it: its random tag is in the ACK.
+    /// The host that acknowledged our 2xx. It has received the 2xx, because our random tag is in the ACK.
     public func acknowledgingHost(of call: SIPCall) -> SIPHost? {
         guard case .talking(let talking)? = calls[call]?.stage else { return nil }
         return talking.acknowledgedFrom
@@ -222,7 +223,7 @@ public struct UserAgent: ProtocolCore, Sendable {
 
     // MARK: Sending
 
-    /// Sends a request with the headers that all our requests have, and follows it.
+    /// Sends a request with the headers of all our requests, and tracks it.
     @discardableResult
     mutating func send(
         _ request: SIPRequest, _ kind: RequestUse.Kind, _ call: SIPCall, _ flow: SIPFlow, attempts: Int = 0,
@@ -251,7 +252,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         return (requests.add(use), request)
     }
 
-    /// Puts a request on the wire that ``register(_:_:_:_:attempts:)`` has made.
+    /// Sends a request that ``register(_:_:_:_:attempts:)`` has made.
     mutating func start(
         _ number: UInt64, _ request: SIPRequest, _ flow: SIPFlow, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
@@ -260,8 +261,8 @@ public struct UserAgent: ProtocolCore, Sendable {
         pass(.start(number, request, flow), now, &outbox)
     }
 
-    /// Names where requests in the call reach us: with the account's user to our server, and to others with the name that they have for
-    /// us, so that they learn none.
+    /// Sets the contact for requests in the call: with the account's user to our server, and to other hosts with the
+    /// name that they already have for us, so that they do not learn the user.
     func addContact(_ headers: inout SIPHeaders, as name: NameAddress?, by flow: SIPFlow) {
         var contact = configuration.contact
         if !table.known.isServer(flow), case .sip(var uri) = contact {
@@ -331,7 +332,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         }
     }
 
-    /// Ends a confirmed call: with a BYE, unless the peer has ended it or does not know it any more.
+    /// Ends a confirmed call: with a BYE, unless the peer has ended it or no longer knows it.
     mutating func end(
         _ id: SIPCall, _ talking: Call.Talking, _ end: CallEnd, bye: Bool = true, cause: Int? = nil, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
@@ -347,7 +348,8 @@ public struct UserAgent: ProtocolCore, Sendable {
         leave(id, talking.dialog, cause: cause, now, &outbox)
     }
 
-    /// Sends a BYE and keeps the dialog until it is answered. The owner knows of the end, or never knew of the dialog.
+    /// Sends a BYE and keeps the dialog until it is answered. The owner has the call's end already, or never knew of
+    /// the dialog.
     mutating func leave(
         _ id: SIPCall, _ dialog: Dialog, cause: Int? = nil, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
@@ -358,7 +360,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         send(request, .bye, id, dialog.flow, now, &outbox)
     }
 
-    /// Sends the BYE again by the dialog's flow, with the next number.
+    /// Sends the BYE again on the dialog's flow, with the next number.
     mutating func repeatBye(
         _ id: SIPCall, _ mortal: Call.Mortal, _ bye: SIPRequest, attempts: Int = 0, _ now: Instant,
         _ outbox: inout [UserAgentOutput]

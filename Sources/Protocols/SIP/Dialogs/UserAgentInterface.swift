@@ -20,19 +20,19 @@ public enum SIPCall: Hashable, Sendable {
 public struct UserAgentConfiguration: Sendable {
     /// Our address of record, as others call us.
     public var address: NameAddress
-    /// Our `Contact`, where requests in dialogs reach us: with `transport`, or a GRUU.
+    /// Our `Contact` for requests in dialogs: with `transport`, or a GRUU.
     public var contact: AnyURI
     /// Proxies that requests outside of dialogs pass: an outbound proxy, then the `Service-Route`.
     public var routes: [NameAddress] = []
     /// The requests that are served.
     public var screen = RequestScreen.userAgent
-    /// The interval of session timers that we ask for, in seconds; `nil` asks for none, but serves a peer's.
+    /// The interval of session timers that we ask for, in seconds; with `nil`, only a peer's timers are served.
     public var sessionSeconds: UInt32? = 1_800
     /// The shortest interval that we accept, in seconds; not below 90 (RFC 4028 §4).
     public var shortestSessionSeconds: UInt32 = 90
     /// How long a call may ring, in either direction; not above ``TransactionTimers/answerLimit``.
     public var ringLimit: Duration = .seconds(180)
-    /// Whether calls are passed on to somewhere else, so that those that go round in circles are refused, and none is replaced.
+    /// Whether calls are relayed to another service: calls in a circle are then refused, and none is replaced.
     public var passesOn = false
     /// Callees to which a redirection (3xx) may lead our call, if it goes by our server.
     public var redirectionTargets = CalleeList()
@@ -65,13 +65,13 @@ public enum CallCommand: Sendable {
     /// Make a new offer: hold, other media or addresses. It waits while an offer of either side or an ACK is in
     /// progress; a second offer that would wait is refused with 491.
     case offer([UInt8])
-    /// Take back an offer that still waits, or that met the peer's and is to be made again.
+    /// Take back an offer that still waits, or that crossed the peer's and is to be made again.
     case withdrawOffer
-    /// Answer ``CallEvent/offered(_:)``; or make the offer that an empty one asks for.
+    /// Answer ``CallEvent/offered(_:)``; or make the offer that an empty one requests.
     case answer([UInt8])
     /// Refuse the peer's offer with 488; the session stays as it was.
     case refuseOffer
-    /// Send a digit (`0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash) by INFO, after those before it.
+    /// Send a digit (`0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash) by INFO, after earlier ones.
     case digit(Character, milliseconds: Int)
     /// Ask the peer to call another party, which may be the remote party of another of our calls (attended transfer).
     case transfer(to: AnyURI, replacing: SIPCall?)
@@ -80,8 +80,8 @@ public enum CallCommand: Sendable {
     case acceptTransfer(placing: UInt64, offer: [UInt8], by: SIPFlow? = nil)
     /// Refuse it with 603.
     case refuseTransfer
-    /// Ask the peer in the dialog (OPTIONS), to find out whether it is still there; ``CallEvent/probed(_:)`` follows while the
-    /// call lasts.
+    /// Send OPTIONS to the peer in the dialog, to find out whether it is still there; ``CallEvent/probed(_:)`` follows
+    /// while the call lasts.
     case probe
 }
 
@@ -91,12 +91,12 @@ public enum CallEnd: Equatable, Sendable {
     case local
     /// The peer ended it: BYE, or CANCEL with the cause of its `Reason: SIP`, such as 200 if another device answered.
     case remote(cause: Int?)
-    /// Our INVITE was refused with that status, the last one if it was redirected; `Contact` has other addresses for a 3xx that
-    /// was not followed.
+    /// Our INVITE was refused with that status, the last one if it was redirected; `contacts` are the addresses of a
+    /// 3xx that was not followed.
     case refused(Int, contacts: [AnyURI])
     /// No answer came in time.
     case unanswered
-    /// Our password is wrong, or the challenge is of no kind that we have.
+    /// Our password is wrong, or the challenge is of an unsupported kind.
     case unauthorized
     /// The peer is gone: no ACK, no answer to a request, or the session was not refreshed.
     case lost
@@ -108,21 +108,21 @@ public enum CallEnd: Equatable, Sendable {
 
 /// An event of a call.
 public enum CallEvent: Equatable, Sendable {
-    /// A peer calls; without an offer, one is to be made when the call is accepted.
+    /// A call comes in; without an offer, one is to be made when the call is accepted.
     case incoming(from: NameAddress, offer: [UInt8]?, replacing: SIPCall?)
-    /// The peer's side has come so far; with a description there is early media.
+    /// A provisional response with that status; with a description there is early media.
     case progress(Int, early: [UInt8]?)
     /// The peer accepted our call, with its answer, which may have come early.
     case accepted([UInt8]?)
-    /// The caller knows that we accepted; with the answer, if ours was the offer.
+    /// The caller has acknowledged our acceptance; with the answer, if ours was the offer.
     case confirmed([UInt8]?)
-    /// The peer offers something else, or (`nil`) asks for an offer.
+    /// The peer makes a new offer, or (`nil`) asks for an offer.
     case offered([UInt8]?)
-    /// The peer took its offer back before it was answered; the session stays as it was.
+    /// The peer took its offer back before it was answered; the session is unchanged.
     case offerWithdrawn
     /// Our offer was answered; `nil` if the answer came early, or there was none.
     case answered([UInt8]?)
-    /// Our offer was refused with that status; the session stays as it was.
+    /// Our offer was refused with that status; the session is unchanged.
     case offerRefused(Int)
     /// A digit came by INFO.
     case digit(Character, milliseconds: Int)
@@ -132,7 +132,7 @@ public enum CallEvent: Equatable, Sendable {
     case info(MediaType?, [UInt8])
     /// The peer asks us to call another party, in place of a dialog that the peer has.
     case transferRequested(AnyURI, replaces: Replaces?)
-    /// The peer does what we asked, and its call has this status; the last one is final.
+    /// The peer carries out our transfer, and its call has this status; the last one is final.
     case transferProgress(Int, isFinal: Bool)
     /// The peer does not do what we asked.
     case transferRefused(Int)
@@ -144,7 +144,7 @@ public enum CallEvent: Equatable, Sendable {
 
 /// An input of ``UserAgent``.
 public enum UserAgentInput: Sendable {
-    /// A message came in by that flow; the top `Via` of a request is stamped already.
+    /// A message came in on that flow; the top `Via` of a request is stamped already.
     case received(SIPMessage, SIPFlow)
     /// A command for a call. Commands that have no meaning in the call's state, or for a call that has ended, are ignored.
     case command(SIPCall, CallCommand)

@@ -1,4 +1,4 @@
-/// A scheme with its parameters: `WWW-Authenticate`, `Authorization` and their kin (RFC 3261 §20.7).
+/// A scheme with its parameters, as in `WWW-Authenticate`, `Authorization` and similar headers (RFC 3261 §20.7).
 public struct AuthenticationValue: Hashable, Sendable, CustomStringConvertible {
     /// `Digest` or another.
     public var scheme: String

@@ -24,8 +24,8 @@ public struct CallerIdentity: Hashable, Sendable {
 }
 
 extension SIPHeaders {
-    /// `P-Asserted-Identity` (RFC 3325 §9.1): one address, or one with a SIP URI and one with a telephone number, the SIP URI first.
-    /// Empty if there is none, or if they are not as they should be. Only a trusted peer's count.
+    /// `P-Asserted-Identity` (RFC 3325 §9.1): one address, or one with a SIP URI and one with a telephone number, the
+    /// SIP URI first. Empty if there is none, or if they do not have this form. Only a trusted peer's identities count.
     public var assertedIdentities: [NameAddress] {
         guard let all = addresses("P-Asserted-Identity"), all.count <= 2 else { return [] }
         let (users, numbers) = (all.filter { $0.uri.sip != nil }, all.filter { $0.uri.isTelephoneNumber })

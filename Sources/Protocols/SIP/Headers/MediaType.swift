@@ -48,7 +48,7 @@ public struct BodyPart: Equatable, Sendable {
 
     private var disposition: TokenWithParameters? { headers["Content-Disposition"].flatMap(TokenWithParameters.init) }
 
-    /// Whether it describes the session, and not early media beside it (RFC 3959).
+    /// Whether it describes the session, and not additional early media (RFC 3959).
     var describesSession: Bool {
         type.name == MediaType.sdp.name && !(disposition?.token.isSame(as: "early-session") ?? false)
     }

@@ -17,8 +17,8 @@ public struct NameAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads one address that fills all of `text`.
     ///
-    /// Strict where RFC 4475 §3.1.2 lets elements be so: no space within the brackets, no display name that is neither
-    /// quoted nor of tokens, and no comma or question mark in a URI without brackets.
+    /// Strict where RFC 4475 §3.1.2 permits it: no space within the brackets, no display name that is neither quoted
+    /// nor of tokens, and no comma or question mark in a URI without brackets.
     public init?(_ text: String) {
         var scanner = TextScanner(text)
         scanner.skipSpace()

@@ -51,7 +51,7 @@ public struct Via: Hashable, Sendable, CustomStringConvertible {
     /// The branch.
     public var branch: String? { parameters["branch"] }
 
-    /// The branch, if it is made by the rules of RFC 3261, so that it names a transaction.
+    /// The branch, if it follows the rules of RFC 3261, so that it names a transaction.
     public var transactionBranch: String? {
         guard let branch, branch.utf8.count > Self.cookie.utf8.count, branch.prefix(7).lowercased() == "z9hg4bk" else {
             return nil
@@ -84,7 +84,7 @@ public struct Via: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// `CSeq`: where a request is in its dialog, and its method.
+/// `CSeq`: a request's number in its dialog, and its method.
 public struct CSeq: Hashable, Sendable, CustomStringConvertible {
     /// Below 2³¹.
     public var number: UInt32

@@ -27,6 +27,6 @@ extension AnyURI {
 }
 
 extension SIPHost {
-    /// In lower case, without the final dot of a complete name: by this hosts are kept and compared.
+    /// In lower case, without the final dot of a complete name. Hosts are stored and compared in this form.
     public var normalText: String { Callee.normal(host: text) }
 }

@@ -28,7 +28,7 @@ public struct RequestScreen: Equatable, Sendable {
             return response
         }
         if let status = statusOfURI(request) { return SIPResponse(status, to: request) }
-        // CANCEL is judged by what it cancels, and has no Require (RFC 3261 §8.2.2.3).
+        // CANCEL is checked with the request that it cancels, and has no Require (RFC 3261 §8.2.2.3).
         guard request.method != .cancel else { return nil }
         let unknown = request.headers.tokens("Require").filter { !options.contains($0) }
         guard unknown.isEmpty else {
@@ -68,8 +68,8 @@ public struct RequestScreen: Equatable, Sendable {
             return response
         }
         guard let parts = SIPMessage.request(request).parts else { return SIPResponse(400, to: request) }
-        // A part beside one that is understood, such as a location (RFC 6442 §3.2), says so if it must be understood, too: few
-        // senders write the `handling=optional` that RFC 3261 §20.11 would have them write otherwise.
+        // A part beside one that is understood, such as a location (RFC 6442 §3.2), is optional unless it is marked as
+        // required: few senders write the `handling=optional` that RFC 3261 §20.11 would otherwise demand.
         let isUnderstood = parts.contains { accepted.contains($0.type.name) }
         if parts.contains(where: {
             !accepted.contains($0.type.name) && (isUnderstood ? $0.isRequired : !$0.isOptional)
@@ -78,7 +78,7 @@ public struct RequestScreen: Equatable, Sendable {
             response.headers.append("Accept", accept)
             return response
         }
-        // An INVITE is answered with a description, so the sender must take one.
+        // An INVITE is answered with a description, so the sender must accept one.
         if request.method == .invite, let list = request.headers.elements("Accept"),
             request.headers.count("Accept") > 0
         {

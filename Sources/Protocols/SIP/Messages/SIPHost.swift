@@ -18,7 +18,7 @@ public struct SIPHost: Hashable, Sendable, CustomStringConvertible {
             isIPv6 = true
         } else {
             guard !isBracketed, !inner.isEmpty, inner.utf8.count <= 255,
-                // The underscore is no part of a host name, and common in private ones.
+                // The underscore is not allowed in host names, but common in private ones.
                 inner.utf8.allSatisfy({
                     TextScanner.isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F
                 })

@@ -27,7 +27,7 @@ private struct MessageParser {
         while index < bytes.count, bytes[index] == 13 || bytes[index] == 10 { index += 1 }
         guard let line = nextLine(), !line.isEmpty else { throw dropped("expected a start line") }
         let start = try startLine(Array(line))
-        // The start line's fault is answered too, and for that the headers are needed.
+        // A fault of the start line is answered too, and the answer needs the headers.
         let fault = try headerLines()
         if let startFault = start.fault { throw refused(startFault.status, startFault.message) }
         if let fault { throw refused(400, fault) }
@@ -81,7 +81,7 @@ private struct MessageParser {
 
     /// Reads up to the empty line.
     ///
-    /// - Returns: What is malformed in one of the lines; the others are still read, to answer with them.
+    /// - Returns: The fault of a malformed line; the other lines are still read, because the answer needs them.
     private mutating func headerLines() throws(SIPParseError) -> String? {
         var fault: String?
         var pending: [UInt8] = []

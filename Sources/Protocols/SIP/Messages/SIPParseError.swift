@@ -1,6 +1,6 @@
-/// Bytes are not a SIP message, or one that no element may act on.
+/// The bytes are no SIP message, or one that no element may process.
 public struct SIPParseError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The status that a request like this is answered with; `nil` if it was no request, so that it is dropped.
+    /// The status of the answer to a request with this fault; `nil` if it was no request, so that it is dropped.
     public let status: Int?
     /// What was expected, as a sentence without a full stop.
     public let message: String

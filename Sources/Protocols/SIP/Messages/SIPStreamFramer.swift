@@ -60,7 +60,7 @@ public struct SIPStreamFramer: Sendable {
             elements.append(.ping)
             return true
         }
-        // A lone line end may be the first half of a ping; a pong comes alone.
+        // A single line end may be the first half of a ping; a pong is a single line end.
         if buffer.count == 1 || buffer == [13, 10, 13] { return false }
         if buffer.starts(with: [13, 10]) {
             buffer.removeFirst(2)
@@ -85,7 +85,7 @@ public struct SIPStreamFramer: Sendable {
         return nil
     }
 
-    /// Reads only what framing needs; the message may be malformed otherwise.
+    /// Reads only the headers that framing needs; the rest of the message may be malformed.
     private static func contentLength(_ head: [UInt8]) -> MessageCheck.ContentLength {
         var headers = SIPHeaders()
         for line in head.split(separator: 10) {

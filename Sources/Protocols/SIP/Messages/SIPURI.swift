@@ -4,7 +4,7 @@ public struct SIPURI: Hashable, Sendable, CustomStringConvertible {
     public var isSecure = false
     /// The part before `@` and its password, escaped.
     public var user: String?
-    /// The password in the URI, escaped. Its use is advised against.
+    /// The password in the URI, escaped. RFC 3261 advises against its use.
     public var password: String?
     /// The host.
     public var host: SIPHost
@@ -71,7 +71,7 @@ public struct SIPURI: Hashable, Sendable, CustomStringConvertible {
     /// A user part without its escapes.
     public static func plainUser(_ escaped: String) -> String { PercentEscape.plain(escaped) }
 
-    /// The address without parameters, headers and password: what a user is known by.
+    /// The address without parameters, headers and password, which identifies a user.
     public var addressOfRecord: SIPURI {
         var uri = self
         uri.parameters = SIPParameters()
@@ -129,7 +129,8 @@ extension SIPURI {
             PercentEscape.normal(password) == PercentEscape.normal(other.password), host.isSame(as: other.host),
             port == other.port
         else { return false }
-        // These never match their absence, even by their default; `gr` names another instance (RFC 5627 §4.5).
+        // These parameters never match their absence, even by their default; `gr` names another instance (RFC 5627
+        // §4.5).
         for name in ["transport", "user", "ttl", "method", "maddr", "gr"]
         where parameters.contains(name) != other.parameters.contains(name) { return false }
         for parameter in parameters.all {
@@ -194,7 +195,8 @@ enum PercentEscape {
     /// Without escapes.
     static func plain(_ text: String) -> String { String(decoding: bytes(text) { _ in true }, as: UTF8.self) }
 
-    /// With the escapes of unreserved characters resolved and the others in upper case, so that equals are the same text.
+    /// With the escapes of unreserved characters resolved and the others in upper case, so that equal values have equal
+    /// texts.
     static func normal(_ text: String?) -> String? {
         guard let text, text.utf8.contains(0x25) else { return text }
         return String(decoding: bytes(text, resolving: isUnreserved), as: UTF8.self)

@@ -10,11 +10,12 @@ public struct RegistrationConfiguration: Sendable {
     public var routes: [NameAddress] = []
     /// How long the binding is to last, in seconds.
     public var seconds: UInt32 = 600
-    /// `urn:uuid:…`, the same for the life of the device (RFC 5626 §4.1); `nil` asks for neither outbound nor a GRUU.
+    /// `urn:uuid:…`, unchanged for the life of the device (RFC 5626 §4.1); with `nil`, neither outbound nor a GRUU is
+    /// requested.
     public var instance: String?
     /// The number of this flow, from 1 (RFC 5626 §4.2).
     public var flowNumber = 1
-    /// The wait after the first failure, at most; it doubles with each (RFC 5626 §4.5).
+    /// The longest wait after the first failure; it doubles with each failure (RFC 5626 §4.5).
     public var firstWait: Duration = .seconds(30)
     /// No wait is longer, except that of a registrar's `Retry-After`, up to ``SIPLimits/retryAfterSeconds``.
     public var longestWait: Duration = .seconds(1_800)
@@ -35,11 +36,11 @@ public struct Registration: Equatable, Sendable {
     public let seconds: UInt32
     /// Proxies that our requests outside of dialogs must pass (RFC 3608).
     public let serviceRoutes: [NameAddress]
-    /// Addresses of this very device (RFC 5627), to be used as `Contact`.
+    /// A GRUU: an address of exactly this device (RFC 5627), for use as `Contact`.
     public let publicGRUU: AnyURI?
     /// A GRUU that does not reveal our identity.
     public let temporaryGRUU: AnyURI?
-    /// The registrar keeps the flow for requests to us (RFC 5626 §6), which so needs keepalives.
+    /// The registrar keeps the flow for requests to us (RFC 5626 §6), so the flow needs keepalives.
     public let usesOutbound: Bool
     /// Seconds between keepalives that the edge asks for (`Flow-Timer`), within ``SIPLimits/keepaliveSeconds``.
     public let keepaliveSeconds: UInt32?
@@ -50,7 +51,7 @@ public enum RegistrationFailure: Equatable, Sendable {
     /// Wrong password, or a challenge that we cannot meet. It is not tried again, nor are refusals: a server that has
     /// served us before has then refused ``RegistrationMachine/patience`` times in a row.
     case unauthorized
-    /// Refused for good, such as 403 and 404. It is not tried again.
+    /// Refused permanently, such as by 403 and 404. It is not tried again.
     case refused(Int)
     /// Tried again after that time. 408 also means no answer, and 503 a failed flow.
     case temporary(Int, retryAfter: Duration)
@@ -63,7 +64,7 @@ public enum RegistrationInput: Sendable {
     case flowOpened
     /// The next flow goes to another server than the one that failed: waits do not apply to it.
     case serverChanged
-    /// The machine's network has changed: what failed may go now. A wait that the server asked for stays.
+    /// The machine's network has changed: a failed registration is tried now, unless the server asked for the wait.
     case networkChanged
     /// The flow is gone. Nothing is sent until there is another.
     case flowLost
@@ -81,7 +82,7 @@ public enum RegistrationInput: Sendable {
 
 /// An output of ``RegistrationMachine``.
 public enum RegistrationOutput: Equatable, Sendable {
-    /// Send this as a transaction; its final response, or that there is none, is an input.
+    /// Send this as a transaction; its final response, or its failure, is an input.
     case send(SIPRequest)
     /// We are registered, for the first time or again.
     case registered(Registration)
@@ -89,6 +90,6 @@ public enum RegistrationOutput: Equatable, Sendable {
     case failed(RegistrationFailure)
     /// The binding has expired, or its flow is gone: calls do not reach us.
     case lost
-    /// The binding is removed, or nothing more can be done about it.
+    /// The binding is removed, or the attempt to remove it has ended.
     case unregistered
 }

@@ -32,7 +32,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     private var asksForOutbound: Bool
     private var state = State.offline
     private var failures = 0
-    /// Refusals in a row, of which the first ends a registration that was never served.
+    /// Refusals in a row. The first one ends a registration that was never served.
     private var refusals = 0
     /// Nothing is sent before this time, on any flow: a wait that the server asked for, or our own after a failure.
     private var notBefore: Instant?
@@ -302,7 +302,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         refusals = 0
         notBefore = nil
         digest?.settle()
-        // Early enough for a repetition, and not all devices at once.
+        // Early enough for a repetition, and spread, so that not all devices register at once.
         let share = 0.80 + 0.1 * Double(tokens.number() % 1_000) / 1_000
         state = .registered(refreshAt: now.advanced(by: counted < 60 ? interval / 2 : interval * share))
         let gruu = { (name: String) in binding?.parameters[name].flatMap { AnyURI($0) } }
@@ -317,8 +317,8 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
                     })))
     }
 
-    /// Our own of all the user's bindings: by instance and flow, or by the URI. `nil` if none is surely ours, as when a server has
-    /// rewritten a contact from behind a NAT.
+    /// Our own binding among all the user's: by instance and flow, or by the URI. `nil` if none is certainly ours, as
+    /// when a server has rewritten a contact from behind a NAT.
     private func ownBinding(_ response: SIPResponse) -> NameAddress? {
         let contacts = response.headers.contacts ?? []
         if let instance = configuration.instance {
@@ -333,7 +333,8 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         return contacts[0]
     }
 
-    /// How many seconds our binding lasts. If it cannot be found among several, the one that ends first may be it.
+    /// Seconds that our binding lasts. If it cannot be found among several, the earliest end counts, because it may be
+    /// ours.
     private func granted(_ response: SIPResponse, _ binding: NameAddress?) -> UInt32 {
         let common = response.headers.number("Expires").map { min($0, SIPLimits.seconds) } ?? seconds
         if let binding { return binding.expires ?? common }

@@ -8,7 +8,7 @@ struct DigestChallenge: Equatable, Sendable {
     let quality: DigestComputation.Quality?
     let isStale: Bool
 
-    /// Reads a challenge; `nil` if it is of a scheme, algorithm or quality that we do not have.
+    /// Reads a challenge; `nil` if its scheme, algorithm or quality of protection is not supported.
     init?(_ value: AuthenticationValue) {
         guard value.scheme.isSame(as: "Digest"), let realm = value.parameters["realm"],
             let nonce = value.parameters["nonce"], !nonce.isEmpty

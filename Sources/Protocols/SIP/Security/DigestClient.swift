@@ -17,9 +17,9 @@ public struct DigestClient: Sendable, CustomStringConvertible {
     public enum Verdict: Equatable, Sendable {
         /// Send the request again, with a higher `CSeq`: ``authorize(_:)`` adds the credentials.
         case retry
-        /// User or password are wrong: the server saw them, and does not ask for a new nonce only.
+        /// User or password are wrong: the server checked them, and does not only ask for a new nonce.
         case rejected
-        /// There is no challenge of a scheme and algorithm that we have.
+        /// There is no challenge of a supported scheme and algorithm.
         case unsupported
     }
 
@@ -67,7 +67,7 @@ public struct DigestClient: Sendable, CustomStringConvertible {
     /// Without the password.
     public var description: String { "digest credentials of \(username)" }
 
-    /// Answers only what that trust allows from now on, and forgets the challenges of other realms.
+    /// Answers only challenges that the trust allows from now on, and forgets the challenges of other realms.
     public mutating func hold(to trust: DigestTrust) {
         // A new trust does not remove strong algorithms that the server has offered before.
         let strong = self.trust.strong
@@ -76,12 +76,12 @@ public struct DigestClient: Sendable, CustomStringConvertible {
         if let realms = trust.realms { sessions = sessions.filter { realms.contains($0.key.realm) } }
     }
 
-    /// The server has taken us: only the realms that it asked for are answered from now on.
+    /// The server has accepted us: only the realms that it asked for are answered from now on.
     public mutating func settle() {
         if trust.realms == nil, !sessions.isEmpty { trust.realms = Set(sessions.keys.map(\.realm)) }
     }
 
-    /// Takes the challenges of a 401 or 407 to `request`, which was sent as it is given here.
+    /// Handles the challenges of a 401 or 407 to `request`, which is given as it was sent.
     public mutating func take(_ response: SIPResponse, to request: SIPRequest) -> Verdict {
         let isProxy = response.status == 407
         let best = bestChallenges(response, isProxy: isProxy)

@@ -25,7 +25,7 @@ public struct DigestServer: Sendable {
         case claimed(Claim)
     }
 
-    /// How many nonces in use are kept; beyond, the oldest one becomes stale.
+    /// Nonces in use that are kept; with more, the oldest one becomes stale.
     private static let capacity = 4_096
 
     /// The realm.

@@ -15,7 +15,7 @@ struct ServerCredentials: Sendable {
         if flow.isToServer { digest?.authorize(&request) }
     }
 
-    /// Takes the challenge to a request that went by that flow.
+    /// Handles the challenge to a request that was sent on that flow.
     ///
     /// - Returns: Whether the request is to be sent again.
     mutating func take(_ response: SIPResponse, to request: SIPRequest, by flow: SIPFlow) -> Bool {

@@ -16,7 +16,7 @@ public struct TokenSource: Sendable {
     /// The next token: 20 hexadecimal digits, 80 bits.
     public mutating func next() -> String { Hex.text(bytes().prefix(10)) }
 
-    /// The token of a number: the same for the same number, and none that ``next()`` gives.
+    /// The token of a number: always the same for that number, and never one of ``next()``.
     public func token(of number: UInt64) -> String {
         let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
         return Hex.text(Digest.hmacSHA256(key, Array("number".utf8) + bytes).prefix(10))

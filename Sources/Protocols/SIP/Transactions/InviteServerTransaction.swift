@@ -13,7 +13,7 @@ struct InviteServerTransaction {
         case terminated
     }
 
-    /// The INVITE. Nothing is left of it once it has a final answer, which alone is kept.
+    /// The INVITE. Its contents are dropped once it has a final answer, which alone is kept.
     private(set) var request: SIPRequest
     private let isReliable: Bool
     private let timers: TransactionTimers

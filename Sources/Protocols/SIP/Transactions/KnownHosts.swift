@@ -1,6 +1,6 @@
 internal import Core
 
-/// Hosts, of which names are compared without case, and addresses by value.
+/// A set of hosts. Names are compared without case, and addresses by value.
 struct HostSet: Sendable {
     private var texts: Set<String> = []
 
@@ -20,11 +20,12 @@ struct HostSet: Sendable {
     }
 }
 
-/// Who may speak in calls from other addresses than those that the calls go to: the account's server, and hosts that the calls name
-/// rather than give by address.
+/// The hosts that may send messages of calls from other addresses than those that the calls use: the account's server,
+/// and hosts that the calls give by name rather than by address.
 ///
-/// A name is looked up when a message of a call that names it comes from an unknown address, which is then refused: over UDP it is sent
-/// again. Capacity: ``capacity`` names, of which the one that was looked up first gives way; each counts for ``lasting``.
+/// A name is looked up when a message of a call that names it comes from an unknown address. That message is refused:
+/// over UDP it is sent again. Capacity: ``capacity`` names, of which the one that was looked up first is evicted; each
+/// is valid for ``lasting``.
 struct KnownHosts: Sendable {
     private struct Name {
         var hosts = HostSet()
@@ -33,7 +34,7 @@ struct KnownHosts: Sendable {
 
     /// Names that are known.
     static let capacity = 64
-    /// How long what a name has led to counts before it is looked up again.
+    /// How long the addresses of a name are valid before the name is looked up again.
     static let lasting = Duration.seconds(60)
 
     private var servers = HostSet()
@@ -70,7 +71,7 @@ struct KnownHosts: Sendable {
 
     // MARK: Names
 
-    /// Has those of the hosts looked up that are names, and that are not known.
+    /// Requests lookups of those hosts that are names and not known.
     mutating func want(_ hosts: [SIPHost], at now: Instant) {
         for host in hosts where !host.isAddress {
             let name = host.normalText

@@ -3,7 +3,7 @@ internal import Core
 /// A request other than INVITE and ACK from its receiver's side (RFC 3261 §17.2.2).
 struct RequestServerTransaction {
     private enum State {
-        /// Trying and Proceeding. The user's answer is awaited for 64 × T1, for then the sender has given up.
+        /// Trying and Proceeding. The user's answer is awaited for 64 × T1; after that the sender has given up.
         case waiting(last: SIPResponse?, limit: Instant)
         /// Timer J.
         case completed(SIPResponse, until: Instant)

@@ -10,14 +10,14 @@ public enum TransactionID: Hashable, Sendable {
 
 /// An input of ``TransactionTable``.
 public enum TransactionInput: Sendable {
-    /// A message came in by that flow; the top `Via` of a request is stamped already.
+    /// A message came in on that flow; the top `Via` of a request is stamped already.
     case received(SIPMessage, SIPFlow)
-    /// Send a request, not ACK or CANCEL, and follow it. The table adds the `Via`.
+    /// Send a request, not ACK or CANCEL, and track it. The table adds the `Via`.
     case start(UInt64, SIPRequest, SIPFlow)
     /// Cancel that INVITE by a CANCEL, which is a separate transaction, with these headers added, such as `Reason`.
     /// It must have had a provisional response (RFC 3261 §9.1).
     case cancel(UInt64, by: UInt64, SIPHeaders)
-    /// Send a request that is no transaction: the ACK of a 2xx. The table adds the `Via`.
+    /// Send a request without a transaction: the ACK of a 2xx. The table adds the `Via`.
     case sendWithoutTransaction(SIPRequest, SIPFlow)
     /// Answer a peer's request.
     case respond(TransactionID, SIPResponse)
@@ -36,25 +36,26 @@ public enum TransactionOutput: Equatable, Sendable {
     case transmit(SIPMessage, SIPFlow)
     /// A new request of a peer's, to be answered.
     case request(SIPRequest, TransactionID, SIPFlow)
-    /// A CANCEL, and the INVITE that it cancels, if that is there and not answered.
+    /// A CANCEL, and the INVITE that it cancels, if that exists and is not answered.
     case cancelled(SIPRequest, TransactionID, SIPFlow, invite: TransactionID?)
     /// An ACK for a 2xx, or for nothing that is known here.
     case ack(SIPRequest, SIPFlow)
-    /// A response to our request; for an INVITE all that come, of each fork, until it ends.
+    /// A response to our request; for an INVITE every response, of each fork, until it ends.
     case response(SIPResponse, TransactionID)
     /// No final response came in time: to be treated as 408.
     case timedOut(TransactionID)
-    /// The flow failed, or the table is full: to be treated as 503.
+    /// The flow failed, or the table is full. Treat it as a 503.
     case failed(TransactionID)
-    /// The peer did not acknowledge our refusal of its INVITE. There is nothing left to do.
+    /// The peer did not acknowledge our refusal of its INVITE. No action is needed.
     case ackMissing(TransactionID)
 }
 
-/// All transactions of an element, which matches messages with them (RFC 3261 §17).
+/// All transactions of an element, with the matching of messages to them (RFC 3261 §17).
 ///
-/// Capacity: ``SIPLimits/transactions``, and for those of peers ``TransactionBudget`` in bytes: a request counts with its text until it has
-/// a final answer, and then that answer alone. When it is full, requests of peers are answered with 503 without a transaction, and ours
-/// fail; both are counted in ``refusals``. Ours are as many as calls need, and have no budget: a BYE always goes out.
+/// Capacity: ``SIPLimits/transactions``, and for those of peers ``TransactionBudget`` in bytes: a request counts with
+/// its text until it has a final answer, and then that answer alone counts. When the table is full, requests of peers
+/// are answered with 503 without a transaction, and ours fail; both are counted in ``refusals``. Our own transactions
+/// have no budget, because calls bound their number: a BYE is always sent.
 public struct TransactionTable: ProtocolCore, Sendable {
     /// Each case is a separate heap block, so that tables of them stay small.
     private indirect enum Machine {
@@ -90,7 +91,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
     public private(set) var strays = 0
     /// The hosts whose messages are accepted from other addresses than those that transactions use.
     var known = KnownHosts()
-    /// Messages that name a transaction, and come from elsewhere.
+    /// Messages that name a transaction, but come from another address.
     public internal(set) var foreign = ForeignMessages()
 
     /// Makes an empty table.
@@ -115,7 +116,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
     /// Bytes that the transactions of peers take up.
     public var bytes: Int { budget.used }
 
-    /// The server is at these addresses, each of which may speak for another.
+    /// Sets the server's addresses, each of which may answer for another.
     public mutating func locate(servers: [SIPHost]) { known.locate(servers: servers) }
 
     /// When ``handle(_:at:into:)`` must next be called.
@@ -338,8 +339,8 @@ public struct TransactionTable: ProtocolCore, Sendable {
         return flow.remoteHost.map { callers.contains($0) } == true ? .caller(address) : .stranger(address)
     }
 
-    /// A request has its final answer: from now on that counts. One that is larger than all that was set aside for it is not kept, if it
-    /// is too large: a repetition of the request is then a new one.
+    /// Charges a request that has its final answer for the answer alone. If the budget does not allow a larger answer,
+    /// the transaction is removed: a repetition of the request is then a new one.
     private mutating func recharge(_ id: TransactionID) {
         guard let entry = entries[id], let charge = entry.charge else { return }
         let answer: SIPResponse?
@@ -360,7 +361,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
         entries[id]?.charge = (charge.peer, bytes)
     }
 
-    /// Gives back the memory of tables that a peak has left empty.
+    /// Releases the memory of tables that have shrunk since a peak.
     private mutating func shrink() {
         guard peak > 256, entries.count < peak / 4 else { return }
         peak = entries.count
@@ -434,7 +435,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
         }
     }
 
-    /// Notes the deadline of a transaction, or removes it if it has ended.
+    /// Sets the deadline of a transaction, or removes the transaction if it has ended.
     private mutating func settle(_ id: TransactionID) {
         guard let entry = entries[id] else { return }
         let (deadline, isTerminated) =
@@ -461,8 +462,8 @@ public struct TransactionTable: ProtocolCore, Sendable {
         "c \(branch.lowercased()) \(method)"
     }
 
-    /// By branch, sender and method (RFC 3261 §17.2.3); without the cookie by what RFC 2543 has, except the tag in `To`, which
-    /// an ACK has and its INVITE has not.
+    /// The key by branch, sender and method (RFC 3261 §17.2.3); without the cookie by the fields of RFC 2543, except
+    /// the tag in `To`, which an ACK has and its INVITE does not.
     private static func serverKey(_ request: SIPRequest, _ via: Via, _ method: SIPMethod) -> String {
         if let branch = via.transactionBranch {
             return "s \(branch.lowercased()) \(via.host.text.lowercased()) \(via.port ?? 0) \(method)"
