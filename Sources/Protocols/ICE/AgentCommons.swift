@@ -13,8 +13,8 @@ struct LocalCandidate: Equatable, Sendable {
     var candidate: Candidate
     var base: Base
 
-    /// Whether pairs are made with it. Reflexive candidates are replaced by their base, and are double then (RFC 8445
-    /// §6.1.2.4).
+    /// Whether pairs are made with it. Reflexive candidates are replaced by their base, and would be duplicates then
+    /// (RFC 8445 §6.1.2.4).
     var isPaired: Bool { candidate.type == .host || candidate.type == .relayed }
 }
 

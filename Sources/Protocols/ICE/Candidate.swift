@@ -3,17 +3,17 @@ public import Core
 
 /// One address at which a side may be reached, as sent to the other side (RFC 8445 §5.1, RFC 8839 §5.1).
 public struct Candidate: Hashable, Sendable {
-    /// Where a candidate lies: known, or a name that has yet to be looked up.
+    /// The address of a candidate: known, or a name that is still to be looked up.
     public enum Location: Hashable, Sendable {
         /// A literal address.
         case address(SocketAddress)
-        /// A host name, as browsers have it that hide their addresses (".local", by multicast DNS).
+        /// A host name, as sent by browsers that hide their addresses (".local", by multicast DNS).
         case name(String, port: UInt16)
     }
 
     /// Candidates of the same kind, base and server share it: 1 to 32 letters, digits, "+" or "/".
     public var foundation: String
-    /// 1 for RTP, and with it everything that is multiplexed; 2 for RTCP apart.
+    /// 1 for RTP and everything multiplexed with it; 2 for separate RTCP.
     public var component: Int
     /// "udp" or "tcp", in lower case. Only UDP candidates are used.
     public var transport: String

@@ -44,7 +44,7 @@ struct CandidatePair: Sendable {
     var nextSend: Instant?
     /// When a failed pair that has worked before is tried again.
     var retryAt: Instant?
-    /// When the first of the checks was sent that have followed the last answer.
+    /// When the first check since the last answer was sent.
     var unansweredSince: Instant?
     /// The media on it has fallen silent since the last answer.
     var isQuiet = false

@@ -41,7 +41,7 @@ extension CheckList {
         sendCheck(index, &commons, at: now)
     }
 
-    /// Gives up what has gone without an answer for too long, and comes back in a while to what has worked before.
+    /// Gives up pairs that are unanswered for too long; those that have worked before are retried later.
     private mutating func expire(_ index: Int, _ settings: ICEConfiguration, at now: Instant) {
         switch pairs[index].state {
         case .inProgress(_, let end) where now >= end: pairs[index].fail()
@@ -62,7 +62,7 @@ extension CheckList {
     mutating func sendCheck(_ index: Int, _ commons: inout AgentCommons, at now: Instant) {
         guard let remote else { return }
         let pair = pairs[index]
-        // Repeated as long as the nomination is valid, so that a peer that has selected another pair learns of it.
+        // Repeated while the nomination is valid, so that a peer that has selected another pair learns of it.
         let nominates = commons.isControlling && (nominating ?? nominated) == pair.key
         let probe = CandidatePair.Probe(
             id: commons.transactionID(), sentAt: now, nominates: nominates, isControlling: commons.isControlling)
@@ -85,7 +85,7 @@ extension CheckList {
         switch pairs[index].state {
         case .inProgress(let interval, let end):
             pairs[index].nextSend = now.advanced(by: interval)
-            // Never quicker than the first interval, which may be long when there are many pairs.
+            // Never sooner than the first interval, which may be long when there are many pairs.
             let longer = min(interval * 2, max(interval, settings.maximumRetransmission))
             pairs[index].state = .inProgress(interval: longer, end: end)
         case .succeeded:

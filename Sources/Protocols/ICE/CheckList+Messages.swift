@@ -31,9 +31,9 @@ extension CheckList {
         }
     }
 
-    /// Finds out whether both sides have the same role, and which is to change its own (RFC 8445 §7.3.1.1).
+    /// Detects that both sides have the same role, and decides which one changes it (RFC 8445 §7.3.1.1).
     ///
-    /// - Returns: false if it is the peer that must change.
+    /// - Returns: false if the peer must change.
     private mutating func resolveRoles(_ request: STUNMessage, _ commons: inout AgentCommons) -> Bool {
         let rival = request.uint64(commons.isControlling ? .iceControlling : .iceControlled)
         guard let rival else { return true }
@@ -45,7 +45,7 @@ extension CheckList {
         return true
     }
 
-    /// The peer has checked this pair, so we do, too (RFC 8445 §7.3.1.3, §7.3.1.4).
+    /// The peer has checked this pair, so we check it, too (RFC 8445 §7.3.1.3, §7.3.1.4).
     mutating func peerChecked(
         _ key: CandidatePair.Key, _ priority: UInt32, nominates: Bool, _ locals: [LocalCandidate],
         _ commons: inout AgentCommons, at now: Instant

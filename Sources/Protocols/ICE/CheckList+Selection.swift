@@ -6,7 +6,7 @@ extension CheckList {
     private static let closeLook = Duration.milliseconds(400)
     /// A pair that was silent once must answer for this duration before it is preferred again.
     private static let probation = Duration.seconds(5)
-    /// With nothing else that works, silence for this long makes failed pairs be tried again.
+    /// If no other pair works, silence for this long makes failed pairs be tried again.
     private static let revivalDelay = Duration.seconds(2)
 
     /// Decides on the pair in use. Called after every input, so that due timers are noticed.
@@ -37,7 +37,7 @@ extension CheckList {
         pair.isValid && pair.silence(at: now) < pair.patience(settings)
     }
 
-    /// The best pair that answers, leaving out those that have only just come back.
+    /// The best pair that answers, except pairs that have only just recovered.
     private func best(_ settings: ICEConfiguration, at now: Instant) -> CandidatePair? {
         let answering = pairs.filter { answers($0, settings, at: now) }
         let steady = answering.first { pair in
@@ -50,7 +50,7 @@ extension CheckList {
         let best = best(settings, at: now)
         if let present = pair(nominated) {
             if answers(present, settings, at: now) { return present.key }
-            // Silent for too long. Change only to what has answered since.
+            // Silent for too long. Change only to a pair that has answered since.
             let silentSince = present.unansweredSince ?? now
             let fresh = pairs.first { other in
                 answers(other, settings, at: now) && (other.lastAnswer.map { $0 > silentSince } ?? false)
@@ -80,12 +80,12 @@ extension CheckList {
         }
     }
 
-    /// Nominates the best pair when it is time to (RFC 8445 §8.1.1).
+    /// Nominates the best pair once it is due (RFC 8445 §8.1.1).
     private mutating func nominate(_ commons: inout AgentCommons, at now: Instant) {
         let settings = commons.configuration
         guard let selected, let best = pair(nominated) == nil ? pair(selected) : best(settings, at: now) else { return }
         if let present = pair(nominated) {
-            // Settled; changed only for one that is better, or for any that works when it does not.
+            // Settled: changed only for a better pair, or for any that works when the present one does not.
             let isBetter = best.priority > present.priority
             guard best.key != present.key, isBetter || selected != present.key else {
                 nominating = nil

@@ -11,7 +11,7 @@ struct Gathering: Sendable {
         var nextSend: Instant
     }
 
-    /// An address behind a NAT that is kept open until checks do so.
+    /// A NAT binding that is kept open until checks do so.
     struct Binding: Sendable {
         let local: SocketAddress
         let serverAddress: SocketAddress
@@ -54,7 +54,7 @@ struct Gathering: Sendable {
         }
     }
 
-    /// Takes the answer to a query, if `response` is one, and if it comes from where the query went.
+    /// Handles the answer to a query, if `response` is one and comes from the address that the query went to.
     mutating func take(
         _ response: STUNMessage, local: SocketAddress, source: SocketAddress, at now: Instant
     ) -> Query? {

@@ -42,7 +42,7 @@ extension ICEAgent {
         transmit(data, key.base, key.remote, at: now, into: &outbox)
     }
 
-    /// The pair that carries data: the new generation's once that is settled, or once the old one has none.
+    /// The pair that carries data: the new generation's once it is settled, or once the old generation has none.
     private var pathKey: CandidatePair.Key? {
         if let old = previous, previousEnd == nil, let key = old.pair(old.selected)?.key, list.nominated == nil {
             return key

@@ -111,8 +111,8 @@ extension ICEAgent {
         previous?.remove(base: .relay(server))
     }
 
-    /// Asks for what the pairs need: permissions for all, a channel for the one in use, and for others that answer, by
-    /// which the peer may send.
+    /// Requests what the pairs need: permissions for all, and channels for the pair in use and for others that answer,
+    /// because the peer may send on them.
     mutating func prepareRelays(at now: Instant, into outbox: inout [ICEOutput]) {
         for server in relays.keys.sorted() {
             for peer in list.unpermitted(server: server) { relay(server, .permit(peer), at: now, into: &outbox) }

@@ -30,7 +30,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
     var relays: [Int: Relay] = [:]
     /// The present generation.
     var list: CheckList
-    /// The one before, in use until the present one has a path, and then answered for a little while.
+    /// The previous list: in use until the present one has a path, and then answered for a short time.
     var previous: CheckList?
     var previousEnd: Instant?
     /// Limit on accepted checks: 200 per second, with bursts of 100.
@@ -59,7 +59,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
     /// The local credentials for descriptions.
     public var credentials: ICECredentials { list.local }
 
-    /// Whether we settle which path is used. May change when the peer, too, thinks that it does.
+    /// Whether we decide which path is used. May change if the peer, too, assumes the controlling role.
     public var isControlling: Bool { commons.isControlling }
 
     /// The local candidates, as signaled.

@@ -6,8 +6,8 @@ public enum ICEInput: Sendable {
     case start(localAddresses: [SocketAddress])
     /// The machine's addresses have changed; nothing can be sent from those that are missing.
     case localAddresses([SocketAddress])
-    /// The peer's name and secret are known; checks may begin. Only the first of a generation count: other ones mean
-    /// that the peer has restarted, which ``restart(_:)`` answers first.
+    /// The peer's name and secret are known; checks may begin. Only the first of a generation count: others mean that
+    /// the peer has restarted, which ``restart(_:)`` answers first.
     case remoteCredentials(ICECredentials, isLite: Bool)
     /// The peer signaled a candidate. A name from ``ICEOutput/unresolvedName(_:)`` is also returned by this input, with
     /// its address.
@@ -29,8 +29,8 @@ public enum ICEInput: Sendable {
     case pathIsQuiet
     /// Restart ICE with other credentials; the present path stays in use until there is a new one (RFC 8445 §9).
     case restart(ICECredentials)
-    /// Another peer has answered the same offer (a fork, RFC 3261 §13.1); its credentials come next. Ours stay, and nothing of the
-    /// peer before is used any more.
+    /// Another peer has answered the same offer (a fork, RFC 3261 §13.1); its credentials come next. Ours stay, and all
+    /// data of the previous peer is dropped.
     case anotherPeer
     /// End; allocations are given up.
     case end

@@ -1,6 +1,6 @@
 public import Core
 
-/// A server that helps to find a path. Host names are looked up before.
+/// A server that helps to find a path. Host names are resolved before.
 public struct ICEServer: Hashable, Sendable {
     /// How a TURN server is reached.
     public enum Transport: Hashable, Sendable {
@@ -16,7 +16,7 @@ public struct ICEServer: Hashable, Sendable {
     public enum Kind: Hashable, Sendable {
         /// Reports our address; queried over UDP from each local address.
         case stun
-        /// Relays. Name and password may be long-lived, or handed out for a time by some service.
+        /// Relays. Name and password may be permanent, or assigned for a limited time by a service.
         case turn(Transport, username: String, password: String)
     }
 

@@ -14,11 +14,11 @@ public struct ICEStatistics: Equatable, Sendable {
     public var requestsGranted = 0
     /// Checks that were not protected with our password.
     public var requestsUnauthenticated = 0
-    /// Checks, granted or refused, that were dropped since more came than are answered.
+    /// Checks, granted or refused, that were dropped because they exceeded the rate limit.
     public var requestsOverLimit = 0
     /// Answers that were not protected as they should be.
     public var responsesUnauthenticated = 0
-    /// Answers to nothing that was asked: late, double or forged.
+    /// Answers to no open request: late, duplicate or forged.
     public var responsesUnmatched = 0
     /// Datagrams that are no STUN or make no sense.
     public var malformed = 0

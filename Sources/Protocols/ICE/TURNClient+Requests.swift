@@ -11,7 +11,7 @@ extension TURNClient {
     private static let allocateTimeout = Duration.seconds(8)
     private static let requestTimeout = Duration.seconds(10)
     private static let releaseTimeout = Duration.seconds(2)
-    /// More challenges than this to one request are a server that will not be satisfied.
+    /// With more challenges than this to one request, the server is considered broken.
     private static let maximumChallenges = 4
 
     mutating func request(_ purpose: Request.Purpose, at now: Instant, into outbox: inout [TURNOutput]) {
@@ -73,7 +73,7 @@ extension TURNClient {
     private mutating func giveUp(_ request: Request, at now: Instant, into outbox: inout [TURNOutput]) {
         switch request.purpose {
         case .allocate: fail(TURNFailure(.timeout), into: &outbox)
-        // The allocation lasts for a while yet; the server may come back.
+        // The allocation still lasts for a while; the server may come back.
         case .refresh: refreshAt = now.advanced(by: .seconds(5))
         case .release: finish(into: &outbox)
         case .permission(let peer): refuse(peer, into: &outbox)
@@ -94,7 +94,7 @@ extension TURNClient {
     }
 
     /// A refused channel keeps its number, because no other peer may use the number until five minutes after the
-    /// binding's ten minutes (RFC 8656 §12), but data is sent without it.
+    /// binding's ten minutes (RFC 8656 §12). Data is sent without the channel.
     private mutating func dropChannel(_ peer: SocketAddress) {
         for index in channels.indices where channels[index].peer == peer { channels[index].refreshAt = nil }
     }

@@ -6,7 +6,7 @@ public import Core
 public struct TURNClient: ProtocolCore, Sendable {
     /// Which relayed addresses are asked for (RFC 8656 §7.1).
     enum Families: Sendable {
-        /// One of IPv4, and of IPv6 too from a server that gives two at once.
+        /// An IPv4 address, and an IPv6 address too from a server that assigns two at once.
         case both
         /// One of IPv6.
         case ipv6
@@ -80,7 +80,7 @@ public struct TURNClient: ProtocolCore, Sendable {
     public internal(set) var relays: [SocketAddress] = []
     /// The server gave an IPv4 address and did not mention IPv6: it supports no allocations of both.
     private(set) var givesOneFamily = false
-    /// Messages dropped since they were malformed, unprotected, or answers to nothing.
+    /// Messages dropped because they were malformed, unprotected, or answered no open request.
     public internal(set) var dropped = 0
 
     /// Makes a client for one connection.
@@ -253,7 +253,7 @@ public struct TURNClient: ProtocolCore, Sendable {
     }
 
     private mutating func takeIndication(_ message: STUNMessage, into outbox: inout [TURNOutput]) {
-        // An indication of an ICMP error (RFC 8656 §11.6) has no DATA: it is only a hint, and is left alone.
+        // An indication of an ICMP error (RFC 8656 §11.6) has no DATA: it is only a hint, and is ignored.
         guard message.method == .data, let peer = message.address(.xorPeerAddress), let data = message.value(.data),
             state == .allocated, permissions[peer.withPort(0)] != nil || channels.contains(where: { $0.peer == peer })
         else {

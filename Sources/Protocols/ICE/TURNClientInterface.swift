@@ -2,13 +2,13 @@ public import Core
 
 /// The inputs of a TURN client.
 public enum TURNInput: Sendable {
-    /// The connection to the server is there; ask for a relayed address.
+    /// The connection to the server is open; request a relayed address.
     case opened
     /// Bytes came from the server: one datagram, or any piece of the stream.
     case bytes([UInt8])
     /// Permit packets from this peer's address, from any port.
     case permit(SocketAddress)
-    /// Get a channel for this peer, which takes 4 bytes off every packet instead of 36 or more.
+    /// Get a channel for this peer, which adds 4 bytes to every packet instead of 36 or more.
     case bindChannel(SocketAddress)
     /// Send to a peer.
     case send([UInt8], to: SocketAddress)
@@ -36,7 +36,7 @@ public enum TURNOutput: Equatable, Sendable {
     case received([UInt8], from: SocketAddress)
     /// There is no relayed address, or it is gone.
     case failed(TURNFailure)
-    /// The address is given back, or that was tried for long enough: the connection may be closed.
+    /// The address is released, or its release was tried for long enough: the connection may be closed.
     case ended
 }
 

@@ -10,7 +10,7 @@ struct TURNCredentials: Equatable, Sendable {
 
     /// Answers a challenge (401 or 438).
     ///
-    /// - Returns: nil if the challenge lacks realm or nonce, or someone has taken the list of algorithms out of it.
+    /// - Returns: nil if the challenge lacks realm or nonce, or an attacker has removed the list of algorithms.
     init?(challenge: STUNMessage, username: String, password: String, realm knownRealm: String? = nil) {
         guard let realm = challenge.text(.realm) ?? knownRealm, let nonce = challenge.text(.nonce),
             realm.utf8.count <= 763, nonce.utf8.count <= 763

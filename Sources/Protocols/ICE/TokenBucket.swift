@@ -1,6 +1,6 @@
 internal import Core
 
-/// Lets a few through at once, and on the long run one in each interval.
+/// Allows a burst, and a sustained rate of one in each interval.
 struct TokenBucket: Sendable {
     private let slack: Duration
     private let interval: Duration

@@ -17,11 +17,11 @@ public struct CircuitBreaker: Equatable, Sendable {
 
     /// Properties of the stream that are known before it begins.
     public struct Configuration: Equatable, Sendable {
-        /// Time between two reports without its spread by chance (RFC 3550 §6.3.1), in nanoseconds.
+        /// Time between two reports before it is randomised (RFC 3550 §6.3.1), in nanoseconds.
         public var reportIntervalNanoseconds: Int64
         /// Duration of media in one packet, in nanoseconds.
         public var packetNanoseconds: Int64
-        /// Missing reports trip it. Peers that never send any, as some telephones, need `false`.
+        /// Whether missing reports trip it. Peers that never send any, such as some telephones, need `false`.
         public var needsReports: Bool
 
         /// Makes a configuration for packets of 20 ms and reports every 5 s.

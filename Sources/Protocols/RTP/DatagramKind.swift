@@ -15,7 +15,7 @@ public enum DatagramKind: Equatable, Sendable {
     /// Anything else, the empty datagram too.
     case unknown
 
-    /// Classifies one datagram; works on protected packets as well, for SRTP leaves these bytes readable.
+    /// Classifies one datagram; works on protected packets as well, because SRTP leaves these bytes readable.
     @_noAllocation @_noLocks
     public init(of datagram: borrowing RawSpan) {
         self = Self.kind(first: datagram.uint8(at: 0), second: datagram.uint8(at: 1))

@@ -63,13 +63,13 @@ public struct LossAdaptation: Sendable {
     private var raisedAt: Instant?
     /// Loss has kept the bitrate from being raised since then.
     private var heldSince: Instant?
-    /// Great loss is worth a trial again from then on, though it was found not to fall with the bitrate.
+    /// From this time, great loss starts another trial, although it did not fall with the bitrate before.
     private var retryFrom = Instant(nanoseconds: .min)
     private var retryPause = LossAdaptation.shortestRetry
     private var sendsTwice = false
     /// Packets that the newest feedback covers.
     private var feedbackPackets = 0
-    /// Sending twice was too much for the path: not before this time again.
+    /// Sending twice was too much for the path: it is not tried before this time.
     private var redundancyFrom: Instant?
     private var redundancyPause = LossAdaptation.shortestPause
     private var now = Instant(nanoseconds: 0)
@@ -79,7 +79,7 @@ public struct LossAdaptation: Sendable {
         var lost = 0
     }
 
-    /// The least loss that a trial is worth: without a sign of a queue, and with one.
+    /// The least loss that starts a trial: without a sign of a queue, and with one.
     private static var trialLoss: Double { @_noAllocation @_noLocks get { 0.08 } }
     private static var trialLossWithQueue: Double { @_noAllocation @_noLocks get { 0.02 } }
     /// A longer standing delay counts as a queue: 40 ms.
@@ -112,7 +112,7 @@ public struct LossAdaptation: Sendable {
         bitrateBps = configuration.maximumBitrateBps
     }
 
-    /// Chooses within other bounds from now on, and keeps what it has learnt of the path.
+    /// Uses other bounds from now on, and keeps what was learned of the path.
     @_noAllocation @_noLocks
     public mutating func change(to configuration: Configuration) {
         let wasAtMost = bitrateBps >= self.configuration.maximumBitrateBps

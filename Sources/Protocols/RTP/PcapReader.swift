@@ -148,7 +148,7 @@ extension PcapReader {
             let next = file.uint8(at: packet.lowerBound + 9)
         else { return nil }
         let headerSize = Int(first & 0x0F) * 4
-        // More-fragments flag or an offset: one of several pieces, which are not put together here.
+        // More-fragments flag or an offset: one of several fragments, which are not reassembled here.
         guard headerSize >= 20, fragment & 0x3FFF == 0, next == 17, Int(length) >= headerSize,
             Int(length) <= packet.count
         else { return nil }

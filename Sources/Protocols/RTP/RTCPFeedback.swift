@@ -6,9 +6,9 @@ public enum RTCPFeedback: Equatable, Sendable {
     case nack(media: UInt32, MissingPackets)
     /// Arrival times of all packets of the transport.
     case transportWide(TransportFeedback)
-    /// A picture is to be sent whole (PLI, FIR): nothing to us, who send sound.
+    /// A request for a whole picture (PLI, FIR): ignored, because we send sound.
     case pictureRequest
-    /// The most that the receiver wants, in bits per second (REMB).
+    /// The receiver's maximum bitrate, in bits per second (REMB).
     case maximumBitrate(UInt64)
     /// Any other, with its format.
     case other(type: UInt8, format: UInt8)

@@ -116,7 +116,7 @@ public struct RTCPSession: Sendable {
         lastSent = (timestamp, now)
     }
 
-    /// Timestamps that we send tick so often a second from the next packet on: its codec is another.
+    /// Sets the clock rate of timestamps that we send, from the next packet on: the codec has changed.
     @_noAllocation @_noLocks
     public mutating func sendsNow(clockRate: Int) { self.clockRate = max(1, clockRate) }
 

@@ -72,7 +72,7 @@ extension RTPHeader {
 
         var end = packet.byteCount
         if first & 0x20 != 0 {
-            // The last byte counts the padding, itself included, so zero is a lie (RFC 3550 §5.1).
+            // The last byte counts the padding, itself included, so zero is invalid (RFC 3550 §5.1).
             guard end > start, let padding = packet.uint8(at: end - 1), padding > 0,
                 Int(padding) <= end - start
             else {

@@ -23,7 +23,7 @@ public struct RTPParseError: Error, Equatable, Sendable, CustomStringConvertible
         public static var truncatedExtension: Code {
             @_noAllocation @_noLocks get { Code(3) }
         }
-        /// The padding is announced as nothing, or as more than there is.
+        /// The announced padding is zero, or longer than the packet.
         public static var badPadding: Code {
             @_noAllocation @_noLocks get { Code(4) }
         }

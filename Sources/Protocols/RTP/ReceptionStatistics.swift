@@ -1,6 +1,6 @@
 public import Core
 
-/// What is counted about one incoming stream: order, loss and jitter (RFC 3550 §6.4.1, appendices A.1, A.3, A.8).
+/// Counts of one incoming stream: order, loss and jitter (RFC 3550 §6.4.1, appendices A.1, A.3, A.8).
 public struct ReceptionStatistics: Equatable, Sendable {
     /// The effect of one packet on the counts.
     public enum Outcome: Equatable, Sendable {
@@ -8,7 +8,7 @@ public struct ReceptionStatistics: Equatable, Sendable {
         case counted
         /// Not counted: the stream must first show packets in sequence.
         case onProbation
-        /// Not counted: it is far from the stream's position. The next one in sequence restarts the stream.
+        /// Not counted: it is far from the stream's position. A packet in sequence after it restarts the stream.
         case outOfPlace
         /// The stream was restarted with this packet; earlier counts are discarded.
         case restarted

@@ -21,7 +21,7 @@ enum MediaProfile: Equatable {
     static func hasFeedback(_ text: String) -> Bool { text.uppercased().hasSuffix("AVPF") }
 }
 
-/// The parts of an agreement that offer and answer are read for alike.
+/// The parts of an agreement that are read in the same manner from offer and answer.
 struct Agreement {
     let view: SectionView
     let local: LocalMedia
@@ -123,7 +123,7 @@ struct Agreement {
         return .separate(try Self.endpoint(connection, min(section.port + 1, 65_535)))
     }
 
-    /// Kinds that the peer names for the codec that we send with, or for all.
+    /// Kinds of feedback that the peer names for the codec that we send with, or for all.
     private func feedback() -> [RTCPFeedbackKind] {
         guard let number = formats.codecs.first?.payloadTypes.send else { return [] }
         var kinds: Set<String> = []

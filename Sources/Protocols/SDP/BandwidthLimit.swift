@@ -25,7 +25,7 @@ enum BandwidthLimit {
         if let exact = value("TIAS", in: lines, upTo: maximumKilobits * 1_000) { return exact }
         guard let whole = value("AS", in: lines, upTo: maximumKilobits) else { return nil }
         let headers = headerBytes * 8 * 1_000 / max(1, packetTimeMilliseconds)
-        // Little is not nothing: only a written zero stops the sender.
+        // A low limit is not zero: only a written zero stops the sender.
         return whole == 0 ? 0 : max(1, whole * 950 - headers)
     }
 

@@ -20,8 +20,8 @@ public struct CryptoAttribute: Equatable, Sendable {
         public let reason: String
     }
 
-    /// Reads the value, and refuses what we could not honour: other suites, keys of a wrong length, several keys,
-    /// key identifiers (MKI), and session parameters that change how packets are processed.
+    /// Reads the value, and refuses what is not supported: other suites, keys of a wrong length, several keys, key
+    /// identifiers (MKI), and session parameters that change how packets are processed.
     public init(parsing value: String) throws(ParseError) {
         let fields = value.split(separator: " ", omittingEmptySubsequences: true)
         guard fields.count >= 3 else { throw ParseError(reason: "is not a tag, a suite and a key") }

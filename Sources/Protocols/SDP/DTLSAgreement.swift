@@ -1,4 +1,4 @@
-/// Settling who opens the DTLS association, and by which fingerprints the ends know each other (RFC 8842 §5).
+/// Agrees on the DTLS roles, and on the fingerprints that identify the ends (RFC 8842 §5).
 enum DTLSAgreement {
     /// An association that is there already.
     struct Association {

@@ -1,4 +1,4 @@
-/// A certificate's fingerprint, by which the two ends of a DTLS association know each other (RFC 8122 §5).
+/// A certificate's fingerprint, which identifies an end of a DTLS association (RFC 8122 §5).
 public struct Fingerprint: Equatable, Hashable, Sendable, CustomStringConvertible {
     /// The hash function's name in lower case, such as `sha-256`.
     public var algorithm: String
@@ -11,11 +11,10 @@ public struct Fingerprint: Equatable, Hashable, Sendable, CustomStringConvertibl
         self.bytes = bytes
     }
 
-    /// Bytes of a digest, for each function that is safe to trust. MD5 must not be trusted (RFC 8122 §5), and SHA-1 is
-    /// not.
+    /// Bytes of a digest, for each trusted function. MD5 must not be trusted (RFC 8122 §5), and SHA-1 is not.
     private static let sizes = ["sha-224": 28, "sha-256": 32, "sha-384": 48, "sha-512": 64]
 
-    /// Reads `sha-256 AB:CD:…`; `nil` for other functions, and where the digest has not the function's size.
+    /// Reads `sha-256 AB:CD:…`; `nil` for other functions, and for a digest that is not of the function's size.
     init?(parsing value: String) {
         let fields = value.split(separator: " ", omittingEmptySubsequences: true)
         guard fields.count == 2, let size = Self.sizes[fields[0].lowercased()] else { return nil }

@@ -31,7 +31,7 @@ struct FormatAgreement {
     static func accept(
         _ view: SectionView, local: LocalMedia, numbering: PayloadNumbering
     ) throws(NegotiationError) -> FormatAgreement {
-        // An answer may leave out the map of a number that we gave a meaning.
+        // An answer may omit the map of a number that our offer defined.
         let theirs = formats(view.section) { numbering.format($0) }
         var agreement = FormatAgreement(codecs: [], numbering: numbering)
         for (number, format) in theirs {

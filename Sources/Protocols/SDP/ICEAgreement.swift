@@ -32,8 +32,8 @@ enum ICEAgreement {
             && bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
     }
 
-    /// The default candidate (RFC 8839 §4.2.1.2), which a peer without ICE reaches most likely: relayed, else seen by
-    /// a server, else our own. `nil` before one is known.
+    /// The default candidate (RFC 8839 §4.2.1.2), which a peer without ICE most likely reaches: relayed, else seen by a
+    /// server, else our own. `nil` before one is known.
     static func defaultEndpoint(_ candidates: [String]) -> MediaEndpoint? {
         var best: (rank: Int, endpoint: MediaEndpoint)?
         for candidate in candidates {
@@ -48,7 +48,7 @@ enum ICEAgreement {
                 case "host": 1
                 default: 0
                 }
-            // Between equals an IPv4 address is the likelier to be reached, and then the one that was found first.
+            // Of equals, an IPv4 address is more likely to be reached; then the one that was found first.
             let score = rank * 2 + (fields[4].contains(":") ? 0 : 1)
             guard score > best?.rank ?? -1 else { continue }
             best = (

@@ -32,7 +32,7 @@ public struct RemoteICE: Equatable, Sendable, CustomStringConvertible, CustomRef
     public var usernameFragment: String
     /// The peer's password.
     public var password: String
-    /// Values of the peer's `candidate` attributes, unread: later lines may have kinds that we do not know.
+    /// Values of the peer's `candidate` attributes, unparsed: later lines may have kinds that we do not know.
     public var candidates: [String]
     /// The peer has signaled the end of candidates.
     public var hasEnded: Bool

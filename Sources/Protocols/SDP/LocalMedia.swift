@@ -24,7 +24,7 @@ public struct LocalMedia: Sendable {
     public var maximumPacketTimeMilliseconds: Int?
     /// Directions that we allow.
     public var direction: MediaDirection
-    /// Ways of protecting media that we allow, the preferred one first. An offer is made with the first.
+    /// Kinds of media protection that we allow, the preferred one first. An offer is made with the first.
     public var keying: [LocalKeying]
     /// Names our end of the DTLS association in offers, and in answers to peers that name theirs (RFC 8842 §4): at least 20 letters and digits, new
     /// with each association; `nil` never names it.
@@ -39,11 +39,11 @@ public struct LocalMedia: Sendable {
     public var usesRedundancy: Bool
     /// Comfort noise of G.711 is read and written (RFC 3389).
     public var usesComfortNoise: Bool
-    /// Telephone events that we take, such as `0-16`; `nil` if we take none (RFC 4733 §2.4.1).
+    /// Telephone events that we accept, such as `0-16`; `nil` if we accept none (RFC 4733 §2.4.1).
     public var telephoneEvents: String?
     /// Header extensions that are read and written.
     public var headerExtensions: [RTPHeaderExtensionKind]
-    /// Kinds of feedback that we send and make use of (RFC 4585); they need a profile with feedback.
+    /// Kinds of feedback that we send and use (RFC 4585); they need a profile with feedback.
     public var feedback: [RTCPFeedbackKind]
 
     /// Opus in both directions, in packets of 20 ms, to an address that the peer can reach.
@@ -98,7 +98,7 @@ public enum LocalKeying: Equatable, Sendable {
     case plain
 }
 
-/// The value of an `msid` attribute (RFC 8830): which stream a section's sound belongs to.
+/// The value of an `msid` attribute (RFC 8830): the stream that a section's sound belongs to.
 public struct MediaStreamName: Equatable, Hashable, Sendable {
     /// `nil` if it belongs to none, which is written as a dash.
     public var stream: String?

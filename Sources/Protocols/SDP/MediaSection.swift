@@ -37,7 +37,7 @@ extension MediaSection: CustomReflectable {
     }
 }
 
-/// Attributes with a meaning, read on demand; a value that cannot be read counts as not there.
+/// Attributes with a meaning, parsed on demand; an unreadable value counts as absent.
 extension MediaSection {
     /// Direction, if the section has one.
     public var direction: MediaDirection? { attributes.direction }

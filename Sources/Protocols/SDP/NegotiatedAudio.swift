@@ -8,8 +8,8 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var codecs: [NegotiatedCodec]
     /// Opus parameters of what the peer receives: our encoder keeps to them.
     public var remoteOpus: OpusParameters
-    /// Our own number for ``codec``, if the peer's offer has given it another: a server that connects two telephones directly may have
-    /// the other one send with it.
+    /// Our own number for ``codec``, if the peer's offer assigns it another: a server that connects two telephones
+    /// directly may let the second telephone send with our number.
     public var ownReceivePayloadType: UInt8?
     /// Redundancy around Opus (RFC 2198), if both have it.
     public var redundancy: PayloadTypes?

@@ -9,7 +9,7 @@ public struct NegotiationError: Error, Equatable, Sendable, CustomStringConverti
         public static let noCommonCodec = Code(number: 1)
         /// There is no key of the peer's, or none that can be used.
         public static let noAcceptableCrypto = Code(number: 2)
-        /// The peer wants unprotected media, which is not allowed here.
+        /// The peer asks for unprotected media, which is not allowed here.
         public static let plainMediaRefused = Code(number: 3)
         /// The peer's transport is one that we do not have.
         public static let unsupportedProfile = Code(number: 4)

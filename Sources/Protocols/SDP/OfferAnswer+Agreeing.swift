@@ -156,7 +156,7 @@ extension OfferAnswer {
             view: view, local: local, formats: formats, offeredExtensions: offer.extensions, keying: keying,
             isControlling: settled?.audio.ice?.isControlling ?? true)
         var audio = try agreement.audio()
-        // An answer may leave the name out, which means nothing but that it does not bundle.
+        // An answer may omit the name, which only means that it does not bundle.
         audio.mid = offer.sections[offer.index].mid
         return (audio, formats.numbering)
     }

@@ -243,8 +243,9 @@ extension OfferAnswer {
     }
 }
 
-/// Another section whose transport the local one must use: it was offered without one (`bundle-only`, RFC 9143 §6), or with
-/// the same. It cannot be refused without taking the transport away, so it is answered as inactive.
+/// Another section whose transport the local one must use: the local one was offered without a transport
+/// (`bundle-only`, RFC 9143 §6), or with the same. A refusal would remove the transport, so the section is answered as
+/// inactive.
 struct Carrier: Sendable {
     var index: Int
     /// The section with its formats and their attributes, and no more.

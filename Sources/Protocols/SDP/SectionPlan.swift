@@ -49,7 +49,7 @@ struct SectionPlan {
         case .dtls(let fingerprints, _):
             // Without ICE the peer is no browser, and may know the profile of RFC 5764 §8 alone.
             profile = ice == nil && local.feedback.isEmpty ? "UDP/TLS/RTP/SAVP" : "UDP/TLS/RTP/SAVPF"
-            // RFC 8842 §5.2; peers that know nothing of names pass over it.
+            // RFC 8842 §5.2; peers that do not know names ignore it.
             keyLines =
                 DTLSAgreement.lines(fingerprints, setup: "actpass")
                 + (local.tlsID.map { [SDPAttribute("tls-id", $0)] } ?? [])

@@ -40,8 +40,8 @@ struct SectionView {
 }
 
 extension SessionDescription {
-    /// Whether an audio section is offered with ICE and one port for RTP and RTCP, so that the answer has ICE, too. What sections of
-    /// other kinds have does not count, unless they carry the audio.
+    /// Whether an audio section is offered with ICE and one port for RTP and RTCP, so that the answer has ICE, too.
+    /// Sections of other kinds do not count, unless they carry the audio.
     public var offersMuxedICE: Bool {
         media.contains { section in
             guard section.kind == "audio" else { return false }

@@ -46,7 +46,7 @@ private struct Parser {
         guard line.count >= 2, line[line.startIndex + 1] == UInt8(ascii: "=") else {
             throw SDPError(code: .malformedLine, line: number, message: "expected a letter, \"=\" and a value")
         }
-        // No value may hold one (RFC 8866 §9), and what is left of a value without it may be no value.
+        // No value may contain a zero byte (RFC 8866 §9), and the rest of a value without it may be invalid.
         guard !line.contains(0) else {
             throw SDPError(code: .malformedLine, line: number, message: "expected text, found a zero byte")
         }

@@ -31,7 +31,7 @@ extension SessionDescription {
     }
 }
 
-/// Collects lines. Line ends inside a value would begin lines of the value's choosing, so they are taken out.
+/// Collects lines. Line ends inside a value would let the value add lines, so they are removed.
 private struct LineWriter {
     var text = ""
 

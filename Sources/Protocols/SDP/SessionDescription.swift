@@ -12,7 +12,7 @@ public struct SessionDescription: Equatable, Sendable {
     public var otherLines: [Line]
     /// Attributes of the whole session.
     public var attributes: [SDPAttribute]
-    /// The media sections, in their order, which is what offer and answer are matched by.
+    /// The media sections, in their order, by which offer and answer are matched.
     public var media: [MediaSection]
 
     /// Longest text that is read, in bytes: far above any description of a call.

@@ -1,4 +1,4 @@
-/// The number of a STUN attribute. Numbers below 0x8000 must be understood by who gets them (RFC 8489 §14).
+/// The number of a STUN attribute. A receiver must understand numbers below 0x8000 (RFC 8489 §14).
 public struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
     /// The number on the wire.
     public let rawValue: UInt16
@@ -6,7 +6,7 @@ public struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
     /// Makes a type of its number.
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-    /// Whether a message with this attribute must be refused by who does not know it.
+    /// Whether a receiver that does not know this attribute must refuse the message.
     public var isComprehensionRequired: Bool { rawValue < 0x8000 }
 
     /// RFC 8489 §14.1.

@@ -30,7 +30,7 @@ public struct STUNErrorCode: RawRepresentable, Hashable, Sendable {
     public static let peerAddressFamilyMismatch = Self(rawValue: 443)
     /// The user has no allocations left.
     public static let allocationQuotaReached = Self(rawValue: 486)
-    /// Both sides of ICE think they have the same role (RFC 8445 §7.3.1.1).
+    /// Both sides of ICE assume the same role (RFC 8445 §7.3.1.1).
     public static let roleConflict = Self(rawValue: 487)
     /// Something broke; try again.
     public static let serverError = Self(rawValue: 500)

@@ -19,8 +19,8 @@ extension STUNMessage {
         case invalid
     }
 
-    /// Checks that the message was made by someone with `key`. The stronger attribute counts if there are both.
-    /// Compares in constant time.
+    /// Checks that the message's author has `key`. The stronger attribute counts if there are both. Compares in
+    /// constant time.
     public func integrity(_ key: STUNKey) -> Verdict {
         if let attribute = attributes.first(where: { $0.type == .messageIntegritySHA256 }) {
             // May be cut to sixteen bytes or more, in steps of four (RFC 8489 §14.6).

@@ -4,7 +4,7 @@ public struct STUNParseError: Error, Equatable, Sendable, CustomStringConvertibl
     public enum Code: Sendable {
         /// Shorter than the header's 20 bytes.
         case tooShort
-        /// The first two bits are not zero, or the magic cookie is another.
+        /// The first two bits are not zero, or the magic cookie differs.
         case notSTUN
         /// The length field does not match the datagram, or is not a multiple of four.
         case wrongLength

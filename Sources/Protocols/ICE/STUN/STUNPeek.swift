@@ -51,7 +51,7 @@ public enum STUNPeek {
         return nil
     }
 
-    /// The transaction ID of a datagram that looks like STUN, by which an answer finds who asked.
+    /// The transaction ID of a datagram that looks like STUN, which identifies the request that it answers.
     @_noAllocation @_noLocks
     public static func transactionID(_ datagram: borrowing RawSpan) -> TransactionID? {
         guard let high = datagram.uint64(at: 8), let low = datagram.uint32(at: 16) else { return nil }

@@ -4,13 +4,13 @@
 /// start of the next message is unknown.
 public struct STUNStreamFramer: Sendable {
     private var pending: [UInt8] = []
-    /// The stream is of another kind; nothing more will come out of it.
+    /// The stream is of another kind; it returns no more frames.
     public private(set) var isBroken = false
 
     /// Starts at the beginning of a stream.
     public init() {}
 
-    /// Takes the next bytes and gives out the frames that they complete, in order, padding included.
+    /// Takes the next bytes and returns the frames that they complete, in order, padding included.
     public mutating func push(_ bytes: [UInt8]) -> [[UInt8]] {
         guard !isBroken else { return [] }
         pending.append(contentsOf: bytes)

@@ -1,4 +1,4 @@
-/// The 96 bits by which a STUN response finds its request (RFC 8489 §5).
+/// The 96 bits that match a STUN response to its request (RFC 8489 §5).
 public struct TransactionID: Hashable, Sendable {
     /// The first 64 bits.
     let high: UInt64
