@@ -118,8 +118,7 @@ public struct TelephoneEventReceiver: Sendable {
     ///
     /// - Parameters:
     ///   - number: Its sequence number, extended so that it never wraps: one more than that of the packet sent before
-    ///   it,
-    ///     of any kind.
+    ///     it, of any kind.
     ///   - timestamp: From the RTP header, and `ssrc` too.
     @_noAllocation @_noLocks
     public mutating func receive(
