@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Measures how long other users' invites take while some accounts send room signals as fast as they may.
 
-usage: bystander.py HANDSET [--seconds S] [--rounds R] [--attackers "N N…"] [--participants N] [--folder PATH]
+usage: bystander.py HANDSET [--seconds S] [--rounds R] [--attackers "N N…"] [--participants N] [--rooms N]
+                    [--folder PATH]
 
 Starts `handset serve` with a database and its default limits. Pairs of devices that are not in the attacked room send 50
 invites per second and answer them. Runs with and without an attack alternate: N accounts each send signals of 8 KB, 500 at
-once and then 100 per second, to a room of 62, half of whom have lost their connections. Prints a line of JSON for each number
+once and then 100 per second, to a room of 62, half of whom have lost their connections. With `--rooms` the participants and
+the attackers are spread over as many rooms: 200 participants in 20 rooms leave 100 attackers in rooms of ten. Prints a line of JSON for each number
 of attackers: percentiles, in milliseconds, of the time from sending an invite to its response and to inviteReceived, over all
 rounds with and without the attack, and the median of the rounds' differences of P99.9. Exits with status 1 if one of these
 medians is above 50 ms, or if an invite was refused or lost.
@@ -47,31 +49,32 @@ def priority(level):
 
 # --- The attack -----------------------------------------------------------------------------------------------------
 
-def attack(port, attackers, participants, ready, go, counts):
-    """Fills a room, half of it absent, and sends signals to it from a process of its own until it is killed."""
+def attack(port, attackers, participants, rooms, ready, go, counts):
+    """Fills the rooms, half of each absent, and sends signals to them from a process of its own until it is killed."""
     priority(1)
     members = [Device(port, f"member{number}", load.sign) for number in range(participants)]
-    for member in members:
-        member.call("room.join", {"room": "lobby"})
+    for number, member in enumerate(members):
+        member.call("room.join", {"room": f"lobby{number % rooms}"})
     for member in members[participants // 2:]:
         member.drop()
     members = members[:participants // 2]
     data = "x" * SIGNAL_BYTES
-    text = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "room.signal",
-                       "params": {"room": "lobby", "type": "t", "data": data}})
-    frame = Device.frame(text.encode())
+    frames = [Device.frame(json.dumps({
+        "jsonrpc": "2.0", "id": 0, "method": "room.signal",
+        "params": {"room": f"lobby{number}", "type": "t", "data": data}}).encode()) for number in range(rooms)]
     selector = selectors.DefaultSelector()
     for member in members:
         member.socket.setblocking(False)
         selector.register(member.socket, selectors.EVENT_READ, member)
     ready.set()
     go.wait()
-    senders = [[member, time.monotonic(), 0, bytearray()] for member in members[:attackers]]
+    senders = [[member, time.monotonic(), 0, bytearray(), frames[number % rooms]]
+               for number, member in enumerate(members[:attackers])]
     heard = time.monotonic()
     while True:
         now = time.monotonic()
         for sender in senders:
-            member, began, sent, rest = sender
+            member, began, sent, rest, frame = sender
             # As much as is allowed and the exchange takes.
             while not rest and sent < BURST + (now - began) * SIGNALS_PER_SECOND:
                 rest += frame
@@ -103,11 +106,11 @@ def attack(port, attackers, participants, ready, go, counts):
 
 
 class Attack:
-    def __init__(self, port, attackers, participants):
+    def __init__(self, port, attackers, participants, rooms):
         ready, go = multiprocessing.Event(), multiprocessing.Event()
         self.counts = multiprocessing.Array("q", 2)
         self.process = multiprocessing.Process(
-            target=attack, args=(port, attackers, participants, ready, go, self.counts), daemon=True)
+            target=attack, args=(port, attackers, participants, rooms, ready, go, self.counts), daemon=True)
         self.process.start()
         if not ready.wait(60):
             sys.exit("bystander: the room does not fill")
@@ -209,7 +212,7 @@ def measure(arguments, attackers):
             for number in range(arguments.rounds):
                 print(f"bystander: {attackers} attackers, round {number + 1} of {arguments.rounds}", file=sys.stderr)
                 quiet.append(bystanders.run(arguments.seconds))
-                attack_ = Attack(exchange.port, attackers, arguments.participants)
+                attack_ = Attack(exchange.port, attackers, arguments.participants, arguments.rooms)
                 before, began = exchange.cpu_seconds(), time.monotonic()
                 loud.append(bystanders.run(arguments.seconds))
                 cpus.append((exchange.cpu_seconds() - before) / (time.monotonic() - began))
@@ -220,7 +223,7 @@ def measure(arguments, attackers):
             resident = exchange.resident_kb()
         finally:
             exchange.kill()
-    result = {"attackers": attackers, "participants": arguments.participants, "signals": signals,
+    result = {"attackers": attackers, "participants": arguments.participants, "rooms": arguments.rooms, "signals": signals,
               "lost_connections": lost_connections, "cpus": round(sum(cpus) / len(cpus), 2), "resident_kb": resident}
     for what in ("responses", "received"):
         pooled = [percentiles([value for run in runs for value in run[what]]) for runs in (quiet, loud)]
@@ -242,6 +245,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--attackers", default="1 8")
     parser.add_argument("--participants", type=int, default=62)
+    parser.add_argument("--rooms", type=int, default=1)
     parser.add_argument("--folder", help="where the database goes; the disk matters")
     arguments = parser.parse_args()
     multiprocessing.set_start_method("fork")

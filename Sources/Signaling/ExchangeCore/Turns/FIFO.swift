@@ -5,8 +5,14 @@ struct FIFO<Element> {
 
     var count: Int { elements.count - head }
     var isEmpty: Bool { head == elements.count }
+    var first: Element? { isEmpty ? nil : elements[head] }
 
     mutating func append(_ element: Element) { elements.append(element) }
+
+    /// Puts the elements of another behind these.
+    mutating func append(contentsOf other: FIFO) {
+        if isEmpty { self = other } else { elements += other.elements[other.head...] }
+    }
 
     /// Takes out the oldest.
     ///
