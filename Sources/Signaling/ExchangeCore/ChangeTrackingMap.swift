@@ -1,4 +1,4 @@
-/// A dictionary that remembers what was changed in it, so that whoever writes it to disk need not be told.
+/// A dictionary that records its changes, so that the code that writes it to disk needs no notifications.
 struct ChangeTrackingMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var byKey = PartedDictionary<Key, Value>()
     /// What was there before, for each key that was changed since ``takeChanges()``, in the order of the first change.
@@ -27,7 +27,7 @@ struct ChangeTrackingMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         byKey.filter { holds($0.value) }
     }
 
-    /// The keys of so many values at most of which something holds.
+    /// At most `count` keys whose values satisfy the predicate.
     func keys(atMost count: Int, where holds: (Value) -> Bool) -> [Key] {
         var keys: [Key] = []
         for (key, value) in byKey where holds(value) {

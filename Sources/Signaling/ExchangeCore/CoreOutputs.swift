@@ -66,11 +66,11 @@ package enum CloseReason: Hashable, Sendable {
     case tooBig
     /// The access token is not good.
     case tokenRejected
-    /// The access token was good, and nobody has shown another.
+    /// The access token expired, and the client presented no other.
     case tokenExpired
-    /// The login is over.
+    /// The login ended.
     case loggedOut
-    /// What the client was told last may not have been kept; connect again.
+    /// The last events may not have been stored; the client must connect again.
     case notKept
 
     /// The close code on the wire.
@@ -122,11 +122,11 @@ package enum ExchangeNote: Hashable, Sendable {
 
 /// Why a login ended.
 package enum LoginEnd: String, Hashable, Sendable {
-    /// Its bearer has logged out, or somebody who may has ended it.
+    /// The user logged out, or an authorised user ended the login.
     case loggedOut
     /// It was used longest ago of as many as its user may have, and had to make room for another.
     case replaced
-    /// One of its refresh tokens came up again: somebody has a copy.
+    /// A superseded refresh token was presented again, so a copy of it exists.
     case copied
 }
 
@@ -145,6 +145,6 @@ package struct CoreCounters: Hashable, Sendable {
     package var overBudget = 0
     /// Requests refused since too much was kept for all.
     package var overload = 0
-    /// Events that were told and not kept, since there was no room.
+    /// Events that were sent and not stored, because there was no room.
     package var unkeptEvents = 0
 }

@@ -2,7 +2,7 @@ package import JSON
 package import SignalWire
 package import Core
 
-/// What the core is told, and what it asks for.
+/// The inputs and outputs of the core.
 extension ExchangeCore {
     /// What can happen.
     package enum Input: Sendable {
@@ -15,17 +15,17 @@ extension ExchangeCore {
         case tokenPresented(SecretDigest, Grant, login: SecretDigest? = nil, expires: Instant)
         /// A token has reached its bearer.
         case tokenUsed(SecretDigest)
-        /// The login that a token belongs to is over: its bearer has logged out.
+        /// The login of a token ends: the client logged out.
         case tokenRevoked(SecretDigest)
-        /// A refresh token of a login came up that its bearer does not use any more: somebody has a copy.
+        /// A superseded refresh token of a login was presented, so a copy of it exists.
         case tokenCopied(SecretDigest)
-        /// All logins of a user are over.
+        /// All logins of a user end.
         case userRevoked(UserID)
         /// There are other accounts from now on; who has none any more is logged out.
         case accountsChanged([Account])
         /// A WebSocket was opened.
         case connected(ConnectionID)
-        /// The exchange itself stands for a device, whose user it has made sure of by `token`.
+        /// The exchange itself acts as a device, whose user it has authenticated by `token`.
         case attached(ConnectionID, Endpoint, token: SecretDigest? = nil)
         /// A well-formed request came in.
         case request(ConnectionID, RPCID, ClientRequest)
@@ -35,11 +35,11 @@ extension ExchangeCore {
         case malformed(ConnectionID, RPCMessage.Malformed)
         /// The socket is gone, whatever the reason.
         case disconnected(ConnectionID)
-        /// The operator has something to tell a user's devices (CONN-11).
+        /// The operator sends a notification to a user's devices (CONN-11).
         case notify(UserID, JSONValue)
         /// Every device is to connect again within a time, at the address that is given if there is one (CONN-12).
         case move(within: Duration, to: String?)
-        /// An attempt at a push is over.
+        /// An attempt at a push ended.
         case pushAnswered(PushID, attempt: Int, PushAnswer)
         /// The exchange closes all connections; their devices will be back, and need no pushes for it.
         case goingDown
@@ -59,7 +59,7 @@ extension ExchangeCore {
         case event([ConnectionID], ToldEvent)
         case close(ConnectionID, CloseReason)
         case note(ExchangeNote)
-        /// Ask the webhook for the push's kind of token, and tell ``Input/pushAnswered(_:attempt:_:)`` what it said.
+        /// Send the push to the webhook of its kind, and report the result with ``Input/pushAnswered(_:attempt:_:)``.
         case push(StoredPush)
         /// Write this to disk before anything else that the input caused is done.
         case persist(Change)

@@ -11,7 +11,7 @@ extension ExchangeCore {
     package var openSessions: Int { sessions.count }
     /// Calls under way.
     package var openCalls: Int { invites.calls.count }
-    /// Bytes of all that is kept for somebody.
+    /// Bytes kept for all principals.
     package var keptBytes: Int { effects.budget.quota.total }
     /// What it has counted.
     package var counters: CoreCounters { effects.counters }
@@ -38,7 +38,8 @@ extension ExchangeCore {
         try accounts.refreshGrant(for: token, mark: mark, at: now)
     }
 
-    /// The login of which somebody has a copy, if a refresh token shows that; for ``Input/tokenCopied(_:)``.
+    /// The login whose refresh token was copied, if the presented token proves that; used with
+    /// ``Input/tokenCopied(_:)``.
     package mutating func copiedLogin(shownBy token: SecretDigest, mark: RefreshToken.Mark?, at now: Instant)
         -> SecretDigest?
     {

@@ -1,13 +1,13 @@
 package import SignalWire
 package import Core
 
-/// From what comes over the wire to what the core is told.
+/// Converts wire messages to inputs of the core.
 extension ExchangeCore {
     /// Reads one text message.
     ///
     /// - Parameters:
     ///   - bytes: Any bytes.
-    ///   - admit: Tells the core of a token that the message shows, if it is a signed one; throws if that is not good.
+    ///   - admit: Registers a signed token that the message presents with the core; throws if the token is invalid.
     package static func input(
         reading bytes: [UInt8], from connection: ConnectionID, admit: (Redacted<String>) throws(RPCError) -> Void
     ) -> Input {
@@ -34,7 +34,7 @@ extension ExchangeCore {
         }
     }
 
-    /// What the core is to be told of a token before it is asked what that is good for.
+    /// The input that registers a token with the core before its grant is looked up.
     ///
     /// - Parameter wall: The time of day, in seconds since 1970.
     /// - Returns: `nil` for a token of the exchange's own.

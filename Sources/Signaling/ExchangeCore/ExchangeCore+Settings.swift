@@ -8,7 +8,7 @@ extension ExchangeCore {
         package var tokenLifetime = Duration.seconds(3_600)
         package var refreshLifetime = Duration.seconds(2_592_000)
         package var signedTokenLifetime = Duration.seconds(2_592_000)
-        /// How long before its token's end a session is told of it.
+        /// How long before its token's end a session is notified.
         package var tokenNotice = Duration.seconds(60)
         /// Messages that one connection may send.
         package var messages = TokenBucket.Rate(burst: 500, perSecond: 100)
@@ -16,7 +16,7 @@ extension ExchangeCore {
         var messagesRefused = 100
         /// How long an opened socket may stay without a session.
         var loginWindow = Duration.seconds(10)
-        /// How long an ended invite is remembered, for errors that say how it ended and for idempotency keys.
+        /// How long an ended invite is remembered, to report how it ended and to recognise repeated idempotency keys.
         var inviteMemory = Duration.seconds(300)
         /// How long records of calls are kept.
         package var recordRetention = Duration.seconds(90 * 86_400)

@@ -8,7 +8,7 @@ package import Core
 /// A part changes its own state alone; what it wants done beside that, it asks for in ``Effects``. Sockets, clocks and
 /// randomness are with the driver, ``ExchangeHub``.
 package struct ExchangeCore: ProtocolCore, Sendable {
-    /// How many timers are met in one turn, and outputs of theirs past which the rest waits for its turn.
+    /// Timers handled in one turn, and the number of their outputs past which the rest waits for the next turn.
     package static let timersAtOnce = 256
 
     private var settings: Settings
@@ -37,8 +37,8 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         trunks = Trunks(settings.trunks)
     }
 
-    /// What may change while the exchange runs is as here from now on: how long tokens are good and when their end is told, how
-    /// many messages a connection may send, and who may call telephone numbers. Tokens that there are stay as they are.
+    /// Applies the settings that may change while the exchange runs: token lifetimes, the notice before a token's end,
+    /// message rates of connections, and who may call telephone numbers. Existing tokens stay as they are.
     package mutating func adopt(_ other: Settings) {
         settings.tokenLifetime = other.tokenLifetime
         settings.refreshLifetime = other.refreshLifetime
@@ -132,7 +132,8 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         }
     }
 
-    /// Whether a connection may send one more message; if not, it is told so, and closed if it does not stop.
+    /// Whether a connection may send one more message; if not, the client receives an error, and is closed if it does
+    /// not stop.
     private mutating func admit(
         _ id: RPCID, on connection: ConnectionID, at now: Instant, into outbox: inout [Output]
     ) -> Bool {
@@ -180,7 +181,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         effects.removeAll()
     }
 
-    /// Numbers an event in somebody's stream and sends it to those of the devices that it is for.
+    /// Numbers an event in a principal's stream and sends it to the devices of its audience.
     private mutating func tell(
         _ principal: Principal, _ audience: Audience, _ event: EventBody, at now: Instant, into outbox: inout [Output]
     ) {
@@ -196,13 +197,13 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         outbox.append(.event(receivers, told.event))
     }
 
-    /// What follows is done on behalf of somebody; what was asked for before is not.
+    /// Charges what follows to `payer`; effects recorded before are carried out first.
     private mutating func act(for payer: Principal?, at now: Instant, into outbox: inout [Output]) {
         carryOut(at: now, into: &outbox)
         effects.budget.act(for: payer)
     }
 
-    /// Tells subscribers of users that have come or gone; after an input that leaves things as they were, nothing.
+    /// Notifies subscribers of users whose presence changed; sends nothing if the input left presence unchanged.
     private mutating func announcePresence() {
         let touched = sessions.takeTouched()
         if !touched.isEmpty { presence.announce(touched, accounts.directory, sessions, &effects) }
@@ -210,8 +211,9 @@ package struct ExchangeCore: ProtocolCore, Sendable {
 
     /// Puts out what the input changed. The driver writes it before it does anything else that the input caused.
     ///
-    /// Parts remember what was changed in them, so that whoever changes an invite, a session or a token need not think of
-    /// the disk. Events are put out as they are numbered, and the ends of call records where their reasons are known.
+    /// Parts remember what was changed in them, so that code that changes an invite, a session or a token need not
+    /// write it to disk. Events are put out as they are numbered, and the ends of call records where their reasons are
+    /// known.
     private mutating func recordChanges(at now: Instant, into outbox: inout [Output]) {
         accounts.recordLogins(into: &outbox)
         sessions.note(rooms.takeChanged())
@@ -236,7 +238,8 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     /// How many deadlines there are, whether they matter or not.
     var deadlineCount: Int { deadlines.count }
 
-    /// Takes out what is due, so much at most, with whose turn it takes. Each is then to be given back as ``Input/due(_:)``.
+    /// Takes out at most `count` due deadlines, each with the payer whose turn it takes. The driver then passes each
+    /// back as ``Input/due(_:)``.
     package mutating func takeDue(at now: Instant, atMost count: Int) -> [(deadline: Deadline, payer: Payer)] {
         var due: [(deadline: Deadline, payer: Payer)] = []
         for _ in 0..<count {
@@ -302,7 +305,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         deadlines.plan(.pruning, due: now.advanced(by: settings.pruningInterval))
     }
 
-    /// Drops events that nobody can resume with any more, and old call records.
+    /// Drops events that are too old for any device to resume with, and old call records.
     private mutating func prune(at now: Instant, into outbox: inout [Output]) {
         deadlines.begin(.pruning)
         let eventsBefore = now.advanced(by: .zero - settings.resumeWindow)
@@ -476,7 +479,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         finish(record, for: [endpoint.user], end, at: now, into: &outbox)
     }
 
-    /// Takes an invite back from whoever has not answered.
+    /// Withdraws an invite from the invitees that have not answered.
     private mutating func withdraw(
         _ invite: InviteRecord, _ data: JSONValue?, at now: Instant, into outbox: inout [Output]
     ) {
@@ -486,7 +489,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         finish(record, for: released, end, at: now, into: &outbox)
     }
 
-    /// The ttl is over, or `user` alone will not answer any more.
+    /// The ttl has ended, or `user` alone can no longer answer.
     private mutating func timeOutInvite(
         _ id: InviteID, for user: UserID? = nil, at now: Instant, into outbox: inout [Output]
     ) {
@@ -497,8 +500,8 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         finish(record, for: released, end, at: now, into: &outbox)
     }
 
-    /// An invite is over for some of its users: tells those of their devices that are not connected, and its inviter if it
-    /// is over for all.
+    /// An invite ended for some of its users: notifies those of their devices that are not connected, and its inviter
+    /// if it ended for all.
     private mutating func finish(
         _ record: InviteRecord, for users: [UserID], _ end: Pushes.End, at now: Instant, into outbox: inout [Output]
     ) {
@@ -555,20 +558,20 @@ package struct ExchangeCore: ProtocolCore, Sendable {
 
     /// What is left of a device's earlier sessions.
     private struct Kept {
-        /// The one that it goes on with, and what it missed.
+        /// The session that the device resumes, and the events that it missed.
         var resumed: (session: Session, missed: [ToldEvent])?
-        /// Peers were told that the device was dropped.
+        /// Peers were notified that the device was dropped.
         var wasMissed: Bool
     }
 
-    /// Ends what is left of the device's earlier connection, and finds what it can go on with (CONN-5).
+    /// Ends what is left of the device's earlier connection, and finds the session that the device can resume (CONN-5).
     private mutating func takeOver(
         _ endpoint: Endpoint, _ grant: Grant, _ resume: SessionStart.Resume?, at now: Instant,
         into outbox: inout [Output]
     ) -> Kept {
         if let earlier = sessions.session(at: endpoint) {
-            // The device is here again, so that its earlier connection is dead, whether the exchange noticed or not;
-            // or it has moved. Nobody hears of a drop.
+            // The device is here again, so its earlier connection is dead, whether the exchange noticed or not; or it
+            // has moved. Peers are not notified of a drop.
             effects.close(earlier.connection, .policy("replaced by a newer connection of this device"))
             part(earlier, isMissed: false, at: now, into: &outbox)
         }
@@ -591,13 +594,13 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         return kept
     }
 
-    /// From now on a session stands on `token`.
+    /// Binds a session to `token` from now on.
     private mutating func watch(_ token: SecretDigest, on connection: ConnectionID, at now: Instant) {
         guard let login = accounts.login(of: token), let ends = accounts.expiry(of: token) else { return }
         sessions.watch(connection, login, ends: ends, at: now, &effects)
     }
 
-    /// A session goes on with a new token; one that is not good changes nothing.
+    /// Continues a session with a new token; an invalid token changes nothing.
     private mutating func renew(
         _ params: SessionRenew, _ session: Session, at now: Instant
     ) throws(RPCError) -> SessionRenew.Result {
@@ -635,7 +638,8 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         }
         pushes.connect(session.endpoint)
         sessions.register(session.connection, as: device)
-        // A trunk that has just started has no calls. Its earlier ones would count as their callers' for as long as it is there.
+        // A trunk that has just started has no calls. Its earlier ones would count as their callers' until it
+        // disconnects.
         if params.start == .cold, trunks.includes(session.endpoint) {
             invites.endCalls(of: session.endpoint, at: now, &effects)
         }
@@ -686,7 +690,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         effects.note(.sessionLost(session.endpoint, session.connection))
     }
 
-    /// Nobody went on with a session in time.
+    /// No device resumed the session in time.
     private mutating func giveUp(_ id: SessionID, at now: Instant, into outbox: inout [Output]) {
         guard let left = sessions.takeDetached(id) else { return }
         act(for: left.session.endpoint.principal, at: now, into: &outbox)
@@ -694,7 +698,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         forgetStranger(left.session, at: now, into: &outbox)
     }
 
-    /// Who has no account is nobody once the last session is gone, and leaves no event log behind.
+    /// A principal without an account ceases to exist with its last session, and its event log is deleted.
     private mutating func forgetStranger(_ session: Session, at now: Instant, into outbox: inout [Output]) {
         let principal = session.endpoint.principal
         sessions.noteLogins(of: principal)
@@ -703,7 +707,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         streams.end(principal, &effects)
     }
 
-    /// Tells the peers of a session, in its rooms and its device's calls, that its connection is lost or there again
+    /// Notifies the peers of a session, in its rooms and its device's calls, that its connection is lost or restored
     /// (CONN-8).
     private mutating func tellPeers(of session: Session, _ event: (StreamChange) -> ExchangeEvent) {
         rooms.tellOthers(of: session, event, &effects)
@@ -756,7 +760,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         }
     }
 
-    /// Ends those of somebody's sessions of which something holds, lost ones too.
+    /// Ends those of a principal's sessions that satisfy the predicate, disconnected ones too.
     private mutating func endSessions(
         of principal: Principal, at now: Instant, into outbox: inout [Output], where holds: (Session) -> Bool
     ) {
@@ -774,7 +778,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
 
     // MARK: - Removed users
 
-    /// Whoever has no account any more, or had its logins taken back, is logged out.
+    /// Logs out users that have no account any more, or whose logins were revoked.
     private mutating func replaceAccounts(_ accounts: [Account], at now: Instant, into outbox: inout [Output]) {
         let replacement = self.accounts.replace(with: accounts)
         for (user, isRemoved) in replacement.loggedOut {
@@ -788,21 +792,21 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         for id in replacement.taken { endLogins(of: id, at: now, into: &outbox) }
     }
 
-    /// Ends what a user without an account has left: sessions that the exchange began itself, and events, which whoever
-    /// is given that name next must not find on disk either.
+    /// Ends what a user without an account has left: sessions that the exchange began itself, and events, which a later
+    /// user of the same name must not find on disk.
     private mutating func endStream(of user: UserID, at now: Instant, into outbox: inout [Output]) {
         endSessions(of: .account(user), at: now, into: &outbox) { _ in true }
         carryOut(at: now, into: &outbox)
         streams.end(.account(user), &effects)
     }
 
-    /// Ends the invites of a user without an account, those to it, its calls, its part in groups, and its pushes: whoever
-    /// is given the name next must find none of it.
+    /// Ends the invites of a user without an account, those to it, its calls, its part in groups, and its pushes: a
+    /// later user of the same name must not inherit them.
     private mutating func forgetRemoved(_ user: UserID, at now: Instant, into outbox: inout [Output]) {
         guard accounts.account(id: user) == nil else { return }
         pushes.forget(user)
         act(for: .account(user), at: now, into: &outbox)
-        // Nobody else could take them back, and they hold places.
+        // No other user could withdraw them, and they occupy slots.
         for record in invites.sent(by: user).compactMap({ invites[$0] }) {
             withdraw(record, nil, at: now, into: &outbox)
         }
@@ -853,14 +857,14 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         for call in saved.calls {
             invites.restore(Call(call))
             let id = CallKey(invite: call.invite, invitee: call.invitee)
-            // Nobody could come back while the exchange was down, however long that was.
+            // No device could resume while the exchange was down, however long that was.
             effects.schedule(.callMayBeOrphaned(id), due: now.advanced(by: settings.resumeWindow))
             miss([call.inviter, call.invitee], at: now)
         }
         var nothing: [Output] = []
         carryOut(at: now, into: &nothing)
         streams.restore(saved, at: now, &deadlines) { [accounts, sessions] principal in
-            // Whether anybody may still come back for what was told.
+            // Whether the principal may still resume to receive the events.
             principal.kind == .account ? accounts.account(id: principal.user) != nil : sessions.has(principal)
         }
         effects.goOn(afterBody: saved.events.map(\.body.number).max() ?? 0)
@@ -887,7 +891,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         return budget
     }
 
-    /// Goes on counting where an earlier core ended.
+    /// Continues the counters of an earlier core.
     package mutating func goOn(from earlier: CoreCounters) { effects.goOn(from: earlier) }
 }
 

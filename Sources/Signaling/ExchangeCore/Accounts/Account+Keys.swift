@@ -12,16 +12,16 @@ extension Account {
     package static func isLogin(
         of account: Account?, as name: String, key: DeviceKeyText, challenge: String, signature: String
     ) -> Bool {
-        // For nobody it takes as long.
+        // The signature is also verified for an unknown user, so that timing does not reveal which users exist.
         let known = account?.keys.first { $0.key == key }
         let proof = KeyProof.loggingIn(user: name, enrollment: known?.enrollment ?? "", key: key, challenge: challenge)
         return isSignature(signature, of: proof, by: key) && known != nil
     }
 
-    /// Whether a key can be a device's: anybody could sign by one of small order.
+    /// Whether a key is acceptable as a device key: a key of small order is refused, because anyone can sign with it.
     package static func isUsable(_ key: DeviceKeyText) -> Bool { Ed25519.isPublicKey(key.bytes) }
 
-    /// Whether the device that wants to enrol with a key has it.
+    /// Whether the enrolling device owns the private key.
     package static func isEnrollment(_ secret: EnrollmentSecret, key: DeviceKeyText, signature: String) -> Bool {
         isSignature(signature, of: KeyProof.enrolling(secret, key: key), by: key)
     }

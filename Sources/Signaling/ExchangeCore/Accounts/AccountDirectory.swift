@@ -6,7 +6,7 @@ package struct AccountDirectory: Sendable {
     let all: [Account]
     private var byID: [UserID: Account] = [:]
     private var ownerByPublicID: [UserID: UserID] = [:]
-    /// All ids, as they look in a list where nobody minds capitals.
+    /// All user ids, case-folded and without spaces, to detect look-alikes.
     private var looks: Set<String> = []
     private var ownerByMediaToken: [SecretDigest: UserID] = [:]
     private var ownerByStreamToken: [SecretDigest: UserID] = [:]
@@ -32,7 +32,7 @@ package struct AccountDirectory: Sendable {
     /// The account that can be called by `id`: its own, or a public one.
     package func account(called id: UserID) -> Account? { byID[id] ?? ownerByPublicID[id].flatMap { byID[$0] } }
 
-    /// Whether a text can be taken for an id of somebody here: it differs in capitals and spaces at most.
+    /// Whether a text can be mistaken for the id of an account: it differs from one in case and spaces at most.
     func looksLikeAccount(_ text: String) -> Bool { looks.contains(Self.look(of: text)) }
 
     private static func look(of text: String) -> String {
@@ -45,7 +45,7 @@ package struct AccountDirectory: Sendable {
     /// The account that a stream token streams to.
     package func account(streamToken: SecretDigest) -> Account? { ownerByStreamToken[streamToken].flatMap { byID[$0] } }
 
-    /// Whether a code with this digest was made and is remembered, those that are over included.
+    /// Whether an enrolment code with this digest exists, expired and used codes included while they are remembered.
     package func hasEnrollment(_ digest: SecretDigest) -> Bool { enrollments.contains(digest) }
 
     /// The ids of the users that are called `names`, each once, in that order.

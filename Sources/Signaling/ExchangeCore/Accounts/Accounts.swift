@@ -35,7 +35,8 @@ package struct Accounts: Sendable {
     /// The account whose own id this is.
     func account(id: UserID) -> Account? { directory.account(id: id) }
 
-    /// Whether somebody with an account has one; who comes without is not asked for one.
+    /// Whether a principal may receive events: a principal of kind `account` needs an existing account; the others do
+    /// not.
     func mayBeTold(_ principal: Principal) -> Bool {
         principal.kind != .account || directory.account(id: principal.user) != nil
     }
@@ -57,7 +58,8 @@ package struct Accounts: Sendable {
     /// `owner` has invited `user`, or has accepted an invite of `user`.
     mutating func meet(_ owner: UserID, _ user: UserID, at now: Instant) { acquaintances.meet(owner, user, at: now) }
 
-    /// A user has no account any more: whoever gets its name is somebody else.
+    /// A user's account is removed: forgets its acquaintances, so that a later user of the same name does not inherit
+    /// them.
     mutating func forget(_ user: UserID) { acquaintances.forget(user) }
 
     // MARK: - What tokens say
@@ -83,7 +85,7 @@ package struct Accounts: Sendable {
         try tokens.refreshGrant(for: token, mark: mark, at: now)
     }
 
-    /// The login of which somebody has a copy, if a refresh token shows that.
+    /// The login whose refresh token was copied, if the presented token proves that.
     func copied(_ token: SecretDigest, mark: RefreshToken.Mark? = nil, at now: Instant) -> TokenStore.LoginID? {
         tokens.copied(token, mark: mark, at: now)
     }
@@ -109,7 +111,7 @@ package struct Accounts: Sendable {
     /// - Parameter issuer: The API key that signed it; `nil` for one of the exchange's own.
     func hasRoom(for grant: Grant, issuer: String? = nil) -> Bool { tokens.hasRoom(for: grant, issuer: issuer) }
 
-    /// Whether a login's name stands for tokens that say something else.
+    /// Whether a login's id is already in use for a different grant.
     func isTaken(_ login: TokenStore.LoginID, from grant: Grant) -> Bool { tokens.isTaken(login, from: grant) }
 
     /// The login that ends before a user can have another.
@@ -166,7 +168,7 @@ package struct Accounts: Sendable {
         cause == .replaced ? tokens.release(login, at: now) : tokens.end(login, at: now)
     }
 
-    /// Clears away tokens that are over.
+    /// Removes expired tokens.
     mutating func sweep(at now: Instant, _ effects: inout Effects) {
         guard tokens.sweep(at: now, atMost: ExchangeCore.timersAtOnce) else {
             // The rest has a turn of its own.
@@ -218,7 +220,7 @@ package struct Accounts: Sendable {
             login: SecretDigest(hex: token.login) ?? digest, use: token.isRefresh ? .refresh : .access,
             expires: expires, generation: token.generation, superseded: token.superseded.map { min($0, now) },
             forgotten: min(token.forgotten, expires.advanced(by: afterlife)))
-        // Of tokens that an earlier version took back it is not known whose they were: they are nobody's.
+        // The owner of a token that an earlier version revoked is unknown: a placeholder user owns it.
         let user = token.user ?? UserID(ours: "nobody-\(digest.hex)")
         // Who was removed, or whose logins were taken back, while the exchange was down is logged out.
         let account = directory.account(id: user)
@@ -231,7 +233,7 @@ package struct Accounts: Sendable {
             digest, entry, Login(login, grant, epoch: token.epoch, isEnded: isOver || token.isRevoked, at: now))
     }
 
-    /// Takes in who knows whom. Who was removed while the exchange was down is known to nobody any more.
+    /// Restores the acquaintances. Drops users that were removed while the exchange was down.
     mutating func restore(_ stored: [StoredAcquaintance]) {
         var gone: Set<UserID> = []
         for entry in stored {

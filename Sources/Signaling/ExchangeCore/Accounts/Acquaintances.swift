@@ -1,12 +1,13 @@
 import SignalWire
 import Core
 
-/// Whom each user has had to do with by its own will: whose invites it has accepted, and whom it has invited itself.
+/// The users that each user has chosen to have contact with: inviters whose invites it accepted, and users that it
+/// invited.
 ///
-/// Only what a user does itself brings somebody in here, so that nobody gets in, or pushes others out, by calling. Members
-/// of one group are not acquainted by that, because a group's owner adds members without asking them.
+/// Only the user's own actions add an entry, so calling a user neither adds the caller nor displaces others. Members of
+/// one group do not become acquainted, because a group's owner adds members without asking them.
 ///
-/// Capacity: ``capacity`` for each user; past it the one that was used longest ago goes.
+/// Capacity: ``capacity`` for each user; past it the least recently used entry is removed.
 struct Acquaintances: Sendable {
     static let capacity = SignalLimits.acquaintances
     /// How much too early the last use may be, so that calls between the same users need not be written each time.
@@ -53,7 +54,8 @@ struct Acquaintances: Sendable {
         }
     }
 
-    /// A user has no account any more: whoever gets its name is somebody else.
+    /// A user's account is removed: forgets its acquaintances, so that a later user of the same name does not inherit
+    /// them.
     mutating func forget(_ user: UserID) {
         byOwner[user] = nil
         for owner in byOwner.keys {

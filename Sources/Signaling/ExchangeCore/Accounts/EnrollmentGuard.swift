@@ -1,12 +1,12 @@
 package import Enrollment
 package import Core
 
-/// Slows down those who guess enrolment codes, and not the device that has one.
+/// Rate-limits guesses of enrolment codes without delaying a device that has a valid code.
 ///
-/// A wrong code costs its address an attempt, and all guessers one that they share. That is all that decides how it is
-/// answered: which part of a code was right shows nowhere. A right code has attempts of its own, so that no guesser uses them
-/// up. Nobody comes upon one: of 2^100, a million guesses a second find one of a user's in ten minutes with a probability of
-/// less than 2^-66.
+/// A wrong code uses one attempt of its address, and one attempt that all guessers share. Nothing else decides the
+/// answer: it does not reveal which part of a code was right. A right code has attempts of its own, so guessers cannot
+/// use them up. Guessing is infeasible: a code is one of 2^100, and a million guesses a second find one of a user's
+/// codes in ten minutes with a probability of less than 2^-66.
 package struct EnrollmentGuard: Sendable {
     private var addresses: TokenBuckets<ClientAddress>
     private var guessers: TokenBuckets<Int>
@@ -28,7 +28,7 @@ package struct EnrollmentGuard: Sendable {
         case known
         /// There is no such code.
         case unknown
-        /// For so long the code is not looked at.
+        /// The code is not checked until this duration has passed.
         case wait(Duration)
     }
 

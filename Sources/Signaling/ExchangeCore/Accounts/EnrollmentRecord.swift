@@ -4,9 +4,9 @@ public import Enrollment
 public struct EnrollmentRecord: Hashable, Sendable {
     /// How long a code is good.
     public static let lifetimeSeconds: Int64 = 600
-    /// How long it is remembered afterwards, for errors that say what happened.
+    /// How long an expired code is remembered, so that errors can name the reason.
     static let memorySeconds: Int64 = 86_400
-    /// Codes that one account may have, those that are over and remembered included.
+    /// Codes that one account may have, including expired ones that are still remembered.
     public static let perAccount = 16
 
     /// Which one: the code's first characters.
@@ -18,7 +18,7 @@ public struct EnrollmentRecord: Hashable, Sendable {
     /// The key of the device that has used it.
     public private(set) var usedBy: DeviceKeyText?
 
-    /// Makes one that nobody has used.
+    /// Makes an unused record.
     ///
     /// - Parameter now: Seconds since 1970.
     public init(_ secret: EnrollmentSecret, at now: Int64) {
@@ -51,7 +51,7 @@ public struct EnrollmentRecord: Hashable, Sendable {
     public enum Refusal: Error, Hashable, Sendable {
         /// There is no such code.
         case unknown
-        /// Its time is over, or the exchange's clock was set back since it was made.
+        /// The code has expired, or the exchange's clock was set back since the code was made.
         case expired
         /// Another device has used it.
         case used
@@ -59,15 +59,15 @@ public struct EnrollmentRecord: Hashable, Sendable {
         case tooManyKeys
     }
 
-    /// Whether a device with this key may join now: with a code that nobody has used, or that the same key has used, when
-    /// the answer was lost.
+    /// Whether a device with this key may join now: the code is unused, or the same key used it and the answer was
+    /// lost.
     func judge(_ key: DeviceKeyText, at now: Int64) -> Refusal? {
         if let usedBy, usedBy != key { return .used }
-        // A code is never good for longer than it was made for, whatever becomes of the clock.
+        // A code is never valid for longer than its lifetime, even if the clock is set back.
         return (expires - Self.lifetimeSeconds...expires).contains(now) ? nil : .expired
     }
 
-    /// Whether it is so long over that nobody asks any more.
+    /// Whether the code expired long enough ago to be forgotten.
     func isForgotten(at now: Int64) -> Bool { expires + Self.memorySeconds < now }
 
     fileprivate func isOver(at now: Int64) -> Bool { usedBy != nil || expires < now }

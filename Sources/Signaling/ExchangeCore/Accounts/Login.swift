@@ -26,7 +26,7 @@ struct Login: Hashable, Sendable {
     private(set) var usedOnDisk: Instant?
     /// ``usedOnDisk`` is when it began: the first use after that is kept, too.
     private var isUnused = false
-    /// It is over, and remembered so that its tokens are refused by name.
+    /// The login has ended; it is remembered so that its tokens are refused with `tokenRevoked`.
     var isEnded = false
 
     init(_ grant: Grant, issuer: String?, epoch: Int64?) {

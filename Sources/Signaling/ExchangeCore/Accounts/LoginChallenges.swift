@@ -3,10 +3,10 @@ internal import Cryptography
 package import Enrollment
 package import SignalWire
 
-/// What devices that log in by key have to sign: handed out without being kept, and taken once (contract AUTH-13).
+/// Challenges that devices sign to log in by key: stateless when issued, and accepted once (contract AUTH-13).
 ///
-/// A challenge says by itself when it ends and for whom it is, under a code that only this exchange can make; so nobody
-/// fills a memory by asking. Only those are remembered with which somebody has logged in, until they end.
+/// A challenge contains its expiry and its user, authenticated by a code that only this exchange can make; so requests
+/// for challenges use no memory. Only challenges that were used for a login are remembered, until they expire.
 ///
 /// Capacity: 65,536 logins by key in ``lifetime``; past it they have to wait.
 package struct LoginChallenges: Sendable {

@@ -1,14 +1,15 @@
 package import Core
 package import SignalWire
 
-/// Slows down those who guess passwords and tokens, and not those whose they are.
+/// Rate-limits guesses of passwords and tokens without delaying their owners.
 ///
-/// Each failed login costs its address one attempt, and its account one of those that all strange addresses share: those
-/// from which the account has not logged in lately. So nobody can guess on from one address, or at one account from
-/// many, and nobody can lock an account's owner out where the owner has logged in before. Attempts come back evenly.
+/// Each failed login uses one attempt of its address, and one attempt that the account grants to all unfamiliar
+/// addresses together: those from which the account has not logged in lately. So an attacker cannot continue from one
+/// address, or at one account from many addresses, and cannot lock an owner out at an address where the owner has
+/// logged in before. Attempts are replenished evenly.
 ///
 /// Capacity: 20,000 addresses and 20,000 accounts that have failed lately, ``addressesPerAccount`` known addresses for
-/// each of ``knownAccounts`` accounts; past that the least telling are forgotten.
+/// each of ``knownAccounts`` accounts; past that the least significant entries are forgotten.
 package struct LoginGuard: Sendable {
     static let addressesPerAccount = 8
     static let knownAccounts = 20_000
@@ -54,7 +55,7 @@ package struct LoginGuard: Sendable {
         known[key] = places + [address]
     }
 
-    /// The attempt came to nothing for a reason that says nothing of it, such as a full queue.
+    /// The attempt ended without a verdict, for example because a queue was full: returns the attempt.
     package mutating func abandoned(_ account: UserID?, from address: ClientAddress, at now: Instant) {
         addresses.putBack(address, at: now)
         if let key = account.map({ SecretDigest(of: $0.text) }), known[key]?.contains(address) != true {

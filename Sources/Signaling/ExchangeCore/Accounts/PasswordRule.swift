@@ -1,6 +1,7 @@
-/// What a password must be to be set (NIST SP 800-63B §5.1.1.2): long enough, and none of the first that anybody tries.
+/// Requirements for a new password (NIST SP 800-63B §5.1.1.2): a minimum length, and not one of the most common
+/// passwords.
 ///
-/// It is for passwords that are set. Of one that is kept as a hash already nobody can tell how long it is.
+/// The rule applies when a password is set. The length of a password that is stored as a hash is unknown.
 public enum PasswordRule {
     /// Characters that it has at least: Unicode scalars, as they are typed.
     public static let minimumLength = 8

@@ -3,10 +3,10 @@ package import SignalWire
 
 /// A refresh token: its login's family, its generation, and a secret.
 ///
-/// All refresh tokens of a login begin with the same 144 random bits, its family, which nobody knows who has not had one
-/// of them. So an old one is known by its family and generation for as long as the login lasts, though nothing of the
-/// token itself is kept. The three parts are 18, 6 and 33 bytes in base64url: each ends with a whole character, so that
-/// there is one way to write a token.
+/// All refresh tokens of a login begin with the same 144 random bits, its family, which only a holder of one of these
+/// tokens knows. So an old token is recognised by its family and generation for as long as the login lasts, though
+/// nothing of the token itself is kept. The three parts are 18, 6 and 33 bytes in base64url: each ends with a whole
+/// character, so that there is one way to write a token.
 package struct RefreshToken: Hashable, Sendable {
     /// What an old token is known by.
     package struct Mark: Hashable, Sendable {

@@ -35,7 +35,7 @@ extension TokenStore {
             use == .refresh && superseded.map { now < $0.advanced(by: TokenStore.grace) } ?? false
         }
 
-        /// Whether it is a refresh token whose mark tells, should it come up, that it is an old one of `login`.
+        /// Whether it is a refresh token whose mark is sufficient to recognise it later as an old token of `login`.
         func isKnownByMark(to login: Login) -> Bool {
             use == .refresh && RefreshToken.firstGeneration <= generation && generation < login.reached
         }

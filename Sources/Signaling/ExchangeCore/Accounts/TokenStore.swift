@@ -1,39 +1,41 @@
 import SignalWire
 import Core
 
-/// The tokens that are good, kept as digests, and the logins that they belong to.
+/// The valid tokens, kept as digests, and the logins that they belong to.
 ///
 /// A login begins with one access token and perhaps a refresh token, which is exchanged for the next pair: the next
-/// generation. A refresh token stays good until one that was given for it has been used, and ``grace`` longer, so that a
-/// lost answer harms nobody. One that comes up after that was copied by somebody, and ends its login (RFC 9700 §4.14.2);
-/// so does one whose answer seemed lost, once another has been used in its place. That is known however many exchanges
-/// ago it was: of all refresh tokens a login keeps the family, which generation was reached, and the last that was
-/// superseded.
+/// generation. A refresh token stays valid until a token of its successor pair has been used, and ``grace`` longer, so
+/// that a lost answer does no harm. A refresh token that is presented after that is a copy, and ends its login (RFC
+/// 9700 §4.14.2); so does one whose answer seemed lost, once another has been used in its place. The store detects this
+/// however many exchanges ago the token was superseded: of all refresh tokens a login keeps the family, the generation
+/// that was reached, and the last superseded token.
 ///
-/// A signed token's login is that of its issuer and `jti`, so that all tokens with them end together; without a `jti` it
-/// is the token's own.
+/// A signed token's login is that of its issuer and `jti`, so that all tokens with them end together; without a `jti`
+/// it is the token's own.
 ///
-/// Capacity: ``capacity`` tokens of the exchange's own, half of them for people without an account, and
-/// ``capacityPerIssuer`` of each issuer, ``signedTokensPerUser`` of them one user's; past it nobody is logged in until
-/// some have expired. A user has ``loginsPerUser`` logins of the exchange's own and as many of each issuer: whoever adds
-/// tokens ends ``leastRecentlyUsed(for:issuer:uses:)`` first. A login has ``tokensPerLogin`` tokens; past that go
-/// superseded refresh tokens whose ``grace`` is over, or that ``gracesPerLogin`` others came after, and then those of the
-/// oldest generations, but never of the one that was reached or the newest. Of ended logins the exchange's own are
-/// remembered for ``afterlife``, ``endedLoginsPerUser`` at most, so that bearers hear `tokenRevoked` rather than
-/// `tokenRejected`; signed ones until their tokens would have ended, and ``signedAfterlife`` longer.
+/// Capacity: ``capacity`` tokens of the exchange's own, half of them for users without an account, and
+/// ``capacityPerIssuer`` of each issuer, ``signedTokensPerUser`` of them one user's; past it logins are refused until
+/// some tokens have expired. A user has ``loginsPerUser`` logins of the exchange's own and as many of each issuer: code
+/// that adds tokens first ends ``leastRecentlyUsed(for:issuer:uses:)``. A login has ``tokensPerLogin`` tokens; past
+/// that the store removes superseded refresh tokens whose ``grace`` has ended, or that ``gracesPerLogin`` others
+/// followed, and then those of the oldest generations, but never of the one that was reached or the newest. Ended
+/// logins of the exchange's own are remembered for ``afterlife``, ``endedLoginsPerUser`` at most, so that clients
+/// receive `tokenRevoked` rather than `tokenRejected`; signed ones until their tokens would have ended, and
+/// ``signedAfterlife`` longer.
 struct TokenStore: Sendable {
     static let capacityPerIssuer = 200_000
     static let signedTokensPerUser = 1_000
     static let loginsPerUser = 64
     static let endedLoginsPerUser = 64
     static let tokensPerLogin = 24
-    /// How many superseded refresh tokens a login keeps for their ``grace``; so many exchanges within it give all of theirs.
+    /// Superseded refresh tokens that a login keeps for their ``grace``; after this number of further exchanges within
+    /// the grace, the oldest loses it.
     static let gracesPerLogin = 8
     static let afterlife = Duration.seconds(600)
     /// A signed token that was logged out is not good again because the clock is set back by a day.
     static let signedAfterlife = Duration.seconds(86_400 + 600)
     static let grace = Duration.seconds(60)
-    /// How often tokens that are over are cleared away.
+    /// Interval at which expired tokens are removed.
     static let sweepInterval = Duration.seconds(60)
 
     /// A login of the exchange's own is called after its first token, one of signed tokens after their `jti`.
@@ -50,7 +52,8 @@ struct TokenStore: Sendable {
     private(set) var logins = ChangeTrackingMap<LoginID, Login>()
     /// Those that have not ended, oldest first.
     private var standingByUser: [UserID: [LoginID]] = [:]
-    /// The same of guests. Each is somebody else, however many have one name, and none is ended for another.
+    /// The same for guests. Each guest is a separate principal, even under a shared name; no guest's login is ended to
+    /// make room for another's.
     private var guestsByName: [UserID: Set<LoginID>] = [:]
     /// Those of the exchange's own that have ended, oldest first.
     private var endedByUser: [UserID: [LoginID]] = [:]
@@ -96,7 +99,7 @@ struct TokenStore: Sendable {
     }
 
     /// Takes in a signed token. It begins a login unless its own has begun already, or has ended. One that is known
-    /// changes nothing, and neither does one whose `jti` was given to a token that says something else.
+    /// changes nothing, and neither does one whose `jti` belongs to a token with a different grant.
     mutating func admit(
         _ token: SecretDigest, of id: LoginID, _ grant: Grant, issuer: String, epoch: Int64?, expires: Instant,
         at now: Instant
@@ -167,14 +170,15 @@ struct TokenStore: Sendable {
         return login.grant
     }
 
-    /// Ends a login to make room for another. Nobody took a signed token back: it is good again when it is shown again.
+    /// Ends a login to make room for another. A signed token is not revoked by this: it is valid when it is presented
+    /// again.
     mutating func release(_ id: LoginID, at now: Instant) -> Grant? {
         guard let login = logins[id], login.issuer != nil, !login.isEnded else { return end(id, at: now) }
         forget(id)
         return login.grant
     }
 
-    /// Clears away what is over, so many tokens at most; false if there are more.
+    /// Removes at most `count` expired tokens; returns false if more may remain.
     @discardableResult
     mutating func sweep(at now: Instant, atMost count: Int = .max) -> Bool {
         let over = entries.keys(atMost: count) { $0.forgotten <= now }
@@ -219,8 +223,8 @@ struct TokenStore: Sendable {
         return login.grant
     }
 
-    /// The login of which somebody has a copy: the refresh token `token` comes up after another has taken its place, and
-    /// ``grace`` is over; or so many generations later that nothing is known of it but its `mark`.
+    /// The login whose refresh token was copied: `token` is presented after another has replaced it and ``grace`` has
+    /// ended, or after enough generations that only its `mark` is known.
     func copied(_ token: SecretDigest, mark: RefreshToken.Mark? = nil, at now: Instant) -> LoginID? {
         if let entry = entries[token] {
             guard entry.use == .refresh, let superseded = entry.superseded else { return nil }
@@ -239,7 +243,7 @@ struct TokenStore: Sendable {
     /// The login that a token belongs to.
     func login(of token: SecretDigest) -> LoginID? { entries[token]?.login }
 
-    /// Whether a login's name stands for tokens that say something else.
+    /// Whether a login's id is already in use for a different grant.
     func isTaken(_ login: LoginID, from grant: Grant) -> Bool { logins[login].map { $0.grant != grant } ?? false }
 
     /// Whether a login has not been ended.
@@ -361,8 +365,8 @@ struct TokenStore: Sendable {
             }
     }
 
-    /// The last generation whose refresh token was given and then another used in its place: so it is with all before it,
-    /// but for the one that its bearer has. Its token is kept, since it tells of the others when they come up.
+    /// The last generation whose refresh token was superseded. All earlier generations are superseded too, except the
+    /// one that the client holds. This token is kept, since it identifies the earlier ones when they are presented.
     private func lastSuperseded(of login: Login) -> UInt64? {
         login.tokens.lazy.compactMap { entries[$0] }.filter(\.isSupersededRefresh).map(\.generation).max()
     }

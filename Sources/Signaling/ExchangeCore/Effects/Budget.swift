@@ -19,14 +19,14 @@ struct Budget: Sendable {
     /// Charges `payer` for what follows.
     mutating func act(for payer: Principal?) { self.payer = payer }
 
-    /// Why so many bytes more must not be kept; `nil` if they may.
+    /// Why `bytes` more must not be kept; `nil` if they may.
     func refusal(of bytes: Int, _ cause: StorageQuota.Cause) -> Refusal? {
         guard !quota.hasRoom(for: bytes, of: payer, cause) else { return nil }
         return quota.isOwnFault(bytes, of: payer, cause)
             ? .payerIsOverBound(bytes: quota.limits.user) : .memoryIsShort
     }
 
-    /// Whether so many bytes more, which follow on something earlier, may be kept for `payer`.
+    /// Whether `bytes` more, which follow from an earlier request, may be kept for `payer`.
     func hasRoom(for bytes: Int, of payer: Principal) -> Bool { quota.hasRoom(for: bytes, of: payer, .sequel) }
 
     /// Sets what something takes up; 0 once it is gone.

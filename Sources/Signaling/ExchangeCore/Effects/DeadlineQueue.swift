@@ -1,12 +1,12 @@
 import Core
 
-/// Things due, earliest first: a binary heap.
+/// Items due, earliest first: a binary heap.
 ///
-/// What is due may have become irrelevant, and whoever asked for it finds that out. Nothing is taken out before its time but
-/// by ``sweep(keeping:)``, so that those that do not matter are never more than the others, or a thousand.
+/// A due item may have become irrelevant; the caller checks that. Only ``sweep(keeping:)`` removes items before their
+/// time, so that irrelevant items never outnumber the relevant ones, or a thousand.
 struct DeadlineQueue<Item: Sendable>: Sendable {
     private var heap: [(due: Instant, item: Item)] = []
-    /// How many there may be before somebody looks which still matter.
+    /// Number of items past which the queue is swept.
     private var bound = Self.smallest
     private static var smallest: Int { 1_024 }
 

@@ -2,14 +2,14 @@ import JSON
 import SignalWire
 import Core
 
-/// What the parts of the core ask for while they serve an input, in order: ``ExchangeCore`` carries it out.
+/// Effects that the parts of the core request while they handle an input, in order: ``ExchangeCore`` carries them out.
 ///
-/// A part changes its own state, and nobody else's. That devices hear of it, that something is due later, and what else is
-/// put out goes in here. Room in the budget is asked for before anything is changed, and is known at once.
+/// A part changes only its own state. Events to devices, deadlines, and other outputs are recorded here. Room in the
+/// budget is requested before anything is changed, and is known at once.
 struct Effects: Sendable {
     /// One thing to be done.
     enum Effect: Sendable {
-        /// Number an event in somebody's stream, keep it, and send it to those of the devices that it is for.
+        /// Number an event in a principal's stream, keep it, and send it to the devices of its audience.
         case tell(Principal, Audience, EventBody)
         /// Number an event and send it on one connection without keeping it: a device that resumes asks again.
         case sendTransient(EventBody, Principal, ConnectionID)
@@ -42,17 +42,17 @@ struct Effects: Sendable {
     /// All were carried out.
     mutating func removeAll() { asked.removeAll(keepingCapacity: asked.count < 1_024) }
 
-    /// Goes on counting where an earlier core ended.
+    /// Continues the counters of an earlier core.
     mutating func goOn(from earlier: CoreCounters) { counters = earlier }
 
-    /// Goes on numbering bodies above those that are on disk.
+    /// Continues numbering bodies above those that are on disk.
     mutating func goOn(afterBody number: UInt64) { lastBody = number }
 
     // MARK: - For parts
 
-    /// Makes sure that so many bytes more may be kept.
+    /// Checks that `bytes` more may be kept.
     ///
-    /// - Throws: `tooManyRequests`, which says whether it is for the user's own bound or for that of all.
+    /// - Throws: `tooManyRequests`, which says whether the user's own limit or the total limit was reached.
     mutating func afford(_ bytes: Int, _ cause: StorageQuota.Cause = .request) throws(RPCError) {
         switch budget.refusal(of: bytes, cause) {
         case nil: return
@@ -74,13 +74,13 @@ struct Effects: Sendable {
         counters[keyPath: counter] += number
     }
 
-    /// The next name that no other run makes and nobody guesses.
+    /// An unpredictable id that no other run makes.
     mutating func nextID<Kind>(_ kind: String) -> Identifier<Kind> { ids.next(kind) }
 
-    /// Writes an event for all who will be told of it.
+    /// Encodes an event once for all its receivers.
     mutating func body(of event: ExchangeEvent) -> EventBody { body(try? EventText(event)) }
 
-    /// Writes the news of an invite for all who will be told of it.
+    /// Encodes an invite notification once for all its receivers.
     mutating func body(of invite: InviteRecord, at now: Instant) -> EventBody { body(try? invite.received(at: now)) }
 
     private mutating func body(_ text: EventText?) -> EventBody {
@@ -89,20 +89,20 @@ struct Effects: Sendable {
         return EventBody(number: lastBody, text: text ?? EventText(kept: #"{"data":null,"type":"unknown"}"#))
     }
 
-    /// Tells those devices of a user with an account that an event is for.
+    /// Sends an event to a user's devices in the audience. The user has an account.
     mutating func tell(_ user: UserID, _ audience: Audience, _ event: EventBody) {
         asked.append(.tell(.account(user), audience, event))
     }
 
-    /// Tells one device.
+    /// Sends an event to one device.
     mutating func tell(_ endpoint: Endpoint, _ event: EventBody) {
         asked.append(.tell(endpoint.principal, .device(endpoint.device), event))
     }
 
-    /// Tells one device of what nobody else is told.
+    /// Sends an event to one device and no other.
     mutating func tell(_ endpoint: Endpoint, _ event: ExchangeEvent) { tell(endpoint, body(of: event)) }
 
-    /// Tells the device of a session without keeping the event: it asks again when it resumes.
+    /// Sends an event to the device of a session without keeping it: the device asks again when it resumes.
     mutating func sendTransient(_ event: EventBody, to session: Session) {
         asked.append(.sendTransient(event, session.endpoint.principal, session.connection))
     }

@@ -1,7 +1,7 @@
 import Cryptography
 import SignalWire
 
-/// Where one run of an exchange has what nobody may foresee from: random bits, which its driver gives it.
+/// The source of unpredictable ids for one run of an exchange: random bits, which its driver supplies.
 package struct RunSeed: Sendable {
     private let key: Redacted<[UInt8]>
 
@@ -16,8 +16,8 @@ package struct RunSeed: Sendable {
     fileprivate func code(_ text: String) -> [UInt8] { Digest.hmacSHA256(key.secret, Array(text.utf8)) }
 }
 
-/// Makes names that no other run of an exchange makes and that nobody guesses, however many others he has seen: 128 bits
-/// of HMAC-SHA256, whose key no other has, over a number that rises.
+/// Makes ids that are unique across runs and unpredictable even to a client that has seen many others: 128 bits of
+/// HMAC-SHA256, with a key of this run alone, over a rising number.
 struct IDSource: Sendable {
     private let seed: RunSeed
     private var count: UInt64 = 0

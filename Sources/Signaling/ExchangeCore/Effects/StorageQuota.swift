@@ -1,11 +1,12 @@
 import SignalWire
 
-/// How much is kept on whose behalf: who caused it pays for it, not who gets it, so that nobody fills up another's share.
+/// How many bytes are kept for each payer. The principal that caused them pays, not the receiver, so that no user fills
+/// another's share.
 ///
-/// What one may keep follows from what all may: ``Limits/user``, and never more than an eighth of what is free, so that
-/// however many attackers there are, whoever holds nothing yet finds room (dynamic thresholds, as in switches that share
-/// their memory). Guests, of whom anybody can make as many as they like, have a part of their own that is shared out in
-/// the same way.
+/// One payer's limit depends on the total: ``Limits/user``, and never more than an eighth of what is free, so that a
+/// payer that holds nothing yet finds room, however many attackers there are (dynamic thresholds, as in switches that
+/// share their memory). Guests, which anyone can create in any number, have a part of their own that is divided in the
+/// same way.
 package struct StorageQuota: Sendable {
     /// Bytes that may be kept.
     package struct Limits: Hashable, Sendable {
@@ -16,7 +17,7 @@ package struct StorageQuota: Sendable {
         package var user: Int
         /// For everybody who came in by a name alone.
         var guests: Int { total / 16 }
-        /// Who holds nothing may have one part in so many of what is free.
+        /// A payer that holds nothing may use this fraction (1/8) of the free bytes.
         static let shares = 8
 
         /// Bounds both.
@@ -28,10 +29,10 @@ package struct StorageQuota: Sendable {
 
     /// Why something comes about.
     enum Cause: Hashable, Sendable {
-        /// Somebody begins something.
+        /// A principal begins something.
         case request
-        /// It follows on what was begun before: an answer, an end, a return. For that there is as much room again, so that
-        /// nothing that was begun must stay as it is.
+        /// It follows from an earlier request: an answer, an end, a return. It has as much room again, so that whatever
+        /// was begun can be completed.
         case sequel
 
         fileprivate var factor: Int { self == .request ? 1 : 2 }
@@ -67,10 +68,10 @@ package struct StorageQuota: Sendable {
 
     init(_ limits: Limits) { self.limits = limits }
 
-    /// Bytes that somebody has caused.
+    /// Bytes that a payer has caused.
     func used(by payer: Principal) -> Int { used[payer] ?? 0 }
 
-    /// Whether so many bytes more may be kept.
+    /// Whether `bytes` more may be kept.
     func hasRoom(for bytes: Int, of payer: Principal?, _ cause: Cause) -> Bool {
         guard total + bytes <= limits.total else { return false }
         guard let payer else { return true }
@@ -79,7 +80,7 @@ package struct StorageQuota: Sendable {
         return used(by: payer) + bytes <= limit * cause.factor
     }
 
-    /// Whether it is for the payer's own bound alone that there is no room.
+    /// Whether the payer's own limit alone is the reason that there is no room.
     func isOwnFault(_ bytes: Int, of payer: Principal?, _ cause: Cause) -> Bool {
         payer.map { used(by: $0) + bytes > limits.user * cause.factor } ?? false
     }

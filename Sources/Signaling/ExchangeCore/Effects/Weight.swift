@@ -1,19 +1,19 @@
 import JSON
 import SignalWire
 
-/// Bytes that what is kept takes up, in memory and about as many on disk. Texts count with their bytes, and what stands
-/// around them with bounds from above, as measured.
+/// Bytes that stored items take up, in memory and about as many on disk. Texts count with their bytes, and their
+/// overhead with measured upper bounds.
 package enum Weight {
     /// An event in one log, beside its body.
     static let entry = 128
-    /// Whatever is found by an id, with its places in tables, in the heap of deadlines and in the quotas.
+    /// Any record found by an id, with its slots in tables, in the heap of deadlines and in the quotas.
     static let record = 512
     /// One user, device or room in a list.
     static let place = 128
 
     static func body(_ body: EventBody) -> Int { body.bytes + entry }
 
-    /// An event that so many are told of.
+    /// An event with this number of receivers.
     static func of(_ event: EventBody, for receivers: Int) -> Int {
         receivers > 0 ? body(event) + receivers * entry : 0
     }

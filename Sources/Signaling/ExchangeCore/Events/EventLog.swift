@@ -5,7 +5,7 @@ import Core
 enum Audience: Hashable, Sendable {
     /// One device, registered or not.
     case device(DeviceID)
-    /// The devices that receive invites, but for one.
+    /// The devices that receive invites, except one.
     case registered(except: DeviceID?)
     /// All devices, registered or not.
     case every
@@ -30,7 +30,7 @@ package struct EventLog: Sendable {
         var body: EventBody
         var audience: Audience
         var at: Instant
-        /// It was on disk, and nobody has looked at it since.
+        /// It was restored from disk, and has not been read since.
         var isUnread = false
     }
 
@@ -46,17 +46,17 @@ package struct EventLog: Sendable {
     private var bytes = 0
     /// Events up to this number are discarded, whomever they were for.
     private(set) var forgotten: UInt64 = 0
-    /// The newest that has grown too old of those for each audience: a device to which nothing was told for long has missed
-    /// nothing, and neither has one that all others were told of something.
+    /// For each audience, the newest event that has expired: a device that received no events for long has missed none,
+    /// and neither has a device that an event to all others excluded.
     private(set) var outdated: [Audience: UInt64] = [:]
-    /// Audiences in ``outdated``, two for each of 64 devices and one for all; past it those go into ``forgotten`` that were
-    /// told something longest ago.
+    /// Audiences in ``outdated``, two for each of 64 devices and one for all; past it the audiences with the oldest
+    /// events are merged into ``forgotten``.
     static let outdatedCapacity = 129
     /// The number of the newest event; 0 before the first.
     package private(set) var sequence: UInt64 = 0
-    /// After a restart numbers go on above this one, if no event that is kept has a higher.
+    /// After a restart numbering continues above this number, unless a stored event has a higher one.
     private var reserved: UInt64 = 0
-    /// Somebody will look when the oldest has to go.
+    /// A deadline is scheduled for the expiry of the oldest event.
     var isExpiryPlanned = false
 
     /// When the oldest happened of those that are kept.
@@ -66,7 +66,7 @@ package struct EventLog: Sendable {
 
     init() {}
 
-    /// Goes on with a stream that is on disk.
+    /// Continues a stream that is on disk.
     init(_ stream: Saved.Stream) {
         reserved = stream.reserved
         forgotten = stream.forgotten
@@ -90,7 +90,7 @@ package struct EventLog: Sendable {
     mutating func forget(before instant: Instant) -> [EventBody] {
         let old = entries.prefix { $0.at < instant }
         for entry in old {
-            // Nobody's session is older than this and has not been told of it.
+            // Every session that is older than this has received it.
             if entry.audience == .every {
                 forgotten = max(forgotten, entry.sequence)
             } else {
@@ -134,9 +134,9 @@ package struct EventLog: Sendable {
         return dropped
     }
 
-    /// Numbers an event that there is no room to keep: who was not told of it starts afresh.
+    /// Numbers an event that there is no room to keep: a device that did not receive it must start afresh.
     ///
-    /// - Returns: The bodies that are of no use without it.
+    /// - Returns: The bodies that are unusable without it.
     mutating func skip() -> [EventBody] {
         sequence += 1
         let dropped = drop(entries.count)
@@ -144,9 +144,9 @@ package struct EventLog: Sendable {
         return dropped
     }
 
-    /// Numbers an event that nobody gets who is not there now.
+    /// Numbers an event that only connected devices receive.
     ///
-    /// - Returns: Up to which number a restart must not give any again, if that is news.
+    /// - Returns: The number above which a restart must continue, if it has changed.
     mutating func pass() -> UInt64? {
         sequence += 1
         guard sequence > reserved else { return nil }

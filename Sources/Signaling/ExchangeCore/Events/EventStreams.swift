@@ -1,16 +1,16 @@
 import SignalWire
 import Core
 
-/// The numbered events of all who are told something, kept for devices that resume, for as long as they can.
+/// The numbered events of all principals, kept for devices that resume, for as long as they can.
 ///
-/// What several are told of is written once, and kept once.
+/// An event with several receivers is encoded once, and kept once.
 struct EventStreams: Sendable {
     /// How much longer than the resume window events may be kept, so that they go several at a time.
     static let expiryGrain = Duration.seconds(5)
 
     private let window: Duration
     private var logs: [Principal: EventLog] = [:]
-    /// Those without an account of whom the disk is to keep nothing more.
+    /// Principals without an account whose stored events must be deleted.
     private var gone: [Principal] = []
 
     /// - Parameter window: For how long a device can resume.
@@ -18,7 +18,7 @@ struct EventStreams: Sendable {
 
     subscript(principal: Principal) -> EventLog? { logs[principal] }
 
-    /// Whether anything is kept of somebody's stream.
+    /// Whether the principal has a stream.
     func has(_ principal: Principal) -> Bool { logs[principal] != nil }
 
     /// How many streams there are.
@@ -30,7 +30,7 @@ struct EventStreams: Sendable {
     /// Whether any event is kept.
     var isKeeping: Bool { logs.values.contains { $0.oldest != nil } }
 
-    /// The number of somebody's newest event; 0 before the first.
+    /// The number of the principal's newest event; 0 before the first.
     func sequence(of principal: Principal) -> UInt64 { logs[principal]?.sequence ?? 0 }
 
     /// What a device missed since event number `after`; `nil` if that is not known any more.
@@ -39,8 +39,8 @@ struct EventStreams: Sendable {
             after: after, by: endpoint.device, isRegistered: isRegistered)
     }
 
-    /// Numbers an event in somebody's stream, and keeps it for devices that resume, unless the budget has no room for it:
-    /// then who is there is told of it, and who is not starts afresh.
+    /// Numbers an event in a principal's stream, and keeps it for devices that resume. If the budget has no room for
+    /// it, only connected devices receive it, and the others start afresh.
     ///
     /// - Returns: The event, and whether it is kept.
     mutating func add(
@@ -80,7 +80,7 @@ struct EventStreams: Sendable {
 
     // MARK: - Forgetting
 
-    /// Sees to it that what is too old goes without anybody's doing.
+    /// Schedules the removal of expired events.
     private mutating func planExpiry(of principal: Principal, at now: Instant, _ deadlines: inout Deadlines) {
         guard let log = logs[principal], !log.isExpiryPlanned, let oldest = log.oldest else { return }
         logs[principal]?.isExpiryPlanned = true
@@ -94,7 +94,7 @@ struct EventStreams: Sendable {
         outbox.append(.persist(.eventsForgotten(principal, upTo: newest)))
     }
 
-    /// Drops somebody's events that nobody can resume with any more.
+    /// Drops a principal's events that are too old for any device to resume with.
     mutating func expire(
         _ principal: Principal, at now: Instant, _ budget: inout Budget, _ deadlines: inout Deadlines,
         into outbox: inout [ExchangeCore.Output]
@@ -107,7 +107,7 @@ struct EventStreams: Sendable {
         deadlines.plan(.eventPruning, due: now.advanced(by: Self.expiryGrain))
     }
 
-    /// Somebody's stream is over, with all that is kept of it.
+    /// Ends a principal's stream, and deletes all its stored events.
     mutating func end(_ principal: Principal, _ effects: inout Effects) {
         effects.budget.leave(logs.removeValue(forKey: principal)?.bodies ?? [])
         effects.persist(.streamForgotten(principal))
@@ -122,7 +122,7 @@ struct EventStreams: Sendable {
         return gone
     }
 
-    /// Takes in what is on disk, but for the streams of those who cannot come back for it.
+    /// Restores the streams, except those of principals that cannot resume.
     mutating func restore(
         _ saved: Saved, at now: Instant, _ deadlines: inout Deadlines, keeping isThere: (Principal) -> Bool
     ) {

@@ -1,6 +1,6 @@
 package import SignalWire
 
-/// An event as one user's devices are told of it: its number is theirs, its body everybody's.
+/// An event as one user's devices receive it: the number is that user's, the body is shared by all receivers.
 package struct ToldEvent: Hashable, Sendable {
     var sequence: UInt64
     var body: EventBody
