@@ -11,7 +11,7 @@ package struct ConnectionID: Hashable, Sendable {
     package var name: String { "c\(number)" }
 }
 
-/// One device of somebody: what a call's ends are, however often the device's connection changes.
+/// One device of a principal: a party of a call, however often the device's connection changes.
 package struct Endpoint: Hashable, Sendable {
     package let principal: Principal
     package let device: DeviceID

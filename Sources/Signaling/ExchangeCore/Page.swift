@@ -5,17 +5,17 @@ import SignalWire
 /// One entry is always in it, however long it is, or a client would never come to the next.
 struct Page<Entry, Cursor> {
     private(set) var entries: [Entry] = []
-    /// Where the last entry stands, if there are more behind it.
+    /// Cursor of the last entry, if more entries follow.
     private(set) var next: Cursor?
     private var last: Cursor?
     private var left = SignalLimits.pageBytes
 
-    /// Takes entries of a list in their order, each with where it stands.
+    /// Takes entries of a list in their order, each with its cursor.
     ///
     /// - Parameter bytes: How long an entry is as JSON text.
     init(_ list: some Sequence<(Cursor, Entry)>, bytes: (Entry) -> Int) {
         for (cursor, entry) in list {
-            // A comma stands between two.
+            // A comma separates two entries.
             left -= bytes(entry) + 1
             if left < 0, let last {
                 next = last

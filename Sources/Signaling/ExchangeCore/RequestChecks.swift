@@ -1,9 +1,9 @@
 import JSON
 import SignalWire
 
-/// What a request may say, whatever the state of the exchange.
+/// Checks of a request that do not depend on the state of the exchange.
 enum RequestChecks {
-    /// What people call something is theirs to choose, but for what spoils a log or a screen.
+    /// Checks a display name: any text is allowed, except what corrupts a log or a screen.
     static func check(name: String, _ member: String) throws(RPCError) {
         guard name.utf8.count <= SignalLimits.nameBytes else {
             throw RPCError(
@@ -41,7 +41,8 @@ enum RequestChecks {
         }
     }
 
-    /// A client that says whose token it has is refused if it has another's (AUTH-4, AUTH-8).
+    /// A client that names the user or application of its token is refused if the token belongs to another (AUTH-4,
+    /// AUTH-8).
     static func check(_ start: SessionStart, against grant: Grant) throws(RPCError) {
         if let user = start.user, user != grant.user {
             throw RPCError(.tokenRejected, "The token is another user's; log in as this one.")
@@ -81,7 +82,7 @@ enum RequestChecks {
         }
     }
 
-    /// What an invite, or what follows on it, bears is told to others as it is: they must be able to take it.
+    /// Invite data is relayed unchanged, so it must fit every receiver's limits.
     static func check(inviteData data: [JSONValue?], from session: Session) throws(RPCError) {
         let limit = session.isInternal ? SignalLimits.streamInviteDataBytes : SignalLimits.inviteDataBytes
         let bytes = data.reduce(0) { $0 + ($1?.textBytes ?? 0) }

@@ -56,7 +56,7 @@ struct Groups: Sendable {
 
     // MARK: - Requests
 
-    /// Makes a group and tells its members. One of that id that the owner has already is what it gets.
+    /// Makes a group and notifies its members. If the owner already has a group of that id, returns it.
     mutating func create(
         _ params: GroupCreate, by owner: UserID, _ accounts: AccountDirectory, _ acquaintances: Acquaintances,
         _ effects: inout Effects
@@ -115,7 +115,7 @@ struct Groups: Sendable {
         return group
     }
 
-    /// Takes a user out of a group, and tells who was in it.
+    /// Removes a user from a group, and notifies its former members, the user included.
     mutating func remove(_ user: UserID, from group: Group, _ effects: inout Effects) {
         changed.insert(group.id)
         byID[group.id]?.members.removeAll { $0 == user }
@@ -123,7 +123,7 @@ struct Groups: Sendable {
         Self.tell(group.members, GroupChanged(group: group.id, change: .left, user: user), &effects)
     }
 
-    /// Ends a group, and tells who was in it.
+    /// Dismisses a group, and notifies its members.
     mutating func dismiss(_ group: Group, _ effects: inout Effects) {
         changed.insert(group.id)
         byID[group.id] = nil
@@ -171,7 +171,8 @@ struct Groups: Sendable {
 
     // MARK: - Within
 
-    /// Nobody is asked before it is added to a group: without a share for them, a few strangers could fill a user's groups.
+    /// Users are added to a group without their consent: without a share for unfamiliar owners, a few strangers could
+    /// fill a user's groups.
     private func checkRoom(
         for user: UserID, addedBy owner: UserID, _ acquaintances: Acquaintances
     ) throws(RPCError) {

@@ -37,6 +37,6 @@ struct CallTransfers: Sendable {
 
     /// The how-manyeth transfer in a row made the call; 0 if none did.
     var count = 0
-    /// The last wish of each party.
+    /// The last request of each party.
     var wishes: [UserID: Wish] = [:]
 }

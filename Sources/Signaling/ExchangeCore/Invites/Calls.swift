@@ -7,7 +7,7 @@ package struct CallKey: Hashable, Sendable {
     let invitee: UserID
 }
 
-/// One accepted invite, until somebody hangs up.
+/// One accepted invite, until a party hangs up.
 struct Call: Hashable, Sendable {
     let invite: InviteID
     let inviter: Endpoint
@@ -53,7 +53,7 @@ struct Calls: Sendable {
     /// The calls that an invite has become, oldest first.
     func calls(of invite: InviteID) -> [Call] { byInvite[invite]?.calls ?? [] }
 
-    /// Whether an invite has become more than one call, so that its inviter must say which one it means.
+    /// Whether an invite has become more than one call, so that its inviter must name the call.
     func isAmbiguous(_ invite: InviteID) -> Bool { (byInvite[invite]?.begun ?? 0) > 1 }
 
     /// All that are under way.
@@ -64,7 +64,7 @@ struct Calls: Sendable {
 
     /// The call of an invite that a device is in, with `peer` if that is given; `nil` if it is in none.
     ///
-    /// - Throws: `invalidParams` if the invite has become several calls, and the inviter does not say which it means.
+    /// - Throws: `invalidParams` if the invite has become several calls, and the inviter does not name one.
     func call(_ invite: InviteID, _ peer: UserID?, of endpoint: Endpoint) throws(RPCError) -> Call? {
         let own = calls(of: invite).filter { $0.peer(of: endpoint) != nil }
         if let peer { return own.first { $0.peer(of: endpoint)?.user == peer } }
@@ -85,7 +85,7 @@ struct Calls: Sendable {
     /// What is known of a call's transfers.
     func transfers(of call: Call) -> CallTransfers { transfers[call.id] ?? CallTransfers() }
 
-    /// A party asks the other to call somebody in its place.
+    /// Records that a party asks the other to call another user in its place.
     mutating func note(_ wish: CallTransfers.Wish, by user: UserID, in call: Call) {
         transfers[call.id, default: CallTransfers()].wishes[user] = wish
     }
@@ -113,7 +113,7 @@ struct Calls: Sendable {
         for end in [call.inviter, call.invitee] { callsByEndpoint[end, default: []].append(call.id) }
     }
 
-    /// Ends a call and tells the other side.
+    /// Ends a call and notifies the other party.
     mutating func end(
         _ call: Call, by endpoint: Endpoint, reason: String, cause: String?, duration: Int64, at now: Instant,
         _ effects: inout Effects
@@ -127,7 +127,7 @@ struct Calls: Sendable {
         effects.note(.callEnded(call.invite, reason: reason, durationMilliseconds: duration))
     }
 
-    /// Drops a call of which no device is there or can come back, but those that the exchange stands for.
+    /// Drops a call when neither device is connected or can resume, unless a party is internal to the exchange.
     mutating func dropOrphan(_ id: CallKey, _ sessions: Sessions, at now: Instant, _ effects: inout Effects) {
         guard let call = self[id] else { return }
         let ends = [call.inviter, call.invitee]

@@ -6,7 +6,7 @@ struct InviteLimits: Sendable {
     var open = SignalLimits.openInvites
     /// From one user to one other, and from one member in a group.
     var ofPair = SignalLimits.openInvitesOfPair
-    /// To one user from all whom it does not know.
+    /// Open invites to one user from all users that it does not know.
     var ofStrangers = SignalLimits.openInvitesOfStrangers
     /// In one group beyond the first of each member, the owner's not counted.
     var beyondFirst = SignalLimits.openInvitesBeyondFirst

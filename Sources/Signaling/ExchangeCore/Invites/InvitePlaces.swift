@@ -49,7 +49,7 @@ struct InvitePlaces: Sendable {
         }
     }
 
-    /// Nobody has to answer an invite any more.
+    /// An invite has no invitee left to answer: frees its slot in the group.
     mutating func leaveGroup(_ record: InviteRecord) {
         guard let group = record.group else { return }
         byGroup[group]?.leave(record.inviter.user)

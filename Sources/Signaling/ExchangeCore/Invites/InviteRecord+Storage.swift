@@ -60,7 +60,7 @@ extension InviteeState {
         self =
             switch stored.state {
             case .pending: .pending
-            // Who answered has a device; an answer without one was given by nobody.
+            // An answer always has a device; a stored answer without one is invalid, and restored as cancelled.
             case .accepted: stored.device.map { .accepted(by: $0) } ?? .cancelled
             case .rejected: stored.device.map { .rejected(by: $0) } ?? .cancelled
             case .timedOut: .timedOut

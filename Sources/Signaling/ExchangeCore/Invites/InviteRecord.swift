@@ -8,7 +8,7 @@ package struct InviteRecord: Sendable {
     /// Rises from invite to invite.
     let number: UInt64
     let inviter: Endpoint
-    /// The group that hears of it (GRP-2).
+    /// The group whose members are notified of it (GRP-2).
     private(set) var group: GroupID?
     /// Who is asked, in the order of asking.
     private(set) var invitees: [UserID]
@@ -18,7 +18,7 @@ package struct InviteRecord: Sendable {
     /// Devices that are not connected are not pushed to.
     let isOnlineOnly: Bool
     let sentAt: Instant
-    /// The whole time to live; 0 is for ever.
+    /// The whole time to live; 0 means no limit.
     let ttlSeconds: Double
     /// When it times out; `nil` is never (INV-9).
     let deadline: Instant?
@@ -69,20 +69,20 @@ package struct InviteRecord: Sendable {
     /// Every invitee has accepted, rejected, timed out or been released (INV-3).
     var isEnded: Bool { !states.values.contains(.pending) }
 
-    /// The devices of a user that hear of it: all registered ones, but not the one that sent the invite.
+    /// The devices of a user that it rings: all registered ones, except the one that sent the invite.
     func ringing(of user: UserID) -> Audience {
         .registered(except: user == inviter.user ? inviter.device : nil)
     }
 
-    /// Seconds that remain of the ttl at `now`; 0 is for ever, so that the last moments count as a millisecond.
+    /// Seconds that remain of the ttl at `now`; 0 means no limit, so the last moments count as a millisecond.
     func remainingSeconds(at now: Instant) -> Double {
         deadline.map { max(0.001, now.duration(to: $0).seconds) } ?? 0
     }
 
-    /// Gives one invitee an input.
+    /// Passes one invitee's input to its state.
     ///
     /// - Returns: Whether anything changed; a repeated answer changes nothing.
-    /// - Throws: `notYours` for somebody who is not asked; the reason why an answer comes too late.
+    /// - Throws: `notYours` for a user that is not invited; the reason why an answer comes too late.
     mutating func take(_ input: InviteeState.Input, for invitee: UserID) throws(RPCError) -> Bool {
         guard let state = states[invitee] else {
             throw RPCError(.notYours, "The invite is not for this user.")
@@ -108,7 +108,7 @@ package struct InviteRecord: Sendable {
         timeoutPayload = nil
     }
 
-    /// What devices are told of the invite at `now`.
+    /// The invite notification for devices at `now`.
     func received(at now: Instant) throws(SignalCodingError) -> EventText {
         let invite = InviteReceived(
             invite: id, inviter: inviter.user, group: group, invitees: invitees,
@@ -137,10 +137,10 @@ package struct InviteRecord: Sendable {
         move(invitees.filter { user == nil || $0 == user }, .timeOut)
     }
 
-    /// The group is dismissed: whoever makes another of that name has no part in this invite.
+    /// The group is dismissed: detaches the invite, so that a later group of the same name does not see it.
     mutating func leaveGroup() { group = nil }
 
-    /// Forgets that `user` was asked: whoever is given that name next was not.
+    /// Removes `user` from the invitees, so that a later user of the same name does not inherit the invite.
     mutating func strike(_ user: UserID) {
         invitees.removeAll { $0 == user }
         states[user] = nil

@@ -8,7 +8,7 @@ enum InviteeState: Hashable, Sendable {
     case accepted(by: DeviceID)
     /// A device turned the invite down.
     case rejected(by: DeviceID)
-    /// Nobody answered within the ttl.
+    /// The ttl ended without an answer.
     case timedOut
     /// The inviter took the invite back first.
     case cancelled
@@ -27,7 +27,7 @@ enum InviteeState: Hashable, Sendable {
         case moves(to: InviteeState)
         /// The device said so before: a retry, answered as then and with no other effect.
         case repeats
-        /// The input comes too late, and whoever gave it is told so.
+        /// The input comes too late: the client receives this error.
         case refused(RPCErrorCode)
         /// The input does not concern an invitee that is done.
         case ignored

@@ -61,7 +61,7 @@ struct Invites: Sendable {
 
     /// The invite that a request has made already, by its idempotency key.
     ///
-    /// - Throws: What is wrong with the request, whatever else is there.
+    /// - Throws: The request's own error, even if the invite is known.
     func known(_ params: InviteSend, from session: Session) throws(RPCError) -> InviteRecord? {
         try RequestChecks.check(params)
         try RequestChecks.check(inviteData: [params.data, params.payload, params.timeoutPayload], from: session)
@@ -74,12 +74,12 @@ struct Invites: Sendable {
         var invitee: UserID
     }
 
-    /// Sends an invite: tells the invitees, and the members of the group.
+    /// Sends an invite: notifies the invitees, and the members of the group.
     ///
     /// - Parameters:
-    ///   - invitees: Whom it asks, all of them members of `group`, if there is one.
-    ///   - reach: How many pushes it may take, and the bytes of their tokens.
-    /// - Returns: The invite, and those that have to time out because it has their place.
+    ///   - invitees: The invited users, all of them members of `group`, if there is one.
+    ///   - reach: Limits of the pushes that it may cause, and of the bytes of their tokens.
+    /// - Returns: The invite, and the invites that must time out because it takes their slots.
     mutating func send(
         _ params: InviteSend, to invitees: [UserID], in group: Group?, from inviter: Endpoint,
         _ acquaintances: Acquaintances, reach: (pushes: Int, tokenBytes: Int), at now: Instant,
@@ -111,13 +111,13 @@ struct Invites: Sendable {
 
     // MARK: - Transfers
 
-    /// Where an invite's data says that it takes the place of a call.
+    /// The key of an invite's data that marks the invite as a transfer of a call.
     static let transferKey = "transfer"
 
-    /// Makes an invite that claims to be a transfer say who asked for it, in which call, and the how-manyeth in a row it is. What
-    /// the inviter says of that does not count (CALL-8).
+    /// Completes the data of an invite that claims to be a transfer: adds who requested the transfer, in which call,
+    /// and its number in a row of transfers. The inviter's own values are discarded (CALL-8).
     ///
-    /// - Returns: What it is; nil for an invite that claims nothing.
+    /// - Returns: The granted transfer; `nil` for an invite that claims none.
     func vouch(
         for params: inout InviteSend, to invitees: [UserID], from inviter: Endpoint
     ) throws(RPCError) -> CallTransfers.Granted? {
@@ -160,7 +160,7 @@ struct Invites: Sendable {
 
     /// Takes a device's answer. Of two that come at the same instant the first handled wins (INV-5).
     ///
-    /// - Returns: The invite as it is then; `nil` if the device has said so before.
+    /// - Returns: The invite as it is then; `nil` if the device repeats its answer.
     mutating func answer(
         _ id: InviteID, _ action: InviteHandled.Action, _ data: JSONValue?, from session: Session, _ groups: Groups,
         at now: Instant, _ effects: inout Effects
@@ -223,9 +223,9 @@ struct Invites: Sendable {
         return record
     }
 
-    /// Takes an invite back from whoever has not answered.
+    /// Withdraws an invite from the invitees that have not answered.
     ///
-    /// - Returns: The invite as it is then, and from whom it was taken back; nobody if it had ended before.
+    /// - Returns: The invite as it is then, and the users from whom it was withdrawn; none if it had ended before.
     mutating func withdraw(
         _ invite: InviteRecord, _ data: JSONValue?, _ groups: Groups, _ effects: inout Effects
     ) -> (record: InviteRecord, released: [UserID]) {
@@ -269,9 +269,10 @@ struct Invites: Sendable {
         Self.tellGroup(members, of: record, but: pending, event, &effects)
     }
 
-    /// The ttl is over, or `user` alone will not answer any more: both sides hear it, whoever is still there (INV-7).
+    /// The ttl has ended, or `user` alone can no longer answer: both sides are notified, if they are still connected
+    /// (INV-7).
     ///
-    /// - Returns: The invite as it is then, and whom it rings no more; `nil` if nobody had still to answer.
+    /// - Returns: The invite as it is then, and the users that it no longer rings; `nil` if no answer was outstanding.
     mutating func timeOut(
         _ id: InviteID, for user: UserID? = nil, _ groups: Groups, _ effects: inout Effects
     ) -> (record: InviteRecord, released: [UserID])? {
@@ -289,7 +290,7 @@ struct Invites: Sendable {
         return (record, released)
     }
 
-    /// Every invitee is done (INV-3): tells the inviter, and keeps of the invite how it ended.
+    /// Every invitee is done (INV-3): notifies the inviter, and keeps only how the invite ended.
     mutating func finish(_ record: InviteRecord, at now: Instant, _ effects: inout Effects) {
         effects.tell(record.inviter, .inviteEnded(InviteEnded(invite: record.id)))
         effects.schedule(.inviteIsForgotten(record.id), due: now.advanced(by: memory))
@@ -309,8 +310,8 @@ struct Invites: Sendable {
 
     // MARK: - Removed groups and users
 
-    /// A group is dismissed. Its open invites go on without it: of those whoever makes a group of that name next must not
-    /// be told.
+    /// A group is dismissed. Detaches its open invites, which continue without it, so that a later group of the same
+    /// name does not see them.
     mutating func leave(_ group: GroupID) {
         for var record in open.inGroup(group).compactMap({ records[$0] }) {
             open.leaveGroup(record)
@@ -320,13 +321,14 @@ struct Invites: Sendable {
         }
     }
 
-    /// Frees the idempotency keys of a user's invites, all of which have ended: whoever is given the name sends invites
-    /// of its own with them.
+    /// Frees the idempotency keys of a user's invites, all of which have ended, so that a later user of the same name
+    /// can use these keys.
     mutating func freeKeys(of user: UserID) {
         for id in ended.sent(by: user) where keys.free(id) { records.note(id) }
     }
 
-    /// A user without an account answers no invite any more; of one that goes on it is no invitee.
+    /// Removes a user without an account from an invite: it can no longer answer. If the invite continues, the user is
+    /// no longer one of its invitees.
     mutating func strike(_ user: UserID, from id: InviteID) {
         guard var record = records[id], !record.isEnded else { return }
         open.strike(user, from: record)
@@ -401,13 +403,13 @@ struct Invites: Sendable {
         for call in calls.calls(of: endpoint) { disconnect(call, endpoint, at: now, &effects) }
     }
 
-    /// Drops a call that nobody can hang up any more, since both its devices have been gone for the resume window; a
-    /// device that the exchange stands for is never gone by itself, and hears of it.
+    /// Drops a call that no party can end, since both its devices have been disconnected for the resume window. A
+    /// device internal to the exchange never disconnects by itself, and is notified.
     mutating func dropOrphan(_ id: CallKey, _ sessions: Sessions, at now: Instant, _ effects: inout Effects) {
         calls.dropOrphan(id, sessions, at: now, &effects)
     }
 
-    /// Tells the peers of a session's device that its connection is lost, or is there again (CONN-8).
+    /// Notifies the peers of a session's device that its connection is lost or restored (CONN-8).
     func tellPeers(of session: Session, _ event: (StreamChange) -> ExchangeEvent, _ effects: inout Effects) {
         for call in calls.calls(of: session.endpoint) {
             guard let peer = call.peer(of: session.endpoint) else { continue }
@@ -419,9 +421,10 @@ struct Invites: Sendable {
 
     // MARK: - Catching up
 
-    /// Tells a device of each invite that its user has still to answer, and of those in its user's groups (INV-14).
+    /// Sends a device each invite that its user has still to answer, and those in its user's groups (INV-14).
     ///
-    /// They are kept like all events, since the device that drops meanwhile does not register once more when it resumes.
+    /// These notifications are kept like all events, since a device whose connection drops meanwhile does not register
+    /// again when it resumes.
     func synchronize(
         _ endpoint: Endpoint, _ start: DeviceRegister.Start, _ groups: Groups, at now: Instant,
         _ effects: inout Effects
@@ -491,7 +494,7 @@ struct Invites: Sendable {
     /// Takes in an invite that is on disk.
     ///
     /// - Parameter hasAccount: Whether its inviter has an account.
-    /// - Returns: Whom it concerns, if it is open.
+    /// - Returns: The users that it concerns, if it is open.
     mutating func restore(
         _ invite: StoredInvite, hasAccount: Bool, at now: Instant, _ effects: inout Effects
     ) -> [UserID] {
@@ -524,16 +527,16 @@ struct Invites: Sendable {
 
     // MARK: - Places
 
-    /// Finds a place for an invite.
+    /// Finds a slot for an invite.
     ///
-    /// An invite that has a ttl of 0 keeps its place for as long as the invitee likes, whether its inviter is there or not.
-    /// So no inviter may have more than a few with one invitee, and those whom the invitee does not know may have no more
-    /// than a share between them, however many they are. Within that share the stranger with the most places gives one to a
+    /// An invite that has a ttl of 0 keeps its slot until the invitee answers, whether its inviter is connected or not.
+    /// So each inviter may have only a few with one invitee, and all inviters that the invitee does not know have only
+    /// a share between them, however many they are. Within that share the stranger with the most slots gives one to a
     /// stranger who still has fewer with it.
     ///
-    /// - Returns: The invites that have to give up their places; nothing has been changed yet.
-    /// - Throws: `tooManyRequests` if there is no place with one of the invitees, with the inviter or in the group. It says
-    ///   which bound that is, and of others no more than that their invites are there.
+    /// - Returns: The invites that have to give up their slots; nothing has been changed yet.
+    /// - Throws: `tooManyRequests` if there is no slot with one of the invitees, with the inviter or in the group. The
+    ///   error names the limit, and reveals of other users' invites only that they exist.
     private func findSpace(
         for invitees: [UserID], in group: Group?, from inviter: UserID, _ acquaintances: Acquaintances
     ) throws(RPCError) -> [GivenPlace] {
@@ -591,9 +594,9 @@ struct Invites: Sendable {
         return oldest.map { GivenPlace(invite: $0, invitee: invitee) }
     }
 
-    /// How many places with `invitee` are taken by those whom it does not know.
+    /// The number of slots with `invitee` taken by inviters that it does not know.
     ///
-    /// - Complexity: Linear in the inviters that have a place.
+    /// - Complexity: Linear in the inviters that have a slot.
     func strangersPlaces(with invitee: UserID, _ acquaintances: Acquaintances) -> Int {
         places.toAnswer(by: invitee).byInviter.reduce(0) { count, entry in
             acquaintances.has(invitee, entry.key) ? count : count + entry.value
@@ -629,7 +632,7 @@ struct Invites: Sendable {
 
     // MARK: - Within
 
-    /// Bytes that an answer, an end or a change takes up that bears `data`.
+    /// Bytes kept for an answer, an end or a change that carries `data`.
     private static func cost(of data: JSONValue?, to record: InviteRecord, _ members: [UserID]) -> Int {
         (data?.textBytes ?? 0) + Weight.record + (record.invitees.count + members.count + 2) * Weight.entry
     }
@@ -645,7 +648,7 @@ struct Invites: Sendable {
         for user in users { effects.tell(user, record.ringing(of: user), event) }
     }
 
-    /// Tells the members of an invite's group, `others` aside, who are told otherwise (GRP-2).
+    /// Notifies the members of an invite's group, except `others`, which are notified separately (GRP-2).
     private static func tellGroup(
         _ members: [UserID], of record: InviteRecord, but others: [UserID], _ event: EventBody,
         _ effects: inout Effects

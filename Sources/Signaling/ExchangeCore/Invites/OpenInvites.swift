@@ -1,6 +1,6 @@
 import SignalWire
 
-/// The invites that have not ended, by whom they concern, oldest first.
+/// The invites that have not ended, by inviter, invitee and group, oldest first.
 struct OpenInvites: Sendable {
     private var sent: [UserID: [InviteID]] = [:]
     private var received: [UserID: [InviteID]] = [:]
@@ -25,7 +25,7 @@ struct OpenInvites: Sendable {
         if let group = record.group { Self.remove(record.id, from: &inGroup, at: group) }
     }
 
-    /// A group is dismissed, and its invites go on without it.
+    /// A group is dismissed: its invites continue without it.
     mutating func leaveGroup(_ record: InviteRecord) {
         if let group = record.group { Self.remove(record.id, from: &inGroup, at: group) }
     }

@@ -1,6 +1,6 @@
 import SignalWire
 
-/// Presence: who wants to hear who comes and goes, and who was there when they last heard.
+/// Presence: the subscribed connections, and the users that were reachable at the last notification.
 struct PresenceSubscribers: Sendable {
     /// Whether users may see who is there.
     private let isAllowed: Bool
@@ -9,9 +9,9 @@ struct PresenceSubscribers: Sendable {
 
     init(isAllowed: Bool) { self.isAllowed = isAllowed }
 
-    /// From now on the connection hears who comes and goes.
+    /// Subscribes the connection to presence changes.
     ///
-    /// - Returns: Who is there, and then who is not.
+    /// - Returns: The users that are reachable now, and then those that are not.
     mutating func subscribe(
         _ session: Session, _ accounts: AccountDirectory, _ sessions: Sessions
     ) throws(RPCError) -> PresenceSubscribe.Result {
@@ -25,7 +25,7 @@ struct PresenceSubscribers: Sendable {
 
     mutating func unsubscribe(_ connection: ConnectionID) { subscribers.remove(connection) }
 
-    /// Tells subscribers of those users who have come or gone; of those for whom things are as they were, nothing.
+    /// Notifies subscribers of those users whose presence changed; users with unchanged presence are left out.
     mutating func announce(
         _ users: [UserID], _ accounts: AccountDirectory, _ sessions: Sessions, _ effects: inout Effects
     ) {
@@ -44,7 +44,7 @@ struct PresenceSubscribers: Sendable {
 
     /// Notes whether a user can be reached.
     ///
-    /// - Returns: Whether that is news.
+    /// - Returns: Whether that changed.
     private mutating func note(_ user: UserID, isReachable: Bool) -> Bool {
         isReachable ? reachable.insert(user).inserted : reachable.remove(user) != nil
     }

@@ -3,10 +3,10 @@ import JSON
 package import SignalWire
 import Core
 
-/// Makes pushes as a value: when each is tried, and what comes of it (DEV-4). Requests are made by ``PushSender``.
+/// Delivers pushes as a value: when each is tried, and what comes of it (DEV-4). ``PushSender`` makes the requests.
 ///
-/// Each kind of token has a lane of its own, so that a webhook that fails or hangs holds up nobody but itself. Of the
-/// pushes about one invite by one token only one is under way, so that they arrive in the order of what happened.
+/// Each kind of token has a lane of its own, so that a webhook that fails or hangs delays no other. Of the pushes about
+/// one invite to one token only one is under way, so that they arrive in the order of what happened.
 ///
 /// Capacity: ``Settings/capacity`` pushes that wait; one more is given up at once, and counted among the dead.
 package struct PushQueue: ProtocolCore, Sendable {
@@ -14,7 +14,7 @@ package struct PushQueue: ProtocolCore, Sendable {
     enum Input: Sendable {
         /// A push is to be made.
         case add(StoredPush)
-        /// An attempt is over.
+        /// An attempt ended.
         case answered(PushID, attempt: Int, PushAnswer)
         /// ``nextDeadline`` has come. Early calls are harmless.
         case timer
@@ -24,7 +24,7 @@ package struct PushQueue: ProtocolCore, Sendable {
     enum Output: Hashable, Sendable {
         /// Ask the webhook of the push's kind; ``StoredPush/attempts`` counts this attempt.
         case post(StoredPush)
-        /// The webhook has it.
+        /// The webhook accepted it.
         case made(StoredPush)
         /// It is tried again after a while.
         case failed(StoredPush, String, wait: Duration)
@@ -34,7 +34,7 @@ package struct PushQueue: ProtocolCore, Sendable {
 
     /// The settings that matter here.
     package struct Settings: Sendable {
-        /// The kinds of tokens that there is a webhook for; ``PushWebhook/anyKind`` is all others.
+        /// The kinds of tokens that have a webhook; ``PushWebhook/anyKind`` covers all others.
         package var kinds: Set<PushKind> = []
         /// Requests to one webhook at a time.
         package var parallel = 16
@@ -124,7 +124,7 @@ package struct PushQueue: ProtocolCore, Sendable {
         Chain(invite: push.invite, endpoint: push.endpoint, target: push.target)
     }
 
-    /// Whether a push that tells this is known already: waiting, under way, or made while its invite is open.
+    /// Whether a push with this message is known already: waiting, under way, or made while its invite is open.
     private func isKnown(_ push: StoredPush) -> Bool {
         (byInvite[push.invite] ?? []).contains { id in
             pushes[id].map { Self.chain($0) == Self.chain(push) && $0.message == push.message } ?? false
@@ -173,7 +173,7 @@ package struct PushQueue: ProtocolCore, Sendable {
         if byEndpoint[push.endpoint]?.isEmpty == true { byEndpoint[push.endpoint] = nil }
     }
 
-    /// Tries a push no more, but knows of it until its invite is over.
+    /// Stops trying a push, but remembers it until its invite ends.
     private mutating func settle(_ push: StoredPush) {
         guard pushes[push.id]?.isSettled == false else { return }
         pushes[push.id]?.isSettled = true
@@ -194,9 +194,9 @@ package struct PushQueue: ProtocolCore, Sendable {
 
     // MARK: - What ends pushes
 
-    /// An invite is over for a user.
+    /// An invite ended for a user.
     ///
-    /// - Returns: The pushes that may have told a device of it; none of them is known any more.
+    /// - Returns: The pushes that may have notified a device of it; none of them is known any more.
     mutating func end(_ invite: InviteID, for user: UserID) -> [StoredPush] {
         let ended = (byInvite[invite] ?? []).compactMap { pushes[$0] }
             .filter { $0.user == user && $0.message == .invite }
@@ -204,13 +204,13 @@ package struct PushQueue: ProtocolCore, Sendable {
         return ended.filter { $0.attempts > 0 }
     }
 
-    /// Pushes of an invite that nobody has taken, for all that time allowed.
+    /// Pushes of an invite that no webhook has accepted within their time.
     func untaken(_ invite: InviteID, of user: UserID) -> [StoredPush] {
         (byInvite[invite] ?? []).compactMap { pushes[$0] }
             .filter { $0.user == user && $0.message == .invite && !$0.isSettled }
     }
 
-    /// A device is connected: it hears of open invites by itself.
+    /// A device is connected, and receives open invites over its connection.
     mutating func connect(_ endpoint: Endpoint) {
         for push in (byEndpoint[endpoint] ?? []).compactMap({ pushes[$0] }) where push.message == .invite {
             if push.attempts > 0 { settle(push) } else { remove(push) }
@@ -239,7 +239,7 @@ package struct PushQueue: ProtocolCore, Sendable {
             lane.heldUntil <= now, let id = lanes[kind]?.waiting.takeDue(at: now)
         {
             looked += 1
-            // What was settled, moved or begun meanwhile stands in the heap still.
+            // Settled, moved or started pushes stay in the heap; they are skipped here.
             guard var push = pushes[id], !push.isSettled, underWay[id] == nil, push.due <= now else { continue }
             guard push.expires > now else {
                 expire(id, at: now, into: &outbox)
@@ -272,7 +272,7 @@ package struct PushQueue: ProtocolCore, Sendable {
             remove(begun)
             outbox.append(.died(begun, .gone, detail))
         case .refused(let detail):
-            // Taken back meanwhile: nobody needs to know.
+            // Withdrawn meanwhile: no failure to report.
             if pushes[id]?.isSettled == false { outbox.append(.died(begun, .refused, detail)) }
             remove(begun)
         case .failed(let detail, let wait, let isAboutAll):

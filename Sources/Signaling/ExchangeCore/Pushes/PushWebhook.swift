@@ -17,7 +17,7 @@ public struct PushWebhook: Sendable {
         case voip, alert, background
     }
 
-    /// Stands for every kind that has no webhook of its own.
+    /// Matches every kind that has no webhook of its own.
     public static let anyKind: PushKind = "*"
 
     /// The kind of push tokens, as devices name it, or ``anyKind``.
@@ -44,7 +44,7 @@ public struct PushWebhook: Sendable {
 
 /// How pushes are made.
 public struct PushConfiguration: Sendable {
-    /// Where they go; none: nobody is pushed to.
+    /// The webhooks that receive pushes; if empty, pushes are off.
     public var webhooks: [PushWebhook] = []
     /// How long one request may take.
     public var requestTime = Duration.seconds(10)
@@ -55,7 +55,7 @@ public struct PushConfiguration: Sendable {
     /// How long pushes that could not be made are kept to be looked at.
     public var deadRetention = Duration.seconds(30 * 86_400)
 
-    /// The defaults: nobody is pushed to.
+    /// The defaults: pushes are off.
     public init() {}
 
     /// The webhook for a kind of token.

@@ -4,13 +4,13 @@ import Core
 
 /// Telling devices that are not connected (DEV-4): their push tokens, and the pushes that are to be made.
 struct Pushes: Sendable {
-    /// An invite is over for its users, or for some.
+    /// How an invite ended for its users, or for some.
     struct End {
         /// Why, as a push says it.
         var reason: String
         /// The device that answered, which knows.
         var device: DeviceID?
-        /// What a missed call's push bears.
+        /// The payload of a missed call's push.
         var payload: KeptJSON?
 
         static let timedOut = "timedOut"
@@ -64,8 +64,8 @@ struct Pushes: Sendable {
         }
     }
 
-    /// Pushes the invites that a device's user has still to answer. A device that heard of them may have lost its
-    /// connection before it knew: a phone whose program was stopped.
+    /// Pushes the invites that a device's user has still to answer. A device that received them over its connection may
+    /// have lost it before it could ring: a phone whose program was stopped.
     mutating func pushOpen(
         _ invites: Invites, to endpoint: Endpoint, _ sessions: Sessions, at now: Instant, _ effects: inout Effects
     ) {
@@ -94,8 +94,8 @@ struct Pushes: Sendable {
         }
     }
 
-    /// Tells devices that are not connected that an invite is over for their users: those that may know of it from a
-    /// push and, if there is a timeout payload for them, all (INV-4, INV-6, INV-7).
+    /// Notifies devices that are not connected that an invite ended for their users: those that a push may have
+    /// notified of the invite and, if there is a timeout payload for them, all (INV-4, INV-6, INV-7).
     mutating func pushEnd(
         of record: InviteRecord, for users: [UserID], _ end: End, _ sessions: Sessions, at now: Instant,
         _ effects: inout Effects
@@ -129,7 +129,7 @@ struct Pushes: Sendable {
         }
     }
 
-    /// A missed call is news for long; a device that rings knows by itself when to stop.
+    /// A missed call is worth reporting for long; a device that rings stops by itself.
     private func expiryOfEnd(of record: InviteRecord, isMissedCall: Bool, at now: Instant) -> Instant {
         let end = now.advanced(by: life)
         if isMissedCall { return end }
@@ -147,10 +147,10 @@ struct Pushes: Sendable {
         for entry in board.entries(of: user) { setTargets([], for: Endpoint(user: user, device: entry.device)) }
     }
 
-    /// A device is connected: it hears of open invites by itself.
+    /// A device is connected, and receives open invites over its connection.
     mutating func connect(_ endpoint: Endpoint) { queue.connect(endpoint) }
 
-    /// An attempt at a push is over.
+    /// An attempt at a push ended.
     mutating func answered(
         _ id: PushID, attempt: Int, _ answer: PushAnswer, at now: Instant, _ effects: inout Effects
     ) {
@@ -190,7 +190,7 @@ struct Pushes: Sendable {
         board.restore(targets, for: endpoint)
     }
 
-    /// Takes in a push that is on disk. None is waited for longer than the longest life, whatever was done to the clock.
+    /// Restores a push from disk. It never waits longer than the longest life, even if the clock was changed.
     mutating func restore(_ stored: StoredPush, at now: Instant) {
         var push = stored
         push.expires = min(stored.expires, now.advanced(by: life))
@@ -200,7 +200,7 @@ struct Pushes: Sendable {
 
     // MARK: - Within
 
-    /// Has a push made, if there is room to keep it; it is the inviter's, whoever caused it.
+    /// Queues a push, if there is room to keep it. The inviter pays for it, whoever causes it.
     private mutating func add(_ push: StoredPush, at now: Instant, _ effects: inout Effects) {
         guard effects.budget.hasRoom(for: Weight.of(push), of: .account(push.inviter)) else {
             return Self.deadLetter(push, .overflow, nil, at: now, &effects)

@@ -19,11 +19,11 @@ public struct CallDetailRecord: Hashable, Sendable {
     public var sentAt: WallClock
     /// When it was accepted.
     public var answeredAt: WallClock?
-    /// When it was over; `nil` while it rings or stands.
+    /// When it ended; `nil` while it rings or is established.
     public var endedAt: WallClock?
     /// Why it ended, as in CALL-5, or a reason that a device gave.
     public var reason: String?
-    /// How long media flowed, in milliseconds, as the device that hung up told it.
+    /// How long media flowed, in milliseconds, as reported by the device that hung up.
     public var durationMilliseconds: Int64?
 
     /// Makes a record that has just begun.

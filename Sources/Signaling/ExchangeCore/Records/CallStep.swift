@@ -9,8 +9,8 @@ public struct CallStep: Hashable, Sendable {
         case rang(inviter: UserID, inviterDevice: DeviceID, group: GroupID?)
         /// A device accepted.
         case answered(device: DeviceID)
-        /// It is over, for a reason of CALL-5, or one that a device gave; the duration as the device that hung up told
-        /// it, 0 if nobody answered.
+        /// It ended, for a reason of CALL-5 or one that a device supplied. The duration is the one that the device that
+        /// hung up reported, 0 if the call was not answered.
         case ended(reason: String, durationMilliseconds: Int64)
     }
 

@@ -22,7 +22,7 @@ public enum Change: Hashable, Sendable {
     case sessionForgotten(SessionID)
     /// An invite was sent or changed.
     case invite(StoredInvite)
-    /// An invite is over, and so is the time for which it is remembered.
+    /// An ended invite is no longer remembered.
     case inviteForgotten(InviteID)
     /// A group was made, or its members changed.
     case group(StoredGroup)
@@ -42,33 +42,33 @@ public enum Change: Hashable, Sendable {
     case acquaintance(StoredAcquaintance)
     /// A user does not know another any more.
     case acquaintanceForgotten(owner: UserID, user: UserID)
-    /// A user has no account any more: it knows nobody, and nobody knows it.
+    /// A user's account is removed: its acquaintances, and its entries in others' acquaintances, are deleted.
     case acquaintancesForgotten(of: UserID)
     /// A call began.
     case call(StoredCall)
-    /// A call is over; of one invite there may be a call for each invitee.
+    /// A call ended; one invite may have a call for each invitee.
     case callForgotten(invite: InviteID, invitee: UserID)
-    /// An event was numbered for somebody's devices.
+    /// An event was numbered in a principal's stream.
     case event(StoredEvent)
-    /// Numbers of somebody's events up to this one may have been given.
+    /// The principal's event numbers up to this one may have been used.
     case sequenceReserved(Principal, upTo: UInt64)
-    /// Somebody's events up to this number are discarded.
+    /// The principal's events up to this number are discarded.
     case eventsForgotten(Principal, upTo: UInt64)
     /// Events from before are discarded.
     case eventsPruned(before: Instant)
     /// Deletes the event stream of a principal without an account; its sequence numbers restart.
     case streamForgotten(Principal)
-    /// A call, answered or not, went one step further in its record.
+    /// A call, answered or not, advanced one step in its record.
     case record(CallStep)
     /// Time has come to drop what is older than retention allows.
     case pruned(eventsBefore: Instant, recordsBefore: Instant)
 }
 
-/// A token as it is kept: never the token itself.
+/// A token as stored: its digest, never the token itself.
 public struct StoredToken: Hashable, Sendable {
     /// The SHA-256 digest, 64 hexadecimal digits.
     public var digest: String
-    /// Whom it lets in; `nil` once nothing is known of its login.
+    /// The user that it logs in; `nil` once its login is unknown.
     public var user: UserID?
     /// Whether for rooms only.
     public var isAnonymous: Bool
@@ -80,13 +80,13 @@ public struct StoredToken: Hashable, Sendable {
     public var isRefresh: Bool
     /// The key of the application that logged the user in, or signed the token.
     public var application: ApplicationKey?
-    /// The one room that it opens, if it is for one.
+    /// The one room that it opens; `nil` unless it is a room's token.
     public var scope: StoredPlace?
     /// Counts the exchanges of refresh tokens before it.
     public var generation: UInt64
     /// For a refresh token: when a token of a later generation was first used.
     public var superseded: Instant?
-    /// Whether its login is over.
+    /// Whether its login has ended.
     public var isRevoked: Bool
     /// When nothing need be known of it any more.
     public var forgotten: Instant
@@ -116,27 +116,27 @@ public struct StoredToken: Hashable, Sendable {
     }
 }
 
-/// A session as it is kept.
+/// A session as stored.
 public struct StoredSession: Hashable, Sendable {
     /// The session's id.
     public var id: SessionID
     /// Whose it is.
     public var principal: Principal
-    /// Which of the principal's devices has it.
+    /// The device of the principal that owns it.
     public var device: DeviceID
     /// Whether the device receives invites.
     public var isRegistered: Bool
     /// How rooms and peers know its connection.
     public var connection: ConnectionName
-    /// The one room that its token opens, if it is for one.
+    /// The one room that its token opens; `nil` unless it is a room's token.
     public var scope: StoredPlace?
-    /// The login that it stands on, as its tokens name it.
+    /// The login that it depends on, as its tokens name it.
     public var login: String?
     /// The rooms it is in, in the order of joining.
     public var places: [StoredPlace]
     /// Until when a session without a connection can be resumed; `nil` while it has one.
     public var resumableUntil: Instant?
-    /// Whether its peers have been told that it lost its connection; not if that ended with the process.
+    /// Whether its peers were notified that it lost its connection; false if the connection ended with the process.
     public var isMissed: Bool
 
     /// Makes an entry.
@@ -158,7 +158,7 @@ public struct StoredSession: Hashable, Sendable {
     }
 }
 
-/// A call under way as it is kept.
+/// An established call as stored.
 public struct StoredCall: Hashable, Sendable {
     /// The invite that became it.
     public var invite: InviteID

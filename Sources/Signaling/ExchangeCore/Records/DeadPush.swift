@@ -25,7 +25,7 @@ public struct DeadPush: Hashable, Sendable {
     public var device: DeviceID
     /// The kind of push token.
     public var kind: PushKind
-    /// What it would have told: `invite` or `ended`.
+    /// The message of the push: `invite` or `ended`.
     public var message: String
     /// Why nothing more is tried.
     public var reason: Reason

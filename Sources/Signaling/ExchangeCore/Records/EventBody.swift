@@ -1,10 +1,10 @@
 public import SignalWire
 
-/// What happened, kept once for all who are told of it, in memory and on disk.
+/// The content of an event, kept once for all its receivers, in memory and on disk.
 public struct EventBody: Hashable, Sendable {
-    /// Tells bodies of one run apart.
+    /// Identifies a body within one run.
     public let number: UInt64
-    /// What is told.
+    /// The event as JSON text.
     public let text: EventText
 
     /// Names a text.

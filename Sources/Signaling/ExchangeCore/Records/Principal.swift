@@ -1,15 +1,15 @@
 public import SignalWire
 
-/// For whom a session is, or an event: somebody who logged in.
+/// The owner of a session or an event: a logged-in user, guest or visitor.
 ///
-/// Two of different kinds have nothing in common, even under one name: no device, no session, no event.
+/// Principals of different kinds share nothing, even under one name: no device, no session, no event.
 public struct Principal: Hashable, Sendable {
-    /// How somebody came in.
+    /// How a principal logged in.
     public enum Kind: Hashable, Sendable {
         /// As a user with an account.
         case account
-        /// By a name alone, for rooms (AUTH-3). Anybody may take that name: what tells guests apart is their logins, by the
-        /// digests of their first tokens.
+        /// By a name alone, for rooms (AUTH-3). Anyone may take that name: guests are distinguished by their logins, as
+        /// the digests of their first tokens.
         case guest(login: String)
         /// With a signed token for one room (AUTH-5).
         case visitor(RoomName)
@@ -17,10 +17,10 @@ public struct Principal: Hashable, Sendable {
 
     /// The name: with an account the user's id, else what the login said.
     public var user: UserID
-    /// How somebody came in.
+    /// How the principal logged in.
     public var kind: Kind
 
-    /// Names somebody.
+    /// Makes a principal of a user id and a kind.
     public init(user: UserID, kind: Kind) {
         self.user = user
         self.kind = kind

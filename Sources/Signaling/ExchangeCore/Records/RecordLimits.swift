@@ -1,6 +1,7 @@
-/// How many records of calls are kept. Past it the oldest go, those of the same caller before anybody else's.
+/// How many records of calls are kept. Past it the oldest are removed, those of the same caller before those of other
+/// users.
 ///
-/// A record is its caller's, so that nobody's calls push out those of another user.
+/// A record belongs to its caller, so that one user's calls do not displace those of another.
 public struct RecordLimits: Hashable, Sendable {
     /// Of calls that one user has made.
     public var perCaller = 10_000

@@ -1,8 +1,9 @@
 internal import SignalWire
 
-/// What an exchange left on disk, for the next to go on with. Instants are those of the running process.
+/// The state that an exchange left on disk, for the next run to continue with. Instants are those of the running
+/// process.
 public struct Saved: Sendable {
-    /// How somebody's events are numbered.
+    /// How a principal's events are numbered.
     public struct Stream: Hashable, Sendable {
         /// Whose they are.
         public var principal: Principal
@@ -40,7 +41,7 @@ public struct Saved: Sendable {
     public var pushTargets: [StoredPushTargets] = []
     /// Pushes that are to be made, and those whose invites are still open, oldest first.
     public var pendingPushes: [StoredPush] = []
-    /// Who knows whom.
+    /// The users' acquaintances.
     public var acquaintances: [StoredAcquaintance] = []
     /// Calls under way.
     public var calls: [StoredCall] = []

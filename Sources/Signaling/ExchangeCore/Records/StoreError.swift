@@ -1,4 +1,4 @@
-/// What is kept could not be opened, read or written.
+/// The store could not be opened, read or written.
 ///
 /// Match on `code`; print the error itself. The message says what was tried, what went wrong and what to try.
 public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -29,7 +29,7 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What was tried, what went wrong, and what to try.
     public let description: String
 
-    /// Says what went wrong, in the words of the store that it went wrong in.
+    /// Makes an error with the store's own description.
     package init(_ code: Code, _ description: String) {
         self.code = code
         self.description = description

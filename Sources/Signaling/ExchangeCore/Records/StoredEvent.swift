@@ -1,13 +1,13 @@
 public import SignalWire
 public import Core
 
-/// A numbered event as it is kept for devices that resume.
+/// A numbered event as stored for devices that resume.
 public struct StoredEvent: Sendable {
-    /// Which of the user's devices it is for.
+    /// The audience of an event among the user's devices.
     public enum Audience: Hashable, Sendable {
         /// One device, registered or not.
         case device(DeviceID)
-        /// The devices that receive invites, but for one.
+        /// The devices that receive invites, except one.
         case registered(except: DeviceID?)
         /// All devices, registered or not.
         case every
@@ -19,7 +19,7 @@ public struct StoredEvent: Sendable {
     public var sequence: UInt64
     /// What happened.
     public var body: EventBody
-    /// Whom it is for.
+    /// The devices that receive it.
     public var audience: Audience
     /// When it happened.
     public var at: Instant
@@ -41,7 +41,7 @@ extension StoredEvent: Hashable {
             && left.at == right.at && left.body.text == right.body.text
     }
 
-    /// Hashes what tells events apart.
+    /// Hashes the fields that identify an event.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(principal)
         hasher.combine(sequence)

@@ -2,7 +2,7 @@ public import JSON
 public import SignalWire
 public import Core
 
-/// An invite as it is kept, with how far each invitee has come.
+/// An invite as stored, with the state of each invitee.
 public struct StoredInvite: Hashable, Sendable {
     /// One who is asked.
     public struct Invitee: Codable, Hashable, Sendable {
@@ -44,15 +44,15 @@ public struct StoredInvite: Hashable, Sendable {
     public var timeoutPayload: KeptJSON?
     /// The client's key, unique for the inviter while the invite is remembered.
     public var idempotencyKey: IdempotencyKey?
-    /// The whole time to live, in seconds; 0 is for ever. No restart makes the rest longer than this.
+    /// The whole time to live, in seconds; 0 means no limit. After a restart the remaining time never exceeds this.
     public var ttlSeconds: Double
     /// When it was sent.
     public var sentAt: Instant
     /// When it times out; `nil` is never.
     public var deadline: Instant?
-    /// When an invite that is over is forgotten; `nil` while it is open.
+    /// When an ended invite is forgotten; `nil` while it is open.
     public var forgottenAt: Instant?
-    /// Whether it is for devices that are connected alone, and never pushed.
+    /// Whether only connected devices receive it, without pushes.
     public var isOnlineOnly: Bool
 
     /// Makes an entry.

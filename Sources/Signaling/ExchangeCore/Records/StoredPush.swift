@@ -2,13 +2,13 @@ public import JSON
 public import SignalWire
 public import Core
 
-/// One push to one device by one of its push tokens, as it is kept: until it is made, or its invite is over (DEV-4).
+/// One push to one device by one of its push tokens, as stored: until it is made, or its invite ends (DEV-4).
 public struct StoredPush: Hashable, Sendable {
-    /// What it tells.
+    /// The message of a push.
     public enum Message: String, Hashable, Sendable {
-        /// Somebody calls.
+        /// A user calls.
         case invite
-        /// The invite is over for this user: stop ringing; with a payload, a call was missed.
+        /// The invite ended for this user: stop ringing; with a payload, a call was missed.
         case ended
     }
 
@@ -22,7 +22,7 @@ public struct StoredPush: Hashable, Sendable {
     public var device: DeviceID
     /// By which service, and what that knows the device by.
     public var target: DeviceRegister.PushTarget
-    /// What it tells.
+    /// The message of the push.
     public var message: Message
     /// Who calls, or called.
     public var inviter: UserID
@@ -30,17 +30,17 @@ public struct StoredPush: Hashable, Sendable {
     public var group: GroupID?
     /// From the inviter's application: the push payload or, once the invite has ended, the timeout payload.
     public var payload: KeptJSON?
-    /// Why the invite is over: `accepted`, `rejected`, `cancelled` or `timedOut`; `nil` while it is not.
+    /// Why the invite ended: `accepted`, `rejected`, `cancelled` or `timedOut`; `nil` while it is open.
     public var reason: String?
     /// When the invite times out; `nil` is never.
     public var deadline: Instant?
-    /// From when on it is of no use to anybody.
+    /// When the push expires.
     public var expires: Instant
     /// When it is tried next.
     public var due: Instant
     /// Attempts that were begun.
     public var attempts: Int
-    /// Nothing more is to be done for it, but its device may know of the invite, and is told when that is over.
+    /// The push needs no further attempt, but its device may know of the invite, and is notified when that ends.
     public var isSettled: Bool
 
     /// Makes an entry.

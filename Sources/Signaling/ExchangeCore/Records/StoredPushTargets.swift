@@ -1,6 +1,6 @@
 public import SignalWire
 
-/// Where to push to one device, as it is kept.
+/// The push tokens of one device, as stored.
 public struct StoredPushTargets: Hashable, Sendable {
     /// Whose device it is.
     public var user: UserID

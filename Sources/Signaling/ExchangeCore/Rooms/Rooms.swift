@@ -15,7 +15,7 @@ struct Occupant: Hashable, Sendable {
     }
 }
 
-/// Rooms: who is there, and what they say to each other (CONN-7, SIG-1). A room is there for as long as somebody is in it.
+/// Rooms: their participants, and the messages between them (CONN-7, SIG-1). A room exists while it has a participant.
 ///
 /// Capacity: ``participants`` in a room, ``roomsPerSession`` for a session.
 struct Rooms: Sendable {
@@ -41,11 +41,11 @@ struct Rooms: Sendable {
 
     // MARK: - Requests
 
-    /// Puts a session into a room, and tells the others. A session that is there already changes nothing.
+    /// Adds a session to a room, and notifies the others. A session that is already in the room changes nothing.
     ///
     /// - Parameters:
-    ///   - shown: What the token is good for that came with the request, if one did.
-    ///   - sessions: Says whose connection is lost just now.
+    ///   - shown: The grant of the token that the request carries, if any.
+    ///   - sessions: Used to check which participants have lost their connection.
     mutating func join(
         _ params: RoomJoin, _ session: Session, shown: Grant?, _ sessions: Sessions, _ effects: inout Effects
     ) throws(RPCError) -> RoomJoin.Result {
@@ -72,7 +72,7 @@ struct Rooms: Sendable {
         changed.insert(session.id)
         for other in others {
             effects.tell(other.endpoint, created)
-            // The newcomer learns of the room as it stands: this one is listed, but cannot be reached just now.
+            // The newcomer receives the room's current state: this participant is listed, but its connection is lost.
             guard sessions.isMissing(other.session) else { continue }
             let dropped = StreamChange(
                 room: room, connection: other.participant.connection, user: other.participant.user)
@@ -123,7 +123,7 @@ struct Rooms: Sendable {
         for receiver in receivers { effects.tell(receiver.endpoint, signal) }
     }
 
-    /// Tells the others in a session's rooms that its connection is lost, or is there again (CONN-8).
+    /// Notifies the others in a session's rooms that its connection is lost or restored (CONN-8).
     func tellOthers(of session: Session, _ event: (StreamChange) -> ExchangeEvent, _ effects: inout Effects) {
         for room in rooms(of: session.id) {
             let change = StreamChange(room: room, connection: session.name, user: session.endpoint.user)
@@ -179,9 +179,9 @@ struct Rooms: Sendable {
         roomsBySession[occupant.session, default: []].append(room)
     }
 
-    /// Takes a session out of a room, and tells who is left there.
+    /// Removes a session from a room, and notifies the remaining participants.
     ///
-    /// - Returns: Whether it was there.
+    /// - Returns: Whether it was in the room.
     private mutating func remove(
         _ session: SessionID, from room: RoomName, reason: String, _ effects: inout Effects
     ) -> Bool {
