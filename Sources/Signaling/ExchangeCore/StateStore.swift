@@ -1,13 +1,13 @@
 /// Where an exchange keeps what outlasts its process, in the core's own terms.
 ///
-/// One process at a time owns what is kept; a store that serves several processes gives each the users that it owns and
-/// nobody else's. Calls wait for the disk or the network: not for an event loop. Any thread may call; one at a time is
-/// served.
+/// One process at a time owns what is kept; a store that serves several processes gives each only the users that it
+/// owns. Calls block on the disk or the network, so an event loop must not make them. Any thread may call; calls are
+/// served one at a time.
 public protocol StateStore: Sendable {
     /// Where it is, for people.
     var path: String { get }
 
-    /// What is kept, for the core to go on with.
+    /// The stored state, from which the core continues.
     ///
     /// - Throws: ``StoreError``.
     func read() throws(StoreError) -> Saved

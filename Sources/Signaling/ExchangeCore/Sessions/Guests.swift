@@ -1,8 +1,9 @@
 import SignalWire
 
-/// Who a guest is who has logged in once more to go on with a session (AUTH-4): the one that began it.
+/// Identifies a guest that logged in again to resume a session (AUTH-4): it is the guest that began the session.
 ///
-/// Bounded by the sessions of guests: it knows the logins that one of them stands on, and that another login began.
+/// Bounded by the sessions of guests: it keeps only logins that such a session depends on, and that another login
+/// began.
 struct Guests: Sendable {
     private var byLogin: [TokenStore.LoginID: Principal] = [:]
     private var logins: [Principal: Set<TokenStore.LoginID>] = [:]
@@ -12,7 +13,7 @@ struct Guests: Sendable {
         byLogin[login] ?? Principal(user: name, kind: .guest(login: login.hex))
     }
 
-    /// Notes all the logins that a guest's sessions stand on; none: the guest is gone.
+    /// Sets all the logins that a guest's sessions depend on; an empty set means that the guest is gone.
     mutating func set(_ principal: Principal, standsOn standing: Set<TokenStore.LoginID>) {
         guard case .guest(let first) = principal.kind else { return }
         let others = standing.filter { $0.hex != first }

@@ -10,13 +10,13 @@ struct Session: Sendable {
     let endpoint: Endpoint
     /// The one room that the login opens, if it was by a token for a session (AUTH-5).
     var room: Grant.RoomGrant?
-    /// The login that it stands on; `nil` for one that the exchange began itself, unless with a login's token.
+    /// The login that it depends on; `nil` for one that the exchange began itself without a login's token.
     var login: TokenStore.LoginID?
     /// When the token that was last shown ends.
     var tokenEnds: Instant?
     /// When that is looked at next.
     var tokenCheck: Instant?
-    /// The exchange stands for the device, which therefore never loses its connection.
+    /// The device is internal to the exchange, and therefore never loses its connection.
     var isInternal = false
     /// The device receives invites (DEV-1).
     var isRegistered = false

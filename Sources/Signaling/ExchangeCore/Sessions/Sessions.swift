@@ -7,7 +7,7 @@ struct Sessions: Sendable {
     struct Detached: Sendable {
         var session: Session
         var until: Instant
-        /// Its peers have been told that it was dropped.
+        /// Its peers were notified that it was dropped.
         var isMissed: Bool
     }
 
@@ -20,7 +20,7 @@ struct Sessions: Sendable {
     private var byConnection: [ConnectionID: Session] = [:]
     private var connectionsByPrincipal: [Principal: [ConnectionID]] = [:]
     private var detached: [SessionID: Detached] = [:]
-    /// Somebody's sessions without a connection, the one that lost it longest ago first.
+    /// A principal's disconnected sessions, oldest first.
     private var detachedByPrincipal: [Principal: [SessionID]] = [:]
     /// All that have a session, by their names.
     private var principals: [UserID: Set<Principal>] = [:]
@@ -38,7 +38,7 @@ struct Sessions: Sendable {
         sockets = Sockets(settings)
     }
 
-    /// Ends of tokens are told, and messages taken, as here.
+    /// Adopts the notice before a token's end and the limits of messages.
     mutating func adopt(_ settings: ExchangeCore.Settings) {
         tokenNotice = settings.tokenNotice
         sockets.adopt(settings)
@@ -55,7 +55,7 @@ struct Sessions: Sendable {
 
     subscript(connection: ConnectionID) -> Session? { byConnection[connection] }
 
-    /// Somebody's sessions that have a connection, oldest first.
+    /// A principal's sessions that have a connection, oldest first.
     func sessions(of principal: Principal) -> [Session] {
         (connectionsByPrincipal[principal] ?? []).compactMap { byConnection[$0] }
     }
@@ -63,7 +63,7 @@ struct Sessions: Sendable {
     /// The sessions of a user with an account that have a connection, oldest first.
     func sessions(of user: UserID) -> [Session] { sessions(of: .account(user)) }
 
-    /// Whether somebody has a session, with a connection or without.
+    /// Whether the principal has a session, with a connection or without.
     func has(_ principal: Principal) -> Bool {
         connectionsByPrincipal[principal] != nil || detachedByPrincipal[principal] != nil
     }
@@ -85,7 +85,7 @@ struct Sessions: Sendable {
     /// Whether a device receives events now.
     func isListening(_ endpoint: Endpoint) -> Bool { session(at: endpoint)?.isRegistered == true }
 
-    /// The connections of those of somebody's devices that an event is for.
+    /// The connections of the principal's devices that an event's audience includes.
     func connections(of principal: Principal, in audience: Audience) -> [ConnectionID] {
         sessions(of: principal)
             .filter { audience.includes($0.endpoint.device, isRegistered: $0.isRegistered) }
@@ -120,7 +120,7 @@ struct Sessions: Sendable {
     /// Until when a session can be resumed; `nil` while it has a connection.
     func end(of id: SessionID) -> Instant? { detached[id]?.until }
 
-    /// Notes that a session must be written again; one that the exchange stands for dies with the process.
+    /// Marks a session to be written again; a session internal to the exchange is not stored.
     private mutating func note(_ session: Session?) {
         if let session, !session.isInternal { changed.insert(session.id) }
     }
@@ -170,15 +170,15 @@ struct Sessions: Sendable {
 
     // MARK: - Logins
 
-    /// For whom a login is. A token for a room has nothing of the user's own, even if its bearer knows how one of the
-    /// user's devices is called; and a guest has nothing of another who took the same name.
+    /// The principal of a grant. A room's token gives no access to the user's own devices, even if its holder knows the
+    /// name of one; and a guest shares nothing with another that took the same name.
     func principal(of grant: Grant, _ login: TokenStore.LoginID) -> Principal {
         if let room = grant.room { return Principal(user: grant.user, kind: .visitor(room.room)) }
         return grant.isAnonymous ? guests.guest(called: grant.user, by: login) : .account(grant.user)
     }
 
-    /// Whether a login of a guest is another guest already than the one that a session is of. A guest may go on with a login
-    /// that it has made since.
+    /// Whether a guest's login already belongs to another guest than the one that owns a session. A guest may resume
+    /// with a login that it has made since.
     func isOfAnotherGuest(_ login: TokenStore.LoginID, _ grant: Grant, than session: Session) -> Bool {
         let guest = principal(of: grant, login)
         return grant.isAnonymous && guest != session.endpoint.principal && has(guest)
@@ -192,14 +192,14 @@ struct Sessions: Sendable {
         }
     }
 
-    /// Keeps in mind which logins a guest's sessions stand on.
+    /// Records which logins a guest's sessions depend on.
     mutating func noteLogins(of principal: Principal) {
         guard principal.isGuest else { return }
         let own = sessions(of: principal) + detached(of: principal).map(\.session)
         guests.set(principal, standsOn: Set(own.compactMap(\.login)))
     }
 
-    /// From now on a session stands on a login, and is told in time when its token ends (AUTH-4).
+    /// Binds a session to a login from now on, and schedules the notice of its token's end (AUTH-4).
     mutating func watch(
         _ connection: ConnectionID, _ login: TokenStore.LoginID, ends: Instant, at now: Instant,
         _ effects: inout Effects
@@ -218,7 +218,7 @@ struct Sessions: Sendable {
         effects.schedule(.tokenIsChecked(connection), due: due)
     }
 
-    /// Tells a session that its token is about to end, or closes its connection when it has.
+    /// Notifies a session that its token is about to end, or closes its connection when it has.
     ///
     /// - Returns: Whether the connection is lost by that.
     mutating func checkToken(on connection: ConnectionID, at now: Instant, _ effects: inout Effects) -> Bool {
@@ -249,7 +249,7 @@ struct Sessions: Sendable {
     /// Whether a socket is open.
     func isOpen(_ connection: ConnectionID) -> Bool { sockets.has(connection) }
 
-    /// Whether a socket is open on which nobody has logged in.
+    /// Whether a socket is open without a session.
     func awaitsLogin(on connection: ConnectionID) -> Bool {
         sockets.has(connection) && byConnection[connection] == nil
     }
@@ -259,7 +259,7 @@ struct Sessions: Sendable {
         sockets.expectLogin(on: connection, at: now, &effects)
     }
 
-    /// Closes a connection that has no session if its time to log in is over.
+    /// Closes a connection that has no session if its time to log in has ended.
     func closeOverdue(_ connection: ConnectionID, at now: Instant, _ effects: inout Effects) {
         if byConnection[connection] == nil { sockets.closeOverdue(connection, at: now, &effects) }
     }
@@ -318,7 +318,7 @@ struct Sessions: Sendable {
 
     // MARK: - Without a connection
 
-    /// Somebody's sessions without a connection, the one that lost it longest ago first.
+    /// A principal's disconnected sessions, oldest first.
     func detached(of principal: Principal) -> [Detached] {
         (detachedByPrincipal[principal] ?? []).compactMap { detached[$0] }
     }
@@ -334,10 +334,10 @@ struct Sessions: Sendable {
         detached(of: endpoint.principal).contains { $0.session.endpoint == endpoint && now < $0.until }
     }
 
-    /// Takes a session off its connection, and keeps it for the resume window.
+    /// Detaches a session from its connection, and keeps it for the resume window.
     ///
-    /// - Parameter isMissed: Whether its peers are told.
-    /// - Returns: When that ends.
+    /// - Parameter isMissed: Whether its peers are notified.
+    /// - Returns: When that window ends.
     mutating func part(
         _ session: Session, isMissed: Bool, at now: Instant, _ effects: inout Effects
     ) -> Instant {
@@ -350,7 +350,7 @@ struct Sessions: Sendable {
         return until
     }
 
-    /// The session without a connection that somebody has to give up, for having too many.
+    /// The disconnected session that the principal must give up because it has too many.
     func surplus(of principal: Principal) -> SessionID? {
         let left = detached(of: principal)
         return left.count > capacityPerUser ? left.first?.session.id : nil
@@ -362,7 +362,7 @@ struct Sessions: Sendable {
         list(session.endpoint.principal)
     }
 
-    /// Takes out a session that has no connection: somebody goes on with it, or it is over.
+    /// Removes a disconnected session: a device resumes it, or it ends.
     mutating func takeDetached(_ id: SessionID) -> Detached? {
         guard let found = detached.removeValue(forKey: id) else { return nil }
         note(found.session)
@@ -391,11 +391,11 @@ struct Sessions: Sendable {
         for id in resumable { charge(id, stored(id, rooms), &budget) }
     }
 
-    /// Takes in a session that is on disk. One that had its connection when the exchange went away loses it now, as far as
-    /// anybody knows. When its window ends goes to disk with the next input, so that further restarts do not extend it.
+    /// Restores a session from disk. A session that was connected when the exchange ended counts as disconnected from
+    /// now on. The end of its window is written with the next input, so that further restarts do not extend it.
     ///
-    /// - Parameter isOver: Its login was ended while the exchange was down: so is the session.
-    /// - Returns: The session, unless it is over.
+    /// - Parameter isOver: Whether its login ended while the exchange was down, which ends the session too.
+    /// - Returns: The session, unless it ended.
     mutating func restore(
         _ stored: StoredSession, at now: Instant, _ effects: inout Effects, isOver: (TokenStore.LoginID) -> Bool
     ) -> Session? {
@@ -406,7 +406,7 @@ struct Sessions: Sendable {
             changed.insert(session.id)
             return nil
         }
-        // Of a drop that the earlier run did not see its peers have not heard.
+        // Its peers were not notified of a drop that the earlier run did not detect.
         detach(session, until: until, isMissed: stored.isMissed)
         if stored.resumableUntil != until { note(session) }
         noteLogins(of: session.endpoint.principal)

@@ -57,14 +57,15 @@ struct Sockets: Sendable {
 
     mutating func remove(_ connection: ConnectionID) { byConnection[connection] = nil }
 
-    /// Closes a connection that has no session if its time to log in is over.
+    /// Closes a connection that has no session if its time to log in has ended.
     func closeOverdue(_ connection: ConnectionID, at now: Instant, _ effects: inout Effects) {
         guard let socket = byConnection[connection], socket.loginDue <= now else { return }
         effects.close(connection, .policy("no session was started in time"))
         effects.note(.connectionRefused(connection, reason: "no session was started in time"))
     }
 
-    /// Whether a connection may send one more message; if not, it is told so, and closed if it does not stop.
+    /// Whether a connection may send one more message; if not, the client receives an error, and is closed if it does
+    /// not stop.
     mutating func admit(
         _ id: RPCID, on connection: ConnectionID, at now: Instant, _ effects: inout Effects
     ) -> Admission {

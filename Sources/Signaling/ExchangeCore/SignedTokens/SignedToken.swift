@@ -5,7 +5,7 @@ public import SignalWire
 
 /// What a signed token says.
 public struct SignedToken: Hashable, Sendable {
-    /// What the bearer may do in the session that the token is for.
+    /// The role that the token grants in its session.
     public enum Role: String, CaseIterable, Codable, Sendable {
         /// Takes part.
         case publisher
@@ -15,13 +15,13 @@ public struct SignedToken: Hashable, Sendable {
         case moderator
     }
 
-    /// The one session that a token is for (AUTH-5).
+    /// The one session that a token is restricted to (AUTH-5).
     public struct Session: Hashable, Sendable {
         /// Its id.
         public var id: RoomName
         /// What the bearer may do there.
         public var role: Role
-        /// What the others there are told of the bearer; at most ``SignedToken/maximumDataBytes``.
+        /// Data about the user that the other participants receive; at most ``SignedToken/maximumDataBytes``.
         public var data: String?
 
         /// Names a session.
@@ -34,15 +34,15 @@ public struct SignedToken: Hashable, Sendable {
 
     /// The key of the application that vouches for it (`iss`).
     public var application: ApplicationKey
-    /// Who bears it (`sub`).
+    /// The user that it identifies (`sub`).
     public var user: UserID
     /// When it was signed (`iat`), in seconds since 1970; `nil` if it does not say.
     public var issued: Double?
     /// From when on it is not good any more (`exp`), in seconds since 1970.
     public var expires: Double
-    /// What tells it from others for the same user (`jti`).
+    /// Distinguishes it from the same user's other tokens (`jti`).
     public var id: TokenID?
-    /// The one session that it is for; `nil` for all that the user may do.
+    /// The one session that it is restricted to; `nil` if it grants all that the user may do.
     public var session: Session?
 
     /// Bytes in the connection data, at most.
@@ -50,7 +50,7 @@ public struct SignedToken: Hashable, Sendable {
     /// Bytes in a token, at most.
     public static let maximumBytes = 8_192
 
-    /// Says what a token will say.
+    /// Makes a token's contents.
     public init(
         application: ApplicationKey, user: UserID, issued: Double?, expires: Double, id: TokenID? = nil,
         session: Session? = nil
@@ -71,15 +71,15 @@ public struct SignedToken: Hashable, Sendable {
 public struct SignedTokenError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What to match on.
     public enum Code: Sendable {
-        /// It is no token, or says what this exchange does not take.
+        /// It is no token, or has contents that this exchange does not accept.
         case malformed
-        /// Nobody here has the application's key.
+        /// The exchange has no key of the application.
         case unknownApplication
         /// The signature is not the application's.
         case wrongSignature
         /// It was good once.
         case expired
-        /// It says that it was signed later than now.
+        /// Its time of signature lies in the future.
         case notYetValid
     }
 

@@ -2,7 +2,7 @@ internal import Core
 internal import Cryptography
 internal import SignalWire
 
-/// Makes signed tokens: what an application's own server does with whatever library it has.
+/// Makes signed tokens, as an application's own server does with a library of its choice.
 public enum SignedTokenMint {
     /// The one header that an exchange takes.
     private static let header = Base64URL.text(Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8))

@@ -1,6 +1,6 @@
 import SignalWire
 
-/// The claims as they stand in a token.
+/// The claims as encoded in a token.
 struct TokenPayload: Codable, Sendable {
     var iss: String
     var sub: String
@@ -34,7 +34,7 @@ extension TokenPayload {
         var token = SignedToken(
             application: try Self.name(iss, "iss"), user: try Self.name(sub, "sub"), issued: iat, expires: exp,
             id: try jti.flatMap { jti throws(SignedTokenError) in
-                // An application that leaves it empty tells its tokens apart no more than one without.
+                // An empty `jti` distinguishes tokens no more than a missing one.
                 jti.isEmpty ? nil : try Self.name(jti, "jti")
             })
         guard let session else {

@@ -20,7 +20,7 @@ struct TokenText {
         }
         var parts: [[UInt8]] = []
         for part in token.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
-            // Written in another way, a token that was taken back would look like one that nobody has seen.
+            // In another encoding, a revoked token would look like an unknown one.
             guard let bytes = Base64URL.bytes(of: part) else {
                 throw SignedTokenError(
                     .malformed,

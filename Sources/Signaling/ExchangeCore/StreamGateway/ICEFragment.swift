@@ -3,7 +3,7 @@ import SDP
 /// What a PATCH of a stream's session carries, and what answers an ICE restart: a piece of a description that holds
 /// nothing but ICE (`application/trickle-ice-sdpfrag`, RFC 8840 §9).
 package struct ICEFragment: Hashable, Sendable {
-    /// One candidate, and the section that it is for.
+    /// One candidate, and the media section that it belongs to.
     struct Candidate: Hashable, Sendable {
         /// The section's `mid`.
         var mid: String

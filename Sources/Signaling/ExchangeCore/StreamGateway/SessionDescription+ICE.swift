@@ -28,12 +28,12 @@ extension SessionDescription {
     /// Whether it has any candidate.
     var hasCandidates: Bool { media.contains { !$0.candidates.isEmpty } }
 
-    /// Whether it says that there are no more candidates.
+    /// Whether the description signals the end of candidates.
     var hasEnded: Bool {
         (attributes + (carrier?.attributes ?? [])).contains { $0.name == "end-of-candidates" }
     }
 
-    /// The place of the section that a candidate is for: by name, by place, or the carrier's.
+    /// The index of a candidate's media section: by name, by index, or the carrier's.
     func section(mid: String?, index: Int64?) -> Int? {
         if let mid, let found = media.firstIndex(where: { $0.mid == mid }) { return found }
         if let index, index >= 0, index < Int64(media.count) { return Int(index) }

@@ -2,7 +2,7 @@ package import SDP
 package import SignalWire
 import Core
 
-/// A session's id: what its URL ends in, and random enough that nobody guesses it.
+/// A session's id: the last part of its URL, random enough to be unguessable.
 package typealias StreamID = String
 
 /// Which way a stream's media flows.
@@ -24,7 +24,7 @@ package struct StreamOpening: Equatable, Sendable {
     package var caller: UserID
     /// Who is called, by any of its ids.
     var callee: UserID
-    /// What was sent with it; whoever has it may change and end the session, even once it has expired.
+    /// The token of the opening request; its holder may change and end the session, even once it has expired.
     package var token: SecretDigest
     /// Checked already.
     var offer: SessionDescription
@@ -86,7 +86,7 @@ package struct StreamSession: Sendable {
 
     package let opening: StreamOpening
     var state: State
-    /// The offer that stands, as devices are sent it: a client may offer both ways, and is answered one (RFC 9725 §4.2).
+    /// The current offer, as sent to devices: a client may offer both directions, and is answered one (RFC 9725 §4.2).
     var offer: SessionDescription
     /// Counts the restarts of ICE, from 1.
     var generation = 1
@@ -97,9 +97,9 @@ package struct StreamSession: Sendable {
         state = .inviting(ticket)
     }
 
-    /// The device that the client stands for.
+    /// The device that the client acts as.
     var endpoint: Endpoint {
-        // Stands in logs, where the id has no place: it is what the session's URL is kept secret by.
+        // Appears in logs, where the id must not: the id keeps the session's URL secret.
         Endpoint(
             user: opening.caller, device: DeviceID(ours: "\(opening.kind.rawValue)-\(opening.connection.number)"))
     }

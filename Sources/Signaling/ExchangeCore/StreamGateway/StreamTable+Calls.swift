@@ -5,7 +5,7 @@ import SDP
 import SignalWire
 import Core
 
-/// What the exchange tells streams: their invites, calls and signals.
+/// Handles what the exchange delivers to streams: invites, calls and signals.
 extension StreamTable {
     mutating func take(
         _ delivery: Delivery, _ session: StreamSession, at now: Instant, into outbox: inout [Output]
@@ -47,7 +47,8 @@ extension StreamTable {
         }
     }
 
-    /// What a device's reject says. Of causes that lie in the offer the client is told, for it can make another.
+    /// The failure for a device's reject. Causes that lie in the offer are reported to the client, because it can make
+    /// another.
     private static func failure(rejectedWith data: JSONValue?) -> StreamFailure {
         switch RejectReason(data: data ?? .null) {
         case .busy: return .busy
@@ -156,7 +157,7 @@ extension StreamTable {
             reply(.restarted(fragment: fragment, entityTag: tag), to: session, into: &outbox)
         } else {
             let opening = session.opening
-            // Whatever a device makes of an offer that goes one way.
+            // The answer is one-way, whichever directions the device's answer has.
             let text = gathering.answer.oneWay(opening.kind.offered.reversed).serialized()
             reply(.created(opening.id, opening.kind, answer: text, entityTag: tag), to: session, into: &outbox)
         }

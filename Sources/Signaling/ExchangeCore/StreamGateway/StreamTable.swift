@@ -5,11 +5,11 @@ import Core
 
 /// The streams as a value: clients of WHIP and WHEP, each in the role of a device that calls one of the users.
 ///
-/// To ``ExchangeCore`` a stream is a connection like any other, so that invites, calls and signals have the rules that
-/// they always have; the invite's time is the exchange's own.
+/// ``ExchangeCore`` treats a stream like any other connection, so that the usual rules apply to its invites, calls and
+/// signals; the exchange's own time limit applies to its invite.
 ///
-/// Capacity: ``Settings/streams`` in all, ``Settings/streamsPerUser`` for one calling account; past it clients are
-/// told to come back.
+/// Capacity: ``Settings/streams`` in all, ``Settings/streamsPerUser`` for one calling account; past it clients receive
+/// an error that asks them to retry.
 package struct StreamTable: ProtocolCore, Sendable {
     /// Bytes in an offer: as JSON text within an invite it must fit in a message.
     package static let maximumOfferBytes = 32_768
@@ -39,7 +39,7 @@ package struct StreamTable: ProtocolCore, Sendable {
         case deleted(StreamID, TraceID)
         /// A client went away before it had its answer.
         case abandoned(TraceID)
-        /// The exchange tells one of our connections something.
+        /// The exchange delivered something to one of the streams' connections.
         case delivered(ConnectionID, Delivery)
         /// The exchange is about to end.
         case stopping
@@ -47,7 +47,7 @@ package struct StreamTable: ProtocolCore, Sendable {
         case timer
     }
 
-    /// What the exchange tells a connection.
+    /// What the exchange delivers to a connection.
     package enum Delivery: Hashable, Sendable {
         case response(RPCID, ClientResponse)
         case refusal(RPCID?, RPCError)
@@ -65,7 +65,7 @@ package struct StreamTable: ProtocolCore, Sendable {
         case reply(TraceID, StreamReply)
     }
 
-    /// Requests whose answers matter are told apart by these.
+    /// Ids of requests whose responses matter.
     enum RequestID {
         static let invite = RPCID.string("invite")
         static let offer = RPCID.string("offer")
@@ -76,7 +76,7 @@ package struct StreamTable: ProtocolCore, Sendable {
     package private(set) var sessions: [StreamID: StreamSession] = [:]
     private var byConnection: [ConnectionID: StreamID] = [:]
     private var byTicket: [TraceID: StreamID] = [:]
-    /// Candidates of devices that came when their client could not be told any more.
+    /// Candidates of devices that arrived too late to reach the client.
     package private(set) var lateCandidates = 0
 
     package init(settings: Settings = Settings()) { self.settings = settings }
@@ -150,7 +150,7 @@ package struct StreamTable: ProtocolCore, Sendable {
 
     // MARK: - Ends
 
-    /// Takes an invite back that nobody has answered.
+    /// Withdraws an unanswered invite.
     mutating func cancel(_ invite: InviteID, of session: StreamSession, into outbox: inout [Output]) {
         let cancel = InviteCancel(invite: invite, data: ["reason": "cancelled"])
         outbox.append(.request(session.opening.connection, RequestID.other, .inviteCancel(cancel)))
@@ -175,7 +175,7 @@ package struct StreamTable: ProtocolCore, Sendable {
         outbox.append(.detach(session.opening.connection))
     }
 
-    /// Ends a session with an answer to whoever waits for one.
+    /// Ends a session, and reports the failure to the client if it waits for an answer.
     mutating func fail(_ session: StreamSession, _ failure: StreamFailure, into outbox: inout [Output]) {
         reply(.failed(failure), to: session, into: &outbox)
         remove(session, into: &outbox)
@@ -206,7 +206,7 @@ package enum StreamReply: Hashable, Sendable {
     case taken
     /// 200: ICE restarts on both sides.
     case restarted(fragment: String, entityTag: String)
-    /// 200: the session is over.
+    /// 200: the session has ended.
     case ended
     case failed(StreamFailure)
 }

@@ -13,7 +13,7 @@ public struct Trunk: Hashable, Sendable {
     /// Calls that each of them may have at once.
     public var callsAtOnce = 2
 
-    /// Makes one that nobody may call out by.
+    /// Makes a trunk that no user may call out by.
     public init(user: UserID, numbers: [NumberPattern]) {
         self.user = user
         self.numbers = numbers

@@ -2,12 +2,13 @@ import JSON
 import SignalWire
 import Core
 
-/// The ways to telephone networks: where a number goes, who may call it and how often, and what is said of callers from there.
+/// The trunks to telephone networks: the trunk of each number, who may call it and how often, and what is reported of
+/// callers from there.
 ///
-/// Calls cost money, so that all that is not allowed is refused. Whoever comes by a trunk never goes out by one, so that no call
-/// goes round in circles; and nobody else says of an invite what only a trunk may say.
+/// Calls cost money, so whatever is not allowed is refused. A call that comes by a trunk never goes out by one, so that
+/// no call loops; and only a trunk may set a trunk's data in an invite.
 struct Trunks: Sendable {
-    /// Where an invite's data says that the call comes from a telephone network, or goes there.
+    /// The key of an invite's data that marks a call from or to a telephone network.
     static let key = "trunk"
     /// Bytes of a caller's number or name from outside.
     private static let callerBytes = 128
@@ -36,7 +37,7 @@ struct Trunks: Sendable {
     private var table = NumberTable<UserID>()
     /// Capacity: the callers of all trunks, with ``Trunk/callsPerHour`` instants each, and those of ``left``.
     private var uses: [UseKey: Use] = [:]
-    /// Uses by callers who are not listed any more. They may be listed again while their calls go on.
+    /// Uses by callers that are no longer listed. They may be listed again while their calls continue.
     private var left: Set<UseKey> = []
 
     init(_ trunks: [Trunk]) { adopt(trunks) }
@@ -49,12 +50,12 @@ struct Trunks: Sendable {
         left = Set(uses.keys.filter { trunks[$0.trunk]?.callers.contains($0.caller) != true })
     }
 
-    /// Whether somebody is a device of a trunk's account.
+    /// Whether an endpoint is a device of a trunk's account.
     func includes(_ endpoint: Endpoint) -> Bool {
         endpoint.principal.kind == .account && trunks[endpoint.user] != nil
     }
 
-    /// The trunk that a name leads to, if nobody here is called that.
+    /// The trunk of a name that is a telephone number, unless an account has that name.
     private func trunk(for name: UserID, _ directory: AccountDirectory) -> (Trunk, TelephoneNumber)? {
         guard !table.isEmpty, directory.account(called: name) == nil, let number = TelephoneNumber(name.text),
             let trunk = table[number].flatMap({ trunks[$0] })
@@ -69,10 +70,10 @@ struct Trunks: Sendable {
 
     // MARK: - Invites
 
-    /// Looks at an invite that is about to be sent: one to a number is addressed to its trunk's account.
+    /// Routes an invite that is about to be sent: an invite to a number is addressed to its trunk's account.
     ///
-    /// - Parameter isOver: Whether an invite and the call that it has become are over.
-    /// - Returns: What ``note(_:_:at:)`` is told once it is sent; `nil` if it does not go out.
+    /// - Parameter isOver: Whether an invite and the call that it has become have ended.
+    /// - Returns: The argument of ``note(_:_:at:)`` once it is sent; `nil` if it does not go out.
     mutating func route(
         _ params: inout InviteSend, from inviter: Endpoint, _ directory: AccountDirectory, at now: Instant,
         isOver: (InviteID) -> Bool
@@ -124,7 +125,7 @@ struct Trunks: Sendable {
         }
     }
 
-    /// Forgets what is over of a use, and the use if that is all.
+    /// Removes ended invites and old attempts from a use, and the use itself if it is empty then.
     @discardableResult
     private mutating func tidy(_ key: UseKey, at now: Instant, _ isOver: (InviteID) -> Bool) -> Use? {
         guard var use = uses[key] else { return nil }
@@ -143,7 +144,7 @@ struct Trunks: Sendable {
         uses[key, default: Use()].invites.append(invite)
     }
 
-    /// Looks at an invite of a trunk. Whoever calls is said to be outside in any case.
+    /// Checks an invite of a trunk, and marks its caller as external in any case.
     private func admit(_ params: inout InviteSend, _ directory: AccountDirectory) throws(RPCError) {
         guard !params.to.contains(where: { leadsOut($0, directory) }) else {
             throw RPCError(.notAllowed, "A call that comes by a trunk does not go out by one.")
@@ -160,7 +161,7 @@ struct Trunks: Sendable {
                     .invalidParams,
                     "data.trunk.\(member) is no name of \(Self.callerBytes) bytes at most.")
             }
-            // Nobody from outside appears as somebody here, whatever a stranger has written as its own number, address or name.
+            // An external caller never appears as a local user, whatever number, address or name it claims.
             if directory.looksLikeAccount(text) { continue }
             said[member] = .string(text)
         }
@@ -177,7 +178,7 @@ struct Trunks: Sendable {
         }
     }
 
-    /// Looks at a wish for a transfer: nobody has another user call a number.
+    /// Checks a transfer request: no user may have another user call a number.
     func check(_ params: CallSignal, _ directory: AccountDirectory) throws(RPCError) {
         guard params.type == Invites.transferKey, let target = params.data?["to"]?.string,
             let name = try? UserID(target), leadsOut(name, directory)

@@ -3,8 +3,8 @@ package import Core
 
 /// Whose turn a piece of work takes.
 ///
-/// A user's connections and devices share one. So do those that anybody can make as many of as he likes: connections
-/// that have not logged in, guests, and the visitors of one room.
+/// A user's connections and devices share one. So do principals that anyone can create in any number: connections that
+/// have not logged in, guests, and the visitors of one room.
 package enum Payer: Hashable, Sendable {
     case account(UserID)
     case visitors(RoomName)
@@ -35,7 +35,7 @@ package enum WorkLine: Hashable, Sendable {
     case connection(ConnectionID)
     /// One request over HTTP.
     case request(UInt64)
-    /// What falls due for somebody.
+    /// What falls due for a payer.
     case timer(Payer)
     /// Pushes that are to be tried.
     case pushes

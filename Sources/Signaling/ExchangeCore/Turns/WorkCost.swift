@@ -1,16 +1,17 @@
 import SignalWire
 import Core
 
-/// What a piece of work costs the exchange: 1, and 1 for each change that is written and each connection that is told of
-/// an event, and 1 for so many bytes that are read, kept or answered with, or sent as events. What several are told is
-/// kept once, and counts once. And if it takes longer than that allows for, it costs what it takes.
+/// What a piece of work costs the exchange: 1, plus 1 for each change that is written and each connection that receives
+/// an event, plus 1 for a fixed number of bytes that are read, kept, answered with, or sent as events. An event with
+/// several receivers is kept once, and counts once. If the work takes longer than that allows for, it costs the time it
+/// takes.
 package struct WorkCost {
     /// Bytes that are read, kept or answered with for 1.
     private static let bytesPerUnit = 4_096
     /// Bytes that are sent as events for 1: those are copied, and nothing more.
     private static let sentBytesPerUnit = 16_384
-    /// How long a piece of work may take for 1. A round is then as short as it is meant to be, whatever JSON is in it:
-    /// a list of small numbers takes a hundred times as long to read as a string of as many bytes.
+    /// How long a piece of work may take per unit of cost. This limits a round's duration for any JSON: a list of small
+    /// numbers takes a hundred times as long to read as a string of as many bytes.
     private static let timePerUnit = Duration.microseconds(50)
 
     /// Bytes of the message that asks for it.
@@ -22,10 +23,10 @@ package struct WorkCost {
     private var sentBytes = 0
     private var lastBody: UInt64?
 
-    /// Work that a message of so many bytes asks for.
+    /// The work that a message of this size causes.
     package init(messageBytes: Int = 0) { self.messageBytes = messageBytes }
 
-    /// What reading a message may cost that does not say whose it is, for that to be found out at once: more than any good
+    /// The cost up to which a message of an unknown payer is read at once, to find out the payer: more than any valid
     /// `session.start` or request for a token costs.
     package static let littleReading = 8
     /// Commas and opening brackets that take as long to read as ``timePerUnit``: each value but the first has one before it.
@@ -40,7 +41,7 @@ package struct WorkCost {
         return 1 + text.count / bytesPerUnit + marks / marksPerUnit
     }
 
-    /// What is to be expected of a message that makes so many changes and events.
+    /// The expected cost of a message that makes `pieces` changes and events.
     static func expected(pieces: Int, bytes: Int, answerBytes: Int = 0) -> Int {
         var cost = WorkCost(messageBytes: bytes + answerBytes)
         cost.pieces = pieces
@@ -73,7 +74,7 @@ package struct WorkCost {
         }
     }
 
-    /// What it cost, if its turn took so long.
+    /// The cost, if its turn took this long.
     package func units(after turn: Duration = .zero) -> Int {
         max(units, Int(clamping: (time + turn).nanoseconds / Self.timePerUnit.nanoseconds))
     }
@@ -84,8 +85,8 @@ package struct WorkCost {
 }
 
 extension ExchangeCore {
-    /// What an input of a client's will cost, as far as can be told before: so that what is told to many waits for its
-    /// turn. What it did cost is charged when it is done.
+    /// The estimated cost of a client's input, so that an input that notifies many clients waits for its turn. The
+    /// actual cost is charged when it is done.
     package mutating func expectedCost(of input: Input, bytes: Int) -> Int {
         switch input {
         case .request(let connection, _, let request):
@@ -125,12 +126,12 @@ extension ExchangeCore {
         }
     }
 
-    /// How many are told when the session on a connection is gone.
+    /// The number of peers to notify when the session on a connection ends.
     private func peers(of connection: ConnectionID) -> Int {
         sessions[connection].map { 2 + peers(of: $0.id) } ?? 0
     }
 
-    /// How many are told when a device takes the place of its earlier connection, or is back too late.
+    /// The number of peers to notify when a device replaces its earlier connection, or is back too late.
     private func peers(of start: SessionStart) -> Int {
         let digest = SecretDigest(of: start.token.secret)
         guard let login = accounts.login(of: digest), let grant = accounts.grant(of: login) else { return 0 }
