@@ -33,7 +33,7 @@ extension ExchangeCore {
         case badToken(ConnectionID, RPCID, RPCError, closes: Bool)
         /// Something came in that is no request.
         case malformed(ConnectionID, RPCMessage.Malformed)
-        /// The socket is gone, whatever the reason.
+        /// The socket is gone, for any reason.
         case disconnected(ConnectionID)
         /// The operator sends a notification to a user's devices (CONN-11).
         case notify(UserID, JSONValue)

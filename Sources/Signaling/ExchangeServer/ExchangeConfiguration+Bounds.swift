@@ -5,11 +5,11 @@ import Realtime
 /// Judging where to listen, as the server does when it begins to.
 extension ExchangeConfiguration {
     func judgeListening(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
-        // A certificate that could not be read is a problem already; what it is for is plain.
+        // An unreadable certificate is reported elsewhere; the intent to use TLS is clear.
         let isEncrypted = self.isEncrypted || section.has(\.certificate)
         do throws(ExchangeError) {
             switch section.fileChecks {
-            case .inputs: break  // Whoever reads a part of the configuration does not listen.
+            case .inputs: break  // A caller that reads a part of the configuration does not listen.
             case .none:
                 // Another machine has other names; an address is the same everywhere.
                 guard let address = listenAddress.literal else { return }

@@ -2,7 +2,7 @@ public import ConfigReader
 public import ExchangeCore
 public import SignalWire
 
-/// Everything that an exchange is told at start, as plain data.
+/// The configuration that an exchange starts with, as plain data.
 public struct ExchangeConfiguration: Sendable {
     /// The files of a certificate, both in PEM form.
     public struct Certificate: Hashable, Sendable {
@@ -22,7 +22,7 @@ public struct ExchangeConfiguration: Sendable {
     public enum PlainText: String, CaseIterable, Sendable {
         /// On loopback addresses only.
         case loopback
-        /// On any address: whoever can see the network reads everything.
+        /// On any address: anyone who can observe the network reads everything.
         case allowed
     }
 
@@ -48,7 +48,7 @@ public struct ExchangeConfiguration: Sendable {
     public var usersFile: UsersFile?
     /// The users that the file had when the configuration was read.
     public var fileUsers: [Account] = []
-    /// Whether anybody with an application's token may log in by a name alone (AUTH-3).
+    /// Whether anyone with an application's token may log in by a name alone (AUTH-3).
     public var allowsAnonymous = true
     /// The ways to telephone networks, which `handset trunk` carries.
     public var trunks: [Trunk] = []
@@ -58,21 +58,21 @@ public struct ExchangeConfiguration: Sendable {
     public var showsWebPhone = false
     /// Web pages that may open a WebSocket beside the exchange's own, as origins such as `https://calls.example.org`.
     public var allowedOrigins: [String] = []
-    /// Users that the web phone lets anybody be, with their media tokens; known to whoever opens the page.
+    /// Users that the web phone offers to everyone, with their media tokens; anyone who opens the page can read these.
     public var guests: [WebConfiguration.Guest] = []
-    /// The STUN and TURN servers that clients are told of.
+    /// The STUN and TURN servers that clients receive.
     public var iceServers: [ICEServerConfiguration] = []
     /// How often each connection is pinged; one that is silent for twice that long is dead.
     public var keepalive = Duration.seconds(25)
     /// How long a lost connection's session can be resumed.
     public var resumeWindow = Duration.seconds(60)
-    /// How long devices ring for a stream (WHIP, WHEP) before its client is told that nobody answers.
+    /// How long devices ring for a stream (WHIP, WHEP) before its client is refused because no device answered.
     public var streamRinging = Duration.seconds(30)
     /// How long an access token is good.
     public var tokenLifetime = Duration.seconds(3_600)
     /// How long a refresh token is good.
     public var refreshLifetime = Duration.seconds(2_592_000)
-    /// How long before its token's end a session is told of it.
+    /// How long before its token's end a session is notified.
     public var tokenNotice = Duration.seconds(60)
     /// How long a signed token may be good, from its signing to its end.
     public var signedTokenLifetime = Duration.seconds(2_592_000)
@@ -85,22 +85,22 @@ public struct ExchangeConfiguration: Sendable {
     /// TCP connections in all; `nil` for as many as the limit on open files leaves room for, up to 200,000.
     public var connections: Int?
     /// TCP connections from one address, IPv6 by /64; `nil` for an eighth of all. This machine's own addresses have
-    /// ``connectionsFromThisMachine``, and proxies' connections count for whom they speak.
+    /// ``connectionsFromThisMachine``, and a proxy's connections count for the clients that it names.
     public var connectionsPerAddress: Int?
     /// TCP connections from this machine's own addresses (127.0.0.0/8 and `::1`) together; `nil` for half of all.
     public var connectionsFromThisMachine: Int?
     /// Bytes that all clients together who have not logged in may make the exchange hold.
     public var loginMemoryBytes = 16 << 20
-    /// Bytes of all that is kept for somebody: events, invites, pushes, calls, sessions, groups and push tokens.
-    /// `nil` for a quarter of what the machine or the control group has, up to 256 MiB.
+    /// Bytes kept for all users: events, invites, pushes, calls, sessions, groups and push tokens. `nil` for a quarter
+    /// of the memory of the machine or the control group, up to 256 MiB.
     public var keptMemoryBytes: Int?
-    /// Host names and addresses that clients may call the exchange by, beside those that it knows as its own; a first
-    /// label of `*` stands for any.
+    /// Host names and addresses that clients may call the exchange by, besides its own; a first label of `*` matches
+    /// any label.
     public var allowedHosts: [String] = []
     /// Proxies whose `X-Forwarded-For` says where a client is, by their addresses.
     public var trustedProxies: [String] = []
 
-    /// How devices that are not connected are told of invites.
+    /// How devices that are not connected are notified of invites.
     public var push = PushConfiguration()
 
     /// Where what must survive the process is kept; without a database the exchange forgets it all.
@@ -114,9 +114,9 @@ public struct ExchangeConfiguration: Sendable {
     /// How many records of calls are kept.
     public var callRecordLimits = RecordLimits()
 
-    /// What its owner should be told of the configuration, though it can be used.
+    /// Warnings to the operator about a usable configuration.
     public internal(set) var warnings: [ConfigProblem] = []
 
-    /// Makes a configuration with defaults: loopback, port 8080, nobody registered.
+    /// Makes a configuration with defaults: loopback, port 8080, no users.
     public init() {}
 }

@@ -3,7 +3,7 @@
 /// The one number is ``kept``; all others follow from it, so that together they take up ``total`` at most, and an exchange
 /// fits a machine as a whole (docs/protocol.md, Limits).
 struct MemoryShares: Hashable, Sendable {
-    /// What is kept for somebody (``StorageQuota``).
+    /// Bytes kept for users (``StorageQuota``).
     let kept: Int
 
     /// What waits for clients that read slowly (``SendBuffers``).
@@ -21,7 +21,7 @@ struct MemoryShares: Hashable, Sendable {
     /// The least that can be configured: a user's share is an eighth of it, which the largest invite to 32 users fits into.
     static let leastKept = 8 << 20
 
-    /// Those of an exchange that may use `memory` bytes: a quarter is for what is kept, so that all shares take up less
+    /// Those of an exchange that may use `memory` bytes: a quarter is kept for users, so that all shares take up less
     /// than half of it. The rest is for connections, logins, the program itself and what the database caches.
     ///
     /// - Parameter memory: `nil` if it is not known.

@@ -1,7 +1,7 @@
 import SignalWire
 import Core
 
-/// Who may log in, which logins there are, and who knows whom.
+/// The users, their logins, and their acquaintances.
 package struct Accounts: Sendable {
     /// What another list of accounts means for users.
     struct Replacement {
@@ -53,7 +53,7 @@ package struct Accounts: Sendable {
             taken: directory.all.filter { before.account(called: $0.id) == nil }.flatMap { [$0.id] + $0.publicIDs })
     }
 
-    // MARK: - Who knows whom
+    // MARK: - Acquaintances
 
     /// `owner` has invited `user`, or has accepted an invite of `user`.
     mutating func meet(_ owner: UserID, _ user: UserID, at now: Instant) { acquaintances.meet(owner, user, at: now) }
@@ -196,7 +196,7 @@ package struct Accounts: Sendable {
         }
     }
 
-    /// Puts out who has met whom.
+    /// Outputs the changes of acquaintances.
     mutating func recordAcquaintances(into outbox: inout [ExchangeCore.Output]) {
         for change in acquaintances.takeChanges() { outbox.append(.persist(change)) }
     }

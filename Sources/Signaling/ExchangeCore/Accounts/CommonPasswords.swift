@@ -18,7 +18,7 @@
 /// COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
 /// OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 enum CommonPasswords {
-    /// Whether `password` is one of them, in whatever case.
+    /// Whether the list contains `password`; case is ignored.
     static func contains(_ password: String) -> Bool { all.contains(password.lowercased()) }
 
     static let all = Set(text.split { $0.isWhitespace }.map(String.init))

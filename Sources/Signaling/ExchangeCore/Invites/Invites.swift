@@ -225,7 +225,7 @@ struct Invites: Sendable {
 
     /// Withdraws an invite from the invitees that have not answered.
     ///
-    /// - Returns: The invite as it is then, and the users from whom it was withdrawn; none if it had ended before.
+    /// - Returns: The invite as it is then, and the users that it was withdrawn from; none if it had ended before.
     mutating func withdraw(
         _ invite: InviteRecord, _ data: JSONValue?, _ groups: Groups, _ effects: inout Effects
     ) -> (record: InviteRecord, released: [UserID]) {

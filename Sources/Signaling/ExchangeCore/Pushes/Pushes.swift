@@ -200,7 +200,7 @@ struct Pushes: Sendable {
 
     // MARK: - Within
 
-    /// Queues a push, if there is room to keep it. The inviter pays for it, whoever causes it.
+    /// Queues a push, if there is room to keep it. The inviter always pays for it.
     private mutating func add(_ push: StoredPush, at now: Instant, _ effects: inout Effects) {
         guard effects.budget.hasRoom(for: Weight.of(push), of: .account(push.inviter)) else {
             return Self.deadLetter(push, .overflow, nil, at: now, &effects)

@@ -105,7 +105,7 @@ struct Sessions: Sendable {
     /// Whether a device of the user receives invites.
     func isReachable(_ user: UserID) -> Bool { sessions(of: user).contains { $0.isRegistered } }
 
-    /// The users for whom ``isReachable(_:)`` may have changed since last asked, in the order of their ids.
+    /// The users whose ``isReachable(_:)`` may have changed since the last call, in the order of their ids.
     mutating func takeTouched() -> [UserID] {
         guard !touched.isEmpty else { return [] }
         defer { touched = [] }

@@ -5,8 +5,8 @@ import Core
 /// The trunks to telephone networks: the trunk of each number, who may call it and how often, and what is reported of
 /// callers from there.
 ///
-/// Calls cost money, so whatever is not allowed is refused. A call that comes by a trunk never goes out by one, so that
-/// no call loops; and only a trunk may set a trunk's data in an invite.
+/// Calls cost money, so a call that is not explicitly allowed is refused. A call that comes by a trunk never goes out
+/// by one, so that no call loops; and only a trunk may set a trunk's data in an invite.
 struct Trunks: Sendable {
     /// The key of an invite's data that marks a call from or to a telephone network.
     static let key = "trunk"
@@ -161,7 +161,7 @@ struct Trunks: Sendable {
                     .invalidParams,
                     "data.trunk.\(member) is no name of \(Self.callerBytes) bytes at most.")
             }
-            // An external caller never appears as a local user, whatever number, address or name it claims.
+            // An external caller never appears as a local user, even if it claims such a number, address or name.
             if directory.looksLikeAccount(text) { continue }
             said[member] = .string(text)
         }

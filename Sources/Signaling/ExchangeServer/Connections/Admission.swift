@@ -50,9 +50,9 @@ final class Admission {
 
     // MARK: - Connections
 
-    /// Counts a connection that has come, for as long as it is open.
+    /// Counts a new connection, for as long as it is open.
     ///
-    /// - Throws: If there are too many; whoever accepted it closes it.
+    /// - Throws: If there are too many; the caller closes the connection.
     func admit(_ channel: any Channel) throws(ConnectionRefusal) -> CountedConnection {
         let peer = channel.remoteAddress?.ipAddress.flatMap { ClientAddress($0) } ?? .none
         do throws(ConnectionRefusal) {
@@ -86,8 +86,8 @@ final class Admission {
         }
     }
 
-    /// What a connection from `address` is counted as: all addresses of this machine are one, with a bound of its own, and proxies
-    /// elsewhere are exempt until they say whom they speak for.
+    /// The address that a connection from `address` is counted under: all addresses of this machine count as one, with
+    /// a limit of its own, and proxies elsewhere are exempt until they report their client's address.
     private func counted(_ address: ClientAddress) -> ClientAddress? {
         if address.isThisMachine { return .thisMachine }
         return address == .none || proxies.contains(address) ? nil : address
@@ -135,7 +135,7 @@ final class Admission {
             ])
     }
 
-    /// A client was told that there is no descriptor for it.
+    /// A client was refused because no descriptor was free.
     func countShed() { shed += 1 }
 
     // MARK: - Memory

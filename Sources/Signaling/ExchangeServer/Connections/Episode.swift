@@ -1,16 +1,15 @@
 import Core
 
-/// Something that happens again and again, of which the log tells twice: when it begins, and when it has not happened
-/// for ``calm``.
+/// A recurring condition that is logged twice: when it begins, and when it has not recurred for ``calm``.
 struct Episode: Hashable, Sendable {
-    /// How long it must not happen until it is over.
+    /// Time without a recurrence after which it has ended.
     static let calm = Duration.seconds(30)
 
     /// How often it has happened since it began.
     private(set) var count = 0
     private var last: Instant?
 
-    /// When ``end(at:)`` must be called; `nil` while nothing goes on.
+    /// When ``end(at:)`` must be called; `nil` outside an episode.
     var nextDeadline: Instant? { last?.advanced(by: Self.calm) }
 
     /// It happens; true if that is the first time.
@@ -20,7 +19,7 @@ struct Episode: Hashable, Sendable {
         return last == nil
     }
 
-    /// How often it has happened, if it is over by now.
+    /// The number of occurrences, if the episode has ended.
     mutating func end(at now: Instant) -> Int? {
         guard let due = nextDeadline, now >= due else { return nil }
         defer { self = Episode() }

@@ -1,9 +1,9 @@
 import Core
 
-/// When memory is given back to the machine: a while after many connections have closed.
+/// When to return free memory to the system: some time after many connections have closed.
 ///
-/// What thousands of connections held is free then, and the allocator keeps it: a little that is still in use behind it
-/// is enough. To look costs some milliseconds, so it is done seldom.
+/// The memory of thousands of closed connections is free, and the allocator keeps it if only a little memory behind it
+/// is still in use. A check costs some milliseconds, so it runs seldom.
 struct MemoryReturn: Hashable, Sendable {
     /// As many connections must have closed since the last time.
     static let closings = 1_000
@@ -13,7 +13,7 @@ struct MemoryReturn: Hashable, Sendable {
     static let worthwhileBytes = 32 << 20
 
     private var closed = 0
-    /// When memory is to be given back.
+    /// When memory is to be returned.
     private(set) var nextDeadline: Instant?
 
     /// A connection has closed.

@@ -27,7 +27,7 @@ final class SendBufferShare: OutboundWatch {
     func drop() { meter?.drop() }
 }
 
-/// Keeps in mind what waits for whom, and asks the connection to close that must go.
+/// Tracks the bytes that wait for each connection, and asks the connection that must close to do so.
 ///
 /// Lives on the hub's event loop.
 final class SendBufferPool {
@@ -41,7 +41,7 @@ final class SendBufferPool {
     /// Bytes that wait in all, at most.
     var total: Int { buffers.total }
 
-    /// So much waits for a connection.
+    /// Sets the number of bytes that wait for a connection.
     func note(_ bytes: Int, of share: SendBufferShare) {
         let id = ObjectIdentifier(share)
         guard bytes > 0 || shares[id] != nil else { return }

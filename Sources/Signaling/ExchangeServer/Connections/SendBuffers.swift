@@ -1,11 +1,12 @@
 import ExchangeCore
-/// What waits for clients that read more slowly than they are sent to, on whose behalf.
+/// Bytes that wait for clients that read too slowly, by payer.
 ///
-/// What one connection may have waiting is bounded by itself. This bounds what all have together, and what all connections
-/// of one account have. Past that the connection that has most is dropped: of the account that has too much, or else of
-/// whoever has most in all. So nobody is dropped for what others do not read.
+/// Each connection limits its own waiting bytes. This limits those of all connections together, and those of all
+/// connections of one account. Past a limit the connection with the most waiting bytes is dropped: of the account that
+/// exceeds its limit, or else of the account with the most in all. So no client is dropped because others do not read.
 ///
-/// A number may be too high, since a client may have read on since it was set: measure again before dropping anybody.
+/// A number may be too high, since a client may have read more since it was set: measure again before dropping a
+/// connection.
 struct SendBuffers<Connection: Hashable & Sendable>: Sendable {
     /// Bytes that may wait.
     struct Limits: Hashable, Sendable {
@@ -31,7 +32,7 @@ struct SendBuffers<Connection: Hashable & Sendable>: Sendable {
     /// Connections for which something waits.
     var connections: some Collection<Connection> { entries.keys }
 
-    /// Bytes that wait for somebody's connections.
+    /// Bytes that wait for a payer's connections.
     func bytes(of payer: Payer) -> Int { sums[payer] ?? 0 }
 
     /// Sets what waits for a connection; 0 for one that has read it all, or is closed.

@@ -4,7 +4,7 @@ import SignalWire
 
 /// Reading one of `ice_servers`.
 extension ICEServerConfiguration {
-    /// Shorter ones can be guessed from a name and a password that somebody was given.
+    /// A user could guess a shorter secret from a name and a password that it received.
     private static let minimumSecretBytes = 16
 
     /// The keys of one of `ice_servers`.

@@ -1,6 +1,6 @@
 public import SignalWire
 
-/// A STUN or TURN server that clients are told of.
+/// A STUN or TURN server that clients receive.
 public struct ICEServerConfiguration: Hashable, Sendable {
     /// How clients get in.
     public enum Access: Hashable, Sendable {

@@ -1,7 +1,7 @@
 import SignalWire
 import Core
 
-/// What one client is told of the servers.
+/// The servers that one client receives.
 struct ICEServerOffer: Hashable, Sendable {
     var servers: [ICEServer] = []
     /// How long it is good; `nil` for ever.

@@ -3,8 +3,8 @@ internal import FoundationEssentials
 public import SignalWire
 internal import Core
 
-/// What the exchange shares with a TURN server, so that each can tell who may use it without asking the other: the
-/// scheme of draft-uberti-behave-turn-rest, which coturn calls `use-auth-secret`.
+/// The secret that the exchange shares with a TURN server, so that the server can verify credentials without asking the
+/// exchange: the scheme of draft-uberti-behave-turn-rest, which coturn calls `use-auth-secret`.
 public struct RelaySecret: Hashable, Sendable {
     let secret: Redacted<String>
     /// How long a name and password are good.
@@ -19,10 +19,10 @@ public struct RelaySecret: Hashable, Sendable {
         self.lifetime = lifetime
     }
 
-    /// A name and a password that the server takes until `lifetime` has passed.
+    /// A name and a password that the server accepts until `lifetime` has passed.
     ///
     /// - Parameters:
-    ///   - user: Whom the server's log names; no secret.
+    ///   - user: The user that the server's log names; no secret.
     ///   - now: The time of day, which the server's clock must agree with.
     func credentials(for user: String, at now: WallClock) -> (username: String, password: Redacted<String>) {
         let expiry = now.unixMilliseconds / 1_000 + lifetime.components.seconds

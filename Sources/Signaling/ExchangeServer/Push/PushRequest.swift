@@ -8,7 +8,7 @@ import Core
 /// One push as a webhook gets it: a POST with JSON in it.
 struct PushRequest: Hashable, Sendable {
     var url: String
-    /// With `content-type`, but for those of the connection.
+    /// With `content-type`, and without the headers of the connection.
     var headers: [Header]
     var body: [UInt8]
 
@@ -81,7 +81,7 @@ struct PushRequest: Hashable, Sendable {
             Header(name: "apns-priority", value: webhook.apnsType == .background ? "5" : "10"),
         ]
         if let topic = webhook.apnsTopic { headers.append(Header(name: "apns-topic", value: topic)) }
-        // At most 64 bytes. What comes later about an invite stands in the place of what came before.
+        // At most 64 bytes. A later notification about an invite replaces an earlier one.
         let invite = push.invite.text
         if invite.utf8.count <= 64 { headers.append(Header(name: "apns-collapse-id", value: invite)) }
         return headers
@@ -103,7 +103,7 @@ struct PushRequest: Hashable, Sendable {
 }
 
 extension PushRequest {
-    /// What a push tells, whatever its form.
+    /// The content of a push, independent of its form.
     struct Content {
         /// Without the payload.
         var facts: [String: JSONValue]
@@ -130,7 +130,7 @@ extension PushRequest {
             return content
         }
 
-        /// All members, the payload as it is.
+        /// All members, with the payload unchanged.
         var object: [String: JSONValue] {
             var object = facts
             object["payload"] = payload
@@ -151,7 +151,7 @@ extension PushRequest {
     private enum APNsBody {
         static func encode(_ content: Content, _ type: PushWebhook.APNsType) throws -> [UInt8] {
             var body = content.object
-            // An application that knows how its notification is to look says so.
+            // An application can supply its own `aps`.
             if let own = content.payload?["aps"] {
                 body["aps"] = own
             } else {

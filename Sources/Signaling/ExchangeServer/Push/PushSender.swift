@@ -12,7 +12,7 @@ final class PushSender: Sendable {
     private let configuration: PushConfiguration
     private let client: HTTPClient
 
-    /// Of an answer so much is read.
+    /// Bytes read of an answer at most.
     private static let answerBytes = 4_096
     /// Connections without a request, to all webhooks together.
     private static let idleConnections = 64

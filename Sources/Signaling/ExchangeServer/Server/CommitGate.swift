@@ -1,14 +1,13 @@
 import ExchangeCore
 import NIOCore
 
-/// Sees to it that nobody hears of what is not on disk.
+/// Ensures that clients are notified only of what is on disk.
 ///
-/// What the core puts out gathers here until all that it says to persist is written: one transaction for whatever has
-/// gathered while the one before was on its way. Lives on the hub's event loop; the disk is waited for on a thread of
-/// its own.
+/// The core's outputs gather here until all its changes are written: one transaction for everything that has gathered
+/// while the previous one was being written. Lives on the hub's event loop; a thread of its own waits for the disk.
 final class CommitGate {
-    /// How much may gather; past it requests are refused until the disk has caught up. What follows by itself on what was
-    /// begun before, such as the end of an invite, is taken all the same: of that there is no more than what is kept.
+    /// Limits of what may gather; past them requests are refused until the disk has caught up. Changes that follow from
+    /// earlier requests, such as the end of an invite, are always accepted: the amount of kept data bounds them.
     struct Limits {
         var changes = 50_000
         var bytes = MemoryShares(kept: MemoryShares.largestDefault).journal
@@ -20,7 +19,7 @@ final class CommitGate {
         /// What the changes take up (``Weight``).
         var bytes = 0
         var outputs: [ExchangeCore.Output] = []
-        /// Told whether the batch was written.
+        /// Called with whether the batch was written.
         var waiting: [(Bool) -> Void] = []
     }
 
@@ -30,12 +29,13 @@ final class CommitGate {
     private var gathered = Batch()
     /// The batch that is on its way to the disk.
     private var inFlight: Batch?
-    /// Told once nothing is on its way any more.
+    /// Completed once no write is under way.
     private var idle: [EventLoopPromise<Void>] = []
     private(set) var commits = 0
     /// Batches that were handed to the disk, written or not.
     private(set) var begun = 0
-    /// Told what is on disk now, or that it cannot be written; then also what was to be done and must not be.
+    /// Called with the batch that is on disk now; or with an error if it cannot be written, and then also with the
+    /// outputs that must not be carried out.
     var finish: (Batch, StoreError?) -> Void = { _, _ in }
 
     init(_ disk: any JournalDisk, loop: any EventLoop, limits: Limits = Limits()) {
@@ -71,7 +71,7 @@ final class CommitGate {
         return []
     }
 
-    /// Calls `then` once all that was taken so far is on disk, or told that it never will be.
+    /// Calls `then` with true once everything accepted so far is on disk, or with false if it can never be written.
     func afterWriting(_ then: @escaping (Bool) -> Void) {
         if isSettled { then(true) } else { gathered.waiting.append(then) }
     }
@@ -106,7 +106,7 @@ final class CommitGate {
             }
             finish(done, nil)
         case .failure(let error):
-            // What gathered meanwhile stands on what is lost, and falls with it.
+            // Outputs that gathered meanwhile depend on the lost batch, and are lost with it.
             var lost = batch
             lost.outputs += gathered.outputs
             lost.waiting += gathered.waiting

@@ -5,7 +5,7 @@ import NIOCore
 extension ExchangeConfiguration {
     var listenAddress: ListenAddress { ListenAddress(host: host, port: port) }
 
-    /// Whether connections are over TLS.
+    /// Whether connections use TLS.
     var isEncrypted: Bool { certificate != nil || ownAuthority != nil }
 
     /// The certificate's files, for the listener.

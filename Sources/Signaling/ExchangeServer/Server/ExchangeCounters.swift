@@ -1,14 +1,14 @@
-/// What an exchange has counted since it started, but for the first eight: those are as of now.
+/// Counters of an exchange since it started, except the first eight, which are current values.
 public struct ExchangeCounters: Hashable, Sendable {
     /// TCP connections, logged in or not.
     public var openConnections = 0
     /// Sessions with a connection.
     public var openSessions = 0
-    /// Calls that nobody has hung up.
+    /// Calls that have not ended.
     public var openCalls = 0
     /// Streams over WHIP and WHEP, ringing or up.
     public var openStreams = 0
-    /// Bytes that are kept for somebody, as the budgets count them.
+    /// Bytes that are kept for users, as the budgets count them.
     public var keptBytes = 0
     /// Bytes that wait for the disk.
     public var journalBytes = 0
@@ -54,17 +54,17 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var overBudget = 0
     /// Requests that were refused since too much was kept for all, and who asked had its share of it.
     public var overload = 0
-    /// Events that were told and not kept for devices that resume, since there was no room.
+    /// Events that were sent and not kept for devices that resume, because there was no room.
     public var unkeptEvents = 0
     /// Requests that were refused since too much waited for the disk.
     public var crowdedDisk = 0
     /// Transactions of the database.
     public var commits = 0
-    /// Candidates of devices that came when a stream's client could not be told any more.
+    /// Candidates of devices that arrived too late to reach a stream's client.
     public var lateCandidates = 0
     /// Connections dropped since their client did not read what was sent to it, or read too slowly while too much waited
     /// for all.
     public var slowClients = 0
-    /// Connections dropped since nothing was heard from the client.
+    /// Connections dropped because nothing was received from the client.
     public var deadLinks = 0
 }

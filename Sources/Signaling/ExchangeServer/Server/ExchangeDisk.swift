@@ -35,7 +35,7 @@ struct ExchangeDisk: Sendable {
         }
     }
 
-    /// Says what an operator should know of how the database was found.
+    /// Logs what an operator should know about the state of the database.
     private static func report(_ store: ExchangeStore, _ logger: Logger) {
         if !store.wasOpenToOthers.isEmpty {
             logger.warning(

@@ -7,7 +7,8 @@ public struct ExchangeError: Error, Sendable, CustomStringConvertible {
     public struct Code: Hashable, Sendable {
         private let name: String
 
-        /// Without TLS the exchange listens on loopback addresses only, unless told otherwise by name.
+        /// Without TLS the exchange listens on loopback addresses only, unless the configuration explicitly allows
+        /// more.
         public static let plainTextRefused = Code(name: "plainTextRefused")
         /// Another process listens on that port.
         public static let portInUse = Code(name: "portInUse")

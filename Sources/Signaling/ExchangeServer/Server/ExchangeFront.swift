@@ -54,7 +54,7 @@ final class ExchangeFront: HTTPService {
         service.hosts = Self.hosts(configuration, names)
     }
 
-    /// Whoever asks gets this root certificate.
+    /// Serves this root certificate to every client.
     func show(root: [UInt8]?) { service.root = root }
 
     /// What may change while the exchange runs is as here from now on.

@@ -12,7 +12,8 @@ extension ExchangeHub {
         journal.afterWriting(then)
     }
 
-    /// Whether an input must wait for the disk to be written again; a request is told so.
+    /// Whether an input must wait until the disk can be written again; if it is a request, its client receives an
+    /// error.
     func refuses(_ input: ExchangeCore.Input) -> Bool {
         guard failure != nil || journal?.isFull == true else { return false }
         if case .request(let connection, let id, _) = input {
@@ -38,8 +39,8 @@ extension ExchangeHub {
         if !isStopping { fail(batch, error) } else { for then in batch.waiting { then(false) } }
     }
 
-    /// The core has gone on from what is lost. It is left as it is, and everybody is sent away to come back to one
-    /// that has been read from disk again, as after a restart.
+    /// The core's state contains changes that are lost. It is no longer used, and all clients are disconnected, to come
+    /// back to a core that has been read from disk again, as after a restart.
     private func fail(_ batch: CommitGate.Batch, _ error: StoreError) {
         failure = error
         logger.critical("nothing can be kept, so that nobody is served", metadata: ["error": "\(error)"])

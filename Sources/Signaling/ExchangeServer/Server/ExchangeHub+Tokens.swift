@@ -3,9 +3,9 @@ import JSON
 import SignalWire
 import Core
 
-/// Tokens: handed out, exchanged, taken back, and looked at when somebody comes with one.
+/// Tokens: issues, exchanges, revokes and verifies them.
 extension ExchangeHub {
-    /// The accounts as they are now.
+    /// The current accounts.
     var accounts: AccountDirectory { core.accounts.directory }
 
     /// The accounts of the users file are these from now on.
@@ -51,9 +51,9 @@ extension ExchangeHub {
     /// Ends the login that a token belongs to.
     func revoke(_ token: Redacted<String>) { handle(.tokenRevoked(SecretDigest(of: token.secret))) }
 
-    /// What a token is good for at this moment.
+    /// The current grant of a token.
     ///
-    /// - Throws: An error that says which of expired, taken back, wrongly signed or unknown it is.
+    /// - Throws: An error that distinguishes expired, revoked, wrongly signed and unknown tokens.
     func grant(for token: Redacted<String>) throws(RPCError) -> Grant {
         try admit(token)
         let digest = SecretDigest(of: token.secret)
@@ -62,7 +62,7 @@ extension ExchangeHub {
         return grant
     }
 
-    /// Tells the core of a signed token that is good; of others there is nothing to tell.
+    /// Registers a valid signed token with the core; other tokens need no registration.
     func admit(_ token: Redacted<String>) throws(RPCError) {
         let presentation = try core.presentation(of: token, to: signedTokens, wall: WallClock.now.seconds, at: now)
         if let presentation { handle(presentation) }

@@ -11,8 +11,8 @@ extension ExchangeHub {
     /// How long a round lasts in which nothing waits and nothing is written.
     private static let idleRound = Duration.milliseconds(1)
 
-    /// How long the event loop has for sockets between two rounds if nothing is written. Without any it does what it is
-    /// told to do next before it looks at them.
+    /// The event loop's time for sockets between two rounds in which nothing is written. Without it the loop would run
+    /// its next task before it polls the sockets.
     private static let breath = TimeAmount.microseconds(50)
 
     // MARK: - Coming
@@ -34,7 +34,8 @@ extension ExchangeHub {
         submit(.input(input, cost), weight: weight, on: line, of: self.payer(of: input, from: connection))
     }
 
-    /// Reads a message that may have to wait all the same, and says what that cost. Nobody else has a turn meanwhile.
+    /// Reads a message at once, although its input may then have to wait, and returns the cost. No other work runs
+    /// meanwhile.
     private func readAtOnce(_ bytes: [UInt8], from connection: ConnectionID) -> (ExchangeCore.Input, WorkCost) {
         let (outer, began) = (cost, now)
         cost = WorkCost(messageBytes: bytes.count)
@@ -49,7 +50,7 @@ extension ExchangeHub {
         return (input, cost)
     }
 
-    /// Takes a request of a connection of the exchange's own, or the news that a connection is gone.
+    /// Submits a request of one of the exchange's own connections, or the end of a connection.
     func submit(_ input: ExchangeCore.Input, from connection: ConnectionID, bytes: Int = 0, isOptional: Bool = true) {
         submit(
             .input(input, WorkCost(messageBytes: bytes)), weight: core.expectedCost(of: input, bytes: bytes),
@@ -106,7 +107,7 @@ extension ExchangeHub {
         ExchangeCore.input(reading: bytes, from: connection) { token throws(RPCError) in try hub.admit(token) }
     }
 
-    /// Answers what is not taken. That takes time as well, and whoever sends on is read no further.
+    /// Refuses work that exceeds the limits. A refusal takes time as well, so the client's connection is paused.
     private func refuse(_ work: Work, on line: WorkLine, of payer: Payer) {
         if case .connection(let connection) = line, turns.pause(line, of: payer) { sockets[connection]?.pause() }
         let began = now
@@ -139,7 +140,7 @@ extension ExchangeHub {
             waiting.append(input)
         case .input(let input, _): waiting.append(input)
         case .task(_, let task):
-            // What it asks of the core is done by the time that it goes on.
+            // The core has handled the task's inputs by the time that the task continues.
             let wasBusy = isBusy
             (isBusy, isInTask) = (false, true)
             task()
@@ -162,7 +163,7 @@ extension ExchangeHub {
         guard turns.isServing else { return }
         let time = turnBegan.duration(to: now)
         turns.charge(cost.units(after: time))
-        // Rounds are for others: whoever takes long does not earn any by it.
+        // Time spent here does not advance the round, so that slow work earns its payer no credit.
         roundBegan = roundBegan.advanced(by: time)
     }
 

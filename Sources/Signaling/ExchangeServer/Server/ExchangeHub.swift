@@ -19,18 +19,18 @@ final class ExchangeHub {
     var fileUsers: [Account]
     /// `nil` if the exchange keeps nothing on disk.
     let journal: CommitGate?
-    /// Why the database cannot be written; nothing is done for anybody until it can.
+    /// Why the database cannot be written; all requests are refused until it can.
     var failure: StoreError?
     private(set) var sockets: [ConnectionID: SocketSession] = [:]
     /// Connections that are no sockets: those of streams, with who pays for them.
     private(set) var attached: [ConnectionID: Payer] = [:]
     /// Decides who may come, and counts who may not.
     var admission: Admission?
-    /// Hears what attached connections are told.
+    /// Receives what the core delivers to attached connections.
     weak var streams: StreamService?
     private var channels: [ObjectIdentifier: any Channel] = [:]
     private var lastConnection: UInt64 = 0
-    /// `nil` if nobody is pushed to. Whoever made it stops it.
+    /// `nil` if pushes are off. Its creator stops it.
     let pushSender: PushSender?
     var counters = ExchangeCounters()
     private let clock: (() -> Instant)?
@@ -48,8 +48,8 @@ final class ExchangeHub {
     var isInTask = false
     /// What the turn has cost so far, and when it began.
     var (cost, turnBegan) = (WorkCost(), Instant.zero)
-    /// When the round began, or the disk was done with the one before, without the time that was spent on somebody since; and
-    /// the newest batch that was handed to the disk in it.
+    /// Start of the current round, or the end of the previous round's write, excluding service time; and the newest
+    /// batch that was handed to the disk in this round.
     var (roundBegan, roundBatch) = (Instant.zero, 0)
     /// The next turn of the event loop begins a round.
     var isRoundPlanned = false
@@ -85,7 +85,7 @@ final class ExchangeHub {
         core = Self.makeCore(configuration, fileUsers: configuration.fileUsers)
         guard let (journal, saved) = journal else { return }
         core.restore(saved, at: now)
-        // Connections' names stand in rooms that outlive the process.
+        // Rooms that outlive the process contain connections' names.
         lastConnection = saved.run << 32
         journal.finish = { [weak self] batch, error in self?.written(batch, error) }
         // What follows from the restart is written before the next one.
@@ -142,8 +142,8 @@ final class ExchangeHub {
         if !isBusy { work() }
     }
 
-    /// Carries out what can be told now, handles the inputs that wait and those that come of it, and then what has its
-    /// turn.
+    /// Carries out the outputs that are ready, handles the waiting inputs and those that result from it, and then the
+    /// work whose turn it is.
     func work(_ outputs: [ExchangeCore.Output] = []) {
         isBusy = true
         for output in outputs { carryOut(output) }
@@ -239,7 +239,7 @@ final class ExchangeHub {
         }
     }
 
-    /// Tells an attached connection something; false for sockets.
+    /// Delivers to an attached connection; returns false for sockets.
     func deliver(_ delivery: StreamTable.Delivery, to connection: ConnectionID) -> Bool {
         guard attached[connection] != nil else { return false }
         streams?.deliver(delivery, to: connection)
@@ -249,7 +249,7 @@ final class ExchangeHub {
     private func send(to connections: [ConnectionID], _ message: () throws(SignalCodingError) -> [UInt8]) {
         do {
             let bytes = try message()
-            // Only what an earlier version took in, which knew no such limit, can be so long.
+            // Only data from an earlier version, which had no such limit, can be this long.
             guard bytes.count <= SignalLimits.deliveredBytes else {
                 logger.error("dropped a message that is too long for clients", metadata: ["bytes": "\(bytes.count)"])
                 return
@@ -308,7 +308,7 @@ final class ExchangeHub {
     func countDeadLink() { counters.deadLinks += 1 }
     func countBadFrame() { counters.badFrames += 1 }
 
-    /// The counters as they stand.
+    /// The counters now.
     func snapshot() -> ExchangeCounters {
         var snapshot = counters
         snapshot.openConnections = channels.count

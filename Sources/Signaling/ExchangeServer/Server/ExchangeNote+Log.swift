@@ -3,7 +3,7 @@ import Logging
 import SignalWire
 import Core
 
-/// How notes stand in the log: calls and sessions at `info`, the rest at `debug`.
+/// The log levels of notes: calls and sessions at `info`, the rest at `debug`.
 extension ExchangeNote {
     var level: Logger.Level {
         switch self {

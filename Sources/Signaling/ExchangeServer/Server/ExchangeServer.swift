@@ -108,11 +108,11 @@ public final class ExchangeServer: Sendable {
         }
     }
 
-    /// Takes what may change while the exchange runs from another configuration: ``ExchangeConfiguration/adoptedKeys``. No
-    /// session and no call ends. Everything else stays as it is.
+    /// Applies another configuration's ``ExchangeConfiguration/adoptedKeys`` while the exchange runs. Sessions and
+    /// calls continue. All other settings stay as they are.
     ///
-    /// - Returns: Whether the certificate was taken, too; not if one of the two configurations has none.
-    /// - Throws: ``ExchangeError`` if the new certificate cannot be used; then nothing has changed.
+    /// - Returns: Whether the certificate was applied, too; false if one of the two configurations has none.
+    /// - Throws: ``ExchangeError`` if the new certificate is unusable; then nothing has changed.
     public func adopt(_ new: ExchangeConfiguration) async throws(ExchangeError) -> Bool {
         let old = configuration.withLock { $0 }
         let takesCertificate = old.isEncrypted == new.isEncrypted
@@ -151,7 +151,7 @@ public final class ExchangeServer: Sendable {
         return (try? await counters.get()) ?? ExchangeCounters()
     }
 
-    /// Tells every connected device of a user a payload, unchanged (CONN-11).
+    /// Sends a payload to every connected device of a user, unchanged (CONN-11).
     ///
     /// - Parameter user: The user's own id.
     public func notify(user: UserID, payload: JSONValue) {
@@ -167,7 +167,8 @@ public final class ExchangeServer: Sendable {
         channel.eventLoop.execute { [hub] in hub.value.requestMoves(within: time, to: url) }
     }
 
-    /// Takes no more connections, tells clients to move and to go (close code 1001), and returns within a second.
+    /// Stops accepting connections, asks clients to move and closes them (close code 1001), and returns within a
+    /// second.
     public func stop() async {
         try? await channel.close()
         let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop() }

@@ -10,7 +10,7 @@ protocol JournalDisk {
     /// Writes changes in one transaction; fails with a ``StoreError`` if nothing was written.
     func write(_ changes: [Change]) -> EventLoopFuture<Void>
 
-    /// Tries whether it can be written and, if so, reads what is there.
+    /// Checks whether the disk can be written and, if so, reads the stored state.
     func recover() -> EventLoopFuture<Saved>
 }
 

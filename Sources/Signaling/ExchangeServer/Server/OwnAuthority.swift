@@ -26,12 +26,12 @@ public struct OwnAuthority: Hashable, Sendable {
     static let (lifetime, renewal): (Int64, Int64) = (90 * 86_400, 30 * 86_400)
     /// How far clients' clocks may be behind.
     private static let patience: Int64 = 86_400
-    /// From 2025 to the end of 2049, whatever this machine's clock says when the root is made.
+    /// From 2025 to the end of 2049, independent of this machine's clock when the root is made.
     private static let (rootStart, rootEnd): (Int64, Int64) = (1_735_689_600, 2_524_607_999)
     private static let maximumBytes = 65_536
 
     var secretPath: String { "\(folder)/authority.pem" }
-    /// The root certificate, for whoever is to trust it.
+    /// The file of the root certificate, which clients install to trust it.
     public var rootPath: String { "\(folder)/root.pem" }
 
     /// A certificate, and until when it should be used.
@@ -115,7 +115,7 @@ public struct OwnAuthority: Hashable, Sendable {
 }
 
 extension ExchangeConfiguration {
-    /// What an exchange is called by that nobody has named.
+    /// Default host names of an exchange without configured names.
     static func ownNames(listen host: String) -> [String] {
         guard let name = HostName(host) else { return [host] }
         guard name.isWildcard else { return name.text == "localhost" ? [name.text] : [name.text, "localhost"] }

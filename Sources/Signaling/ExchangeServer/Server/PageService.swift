@@ -19,7 +19,8 @@ struct PageService {
     /// - Parameter configuration: `nil` comes of one that has no web phone.
     init?(_ configuration: ExchangeConfiguration) {
         guard configuration.showsWebPhone else { return nil }
-        // The secret keeps nobody out who can open the page; a new one each time keeps it from being relied on.
+        // The page reveals the secret to everyone who can open it; a new one each time prevents clients from relying on
+        // it.
         appSecret = FreshSecret.make()
         app = RegisteredApp(key: "web-phone", secret: SecretDigest(of: appSecret.secret))
         guests = configuration.guests
@@ -31,7 +32,7 @@ struct PageService {
         WebPhone.asset(at: request.path).map { show($0, .ok, to: request) }
     }
 
-    /// The answer to somebody who looks for a page that is not there; `nil` for a program, which gets JSON.
+    /// The answer to a browser that requests an unknown page; `nil` for a program, which receives JSON.
     func notFound(_ request: RESTRequest) -> HTTPAnswer? {
         guard request.method == .GET || request.method == .HEAD,
             request.headers["Accept"].contains(where: { $0.contains("text/html") })

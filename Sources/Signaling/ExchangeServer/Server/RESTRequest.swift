@@ -13,11 +13,11 @@ struct RESTRequest: Sendable {
     var body: [UInt8]
     /// Where it comes from.
     var client = ClientAddress.none
-    /// Whether it is for this exchange, by its `Host` header.
+    /// Whether its `Host` header names this exchange.
     var isForUs = true
     /// Whether its client may have another connection, which for a proxy's is known only now.
     var hasRoom = true
-    /// Stands in the response's `Trace-Id` and in the log.
+    /// Appears in the response's `Trace-Id` and in the log.
     var trace: TraceID
 }
 

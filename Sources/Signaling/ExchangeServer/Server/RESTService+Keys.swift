@@ -61,7 +61,7 @@ extension RESTService {
 
     // MARK: - Joining
 
-    /// Lets the device with a code join. What it is told has been written.
+    /// Enrols the device that presents a code. The answer is sent after the result is written.
     func enroll(_ request: RESTRequest, then reply: @escaping (HTTPAnswer) -> Void) {
         let body: EnrollmentRequest
         do {

@@ -7,7 +7,7 @@ import NIOPosix
 import SignalWire
 import Core
 
-/// Logging in, going on, and logging out.
+/// Logging in, renewing a login, and logging out.
 extension RESTService {
     func login(_ request: RESTRequest, then reply: @escaping (HTTPAnswer) -> Void) {
         let body: LoginRequest
@@ -16,8 +16,8 @@ extension RESTService {
         } catch {
             return reply(.failure(.badRequest, "The body is no login: \(error).", trace: request.trace))
         }
-        // Whether there is such a user or not, attempts at one are counted under one name.
-        // Nobody guesses a signature: attempts by key count for their address alone, and lock nobody out.
+        // All attempts at one user are counted under one name, whether the user exists or not. Signatures cannot be
+        // guessed: attempts by key count for their address alone, and lock no user out.
         let isCounted = body.mediaToken == nil && body.type != LoginRequest.keyType
         let name = isCounted ? body.userID.map { accounts.account(called: $0)?.id ?? $0 } : nil
         if let refusal = refuseGuess(name, request) { return reply(refusal) }
@@ -111,7 +111,8 @@ extension RESTService {
 
     // MARK: - Passwords
 
-    /// What a password of nobody is compared with, so that a wrong user takes as long as a wrong password.
+    /// The hash that an unknown user's password is compared with, so that a wrong user takes as long as a wrong
+    /// password.
     private static let decoy = PasswordHash(
         "$scrypt$ln=15,r=8,p=1$aGFuZHNldC1kZWNveQ$\(String(repeating: "A", count: 43))")
 
@@ -140,7 +141,7 @@ extension RESTService {
 
     // MARK: - Refusing
 
-    /// Takes an attempt from whoever logs in; the answer if there is none left.
+    /// Uses one login attempt; returns the refusal if none is left.
     func refuseGuess(_ name: UserID?, _ request: RESTRequest) -> HTTPAnswer? {
         guard let wait = guesses.begin(name, from: request.client, at: hub.now) else { return nil }
         hub.countRefusedLogin()
@@ -184,8 +185,8 @@ extension RESTService {
         return .failure(code, message, trace: request.trace)
     }
 
-    /// The key of the application that a request comes from, the page included. The page logs users in, and nobody by a
-    /// name alone: its secret is none.
+    /// The key of the application that a request comes from, the page included. The page's secret is public, so it is
+    /// accepted for logins of users, and not for logins by a name alone.
     func app(of request: RESTRequest) -> ApplicationKey? {
         guard let given = BasicCredentials(request.headers.first(name: "Authorization")) else { return nil }
         let secret = SecretDigest(of: given.secret)

@@ -11,13 +11,14 @@ import SignalWire
 ///
 /// Lives on the hub's event loop; only passwords are checked elsewhere, on a thread of their own.
 final class RESTService {
-    /// Password checks that may wait; each takes about a tenth of a second. Past it, logins are told to come back.
+    /// Password checks that may wait; each takes about a tenth of a second. Past it, logins are refused with a time to
+    /// retry.
     static let maximumPasswordChecks = 32
 
     let hub: ExchangeHub
     private(set) var configuration: ExchangeConfiguration
     private let admission: Admission
-    /// Whose requests are for this exchange.
+    /// The host names that requests to this exchange may carry.
     var hosts: HostRules
     /// The root certificate in PEM form, if the exchange is its own authority.
     var root: [UInt8]?
@@ -63,7 +64,7 @@ final class RESTService {
 
     /// Answers one request, sooner or later, on the hub's event loop.
     func answer(_ request: RESTRequest, then tell: @escaping (HTTPAnswer) -> Void) {
-        // A token that is told has been kept.
+        // A token that is sent has been stored.
         let reply = { [hub, trace = request.trace] (answer: HTTPAnswer) in
             hub.afterWriting { isKept in
                 let message = "The exchange cannot write its database."
@@ -151,7 +152,7 @@ final class RESTService {
 
     // MARK: - Who may come
 
-    /// Whether a request is for this exchange, and not for a name that somebody else has made stand for it.
+    /// Whether a request names this exchange, and not another name that an attacker has resolve to it.
     func isForUs(_ head: HTTPRequestHead, _ channel: any Channel) -> Bool {
         hosts.admit(head.headers, head.version, reached: channel.localAddress?.ipAddress)
     }

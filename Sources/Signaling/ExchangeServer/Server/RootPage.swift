@@ -4,7 +4,7 @@ import HTTPTransport
 import NIOHTTP1
 import SignalWire
 
-/// What browsers and people are told of an exchange that is its own authority: its root certificate, and how to trust it.
+/// The page of an exchange that is its own authority: its root certificate, and how to trust it.
 struct RootPage {
     /// The page.
     static let path = "/authority"
@@ -16,7 +16,7 @@ struct RootPage {
     /// - Parameter root: In PEM form.
     init(_ root: [UInt8]) { self.root = root }
 
-    /// The answer to a request; `nil` if it is for something else.
+    /// The answer to a request; `nil` if it requests another page.
     func answer(_ request: RESTRequest) -> HTTPAnswer? {
         guard request.method == .GET || request.method == .HEAD else { return nil }
         switch request.path {

@@ -57,7 +57,7 @@ final class SocketSession {
         }
     }
 
-    /// A session stands on the connection: from now on its user's bounds hold, and not those of strangers.
+    /// A session has started on the connection: from now on its user's limits apply, instead of those of strangers.
     func admit(_ payer: Payer) {
         share?.payer = payer
         socket?.admit()
@@ -69,8 +69,8 @@ final class SocketSession {
     /// Begins the closing handshake.
     func close(_ reason: CloseReason) { socket?.close(reason.code, reason.text) }
 
-    /// Reads no more until ``resume()``: the client has sent more than its user's turns allow for. What it goes on
-    /// sending waits in the kernel, and then with the client.
+    /// Stops reading until ``resume()``, because the client has sent more than its user's turns allow for. What it
+    /// sends meanwhile waits in the kernel, and then with the client.
     func pause() { socket?.pause() }
 
     /// Reads on.

@@ -15,7 +15,7 @@ final class StreamService {
     /// The type of a piece of a description (RFC 8840 §9).
     static let fragmentType = "application/trickle-ice-sdpfrag"
 
-    /// What a description has, or a little less; requests of streams are charged as if they came in so many bytes.
+    /// Slightly less than the usual size of a description; requests of streams are charged as if they had this size.
     private static let usualBytes = 4_096
 
     private let hub: ExchangeHub
@@ -68,7 +68,7 @@ final class StreamService {
         return true
     }
 
-    /// Whether a request is for a stream and comes with a token that is good now, whatever that may do.
+    /// Whether a request addresses a stream and carries a valid token, regardless of what the token grants.
     func isOfUser(_ head: HTTPRequestHead) -> Bool {
         guard StreamPath(String(head.uri.prefix { $0 != "?" })) != nil,
             let token = BearerToken(head.headers.first(name: "Authorization"))
@@ -91,7 +91,7 @@ final class StreamService {
     /// Streams as of now, and candidates that came too late.
     var counts: (open: Int, lateCandidates: Int) { (table.sessions.count, table.lateCandidates) }
 
-    /// Answers whoever waits: the exchange is about to end.
+    /// Answers all waiting clients: the exchange is about to end.
     func stop() {
         handle(.stopping)
         timer?.scheduled.cancel()
@@ -167,7 +167,7 @@ final class StreamService {
         return (user, token)
     }
 
-    /// Who may change a session: whoever began it, and who is logged in to the same account.
+    /// Authorises a change of a session: by its creator's token, or by a login of the same account.
     private func authorize(_ kind: StreamKind, _ id: StreamID, _ request: RESTRequest) throws(Refusal) {
         let bearer = try bearer(request)
         let token = bearer.digest

@@ -4,11 +4,11 @@ public import SignalWire
 internal import Core
 
 extension CallDetailRecord {
-    /// Reads records, the newest first. An exchange may have the database meanwhile.
+    /// Reads records, the newest first. An exchange may have the database open.
     ///
     /// - Parameters:
     ///   - user: Only those of this user, as inviter or invitee.
-    ///   - limit: At most so many.
+    ///   - limit: The maximum number of records.
     /// - Throws: ``StoreError``.
     public static func read(
         path: String, user: UserID? = nil, limit: Int = 1_000

@@ -13,7 +13,8 @@ final class SharedBodies {
         for case .event(let event) in changes { uses[event.body.number, default: 0] += 1 }
     }
 
-    /// The row of a body that several events of this transaction have; `nil` for one that stands in its event's row.
+    /// The row of a body that several events of this transaction share; `nil` for one that is stored in its event's
+    /// row.
     func row(of body: EventBody, write: (EventBody) throws -> Int64) rethrows -> Int64? {
         guard uses[body.number] ?? 0 > 1 else { return nil }
         if let row = rows[body.number] { return row }

@@ -181,8 +181,8 @@ struct ChangeWriter {
         }
     }
 
-    /// Drops a caller's oldest records past its limit, then the oldest of all. What was written first is the oldest,
-    /// whatever the clock said.
+    /// Drops a caller's oldest records past its limit, then the oldest of all. The order of writing decides which is
+    /// oldest, not the clock.
     private func trimRecords(of caller: UserID) throws {
         let counts = try Row.fetchOne(
             database.cachedStatement(

@@ -4,11 +4,11 @@ public import SignalWire
 internal import Core
 
 extension DeadPush {
-    /// Reads those that are kept, the newest first. An exchange may have the database meanwhile.
+    /// Reads those that are kept, the newest first. An exchange may have the database open.
     ///
     /// - Parameters:
     ///   - user: Only those for this user's devices.
-    ///   - limit: At most so many.
+    ///   - limit: The maximum number of records.
     /// - Throws: ``StoreError``.
     public static func read(path: String, user: UserID? = nil, limit: Int = 1_000) throws(StoreError) -> [Record] {
         try DatabaseReading.read(path) { database in

@@ -163,7 +163,8 @@ public final class ExchangeStore: StateStore {
 
     /// Brings the write-ahead log into the file and lets go of it.
     public func close() {
-        // The times are good in either case, and the log is as good as the file; whoever opens it next goes on from there.
+        // If this fails, the stored times stay valid and the log complements the file; the next process that opens it
+        // continues from there.
         try? queue.write { [clock] database in _ = try StoredClock(database: database, clock: clock).follow() }
         try? queue.close()
         lock.release()

@@ -21,7 +21,7 @@ struct IdentifierMigration {
         try database.execute(sql: Self.restructuring)
     }
 
-    /// Takes the room out of the devices of sessions and of what they were told.
+    /// Splits the room off the device ids of sessions and of their events.
     private func splitDevices() throws {
         let device = "CAST(device AS BLOB)"
         try setAside(
@@ -39,7 +39,7 @@ struct IdentifierMigration {
     private func setAside(_ table: String, _ fault: String) throws {
         guard try SetAsideRows.copy(from: table, fault, database) > 0 else { return }
         if table == "events" {
-            // Whoever comes back for what is missing now starts afresh.
+            // A device that resumes for the missing events starts afresh.
             try database.execute(
                 sql: """
                     INSERT INTO streams (user, forgotten)

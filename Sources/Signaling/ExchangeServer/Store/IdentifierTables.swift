@@ -2,7 +2,7 @@ internal import ExchangeCore
 internal import GRDB
 import SignalWire
 
-/// Where names stand in a table of version 4.
+/// The columns that contain names in a table of version 4.
 struct IdentifierTable {
     /// What JSON in a column must be.
     enum Shape: String {

@@ -4,8 +4,8 @@ internal import Files
 
 /// The files of an open database, as they were when it was opened: what SQLite writes to.
 ///
-/// The system lets a file be deleted or moved while a process has it open, and SQLite does not look. Then everything is
-/// written as before, and nobody finds it after a restart.
+/// The system allows a file to be deleted or moved while a process has it open, and SQLite does not check for that.
+/// Writes then still succeed, and their data is lost at the next restart.
 struct OpenFiles: Sendable {
     private let path: String
     private let identities: [String: FileIdentity]

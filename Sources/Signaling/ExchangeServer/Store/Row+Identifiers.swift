@@ -24,8 +24,8 @@ extension Row {
 }
 
 extension Principal {
-    /// What stands in the column `guest`: the login's digest, or nothing.
+    /// The value of the column `guest`: the login's digest, or an empty text.
     var guestColumn: String { if case .guest(let login) = kind { login } else { "" } }
-    /// What stands in the column `room`: the one room of a visitor, or nothing.
+    /// The value of the column `room`: the one room of a visitor, or an empty text.
     var roomColumn: String { if case .visitor(let room) = kind { room.text } else { "" } }
 }

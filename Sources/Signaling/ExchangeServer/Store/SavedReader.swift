@@ -7,7 +7,7 @@ import Core
 struct SavedReader {
     let database: Database
     let times: TimeMap
-    /// What happened, happened no later than this, whatever the clock said then.
+    /// The latest possible time of a stored occurrence; later times, of a clock that was set, are reduced to it.
     let now: Instant
 
     func read() throws -> Saved {
@@ -112,7 +112,7 @@ struct SavedReader {
             epoch: try row.decode(forColumn: "epoch"))
     }
 
-    /// Nothing stands there for a token of whose login nothing is known any more.
+    /// The column is empty for a token whose login is unknown.
     private func user(_ row: Row) throws -> UserID? {
         try row.decode(String.self, forColumn: "user").isEmpty ? nil : row.identifier("user")
     }

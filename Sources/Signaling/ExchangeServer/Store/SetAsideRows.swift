@@ -3,9 +3,9 @@ internal import FoundationEssentials
 internal import GRDB
 import SignalWire
 
-/// Rows of one table that this version cannot go on with: an earlier one wrote them, or they are damaged.
+/// Rows of one table that this version cannot use: an earlier one wrote them, or they are damaged.
 ///
-/// They stand in the table `set_aside` as they were, for people to look at; nothing reads them.
+/// They are kept unchanged in the table `set_aside`, for people to look at; no code reads them.
 public struct SetAsideRows: Hashable, Sendable {
     /// The table that they were in.
     public let table: String

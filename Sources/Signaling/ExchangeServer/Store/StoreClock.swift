@@ -57,7 +57,7 @@ struct TimeMap: Sendable {
     func milliseconds(_ instant: Instant) -> Int64 { instant.nanoseconds / 1_000_000 + offset }
     func milliseconds(_ instant: Instant?) -> Int64? { instant.map { milliseconds($0) } }
 
-    /// Times far beyond reason, of a damaged or meddled-with file, are brought to the end of what can be told.
+    /// Extreme times, of a damaged or manipulated file, are clamped to the range that an instant can represent.
     func instant(_ milliseconds: Int64) -> Instant {
         let (difference, isTooFar) = milliseconds.subtractingReportingOverflow(offset)
         let limit: Int64 = 1 << 42

@@ -6,8 +6,8 @@ import Core
 
 /// The database's files.
 enum StoreFiles {
-    /// Makes the file, so that nobody but its owner may read it; SQLite gives the log the same rights. One that is there
-    /// already loses the rights that others have to it, and so does its log.
+    /// Makes the file with access for its owner only; SQLite creates the log with the same rights. On a file that
+    /// exists already, the rights of others are removed, and so are those to its log.
     ///
     /// - Returns: The files that others had rights to.
     static func make(_ path: String) throws(StoreError) -> [String] {
@@ -58,7 +58,7 @@ enum StoreFiles {
         defer { close(file) }
         let magic = Array("SQLite format 3\0".utf8)
         var bytes = [UInt8](repeating: 0, count: magic.count)
-        // Reads so many bytes at most.
+        // Reads at most this number of bytes.
         let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(file, $0.baseAddress, $0.count) }
         return count <= 0 || bytes == magic
     }
@@ -109,8 +109,8 @@ enum StoreFiles {
         }
     }
 
-    /// Whether the disk that the database is on is read-only, which the system makes one by itself that fails; then it may
-    /// say so to nobody but those who open a file.
+    /// Whether the disk of the database is read-only. The system makes a failing disk read-only by itself, and may
+    /// report that only to a process that opens a file.
     static func isOnReadOnlyDisk(_ path: String) -> Bool {
         // Not the database itself: closing a second descriptor would drop SQLite's locks.
         let file = unsafe open(path + ".lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC)

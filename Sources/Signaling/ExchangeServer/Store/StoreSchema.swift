@@ -97,7 +97,7 @@ enum StoreSchema {
         FROM tokens GROUP BY login;
         """
 
-    /// Records are counted as they come and go, so that nobody need count them.
+    /// Counts records as they are added and removed, so that no query has to count them.
     private static let fourth = """
         CREATE INDEX call_records_by_inviter ON call_records (inviter);
         ALTER TABLE exchange ADD COLUMN call_records INTEGER NOT NULL DEFAULT 0;
@@ -116,8 +116,8 @@ enum StoreSchema {
         END;
         """
 
-    /// What several are told stands once, in a row that goes with the last event that has it. Bodies lose their numbers,
-    /// which events have in a column; one that is damaged stays as it is.
+    /// A body with several receivers is stored once, in a row that is deleted with its last event. Bodies lose their
+    /// numbers, which events have in a column; a damaged body stays as it is.
     private static let sixth = """
         UPDATE events SET body = json_remove(body, '$.sequence') WHERE json_valid(body);
         CREATE TABLE event_bodies (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
@@ -137,7 +137,8 @@ enum StoreSchema {
         END;
         """
 
-    /// Who has accepted somebody's call before, or has called somebody, knows them from the records of calls.
+    /// Derives acquaintances from the records of calls: a user knows the callers whose calls it accepted, and the users
+    /// that it called.
     private static let seventh = """
         CREATE TABLE acquaintances (
             owner TEXT NOT NULL, user TEXT NOT NULL, used_ms INTEGER NOT NULL, PRIMARY KEY (owner, user)
@@ -151,7 +152,8 @@ enum StoreSchema {
         ) WHERE owner <> user GROUP BY owner, user;
         """
 
-    /// What all registered devices but one were told concerns that one no more than what another was told.
+    /// An event to all registered devices except one is tracked for that device's exception alone, not with the other
+    /// exceptions.
     private static let eighth = """
         ALTER TABLE outdated_events RENAME TO outdated_events_before;
         CREATE TABLE outdated_events (
@@ -162,11 +164,11 @@ enum StoreSchema {
         DROP TABLE outdated_events_before;
         """
 
-    /// Some events are for all devices of a user, registered or not; before, none was.
+    /// Some events are sent to all devices of a user, registered or not; before, none was.
     private static let ninth = "ALTER TABLE events ADD COLUMN for_all INTEGER NOT NULL DEFAULT 0"
 
-    /// A session without a connection may be one whose peers have not heard of that; before, each had an end on disk only
-    /// if they had.
+    /// A session without a connection may be one whose peers were not notified of that; before, a session on disk had
+    /// an end only if they were.
     private static let tenth = """
         ALTER TABLE sessions ADD COLUMN missed INTEGER NOT NULL DEFAULT 0;
         UPDATE sessions SET missed = 1 WHERE resumable_until_ms IS NOT NULL;

@@ -1,10 +1,10 @@
 internal import ExchangeCore
 internal import GRDB
 
-/// Keeps the times of day in the file with the machine's clock, whenever somebody sets that.
+/// Keeps the times of day in the file consistent with the machine's clock when an administrator sets it.
 ///
-/// The exchange goes by instants, which nobody sets. How far the time of day is ahead of them stands in the file, and so
-/// do all times as they are by that: a clock that is set moves them all.
+/// The exchange uses instants, which are not affected by the clock. The file contains the offset of the time of day
+/// from them, and all stored times include it: setting the clock shifts them all.
 struct StoredClock {
     /// A clock that is adjusted slowly differs by less, and so many rows need not be written for it.
     static let tolerance: UInt64 = 60_000
@@ -12,8 +12,8 @@ struct StoredClock {
     let database: Database
     let clock: StoreClock
 
-    /// Counts the run. If the machine has not rebooted since the last one, instants go on, and what the clock
-    /// was set by meanwhile is made up for.
+    /// Counts the run. If the machine has not rebooted since the last one, instants go on, and the stored times follow
+    /// a clock that was set meanwhile.
     func begin() throws {
         let offset = clock.offset
         if let last = try Row.fetchOne(database, sql: "SELECT boot, clock_offset_ms FROM exchange") {
@@ -34,8 +34,8 @@ struct StoredClock {
         return TimeMap(offset: try Int64.fetchOne(statement) ?? clock.offset)
     }
 
-    /// The same, once the times have followed a clock that was set while the exchange ran: after a restart of the machine
-    /// nothing but the clock tells how long ago that was.
+    /// The current times, after they have followed a clock that was set while the exchange ran: after a restart of the
+    /// machine only the clock shows how long ago a time was.
     func follow() throws -> TimeMap {
         let (times, now) = (try times(), TimeMap(offset: clock.offset))
         let step = now.offset &- times.offset

@@ -18,7 +18,7 @@ struct KnownAccounts {
         }
     }
 
-    /// Notes what of an account is another's already, where it stands.
+    /// Reports the ids and tokens of an account that another account has already, with their position.
     mutating func add(_ account: Account, _ section: KeyedSection<Account.Keys>, _ problems: inout [ConfigProblem]) {
         var own: Set<UserID> = []
         for (index, id) in ([account.id] + account.publicIDs).enumerated() where own.insert(id).inserted {
@@ -39,13 +39,13 @@ struct KnownAccounts {
             \.streamToken, &problems)
     }
 
-    /// Whoever has such a token would be taken for another user.
+    /// A client with such a token would be taken for another user.
     private static func claim(
         _ tokens: [SecretDigest], of account: Account, _ kind: String, in owners: inout [SecretDigest: String],
         _ section: KeyedSection<Account.Keys>, _ hashes: KeyPath<Account.Keys, ConfigKey<[SecretDigest]>>,
         _ secret: KeyPath<Account.Keys, ConfigKey<Secret>>, _ problems: inout [ConfigProblem]
     ) {
-        var ignored: [ConfigProblem] = []  // Whoever reads the account is told of them.
+        var ignored: [ConfigProblem] = []  // The code that reads the account reports them.
         let listed = section.value(hashes, &ignored) ?? []
         for token in Set(tokens).sorted(by: { $0.hex < $1.hex }) {
             if let owner = owners[token] {

@@ -2,10 +2,10 @@ public import ConfigReader
 public import ExchangeCore
 import SignalWire
 
-/// A file of users beside the configuration, which `handset user` writes and a running exchange takes up.
+/// A file of users beside the configuration, which `handset user` writes and a running exchange rereads.
 ///
-/// It holds hashes and no secrets. It is written as a whole: to a new file that takes the old one's place, so that
-/// nobody ever reads half of it, and by one process at a time. Comments in it do not survive that.
+/// It contains hashes and no secrets. It is written as a whole, by one process at a time: a new file replaces the old
+/// one, so that no reader sees half of it. Comments in it are lost then.
 public struct UsersFile: Hashable, Sendable {
     /// Files longer than this are refused: some fifty thousand users.
     public static let maximumBytes = 16 << 20
@@ -69,7 +69,7 @@ public struct UsersFile: Hashable, Sendable {
         try folder.replace(path, with: Array(text.utf8))
     }
 
-    /// What tells one version of the file from the next; `nil` if it is not there.
+    /// Identifies a version of the file; `nil` if the file does not exist.
     var version: FileVersion? { FileVersion(of: path) }
 
     // MARK: - As text
