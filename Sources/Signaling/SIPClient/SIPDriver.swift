@@ -29,7 +29,7 @@ final class SIPDriver: SIPEdgeOwner {
     /// Inputs that came while the machine's outputs were carried out.
     private var inputs: [AccountInput] = []
     private var isBusy = false
-    /// The most that transactions took up since memory was given back, and when that was.
+    /// The peak of transactions' memory since the last release to the system, and the time of that release.
     private var mostBytes = 0
     private var released: Instant?
 
@@ -74,7 +74,7 @@ final class SIPDriver: SIPEdgeOwner {
         releaseMemory()
     }
 
-    /// What a flood of requests took up goes back to the system once it is over, and not only to the heap.
+    /// Returns the memory of a flood of requests to the system once the flood has ended, and not only to the heap.
     private func releaseMemory() {
         let bytes = machine.transactionBytes
         mostBytes = max(mostBytes, bytes)
@@ -214,7 +214,7 @@ final class SIPDriver: SIPEdgeOwner {
         feed(.opened(flow))
     }
 
-    /// Files that were renewed badly are told once, and not for each connection.
+    /// Logs a faulty renewal of the certificate files once, and not for each connection.
     private func noteCertificate() {
         let fault = edge.certificateFault
         defer { certificateFault = fault }
@@ -251,7 +251,7 @@ final class SIPDriver: SIPEdgeOwner {
         feed(.misplaced(number, peer))
     }
 
-    /// Told by whoever watches the machine's network.
+    /// Called by the watcher of the machine's network.
     func networkChanged() {
         guard let target = lastTarget else { return }
         feed(.networkChanged(source: edge.source(to: target)))

@@ -9,12 +9,12 @@ internal import SIPSignaling
 internal import ICE
 internal import TLS
 
-/// An address as this program has it; NIO has one of its own.
+/// This program's type of an address; NIO has one of its own.
 typealias PeerAddress = Core.SocketAddress
 
-/// Hears what an account's sockets receive.
+/// Receives the events of an account's sockets.
 protocol SIPEdgeOwner: AnyObject {
-    /// A flow stands.
+    /// A flow is established.
     func opened(_ flow: SIPFlow)
     /// The flow of that number could not be opened, or has ended.
     func failed(_ number: Int, _ reason: FlowFailure)
@@ -51,7 +51,7 @@ final class SIPEdge {
     /// How often is looked whether a retired socket carries a call.
     private static let retiredFor = TimeAmount.seconds(30)
 
-    /// Some hundred messages. A server that reads none of them for so long serves nobody.
+    /// Some hundred messages. A server that leaves this much unread has failed.
     private static let mostUnsentBytes = 256 * 1_024
 
     private let loop: any EventLoop
@@ -66,7 +66,7 @@ final class SIPEdge {
     private var bindings: [Int: ICE.TransactionID] = [:]
     private var gate: DatagramGate
     private var pongLimit = LogLimit(burst: 10, perSecond: 2)
-    /// Datagrams that nobody looked at.
+    /// Datagrams that were dropped unread.
     private(set) var droppedDatagrams = 0
     /// Those of them that were responses from the server's host, but from another port than requests go to.
     private(set) var misplacedResponses = 0
@@ -198,7 +198,7 @@ final class SIPEdge {
             }
     }
 
-    /// Opens a WebSocket (RFC 7118). TLS and HTTP name the server, whatever its address.
+    /// Opens a WebSocket (RFC 7118). TLS and HTTP use the server's name, regardless of its address.
     private func upgrade(_ number: Int, _ target: SIPTarget) {
         let host = server.host.contains(":") ? "[\(server.host)]" : server.host
         let scheme = target.transport == .wss ? "wss" : "ws"
@@ -308,7 +308,7 @@ final class SIPEdge {
     private func send(_ bytes: [UInt8], by number: Int) {
         switch ways[number] {
         case .stream(let channel, _)?:
-            // Whoever takes nothing would have what we say pile up here.
+            // If the peer reads nothing, messages would accumulate here.
             guard channel.isWritable else { return later(number, "the peer takes nothing more") }
             channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
         case .webSocket(let socket, .some, _)?: socket.send(bytes)
@@ -324,7 +324,7 @@ final class SIPEdge {
             written.futureResult.whenFailure { error in
                 bound.value.fail(number, "a datagram cannot be sent: \(error)")
             }
-        // Whoever asked is told that the flow is gone, if it was not.
+        // Reports to the sender that the flow has ended, if it was not reported before.
         case .opening?, .webSocket(_, nil, _)?, .retired?, nil: later(number, "the flow has ended")
         }
     }
@@ -475,7 +475,7 @@ final class SIPEdge {
         }
     }
 
-    /// Forgets the peers of a socket with whom there is no call.
+    /// Forgets the peers of a socket that have no call.
     private func forgetStrangers(of channel: any Channel) {
         for number in strangers.numbers {
             guard case .datagrams(let other, _, _)? = ways[number], other === channel,
@@ -498,7 +498,7 @@ extension SIPFlow {
 }
 
 extension Core.SocketAddress {
-    /// The address as this program has it.
+    /// Converts NIO's address.
     fileprivate init?(_ address: NIOCore.SocketAddress) {
         guard let host = address.ipAddress, let port = address.port.flatMap({ UInt16(exactly: $0) }) else { return nil }
         self.init(host: host, port: port)
@@ -524,7 +524,7 @@ private final class DatagramHandler: ChannelInboundHandler {
         edge.receivedDatagram(Array(envelope.data.readableBytesView), from: peer, by: number, at: now)
     }
 
-    /// Such as an ICMP error of an earlier datagram; the transaction's timer tells what it means.
+    /// For example an ICMP error of an earlier datagram; the transaction's timer handles its effect.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {}
 }
 

@@ -96,7 +96,7 @@ public final class SIPService: SignalingService {
     /// Removes the registration and closes.
     public func unregister() async throws(SignalingError) { try await tell(.disconnect) }
 
-    /// Calls somebody.
+    /// Sends an invite.
     public nonisolated(nonsending) func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
         switch await ask(.invite(options)) {
         case .sent(let id, let invitees): return SentInvite(id: id, invitees: invitees)

@@ -1,7 +1,7 @@
 internal import CallControl
 internal import Core
 
-/// How a request of the application bears a connection that is away.
+/// How a request of the application handles a lost connection.
 struct SendPolicy {
     /// Whether it waits for a login under way (contract AUTH-7).
     var waitsForLogin = false

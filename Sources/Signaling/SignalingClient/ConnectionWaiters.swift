@@ -6,7 +6,7 @@ struct ConnectionWaiters {
     private var connecting: [EventLoopPromise<Void>] = []
     private var disconnecting: [EventLoopPromise<Void>] = []
 
-    /// Whether somebody waits for the connection.
+    /// Whether a caller waits for the connection.
     var wantConnection: Bool { !connecting.isEmpty }
 
     mutating func addConnecting(_ promise: EventLoopPromise<Void>) { connecting.append(promise) }

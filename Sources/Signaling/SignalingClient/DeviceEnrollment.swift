@@ -10,14 +10,15 @@ internal import NIOPosix
 internal import SignalWire
 internal import TLS
 
-/// Lets a device join an exchange by a code (contract AUTH-13).
+/// Enrols a device at an exchange by a code (contract AUTH-13).
 ///
-/// The code's secret is sent to nobody but an exchange whose certificate is signed by the authority of the code's
-/// fingerprint. Doing it again with the same code and key has the same outcome: a device that died half way goes on so.
+/// The code's secret is sent only to an exchange whose certificate is signed by the authority of the code's
+/// fingerprint. Enrolling again with the same code and key has the same outcome: a device that failed half way
+/// continues.
 public struct DeviceEnrollment: Sendable {
     /// What joining has given.
     public struct Outcome: Sendable {
-        /// The user as whom the device logs in.
+        /// The user that the device logs in as.
         public let user: String
         /// The key, with what the exchange calls the enrolment.
         public let key: DeviceLoginKey
@@ -27,7 +28,7 @@ public struct DeviceEnrollment: Sendable {
 
     private let code: EnrollmentCode
     private let application: HandsetServiceConfiguration.Application
-    /// How often an exchange that has not heard of the code yet is asked again: it looks at its users every second.
+    /// How often an exchange that does not know the code yet is asked again: it rereads its users every second.
     private static let (attempts, pause) = (4, Duration.seconds(1))
 
     /// - Parameter application: The program that joins.
@@ -43,7 +44,7 @@ public struct DeviceEnrollment: Sendable {
             throw SignalingError(.badConfiguration, activity: activity, cause: "the key is no Ed25519 key")
         }
         let endpoint = try HTTPEndpoint.of(code.server)
-        // Without a fingerprint nobody knows who hears the secret.
+        // Without a fingerprint the receiver of the secret is unknown.
         try endpoint.check(.loopbackOnly, for: activity)
         let trust = try await trust(endpoint, activity)
         let addresses = HandsetServiceConfiguration.Addresses(code.server)

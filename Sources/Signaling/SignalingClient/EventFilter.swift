@@ -13,7 +13,7 @@ struct EventFilter {
     /// How each room that the device is in was joined.
     var joins: [RoomJoin] { rooms.joins }
 
-    /// A session begins, or goes on. The numbers of a new session begin after `sequence`.
+    /// A session begins, or resumes. The numbers of a new session begin after `sequence`.
     mutating func begin(_ grant: SessionGrant) {
         if !grant.isResumed { newest = grant.sequence }
     }
@@ -25,7 +25,7 @@ struct EventFilter {
         return true
     }
 
-    /// Whether the application is told of an event.
+    /// Whether the application receives an event.
     mutating func passes(_ event: SignalingEvent) -> Bool {
         if case .inviteHandled(let handling) = event, handling.device == device {
             return false  // This device's own answer (INV-17).

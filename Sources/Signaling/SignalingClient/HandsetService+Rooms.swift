@@ -26,7 +26,7 @@ extension HandsetService {
         }
     }
 
-    /// Says something in a room.
+    /// Sends a signal in a room.
     public func send(_ signal: CallControl.RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
         let message = SignalWire.RoomSignal(room: signal.room, to: signal.to, type: signal.type, data: signal.data)
         try await tell(
@@ -85,7 +85,7 @@ extension HandsetService {
 }
 
 extension CallControl.RoomParticipant {
-    /// Somebody in a room, from the wire.
+    /// A room's participant, from the wire.
     init(_ participant: RoomJoin.Participant) {
         self.init(connection: participant.connection, user: participant.user, data: participant.data)
     }

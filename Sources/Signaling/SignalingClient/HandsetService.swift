@@ -50,7 +50,7 @@ public final class HandsetService: SignalingService {
 
     deinit { events.hub.finish() }
 
-    /// Where the connection stands.
+    /// The state of the connection.
     public var connectionState: ConnectionState {
         get async { await look(orElse: .notConnected) { $0.connectionState } }
     }
@@ -61,7 +61,7 @@ public final class HandsetService: SignalingService {
     /// Servers that help media through firewalls.
     public var iceServers: [CallControl.ICEServer] { get async { await look(orElse: []) { $0.iceServers } } }
 
-    /// Logs in, connects, registers the device, and returns when the connection stands.
+    /// Logs in, connects, registers the device, and returns when the connection is established.
     public func connect() async throws(SignalingError) {
         try await ask { driver, promise in driver.connect(promise) }
     }
@@ -95,10 +95,10 @@ public final class HandsetService: SignalingService {
         try? await ask { driver, promise in driver.disconnect(promise) }
     }
 
-    /// Says goodbye, and makes the login worthless there and forgotten here (contract AUTH-9).
+    /// Disconnects, revokes the login at the exchange and deletes it here (contract AUTH-9).
     ///
-    /// - Throws: ``SignalingError`` if the exchange could not be told: the token is forgotten here all the same, and good
-    ///   there until it ends.
+    /// - Throws: ``SignalingError`` if the exchange could not be reached: the token is deleted here all the same, and
+    ///   stays valid there until it expires.
     public func logOut() async throws(SignalingError) {
         await close()
         let driver = driver
@@ -180,7 +180,7 @@ public final class HandsetService: SignalingService {
         return .answered()
     }
 
-    /// Tells the peer of a call that it is over.
+    /// Notifies the peer of a call that it ended.
     public nonisolated(nonsending) func hangUp(_ news: CallHangUp) async throws(SignalingError) {
         let milliseconds =
             news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000

@@ -55,7 +55,8 @@ public struct HandsetServiceConfiguration: Sendable {
         case password(user: String, String)
         /// A user's long-lived access token (AUTH-4).
         case accessToken(user: String, TokenSource)
-        /// A token that opens sessions as it is, and ends: of a user, or signed for one session (AUTH-4, AUTH-5).
+        /// A token that starts sessions directly, and expires: a user's token, or one signed for one session (AUTH-4,
+        /// AUTH-5).
         case sessionToken(user: String?, TokenSource)
         /// A key of this device's own (AUTH-13).
         case key(user: String, DeviceLoginKey)
@@ -105,13 +106,13 @@ public struct HandsetServiceConfiguration: Sendable {
         public var customMirror: Mirror { Mirror(self, children: ["kind": kind]) }
     }
 
-    /// Which invites to groups a device is told of when it connects; of others it is told all that stand.
+    /// Which open invites to groups a device receives when it connects; it always receives all other open invites.
     ///
-    /// After a connection that was lost for longer than the resume window it is always told all.
+    /// After a connection that was lost for longer than the resume window it always receives all.
     public enum Start: String, CaseIterable, Hashable, Sendable {
         /// Those of the last 30 s.
         case cold
-        /// All that stand.
+        /// All open invites.
         case warm
     }
 
@@ -119,7 +120,7 @@ public struct HandsetServiceConfiguration: Sendable {
     public enum PlainText: Hashable, Sendable {
         /// Only what stays on this machine.
         case loopbackOnly
-        /// Everything; whoever is on the way can listen and take over.
+        /// Everything; anyone on the network path can listen and take over.
         case allowed
     }
 
@@ -137,13 +138,13 @@ public struct HandsetServiceConfiguration: Sendable {
     /// logins would otherwise take the places of the user's other devices. A login that ``sessionStore`` keeps, and a token
     /// that was given, never end by that. Default: false.
     public var endsLogin = false
-    /// Which invites to groups the device is told of when it connects (INV-14). Default: those of the last 30 s.
+    /// Which invites to groups the device receives when it connects (INV-14). Default: those of the last 30 s.
     public var start = Start.cold
     /// What may travel without TLS. Default: only what stays on this machine.
     public var plainText = PlainText.loopbackOnly
     /// A PEM file of certificates to trust beside the system's.
     public var trustRootFile: String?
-    /// How long to go on trying to log in while the service is unwell; `nil`, the default, for ever.
+    /// How long to retry the login while the service is unavailable; `nil`, the default, for ever.
     public var loginPatience: Duration?
     /// Times and limits of the connection.
     public var connection = ConnectionTimings()
@@ -204,7 +205,7 @@ extension HandsetServiceConfiguration.Credentials: CustomStringConvertible, Cust
         }
     }
 
-    /// Whose they are, as far as they say so.
+    /// The user, if the credentials name one.
     var user: String? {
         switch self {
         case .password(let user, _), .accessToken(let user, _), .key(let user, _): user

@@ -19,7 +19,7 @@ extension RESTClient {
         var publicIDs: [String] = []
     }
 
-    /// Logs in with whatever credentials there are, and asks who the user is.
+    /// Logs in with the configured credentials, and requests the user's id.
     func login() async throws(ServiceFailure) -> Login {
         switch configuration.credentials {
         case .mediaToken(let token):
@@ -51,7 +51,7 @@ extension RESTClient {
         if case .sessionToken(let user, let source) = configuration.credentials {
             let token = try await source.read()
             guard token == old.token else { return Self.login(with: token, of: user) }
-            // Whoever writes the file may be a little late.
+            // The program that writes the file may be a little late.
             throw ServiceFailure(
                 SignalingError(
                     .tokenExpired, activity: "renew the access token", cause: "\(source) still gives the old one",

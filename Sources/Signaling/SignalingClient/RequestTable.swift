@@ -46,7 +46,7 @@ struct RequestTable {
         return lastID
     }
 
-    /// Takes the request that an answer is for; `nil` if nobody waits for it.
+    /// Removes the request that an answer belongs to; `nil` if no request waits for it.
     mutating func take(_ id: RPCID?) -> (activity: String, complete: Completion)? {
         guard case .number(let number)? = id, let entry = pending.removeValue(forKey: number) else { return nil }
         if pending.isEmpty {

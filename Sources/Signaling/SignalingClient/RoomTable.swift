@@ -1,7 +1,7 @@
 internal import CallControl
 internal import SignalWire
 
-/// The rooms that this device is in and who else is there, as far as it was told (contract CONN-7).
+/// The rooms that this device is in and their other participants, as reported by the exchange (contract CONN-7).
 ///
 /// Bounded by what the exchange allows: 32 rooms to a connection, 200 connections to a room.
 struct RoomTable {
@@ -21,8 +21,8 @@ struct RoomTable {
 
     /// This device is in a room, with these others; a long list comes in several answers.
     ///
-    /// - Returns: What has to be told: those who are new to us and, with the last answer, those who went while we could not
-    ///   hear it.
+    /// - Returns: The events to report: participants that are new here and, with the last answer, those that left while
+    ///   the device was disconnected.
     mutating func enter(
         _ join: RoomJoin, _ others: [CallControl.RoomParticipant], isLast: Bool = true
     ) -> [SignalingEvent] {
@@ -54,9 +54,9 @@ struct RoomTable {
     /// This device is in a room no more.
     mutating func leave(_ room: RoomName) { rooms[room] = nil }
 
-    /// Notes that somebody came or went.
+    /// Records that a participant came or left.
     ///
-    /// - Returns: Whether that is news; somebody whom the answer to our joining named is told once.
+    /// - Returns: Whether that is a change; a participant that the answer to the join named is reported once.
     mutating func note(_ event: SignalingEvent) -> Bool {
         switch event {
         case .connectionCreated(let room, let person):

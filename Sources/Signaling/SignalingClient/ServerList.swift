@@ -10,7 +10,7 @@ struct ServerList {
     /// Nil if they never expire.
     private var due: Instant?
 
-    /// The servers, as last told.
+    /// The servers, as last reported.
     var all: [ICEServer] { servers }
 
     /// When ``takeDue(at:)`` must next be called.

@@ -198,7 +198,7 @@ final class ServiceDriver {
         }
     }
 
-    /// There is a token: it is kept, and the session goes on with it.
+    /// Takes a new token: keeps it, and continues the session with it.
     private func take(_ login: RESTClient.Login, isKept: Bool = false) {
         if !isKept { loginFile.save(login) }
         var outbox: [TokenKeeper.Output] = []
@@ -311,7 +311,7 @@ final class ServiceDriver {
         }
     }
 
-    /// Warns of the first failure of an outage, and of later ones at growing intervals; the others are for debugging.
+    /// Warns of the first failure of an outage, and of later ones at growing intervals; logs the others at `debug`.
     private func noteRetry(_ message: Logger.Message, after delay: Duration, _ error: SignalingError) {
         var metadata: Logger.Metadata = ["in": "\(delay.text)", "because": "\(error)"]
         guard let leftOut = outage.admit(at: now) else { return logger.debug(message, metadata: metadata) }
@@ -379,7 +379,7 @@ final class ServiceDriver {
     private func takeServers(of resources: CallControl.ConnectionResources) {
         let isChange = servers.take(resources, at: now)
         scheduleWakeUp()
-        // The first ones are there before the connection is, and whoever connects reads them then.
+        // The first servers arrive before the connection is established, and the caller of `connect` reads them then.
         if isChange, grant != nil { hub.publish(.iceServersChanged) }
     }
 
@@ -500,7 +500,7 @@ final class ServiceDriver {
         feed(connection: .move(to: move.address))
     }
 
-    /// The session goes on on the next socket once no request waits for its answer on this one.
+    /// Moves the session to the next socket once no request waits for its answer on this one.
     private func changeSocketsIfQuiet() {
         guard let attempt = sockets.takeOpenAttempt(isQuiet: answers.isEmpty) else { return }
         feed(connection: .link(.socketOpened, attempt: attempt))
@@ -513,14 +513,15 @@ final class ServiceDriver {
         dropped.abandon()
     }
 
-    /// Drops a socket that is out of use.
+    /// Drops a socket that is no longer used.
     private func drop(_ socket: WebSocket?) {
         guard let socket else { return }
         socket.abandon()
         for fail in answers.takeAll(on: socket) { fail() }
     }
 
-    /// A socket has ended. The machine is told why before those who wait for answers are: it may be one of them.
+    /// A socket has ended. The machine receives the reason before the callers that wait for answers: it may be one of
+    /// them.
     private func loseSocket(_ report: ConnectionMachine.LinkReport, _ attempt: Int) {
         let waiting = sockets.remove(attempt).map { answers.takeAll(on: $0) } ?? []
         feed(connection: .link(report, attempt: attempt))
@@ -546,7 +547,7 @@ final class ServiceDriver {
         case .failed(let error):
             loseSocket(.socketFailed(.transport(error, to: endpoint, doing: activity)), attempt)
         case .opened, .refused, .fault, .silent:
-            break  // What opens a socket says so; the others are events of a server.
+            break  // The code that opens a socket reports it; the others are events of a server.
         }
     }
 
@@ -703,8 +704,8 @@ final class ServiceDriver {
         return { driver.value.wake() }
     }
 
-    /// Whether nobody wants the connection. Then no token is renewed: the driver does nothing by itself, so that it is
-    /// released with its service; the next `connect` renews a token that is due.
+    /// Whether no caller wants the connection. Then no token is renewed: the driver does nothing by itself, so that it
+    /// is released with its service; the next `connect` renews a token that is due.
     private var isAtRest: Bool { connection.state == .notConnected && !waiters.wantConnection }
 
     private func wake() {

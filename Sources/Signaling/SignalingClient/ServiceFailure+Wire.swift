@@ -4,7 +4,7 @@ internal import SignalWire
 extension SignalingError.Code {
     /// A challenge was too old when it came back: ask for another.
     static let challengeExpired = Self(rawValue: "challengeExpired")
-    /// The exchange has no such code, or has not heard of it yet.
+    /// The exchange does not have the code, or has not read it yet.
     static let enrollmentUnknown = Self(rawValue: "enrollmentUnknown")
 }
 

@@ -36,11 +36,11 @@ public struct SessionStore: Hashable, Sendable {
         }
     }
 
-    /// What the file says of whom it belongs to.
+    /// The file's content, with its owner.
     public enum Content: Hashable, Sendable {
         /// There is none, or it is empty.
         case nothing
-        /// A login that this device can go on with, made by the device of this id.
+        /// A login that this device can resume, made by the device of this id.
         case login(device: DeviceID, user: UserID?)
         /// A login of another application or at another server.
         case foreign
@@ -107,7 +107,7 @@ public struct SessionStore: Hashable, Sendable {
         }
         if bytes.isEmpty { return nil }
         guard let kept = try? SignalCoding.decode(Kept.self, from: bytes), kept.version == 1 else {
-            // The next login would take the place of whatever it is.
+            // The next login would overwrite the file's content.
             throw SignalingError(
                 .badConfiguration, activity: activity, cause: "what is in it is no login that this version keeps",
                 advice: "Give the path of a file that is not there yet, or remove this one if nobody needs it.")

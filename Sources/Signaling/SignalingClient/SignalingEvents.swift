@@ -1,10 +1,10 @@
 public import CallControl
 internal import Synchronization
 
-/// What a service says, as a sequence that any number of tasks may listen to.
+/// A service's events, as a sequence that any number of tasks may listen to.
 ///
-/// Everything waits for the first listener, bounded; later ones hear what comes from then on. A listener that falls
-/// more than the buffer behind loses the newest events, which are counted.
+/// All events wait for the first listener, bounded; later listeners receive the events from then on. A listener that
+/// falls more than the buffer behind loses the newest events, which are counted.
 public struct SignalingEvents: AsyncSequence, Sendable {
     /// What comes.
     public typealias Element = SignalingEvent
@@ -39,10 +39,10 @@ public final class EventHub<Event: Sendable>: Sendable {
         state = Mutex(State(backlog: EventBacklog(capacity: capacity)))
     }
 
-    /// Events that were lost because nobody took them in time.
+    /// Events that were lost because no listener took them in time.
     public var lostCount: Int { state.withLock { $0.backlog.droppedCount + $0.overflowCount } }
 
-    /// Called from one thread at a time, so that all listeners hear everything in one order.
+    /// Called from one thread at a time, so that all listeners receive all events in one order.
     public func publish(_ event: Event) {
         let (event, listeners) = state.withLock { state in
             (state.backlog.offer(event), state.listeners.values.map { $0 })

@@ -11,10 +11,10 @@ public import JSON
 /// What concerns invites and calls is on its way, in order, before the function first suspends, which is why these functions run
 /// where their caller does: a device that hangs up and calls again has its hang-up leave first.
 public protocol SignalingService: Sendable {
-    /// What the service says, in order. The first to listen hears everything from the beginning (CONN-10).
+    /// The service's events, in order. The first listener receives all from the beginning (CONN-10).
     var events: SignalingEvents { get }
 
-    /// Where the connection stands (CONN-2).
+    /// The state of the connection (CONN-2).
     var connectionState: ConnectionState { get async }
 
     /// Who this device is to the service; `nil` until it has connected.
@@ -23,7 +23,7 @@ public protocol SignalingService: Sendable {
     /// Servers that help media through firewalls; empty until the service has been asked.
     var iceServers: [ICEServer] { get async }
 
-    /// Logs in, connects, and returns when the connection stands. It is then kept up until `disconnect`.
+    /// Logs in, connects, and returns when the connection is established. It is then maintained until `disconnect`.
     func connect() async throws(SignalingError)
 
     /// The machine's network has changed. A service that waits for its next attempt tries at once; one that is connected finds
@@ -36,7 +36,7 @@ public protocol SignalingService: Sendable {
     /// Says goodbye, and makes the login worthless there and forgotten here (AUTH-9).
     func logOut() async throws(SignalingError)
 
-    /// Unregisters the device: it hears of no invites until it connects again, and gets no pushes (DEV-2).
+    /// Unregisters the device: it receives no invites until it connects again, and gets no pushes (DEV-2).
     func unregister() async throws(SignalingError)
 
     /// Sends an invite. The event `inviteSent` comes before every other about it.
@@ -60,21 +60,21 @@ public protocol SignalingService: Sendable {
     ///   fails at once (CONN-6).
     nonisolated(nonsending) func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError)
 
-    /// Tells the peer of a call that it is over.
+    /// Notifies the peer of a call that it ended.
     nonisolated(nonsending) func hangUp(_ news: CallHangUp) async throws(SignalingError)
 
-    /// Finds out over signaling whether the peer of a call is still there (contract CALL-4).
+    /// Checks over signaling whether the peer of a call is still connected (contract CALL-4).
     ///
-    /// - Parameter peer: Which of several invitees, to an inviter.
-    /// - Throws: ``SignalingError`` if the peer could not be asked, which says nothing of it.
+    /// - Parameter peer: The invitee, if the caller is the inviter of several.
+    /// - Throws: ``SignalingError`` if the peer could not be asked, which leaves its state unknown.
     nonisolated(nonsending) func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe
 
-    /// Joins a room; gives the connections that are there already, each of which is told as `connectionCreated`, too.
+    /// Joins a room; returns its present connections, each of which is also reported as `connectionCreated`.
     ///
-    /// - Parameter data: What the others are told of us, up to 1,000 bytes.
+    /// - Parameter data: Data about this device that the others receive, up to 1,000 bytes.
     func join(room: RoomName, data: String?) async throws(SignalingError) -> [RoomParticipant]
 
-    /// Says something in a room (SIG-1); while it reconnects, the message waits, or fails at once.
+    /// Sends a signal in a room (SIG-1); while the connection is being restored, the signal waits, or fails at once.
     func send(_ signal: RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError)
 
     /// Leaves a room.

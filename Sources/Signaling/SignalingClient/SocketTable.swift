@@ -3,7 +3,7 @@ internal import Core
 /// The sockets of the connection: the one in use and, while the device moves to another connection, the next one
 /// (contract CONN-12).
 ///
-/// Each belongs to an attempt of the connection's machine. Whoever takes a socket out of here closes it.
+/// Each belongs to an attempt of the connection's machine. The caller that removes a socket closes it.
 struct SocketTable<Socket: AnyObject> {
     private struct Entry {
         let attempt: Int
@@ -51,7 +51,7 @@ struct SocketTable<Socket: AnyObject> {
         return present?.socket
     }
 
-    /// What an open socket is for.
+    /// The use of an open socket.
     enum Use: Hashable {
         /// It is the one that requests go out on.
         case present
@@ -88,7 +88,7 @@ struct SocketTable<Socket: AnyObject> {
         return present?.socket
     }
 
-    /// Takes the socket of an attempt out of use; the next one, if there is one, is then the only one.
+    /// Removes the socket of an attempt; the next one, if there is one, is then the only one.
     mutating func remove(_ attempt: Int) -> Socket? {
         if openAttempt == attempt { openAttempt = nil }
         guard let gone = socket(of: attempt) else { return nil }
@@ -97,7 +97,7 @@ struct SocketTable<Socket: AnyObject> {
         return gone
     }
 
-    /// Takes all sockets out of use.
+    /// Removes all sockets.
     mutating func removeAll() -> [Socket] {
         defer { (present, next, openAttempt) = (nil, nil, nil) }
         return [next, present].compactMap { $0?.socket }
@@ -105,7 +105,8 @@ struct SocketTable<Socket: AnyObject> {
 
     // MARK: Moving
 
-    /// The exchange asks for another connection within `limit`. Half of that time is for requests that wait for answers.
+    /// The exchange requests a move to another connection within `limit`. Half of that time is reserved for requests
+    /// that wait for answers.
     mutating func requestMove(to address: String?, within limit: Duration, at now: Instant) {
         let patience = min(max(limit, .zero), .seconds(60)) * 0.5
         move = Move(address: address, deadline: now.advanced(by: patience))

@@ -94,7 +94,7 @@ struct TokenKeeper {
         answer(.failure(failure), into: &outbox)
     }
 
-    /// The exchange says that the token ends soon.
+    /// The exchange reports that the token expires soon.
     mutating func expire(soonAt now: Instant, into outbox: inout [Output]) { handle(.endsSoon, at: now, into: &outbox) }
 
     /// `nextDeadline` has come. Early calls are harmless.

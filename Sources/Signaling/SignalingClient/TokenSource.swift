@@ -8,7 +8,7 @@ internal import SignalWire
 public enum TokenSource: Hashable, Sendable {
     /// This very token; there is no other.
     case fixed(String)
-    /// The content of a file, which somebody writes again before the token ends.
+    /// The content of a file, which another program rewrites before the token ends.
     case file(path: String)
     /// What a program prints: its path or name, and its arguments.
     case command([String])

@@ -84,7 +84,7 @@ extension StreamPeer {
 
 extension ReceivedInvite {
     fileprivate init(_ data: InviteReceived) {
-        // 0 is never (INV-9); and nobody waits longer than the wire allows, whatever the number says.
+        // 0 means never (INV-9); the wait never exceeds the wire's limit, even if the number does.
         let seconds = min(data.ttlRemaining, SignalLimits.ttlSeconds)
         self.init(
             id: data.invite, inviter: data.inviter, group: data.group,
@@ -185,7 +185,7 @@ extension DeviceRegister {
 }
 
 extension InviteSend {
-    /// An invite on the wire, where 0 stands for no time limit.
+    /// An invite on the wire, where 0 means no time limit.
     init(_ options: InviteOptions) {
         self.init(
             to: options.invitees, group: options.group, data: options.data, ttl: options.timeToLive?.wireSeconds ?? 0,
@@ -196,7 +196,7 @@ extension InviteSend {
 }
 
 extension SessionStart.Resume {
-    /// From where to go on.
+    /// The point to resume from.
     init(_ point: ResumePoint) {
         self.init(session: point.session, after: UInt64(clamping: point.after))
     }

@@ -12,7 +12,7 @@ public struct WebAsset: Sendable {
     init(_ contentType: String, _ body: [UInt8]) {
         self.contentType = contentType
         self.body = body
-        // FNV-1a, 64 bits: to tell versions of one file apart, and not against anybody.
+        // FNV-1a, 64 bits: distinguishes versions of one file; it is no protection against an attacker.
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in body { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         entityTag = "\"\(String(hash, radix: 16))-\(String(body.count, radix: 16))\""
@@ -21,7 +21,7 @@ public struct WebAsset: Sendable {
 
 /// All files of the page, by the paths at which a browser asks for them.
 public enum WebPhone {
-    /// The file at `path`, which is compared as it stands: nothing but the names of this table is ever found.
+    /// The file at `path`, which is compared literally: only the names of this table are ever found.
     public static func asset(at path: String) -> WebAsset? { assets[path] }
 
     /// What a browser is shown where there is nothing.

@@ -31,8 +31,8 @@ package struct StorageQuota: Sendable {
     enum Cause: Hashable, Sendable {
         /// A principal begins something.
         case request
-        /// It follows from an earlier request: an answer, an end, a return. It has as much room again, so that whatever
-        /// was begun can be completed.
+        /// It follows from an earlier request: an answer, an end, a return. It has as much room again, so that every
+        /// request that was begun can be completed.
         case sequel
 
         fileprivate var factor: Int { self == .request ? 1 : 2 }

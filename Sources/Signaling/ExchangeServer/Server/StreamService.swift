@@ -15,7 +15,7 @@ final class StreamService {
     /// The type of a piece of a description (RFC 8840 §9).
     static let fragmentType = "application/trickle-ice-sdpfrag"
 
-    /// Slightly less than the usual size of a description; requests of streams are charged as if they had this size.
+    /// The usual size of a description, or a little less; requests of streams are charged as if they had this size.
     private static let usualBytes = 4_096
 
     private let hub: ExchangeHub

@@ -152,8 +152,7 @@ enum StoreSchema {
         ) WHERE owner <> user GROUP BY owner, user;
         """
 
-    /// An event to all registered devices except one is tracked for that device's exception alone, not with the other
-    /// exceptions.
+    /// Tracks expired events to all registered devices except one separately for each excepted device.
     private static let eighth = """
         ALTER TABLE outdated_events RENAME TO outdated_events_before;
         CREATE TABLE outdated_events (

@@ -6,14 +6,14 @@ internal import GRDB
 /// The exchange uses instants, which are not affected by the clock. The file contains the offset of the time of day
 /// from them, and all stored times include it: setting the clock shifts them all.
 struct StoredClock {
-    /// A clock that is adjusted slowly differs by less, and so many rows need not be written for it.
+    /// A clock that is adjusted slowly differs by less, so that the stored times need not be rewritten for it.
     static let tolerance: UInt64 = 60_000
 
     let database: Database
     let clock: StoreClock
 
-    /// Counts the run. If the machine has not rebooted since the last one, instants go on, and the stored times follow
-    /// a clock that was set meanwhile.
+    /// Counts the run. If the machine has not rebooted since the last one, instants continue, and the stored times
+    /// follow a clock that was set meanwhile.
     func begin() throws {
         let offset = clock.offset
         if let last = try Row.fetchOne(database, sql: "SELECT boot, clock_offset_ms FROM exchange") {

@@ -1,19 +1,19 @@
-/// What to do when a connection that waits cannot be accepted, because the process or the machine has no descriptor
-/// for it.
+/// What to do when a connection that waits cannot be accepted, because the process or the machine has no descriptor for
+/// it.
 ///
-/// With a descriptor in reserve a few clients at a time are told at once that they cannot come: the reserve is given up,
-/// the connection taken and closed, and the reserve taken back. Then, and without a reserve, nothing is accepted for a
-/// while: the socket stays readable, so that trying again at once would take a whole core and change nothing.
+/// With a descriptor in reserve a few clients at a time are refused at once: the reserve is released, the connection
+/// accepted and closed, and the reserve opened again. Then, and without a reserve, nothing is accepted for a while: the
+/// socket stays readable, so that trying again at once would take a whole core and change nothing.
 package struct AcceptBackoff: Hashable, Sendable {
     /// What to do.
     package enum Step: Hashable, Sendable {
         /// Give up the reserve, and close the connection that comes next.
         case shed
-        /// Accept nothing for so long.
+        /// Accept nothing for this duration.
         case pause(Duration)
     }
 
-    /// Clients that are told between two pauses.
+    /// Clients that are refused between two pauses.
     package static let burst = 32
     package static let shortest = Duration.milliseconds(100)
     package static let longest = Duration.seconds(1)

@@ -1,18 +1,18 @@
 internal import Glibc
 package import NIOCore
 
-/// Hears of connections that could not be accepted. On the listener's event loop.
+/// Notified of connections that could not be accepted. On the listener's event loop.
 package protocol AcceptWatch: AnyObject {
     /// A connection could not be accepted, because there is no descriptor or memory for it.
     func failedToAccept(_ error: IOError)
-    /// A client was told so: its connection was closed at once.
+    /// A client was refused: its connection was closed at once.
     func countShed()
 }
 
-/// Stands in front of the handler that sets up accepted connections, and waits while there is no descriptor for any.
+/// Precedes the handler that sets up accepted connections, and waits while no descriptor is free.
 ///
-/// NIO itself tries at once again when `accept` fails, for ever: the listening socket stays readable, and its own handler
-/// for this waits only with the next read, which a failed one does not ask for.
+/// NIO itself retries at once when `accept` fails, for ever: the listening socket stays readable, and NIO's own handler
+/// for this waits only with the next read, which a failed one does not request.
 final class AcceptGate: ChannelInboundHandler, NIOScheduledCallbackHandler {
     typealias InboundIn = any Channel
     typealias InboundOut = any Channel
@@ -54,7 +54,7 @@ final class AcceptGate: ChannelInboundHandler, NIOScheduledCallbackHandler {
             return context.fireErrorCaught(error)
         }
         watch.failedToAccept(error)
-        // Somebody else had the reserve's number first, or it was not what there is too little of.
+        // Other code took the reserve's descriptor first, or descriptors were not what is short.
         let wasInVain = isShedding
         isShedding = false
         if wasInVain { reserve.take() }

@@ -27,7 +27,7 @@ package struct ConnectionCensus<Client: Hashable & Sendable>: Sendable {
 
     /// Counts a connection that comes.
     ///
-    /// - Parameter address: `nil` for one that only the bound of all holds for.
+    /// - Parameter address: `nil` for a connection that only the total limit applies to.
     package mutating func admit(_ address: Client?) throws(ConnectionRefusal) {
         guard total < limit else { throw .full }
         guard hasRoom(address) else { throw .addressFull }

@@ -24,7 +24,7 @@ package final class InboundBudget {
     private var meters: [StrangerBudget.Holder: InboundMeter] = [:]
     /// Requests and messages of strangers that were refused because there was no more memory for them.
     package private(set) var crowdedOut = 0
-    /// Called before anybody is refused.
+    /// Called before a connection is refused.
     package var onCrowded: (() -> Void)?
 
     /// - Parameter limit: Bytes that all strangers may hold together.

@@ -1,12 +1,11 @@
 package import NIOCore
 internal import NIOHTTP1
 
-/// Measures what a connection sends before its peer is admitted, and ends what is too long or more than all strangers may
-/// make the server hold together.
+/// Measures what a connection sends before its peer is admitted, and ends it when a request is too long, or when all
+/// strangers together exceed the bytes that the server may hold for them.
 ///
-/// Stands behind TLS and in front of all that puts bytes together: HTTP heads and bodies, WebSocket frames and
-/// fragments. Once the peer of a WebSocket is admitted it takes itself out of the
-/// pipeline.
+/// Its place in the pipeline is behind TLS and in front of all handlers that assemble bytes: HTTP heads and bodies,
+/// WebSocket frames and fragments. Once the peer of a WebSocket is admitted, it removes itself from the pipeline.
 package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
     package typealias InboundIn = ByteBuffer
     package typealias InboundOut = ByteBuffer
@@ -36,11 +35,11 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
         case stranger
         /// The request's client is admitted; bytes are not counted, however long the body may be.
         case known
-        /// Whatever comes is dropped.
+        /// All input is dropped.
         case refused
     }
 
-    /// A request's line and header fields, of anybody.
+    /// The limit of a request's line and header fields, for every client.
     static let headBytes = 16_384
     /// Around a message: its frames' headers, and pings.
     private static let frameBytes = 1_024
@@ -53,7 +52,7 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
     private var phase = Phase.head
     /// Bytes of the request or message that is being read.
     private var unit = 0
-    /// Requests and messages that were complete, to tell whether one was within a read.
+    /// Complete requests and messages, to detect whether one was within a read.
     private var completed = 0
     private(set) var holder: StrangerBudget.Holder?
 
@@ -87,8 +86,8 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
         guard hold(bytes) else { return }
         let before = completed
         context.fireChannelRead(data)
-        // What came behind the end of a request or message cannot be told from what came before it: all of it counts
-        // for as long as the next one is not complete.
+        // Bytes behind the end of a request or message cannot be separated from those before it: all of them count
+        // until the next one is complete.
         if completed != before, self.context != nil, case .stranger = state { _ = hold(bytes) }
     }
 
@@ -107,7 +106,7 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
         if phase == .message { complete() }
     }
 
-    /// The request is of somebody who is admitted, and may be longer.
+    /// The request's client is admitted, and its body may be longer.
     func passBody() {
         guard case .stranger = state else { return }
         release()
@@ -144,7 +143,7 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
         holder = nil
     }
 
-    /// Reads no more, and tells the client why if there is a way.
+    /// Stops reading, and sends the client the reason if possible.
     func refuse(_ refusal: Refusal) {
         guard let context else { return }
         if case .refused = state { return }

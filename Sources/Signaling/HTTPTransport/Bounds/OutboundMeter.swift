@@ -1,8 +1,8 @@
 package import NIOCore
 
-/// Hears how much waits for one client that reads slowly. On the connection's event loop.
+/// Notified how many bytes wait for one client that reads slowly. On the connection's event loop.
 package protocol OutboundWatch: AnyObject {
-    /// So many bytes wait for the client; called after sending while some wait, and once when none do any more.
+    /// `bytes` wait for the client; called after sending while bytes wait, and once when none do any more.
     func note(_ bytes: Int, of meter: OutboundMeter)
     /// Nothing waits any more: the connection is closed.
     func forget(_ meter: OutboundMeter)
@@ -10,9 +10,10 @@ package protocol OutboundWatch: AnyObject {
     func countDropped()
 }
 
-/// Sees how much waits for a client that does not read, and drops it when that is too much.
+/// Measures how many bytes wait for a client that does not read, and drops it when they are too many.
 ///
-/// Stands at the front of each connection's pipeline, before TLS, so that it sees what is sent as the socket does.
+/// Its place is at the front of each connection's pipeline, before TLS, so that it measures what is sent as the socket
+/// does.
 package final class OutboundMeter: ChannelDuplexHandler {
     package typealias InboundIn = NIOAny
     package typealias OutboundIn = NIOAny
@@ -22,10 +23,10 @@ package final class OutboundMeter: ChannelDuplexHandler {
 
     private let watch: any OutboundWatch
     private var context: ChannelHandlerContext?
-    /// The watch has last heard that something waits.
+    /// The last notification reported waiting bytes.
     private var isNoted = false
 
-    /// - Parameter watch: What bounds that hold for several connections together are kept by.
+    /// - Parameter watch: Enforces limits that apply to several connections together.
     package init(_ watch: any OutboundWatch) { self.watch = watch }
 
     package func handlerAdded(context: ChannelHandlerContext) { self.context = context }

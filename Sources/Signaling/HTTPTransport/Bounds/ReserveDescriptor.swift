@@ -13,7 +13,7 @@ package struct ReserveDescriptor: ~Copyable {
         descriptor = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
     }
 
-    /// Gives it up, so that somebody else can have it.
+    /// Releases the descriptor, so that other code can use it.
     mutating func give() {
         guard isHeld else { return }
         close(descriptor)

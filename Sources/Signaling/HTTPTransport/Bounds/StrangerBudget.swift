@@ -1,8 +1,8 @@
 /// The bytes that all strangers, peers that a service has not admitted, may make a server hold together.
 ///
-/// Past it whoever has held bytes for the longest time must let go of them, and not whoever comes: a login is complete a
-/// moment after its first byte, while one who holds bytes to hold them never comes to an end. So those who log in get
-/// through while others fill the budget.
+/// Past it the stranger that has held bytes for the longest time is dropped, and not the newcomer: a login is complete
+/// a moment after its first byte, while an attacker that only occupies memory never completes. So logins succeed while
+/// attackers fill the budget.
 ///
 /// Capacity: ``limit`` bytes, so at most as many holders.
 package struct StrangerBudget: Sendable {

@@ -104,7 +104,7 @@ final class FetchHandler: ChannelInboundHandler {
             let loop = context.eventLoop.assumeIsolated()
             var sent = body
             written.futureResult.assumeIsolated().whenComplete { _ in
-                // Nobody else has the buffer once it was written, so that this overwrites it in place.
+                // No other code refers to the buffer once it was written, so that this overwrites it in place.
                 loop.execute {
                     sent.clear()
                     sent.writeRepeatingByte(0, count: sent.capacity)

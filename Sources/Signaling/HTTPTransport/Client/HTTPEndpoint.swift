@@ -66,7 +66,7 @@ package struct HTTPEndpoint: Hashable, Sendable {
         return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
     }
 
-    /// The path as a request line has it, without a fragment.
+    /// The path in a request line, without a fragment.
     package var target: String {
         let target = path.prefix { $0 != "#" }
         return target.hasPrefix("/") ? String(target) : "/\(target)"
@@ -87,7 +87,7 @@ package struct HTTPEndpoint: Hashable, Sendable {
 }
 
 extension StringProtocol {
-    /// The first place where `other` stands.
+    /// The first range that contains `other`.
     fileprivate func firstRange(of other: String) -> Range<Index>? {
         var start = startIndex
         while start < endIndex {

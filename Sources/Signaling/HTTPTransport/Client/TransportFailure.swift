@@ -16,9 +16,9 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
         case unreachable
         /// The server closed the connection without a word.
         case closed
-        /// The certificate has expired, or is signed by nobody whom this machine trusts.
+        /// The certificate has expired, or no authority that this machine trusts has signed it.
         case untrusted
-        /// The certificate is for another name.
+        /// The certificate names another host.
         case wrongName
         /// The server does not speak TLS.
         case plainText
@@ -38,7 +38,7 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
     /// What to try; empty if there is nothing to say.
     package let advice: String
 
-    /// Whether the server's certificate is not trusted, or is for another name.
+    /// Whether the server's certificate is not trusted, or names another host.
     package var isUntrusted: Bool { kind == .untrusted || kind == .wrongName }
 
     package var description: String { advice.isEmpty ? "\(cause)." : "\(cause). \(advice)" }

@@ -1,13 +1,13 @@
 package import Core
 
 extension ClientAddress {
-    /// Where a request comes from, which a trusted proxy says of its client.
+    /// The client's address of a request; a trusted proxy reports that of its own client.
     ///
     /// - Parameters:
     ///   - peer: The other end of the connection.
     ///   - forwarded: The values of `X-Forwarded-For`. Each proxy adds at the end, so that the last entry that is not a
-    ///     trusted proxy's own counts; those before it anybody can have made up.
-    ///   - proxies: Those to be trusted.
+    ///     trusted proxy's own counts; a client can forge those before it.
+    ///   - proxies: The trusted proxies.
     package static func of(peer: ClientAddress, forwarded: [String], proxies: [ClientAddress]) -> ClientAddress {
         guard proxies.contains(peer) else { return peer }
         var result = peer

@@ -1,5 +1,5 @@
-// HTTPTransport: HTTP/1.1, TLS and WebSockets, at both ends, with everything that comes from the network bounded. It knows
-// nothing of what is said: a service answers requests, and whoever opens a WebSocket hears its messages.
+// HTTPTransport: HTTP/1.1, TLS and WebSockets, at both ends, with all input from the network bounded. It is independent
+// of the content: a service answers requests, and the owner of a WebSocket receives its messages.
 
 package import NIOCore
 internal import NIOHTTP1
@@ -7,8 +7,7 @@ internal import NIOPosix
 internal import NIOWebSocket
 package import TLS
 
-/// Accepts the connections of a server, and sets up what stands in each one's pipeline: first for HTTP, then perhaps for a
-/// WebSocket.
+/// Accepts the connections of a server, and sets up each one's pipeline: first for HTTP, then perhaps for a WebSocket.
 ///
 /// Lives on one event loop, as do all of its connections.
 package final class HTTPListener {

@@ -1,7 +1,7 @@
 package import NIOCore
 package import NIOHTTP1
 
-/// What a server is for. On the listener's event loop.
+/// The service behind a server. On the listener's event loop.
 package protocol HTTPService: AcceptWatch {
     /// Takes a connection that was just accepted.
     ///
@@ -58,7 +58,7 @@ package struct HTTPRequest: Sendable {
     package var path: String { String(head.uri.prefix { $0 != "?" }) }
 }
 
-/// One HTTP response, but for the headers that every response has.
+/// One HTTP response, without the headers that every response has.
 package struct HTTPAnswer: Sendable {
     package var status: HTTPResponseStatus
     package var headers: HTTPHeaders

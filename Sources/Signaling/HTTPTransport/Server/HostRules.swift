@@ -48,7 +48,7 @@ package enum HostName: Hashable, Sendable {
         self = .address(address)
     }
 
-    /// As it is written, an IPv6 address without brackets and in full.
+    /// The host as text, an IPv6 address without brackets and in full.
     package var text: String {
         switch self {
         case .name(let name): name
@@ -59,8 +59,8 @@ package enum HostName: Hashable, Sendable {
         }
     }
 
-    /// Whether it stands for this machine and never for another: `localhost` and what ends in it (RFC 6761 §6.3), and
-    /// the addresses of the loopback interface.
+    /// Whether it always means this machine: `localhost` and names that end in it (RFC 6761 §6.3), and the addresses of
+    /// the loopback interface.
     package var isLoopback: Bool {
         switch self {
         case .name(let name): name == "localhost" || name.hasSuffix(".localhost")
@@ -115,8 +115,8 @@ package struct HostPattern: Hashable, Sendable {
 
 /// Which names a server answers to.
 ///
-/// A page from elsewhere can make its own name stand for this machine's address (DNS rebinding): the browser then takes
-/// the server for the page's own, and lets the page talk to it. The name that it asks for stays the page's.
+/// A foreign page can make its own name resolve to this machine's address (DNS rebinding): the browser then takes the
+/// server for the page's own, and allows the page to use it. The requested name is still the page's.
 package struct HostRules: Sendable {
     private let patterns: [HostPattern]
     /// What may be asked for, for people.
@@ -138,7 +138,7 @@ package struct HostRules: Sendable {
         summary = (["localhost"] + names.filter { HostName($0)?.isLoopback != true }).joined(separator: ", ")
     }
 
-    /// Whether a request is for this server.
+    /// Whether a request names this server.
     ///
     /// - Parameter reached: The local address of the connection. DNS rebinding cannot forge it.
     package func admit(_ headers: HTTPHeaders, _ version: HTTPVersion, reached: String?) -> Bool {

@@ -1,7 +1,7 @@
 internal import Glibc
 package import NIOCore
 
-/// A server cannot listen where it was told to.
+/// A server cannot listen on its configured address.
 ///
 /// Match on ``code``; print the error itself.
 package struct ListenError: Error, Sendable, CustomStringConvertible {
@@ -34,7 +34,7 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// The host and the port, an IPv6 address in brackets.
     package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// The address that the host stands for. May wait for a name server.
+    /// Resolves the host's address. May block on a name server.
     package func resolve() throws(ListenError) -> SocketAddress {
         do {
             return try SocketAddress.makeAddressResolvingHost(host, port: port)

@@ -2,8 +2,8 @@ package import NIOCore
 
 /// Closes connections that take too long over a request, so that slow senders hold nothing (slow loris).
 ///
-/// Stands at the front of each connection's pipeline, TLS handshake included, until a WebSocket takes over, which has
-/// timers of its own.
+/// Its place is at the front of each connection's pipeline, TLS handshake included, until a WebSocket takes over, which
+/// has timers of its own.
 package final class RequestTimer: ChannelInboundHandler, RemovableChannelHandler, NIOScheduledCallbackHandler {
     package typealias InboundIn = NIOAny
 

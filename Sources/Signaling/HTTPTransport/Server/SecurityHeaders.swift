@@ -1,6 +1,7 @@
 internal import NIOHTTP1
 
-/// The headers of every answer that tell a browser what not to do with it. A page's own, which allow it more, stay.
+/// The headers of every answer that restrict what a browser may do with it. A page's own headers, which allow more, are
+/// kept.
 struct SecurityHeaders {
     /// Whether the connection is encrypted.
     let isEncrypted: Bool

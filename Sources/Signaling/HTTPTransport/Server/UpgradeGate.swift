@@ -1,11 +1,11 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// Looks at the first request of a connection: one that wants to become anything but a WebSocket that the
-/// service opens is an ordinary one.
+/// Checks the first request of a connection: an upgrade to anything except a WebSocket that the service opens is
+/// treated as an ordinary request.
 ///
-/// NIO's upgrade handler forgets a request whose upgrade it declines, so that nobody would answer it: neither a page
-/// from elsewhere, nor a client that asks for HTTP/2 in passing.
+/// NIO's upgrade handler drops a request whose upgrade it declines, so that it would stay unanswered: a request of a
+/// foreign page, or of a client that offers HTTP/2.
 final class UpgradeGate: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart

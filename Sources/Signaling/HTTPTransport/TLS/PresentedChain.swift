@@ -2,7 +2,7 @@ internal import NIOCore
 internal import NIOPosix
 package import TLS
 
-/// The certificates that a server shows, whatever authority signed them: to be looked at, and not to be talked under.
+/// The certificates that a server presents, trusted or not: for inspection only, never for a connection that is used.
 package enum PresentedChain {
     /// Begins a handshake, and breaks it off once the server has shown its certificates. Nothing else is sent.
     ///

@@ -33,7 +33,7 @@ package enum ServerTLS {
         return try? ServerIdentity(identity)
     }
 
-    /// The names and addresses that a certificate is for; none if it cannot be read.
+    /// The names and addresses of a certificate; none if it cannot be read.
     package static func names(of files: CertificateFiles?) -> [String] {
         guard let files else { return [] }
         return CertificateFiles.certificates(in: files.chainPath)?.first?.hostNames ?? []
@@ -53,7 +53,7 @@ package enum ServerTLS {
 package struct ServerIdentity: Sendable {
     /// For new connections.
     package let context: TLSContext
-    /// The names and addresses that it is for.
+    /// The names and addresses of the certificate.
     package let names: [String]
     /// In hexadecimal digits.
     package let serial: String

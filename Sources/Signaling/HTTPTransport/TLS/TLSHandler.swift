@@ -213,7 +213,7 @@ extension ChannelPipeline.SynchronousOperations {
     /// Has a connection to a server use TLS.
     ///
     /// - Parameters:
-    ///   - host: The configured name or address, whatever address the connection goes to.
+    ///   - host: The configured name or address, which may differ from the address of the connection.
     ///   - protocols: Names of the protocols that the client speaks, the best first (RFC 7301).
     package func addTLS(
         to host: String, trusting trust: TLSTrust, check: TLSSession.Check = .name, protocols: [String] = []

@@ -1,6 +1,6 @@
 internal import Core
 
-/// How many frames a peer may send: so many at once, and so many per second in the long run.
+/// How many frames a peer may send: a burst, and a rate in the long run.
 package struct FrameRate: Hashable, Sendable {
     let burst: Int
     let interval: Duration

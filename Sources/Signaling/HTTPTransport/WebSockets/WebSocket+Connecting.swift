@@ -45,8 +45,8 @@ extension WebSocket {
 
     /// Why a connection that was established did not become a WebSocket.
     package enum OpeningError: Error, Hashable, Sendable {
-        /// The server answered the upgrade with something else. A redirect is not followed: what the headers say is for the
-        /// server that was named.
+        /// The server answered the upgrade with something else. A redirect is not followed, because the
+        /// request's headers are intended for the named server only.
         ///
         /// - Parameters:
         ///   - status: The HTTP status, if an answer came.

@@ -55,7 +55,8 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         case pong
         /// A ping or a part of a message came.
         case lifeSign
-        /// The peer has sent too much before it was admitted, see ``InboundMeter``. Whoever hears this closes the socket.
+        /// The peer has sent too much before it was admitted, see ``InboundMeter``. The receiver of this event closes
+        /// the socket.
         case refused(InboundMeter.Refusal)
         /// The peer has broken a rule of the protocol, and a close frame with this code was sent. Only at a server; a client's
         /// socket has failed.
@@ -71,7 +72,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
 
     /// The peer has broken a rule of RFC 6455, or a bound of this end.
     package struct Fault: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The close code that says so.
+        /// The close code that reports it.
         package let code: UInt16
         package let description: String
     }
@@ -165,7 +166,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         guard state == .closing || mayCome(context) else { return close(1008, "too many frames") }
         switch frame.opcode {
         case .connectionClose: answerClose(frame)
-        // A server has said goodbye and takes no more requests. A client still hears what the server had sent before.
+        // A closing server accepts no more requests. A closing client still receives what the server had sent before.
         case _ where state == .closing && settings.role == .server: break
         case .ping:
             if state == .open { write(.pong, frame.unmaskedData) }
@@ -212,7 +213,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         meter = nil
     }
 
-    /// Reads no more until ``resume()``. What the peer goes on sending waits in the kernel, and then with the peer.
+    /// Stops reading until ``resume()``. What the peer sends meanwhile waits in the kernel, and then with the peer.
     package func pause() {
         guard !isPaused, let context else { return }
         isPaused = true
