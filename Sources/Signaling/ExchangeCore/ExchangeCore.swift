@@ -209,11 +209,10 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         if !touched.isEmpty { presence.announce(touched, accounts.directory, sessions, &effects) }
     }
 
-    /// Puts out what the input changed. The driver writes it before it does anything else that the input caused.
+    /// Outputs the changes of an input. The driver writes them before it carries out the input's other outputs.
     ///
-    /// Parts remember what was changed in them, so that code that changes an invite, a session or a token need not
-    /// write it to disk. Events are put out as they are numbered, and the ends of call records where their reasons are
-    /// known.
+    /// Parts track their own changes, so that code that changes an invite, a session or a token need not write it to
+    /// disk. Events are output when they are numbered, and the ends of call records where their reasons are known.
     private mutating func recordChanges(at now: Instant, into outbox: inout [Output]) {
         accounts.recordLogins(into: &outbox)
         sessions.note(rooms.takeChanged())

@@ -21,8 +21,8 @@ struct MemoryShares: Hashable, Sendable {
     /// The least that can be configured: a user's share is an eighth of it, which the largest invite to 32 users fits into.
     static let leastKept = 8 << 20
 
-    /// Those of an exchange that may use `memory` bytes: a quarter is kept for users, so that all shares take up less
-    /// than half of it. The rest is for connections, logins, the program itself and what the database caches.
+    /// The shares of an exchange that may use `memory` bytes: a quarter is kept for users, so that all shares take up
+    /// less than half of it. The rest is for connections, logins, the program itself and what the database caches.
     ///
     /// - Parameter memory: `nil` if it is not known.
     static func fitting(_ memory: Int?) -> MemoryShares {

@@ -1,6 +1,6 @@
 public import SignalWire
 
-/// One user, as the configuration has it.
+/// One user of the configuration.
 public struct Account: Hashable, Sendable {
     /// The user's id.
     public var id: UserID

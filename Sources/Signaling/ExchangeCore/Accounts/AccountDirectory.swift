@@ -6,7 +6,7 @@ package struct AccountDirectory: Sendable {
     let all: [Account]
     private var byID: [UserID: Account] = [:]
     private var ownerByPublicID: [UserID: UserID] = [:]
-    /// All user ids, case-folded and without spaces, to detect look-alikes.
+    /// All user ids in lower case, with white space collapsed, to detect look-alikes.
     private var looks: Set<String> = []
     private var ownerByMediaToken: [SecretDigest: UserID] = [:]
     private var ownerByStreamToken: [SecretDigest: UserID] = [:]

@@ -7,7 +7,8 @@ public struct DeviceKey: Hashable, Sendable {
 
     /// The public key.
     public let key: DeviceKeyText
-    /// What this exchange calls the enrolment: unpredictable, so that a signature is for this exchange and this key.
+    /// The exchange's unpredictable id of the enrolment, so that a signature is valid only for this exchange and this
+    /// key.
     public let enrollment: String
 
     /// Takes both.
@@ -26,7 +27,7 @@ public struct DeviceKey: Hashable, Sendable {
         self.init(key: key, enrollment: String(parts[2]))
     }
 
-    /// As a users file has it.
+    /// The entry's text in a users file.
     public var text: String { "ed25519.\(key.text).\(enrollment)" }
 
     private static func isPlain(_ byte: UInt8) -> Bool {

@@ -42,7 +42,7 @@ public struct EnrollmentRecord: Hashable, Sendable {
         guard usedBy != nil else { return nil }
     }
 
-    /// As a users file has it.
+    /// The entry's text in a users file.
     public var text: String {
         "\(locator).\(digest.hex).\(expires)" + (usedBy.map { ".\($0.text)" } ?? "")
     }

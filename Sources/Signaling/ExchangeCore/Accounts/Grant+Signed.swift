@@ -1,10 +1,10 @@
 package import SignalWire
 
 extension Grant {
-    /// What a signed token that is good opens here.
+    /// The grant of a valid signed token.
     ///
-    /// - Throws: `tokenRejected` if it is for a user who has no account, `tokenRevoked` if it is from before all the
-    ///   user's logins were ended.
+    /// - Throws: `tokenRejected` if its user has no account, `tokenRevoked` if it was issued before all the user's
+    ///   logins were ended.
     init(_ token: SignedToken, accounts: AccountDirectory) throws(RPCError) {
         let account = accounts.account(called: token.user)
         if let since = account?.loginsSince, (token.issued ?? 0) < Double(since) {

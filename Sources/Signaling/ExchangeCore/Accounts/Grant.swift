@@ -10,7 +10,7 @@ package struct Grant: Hashable, Sendable {
     /// The key of the application that logged the user in, or the API key of a signed token.
     var application: ApplicationKey?
 
-    /// Says what a login gives.
+    /// Makes the grant of a login.
     package init(user: UserID, isAnonymous: Bool, room: RoomGrant? = nil, application: ApplicationKey? = nil) {
         self.user = user
         self.isAnonymous = isAnonymous

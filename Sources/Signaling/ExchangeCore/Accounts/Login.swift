@@ -22,7 +22,7 @@ struct Login: Hashable, Sendable {
     /// When it began, one of its tokens was last shown, or a session of it was last there; `nil` if an earlier version kept
     /// it that did not note when a login began.
     private(set) var used: Instant?
-    /// ``used`` as it is kept on disk.
+    /// ``used`` as stored on disk.
     private(set) var usedOnDisk: Instant?
     /// ``usedOnDisk`` is when it began: the first use after that is kept, too.
     private var isUnused = false
@@ -67,7 +67,7 @@ struct Login: Hashable, Sendable {
             && issuer == other.issuer
     }
 
-    /// As it is kept on disk.
+    /// The record to store on disk.
     func stored(_ id: TokenStore.LoginID) -> StoredLogin {
         StoredLogin(
             id: id.hex, issuer: issuer, family: family?.hex, newest: newest, reached: reached, used: usedOnDisk)

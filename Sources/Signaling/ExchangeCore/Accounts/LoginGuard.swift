@@ -24,7 +24,7 @@ package struct LoginGuard: Sendable {
         accounts = TokenBuckets(.init(limits.perAccount, within: limits.window))
     }
 
-    /// Takes an attempt from `address` at `account`, which ``succeeded(_:from:at:)`` gives back.
+    /// Uses an attempt of `address` at `account`, which ``succeeded(_:from:at:)`` restores.
     ///
     /// - Parameter account: The name that was given, whether there is such an account or not; `nil` for a login by a
     ///   token alone.

@@ -2,7 +2,7 @@ internal import COpenSSL
 internal import Cryptography
 internal import FoundationEssentials
 
-/// A password as it is kept: scrypt (RFC 7914) with its parameters and salt, in the PHC string form
+/// A password as stored: scrypt (RFC 7914) with its parameters and salt, in the PHC string form
 /// `$scrypt$ln=15,r=8,p=1$SALT$HASH`, salt and hash in base64 without padding.
 public struct PasswordHash: Hashable, Sendable, CustomStringConvertible {
     /// log₂ of the cost; the memory needed is 128 × r × 2^ln bytes.

@@ -3,7 +3,7 @@
 ///
 /// The rule applies when a password is set. The length of a password that is stored as a hash is unknown.
 public enum PasswordRule {
-    /// Characters that it has at least: Unicode scalars, as they are typed.
+    /// Minimum length, in Unicode scalars as typed.
     public static let minimumLength = 8
 
     /// Why `password` cannot be set; `nil` if it can. Does not quote it.

@@ -281,7 +281,7 @@ struct TokenStore: Sendable {
         }
     }
 
-    /// A token as it is kept on disk; `nil` if it is not.
+    /// A token's record to store on disk; `nil` if the token is unknown.
     func stored(_ token: SecretDigest) -> StoredToken? {
         guard let entry = entries[token], let login = logins[entry.login] else { return nil }
         return StoredToken(

@@ -1,7 +1,7 @@
 import SignalWire
 import Core
 
-/// Which of a user's devices an event is for.
+/// The audience of an event among a user's devices.
 enum Audience: Hashable, Sendable {
     /// One device, registered or not.
     case device(DeviceID)

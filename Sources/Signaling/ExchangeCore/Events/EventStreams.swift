@@ -137,7 +137,7 @@ struct EventStreams: Sendable {
 }
 
 extension Audience {
-    /// As it is kept on disk.
+    /// The audience to store on disk.
     var stored: StoredEvent.Audience {
         switch self {
         case .device(let device): .device(device)

@@ -213,7 +213,7 @@ struct Groups: Sendable {
 }
 
 extension Group {
-    /// As it is kept on disk.
+    /// The record to store on disk.
     var stored: StoredGroup { StoredGroup(id: id, name: name, owner: owner, members: members) }
 
     init(_ stored: StoredGroup) {

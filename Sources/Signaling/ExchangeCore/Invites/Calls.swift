@@ -127,7 +127,8 @@ struct Calls: Sendable {
         effects.note(.callEnded(call.invite, reason: reason, durationMilliseconds: duration))
     }
 
-    /// Drops a call when neither device is connected or can resume, unless a party is internal to the exchange.
+    /// Drops a call when neither device is connected or can resume. A device internal to the exchange does not keep the
+    /// call, and is notified of its end.
     mutating func dropOrphan(_ id: CallKey, _ sessions: Sessions, at now: Instant, _ effects: inout Effects) {
         guard let call = self[id] else { return }
         let ends = [call.inviter, call.invitee]
@@ -192,7 +193,7 @@ struct Calls: Sendable {
 }
 
 extension Call {
-    /// As it is kept on disk.
+    /// The record to store on disk.
     var stored: StoredCall {
         StoredCall(
             invite: invite, inviter: inviter.user, inviterDevice: inviter.device, invitee: invitee.user,

@@ -3,7 +3,7 @@ import Core
 
 /// To disk and back.
 extension InviteRecord {
-    /// As it is kept on disk.
+    /// The record to store on disk.
     func stored(key: IdempotencyKey?, forgottenAt: Instant?) -> StoredInvite {
         var stored = StoredInvite(
             id: id, inviter: inviter.user, inviterDevice: inviter.device, group: group,

@@ -204,7 +204,7 @@ package struct PushQueue: ProtocolCore, Sendable {
         return ended.filter { $0.attempts > 0 }
     }
 
-    /// Pushes of an invite that no webhook has accepted within their time.
+    /// Pushes of an invite that no webhook has accepted so far.
     func untaken(_ invite: InviteID, of user: UserID) -> [StoredPush] {
         (byInvite[invite] ?? []).compactMap { pushes[$0] }
             .filter { $0.user == user && $0.message == .invite && !$0.isSettled }

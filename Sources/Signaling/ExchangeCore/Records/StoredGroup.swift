@@ -1,6 +1,6 @@
 public import SignalWire
 
-/// A group as it is kept.
+/// A group as stored.
 public struct StoredGroup: Hashable, Sendable {
     /// The group's id.
     public var id: GroupID

@@ -142,7 +142,7 @@ struct Rooms: Sendable {
         return changed
     }
 
-    /// A session's places as they are kept on disk.
+    /// The records of a session's rooms to store on disk.
     func stored(of session: SessionID) -> [StoredPlace] {
         rooms(of: session).compactMap { room in
             occupant(session, in: room).map {

@@ -414,7 +414,7 @@ struct Sessions: Sendable {
         return session
     }
 
-    /// A session as it is kept on disk; `nil` if there is nothing of it that could be resumed.
+    /// A session's record to store on disk; `nil` if the session cannot be resumed.
     private func stored(_ id: SessionID, _ rooms: Rooms) -> StoredSession? {
         guard let session = session(id) else { return nil }
         return StoredSession(

@@ -2,9 +2,9 @@ internal import Core
 internal import JSON
 import SignalWire
 
-/// A token as it is written (RFC 7515 §7.1): three parts in base64url, of which nothing has been checked but their form.
+/// The text of a token (RFC 7515 §7.1): three parts in base64url, of which only the form has been checked.
 ///
-/// Strangers' bytes meet this bounded reader first; it is fuzzed.
+/// This bounded reader is the first to parse input from unauthenticated clients; it is fuzzed.
 struct TokenText {
     /// `alg`, if the header has one that is text.
     let algorithm: String?

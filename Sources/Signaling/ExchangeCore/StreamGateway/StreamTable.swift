@@ -189,7 +189,7 @@ package struct StreamTable: ProtocolCore, Sendable {
 
     // MARK: - Bookkeeping
 
-    /// Keeps a session as it is now.
+    /// Stores a session's new state.
     mutating func update(_ session: StreamSession) {
         sessions[session.opening.id] = session
         if let ticket = session.ticket { byTicket[ticket] = session.opening.id }

@@ -208,7 +208,7 @@ final class Admission {
     func stop() { timer?.scheduled.cancel() }
 }
 
-/// One connection, as it is counted.
+/// One counted connection.
 final class CountedConnection {
     /// The other end.
     let peer: ClientAddress

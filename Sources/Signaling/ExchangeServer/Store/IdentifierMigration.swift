@@ -35,7 +35,7 @@ struct IdentifierMigration {
                 """)
     }
 
-    /// Sets aside the rows for which an expression is not null: it says what is wrong with them.
+    /// Sets aside the rows for which an expression is not null: its value names the fault.
     private func setAside(_ table: String, _ fault: String) throws {
         guard try SetAsideRows.copy(from: table, fault, database) > 0 else { return }
         if table == "events" {

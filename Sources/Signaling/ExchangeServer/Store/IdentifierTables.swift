@@ -29,7 +29,7 @@ struct IdentifierTable {
     /// Columns that are names or nothing.
     var maybeEmpty: Set<String> = []
 
-    /// An expression of SQL that says what is wrong with a row; null if nothing is.
+    /// An SQL expression that names the fault of a row; null if there is none.
     var fault: String {
         let names = names.map { column in
             let check = "misfit('\(column)', CAST(\(column) AS BLOB))"

@@ -42,9 +42,9 @@ public struct SetAsideRows: Hashable, Sendable {
         }
     }
 
-    /// Copies the rows for which an expression is not null: it says what is wrong with them.
+    /// Copies the rows for which an expression is not null: its value names the fault.
     ///
-    /// - Returns: How many there are.
+    /// - Returns: The number of copied rows.
     static func copy(from table: String, _ fault: String, _ database: Database) throws -> Int {
         let columns = try database.columns(in: table).map(\.name)
         let shown = columns.map { column in

@@ -39,7 +39,7 @@ struct KnownAccounts {
             \.streamToken, &problems)
     }
 
-    /// A client with such a token would be taken for another user.
+    /// Reports tokens that another account has already: a client with one would be taken for another user.
     private static func claim(
         _ tokens: [SecretDigest], of account: Account, _ kind: String, in owners: inout [SecretDigest: String],
         _ section: KeyedSection<Account.Keys>, _ hashes: KeyPath<Account.Keys, ConfigKey<[SecretDigest]>>,

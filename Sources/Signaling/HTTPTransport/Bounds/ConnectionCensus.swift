@@ -1,9 +1,9 @@
-/// Counts connections, in all and by address, and says which may still come.
+/// Counts connections, in all and by address, and decides which new ones are admitted.
 ///
 /// Capacity: one entry for each address that has a connection, so at most ``limit``.
 ///
-/// `Client` is what the user of the module counts as one client: it knows which addresses are given out together, and which
-/// proxies speak for others.
+/// `Client` is what the user of the module counts as one client: it knows which addresses are assigned together, and
+/// which proxies represent other clients.
 package struct ConnectionCensus<Client: Hashable & Sendable>: Sendable {
     /// Connections in all, at most.
     package let limit: Int

@@ -4,7 +4,7 @@ internal import NIOHTTP1
 internal import NIOPosix
 internal import TLS
 
-/// Bytes could not be got to a server or back.
+/// Data could not be exchanged with a server.
 ///
 /// Match on ``kind``. The description says what happened, and what to try.
 package struct TransportFailure: Error, Hashable, Sendable, CustomStringConvertible {

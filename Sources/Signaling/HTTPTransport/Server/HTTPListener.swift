@@ -42,7 +42,7 @@ package final class HTTPListener {
     /// Begins to listen.
     ///
     /// - Returns: The listening channel; closing it ends accepting and leaves connections as they are.
-    /// - Throws: What the system says; ``ListenAddress/explain(_:)`` makes an error of it that helps.
+    /// - Throws: The system's error; ``ListenAddress/explain(_:)`` makes a helpful error of it.
     package static func listen(
         at address: SocketAddress, with listener: NIOLoopBound<HTTPListener>, on loop: any EventLoop
     ) async throws -> any Channel {
