@@ -32,7 +32,7 @@ package struct FairQueue<Payer: Hashable & Sendable, Line: Hashable & Sendable, 
         var refill: Int
         /// What is served in a round before elements of payers with a backlog, or of more than their credit, must wait.
         var round: Int
-        /// What of these is served in each round, whatever else was.
+        /// The least of these that is served in each round.
         var leastTurns: Int
         /// What is served in a round before sparse elements must wait.
         var sparseRound: Int
@@ -189,7 +189,7 @@ package struct FairQueue<Payer: Hashable & Sendable, Line: Hashable & Sendable, 
     package mutating func enqueue(
         _ element: Element, bytes size: Int, weight: Int, on line: Line, of payer: Payer, isOptional: Bool = true
     ) -> Admission {
-        // What waits on a line is served in order, whoever pays for what comes later.
+        // Elements of a line are served in order, also if a later one has another payer.
         let payer = payers[line] ?? payer
         if isOptional, !hasRoom(for: size, of: payer) { return .refused }
         var account = takeAccount(of: payer)
@@ -409,8 +409,8 @@ package struct FairQueue<Payer: Hashable & Sendable, Line: Hashable & Sendable, 
         if account.place == .idle { forgetLater(payer) }
     }
 
-    /// Has ``takeResumed()`` name a line once there is room for it; false if nothing of its payer waits, so that nothing
-    /// would tell when that is.
+    /// Has ``takeResumed()`` name a line once there is room for it; false if nothing of its payer waits, so that no waiting
+    /// work would trigger the resume.
     package mutating func pause(_ line: Line, of payer: Payer) -> Bool {
         guard let count = accounts[payer]?.count, count > 0 else { return false }
         accounts[payer]?.paused.insert(line)
