@@ -7,6 +7,8 @@ import Core
 final class CardBench {
     let world = SimulatedWorld()
     private(set) var events: [CardEvent] = []
+    /// The figures of the last report, which `handset control status` prints.
+    private(set) var reported: CardStatistics?
     private var loop: CardLoop<SimulatedCard>
     private var line: SoundLine
     private var eventRing: SPSCRing<CardEvent>.Consumer
@@ -162,7 +164,10 @@ final class CardBench {
 
     private func collect() {
         while let event = eventRing.pop() {
-            if case .report = event { continue }
+            if case .report(let statistics) = event {
+                reported = statistics
+                continue
+            }
             events.append(event)
         }
     }

@@ -79,6 +79,20 @@ struct TroubleTests {
         expectSteadySound(bench)
     }
 
+    @Test("Figures are reported as soon as the card runs, and as soon as it goes away, not up to a second later")
+    func promptFigures() {
+        let bench = CardBench()
+        bench.start()
+        for _ in 0..<90 where !bench.events.contains(.running) { bench.run(milliseconds: 10) }
+        #expect(bench.events.contains(.running))
+        #expect(bench.reported?.isRunning == true)
+        bench.run(milliseconds: 20)
+        bench.world.absence = ENODEV
+        for _ in 0..<90 where !bench.events.contains(.lost(errno: ENODEV)) { bench.run(milliseconds: 10) }
+        #expect(bench.events.contains(.lost(errno: ENODEV)))
+        #expect(bench.reported?.isRunning == false)
+    }
+
     @Test("A card that goes away costs the worker nothing but sound, and comes back by itself")
     func unplugged() {
         let bench = running()

@@ -182,6 +182,12 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         case .tell(let event):
             if case .lost = event { watermarks.reset() }
             tell(event)
+            // Reports at once that the card runs or is gone, rather than up to a second later.
+            switch event {
+            case .running, .lost: reportAt = now
+            case .opened, .unavailable, .stalled, .xruns, .suspended, .resumed, .priorityRefused, .report, .stopped:
+                break
+            }
             return nil
         }
     }

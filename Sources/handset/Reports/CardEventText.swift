@@ -1,5 +1,6 @@
 internal import AudioDevices
 internal import CallAgent
+internal import Realtime
 
 /// What happens to a sound card, in words for a log or a person.
 struct CardEventText {
@@ -36,7 +37,9 @@ struct CardEventText {
             return "The sound card ran \(direction == .playback ? "empty" : "over"), \(count) times"
         case .suspended: return "The sound card is suspended"
         case .resumed: return "The sound card is back from a suspend"
-        case .priorityRefused(let errno): return "The sound card's thread runs without real-time priority (\(errno))"
+        case .priorityRefused(let errno):
+            let error = RealtimeError(doing: "asking for it", errno: errno)
+            return "The sound card's thread runs without real-time priority (\(error))"
         case .report: return "The sound card is well"
         case .stopped: return "The sound card is closed"
         }
