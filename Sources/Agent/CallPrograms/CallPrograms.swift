@@ -14,7 +14,7 @@ public struct ProgramPlan: Sendable, Equatable {
     public var command: [String]
     /// Both ways.
     public var format: PortFormat
-    /// Whether the caller's speech interrupts the program here; nil if nobody follows who speaks.
+    /// Whether the caller's speech interrupts the program here; nil if speech is not detected.
     public var bargeIn: BargeInMode?
     /// How long a call that comes in waits until the program reads, or says something.
     public var answerTimeout = Duration.seconds(5)
@@ -61,7 +61,7 @@ public final class CallPrograms: CallParticipant {
         var isFinished = false
     }
 
-    /// In their order: a call's next program begins when the one before it was told to end.
+    /// In their order: a call's next program begins after the end of the one before it was requested.
     private enum Item {
         case begun(ProgramRun)
         case input(CallID, ProgramRun.Input)
@@ -161,7 +161,7 @@ public final class CallPrograms: CallParticipant {
     }
 
     private func send(_ input: ProgramRun.Input, to call: CallID) {
-        // Before the first program nobody reads what is sent, and no call has one.
+        // Before the first program the thread does not run, and no call has one.
         guard thread.withLock({ $0 != nil }) else {
             if case .end = input { publish(.left(call)) }
             return
@@ -221,7 +221,7 @@ public final class CallPrograms: CallParticipant {
                 watched.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
             }
         }
-        // Without programs there is nothing to do. Their deadlines are no closer than this, but for descriptors that rest.
+        // Without programs there is nothing to do. Their deadlines are no closer than this, except those of resting descriptors.
         let rest = runs.compactMap(\.watchesMoreAt).min().map {
             max(1, Int32(now.duration(to: $0).milliseconds.rounded(.up)))
         }

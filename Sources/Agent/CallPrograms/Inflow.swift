@@ -64,7 +64,7 @@ struct Inflow: Sendable {
         return isDropping ? .drop : .read(Int(level))
     }
 
-    /// So many bytes were read.
+    /// Notes bytes that were read.
     mutating func took(_ count: Int, at now: Instant) {
         level -= Double(count)
         // What comes after the last byte that may be read is dropped, and not left for the little that comes back meanwhile.
@@ -82,7 +82,7 @@ struct Inflow: Sendable {
         return false
     }
 
-    /// So many bytes were dropped.
+    /// Notes bytes that were dropped.
     ///
     /// - Returns: Whether they are the first.
     mutating func dropped(_ count: Int, at now: Instant) -> Bool {

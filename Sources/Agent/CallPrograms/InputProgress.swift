@@ -4,7 +4,7 @@ struct InputProgress {
     /// It has read something.
     private(set) var isReading = false
 
-    /// So many bytes were written for it; nil: it takes none any more.
+    /// Notes bytes that were written for it; nil: it takes none any more.
     mutating func wrote(_ count: Int?) { if let count, count > 0 { isFed = true } }
 
     /// Looks at how many of the bytes it has not read.

@@ -12,16 +12,16 @@ enum ProgramExit: Equatable, Sendable {
 /// The life of one program in one call: when the call is accepted, when the program is restarted, when the call ends because of
 /// it, and how it is ended.
 ///
-/// A call that came in is accepted when its program stands: when it has read the first of the caller's sound, or has said
-/// something. If it does not in time, or fails too often, the call is refused, or hears the fallback if there is one. A program
-/// that is done before it stands declines the call.
+/// An incoming call is accepted when its program is ready: when it has read the first of the caller's sound, or has written
+/// sound. If it is not ready in time, or fails too often, the call is refused, or hears the fallback if there is one. A program
+/// that is done before it is ready declines the call.
 ///
 /// A program that ends with exit code 0 ends the call once all its sound is played. One that fails is restarted after a
 /// delay that doubles; the caller hears silence meanwhile. After ``mostRestarts`` the call ends. After a run of one
-/// minute all restarts are available again. When the call is over, the program has a second to end by itself.
+/// minute all restarts are available again. After the end of the call, the program has a second to end by itself.
 ///
-/// With a fallback callers do not wait through that: a process that fails before it stands is followed by the fallback at once, and one
-/// that stood is restarted once, and has ``fallbackDelay`` until it stands again.
+/// With a fallback callers do not wait through that: the fallback follows at once on a process that fails before it is ready. One
+/// that was ready is restarted once, and has ``fallbackDelay`` until it is ready again.
 struct ProgramLife: ProtocolCore, Sendable {
     enum Input: Equatable, Sendable {
         /// The process is gone.
@@ -52,29 +52,29 @@ struct ProgramLife: ProtocolCore, Sendable {
         case decline
         /// The call cannot be accepted.
         case refuse(String)
-        /// Play the fallback in place of the program; ``Input/drained`` tells when it is over.
+        /// Play the fallback in place of the program; ``Input/drained`` follows at its end.
         case fallBack(String)
         /// Discard what the process that failed has said.
         case silence
-        /// Tell when all that the program has written is played; what it writes from now on does not count.
+        /// Report when all that the program has written is played; what it writes from now on does not count.
         case drain
         /// End the call; with a reason if it is the program's failure.
         case hangUp(failure: String?)
-        /// Tell the program that there is no more to come.
+        /// Close the program's input.
         case close
         /// Ask the process and all that it started to end (SIGTERM).
         case terminate
         /// End them (SIGKILL).
         case kill
-        /// The program's part is over.
+        /// The program's part has ended.
         case done
     }
 
     static let mostRestarts = 5
     static let firstDelay = Duration.milliseconds(250)
-    /// From the failure of a process that stood to the fallback, unless its successor stands.
+    /// From the failure of a process that was ready to the fallback, unless its successor gets ready.
     static let fallbackDelay = Duration.seconds(1)
-    /// After so long a program has all its restarts back.
+    /// The duration of a run after which all restarts are available again.
     static let goodRun = Duration.seconds(60)
     /// A queue and a full pipe of the slowest format last some 9 s.
     static let drainLimit = Duration.seconds(15)
@@ -95,7 +95,7 @@ struct ProgramLife: ProtocolCore, Sendable {
         case fallingBack(isAlive: Bool, until: Instant)
         /// The device was asked to end the call.
         case hangingUp(isAlive: Bool)
-        /// The call is over and the process is not.
+        /// The call has ended and the process has not.
         case ending(Ending, until: Instant?)
         case over
     }
@@ -106,9 +106,9 @@ struct ProgramLife: ProtocolCore, Sendable {
 
     private var state: State
     private let hasFallback: Bool
-    /// How long the program may take until it stands; nil if the call was accepted without it.
+    /// How long the program may take until it is ready; nil if the call was accepted without it.
     private let answerTimeout: Duration?
-    /// Until when it has to stand; nil once the call is accepted, or is not to be.
+    /// The deadline for getting ready; nil once the call is accepted or refused.
     private var standsBy: Instant?
     /// Whether the process that runs has stood.
     private var hasStood = false
@@ -119,7 +119,7 @@ struct ProgramLife: ProtocolCore, Sendable {
 
     /// A program whose process has just been started.
     ///
-    /// - Parameter answerTimeout: How long the call waits for it; nil for one that stands.
+    /// - Parameter answerTimeout: How long the call waits for it; nil for an accepted call.
     init(startedAt now: Instant, answerTimeout: Duration? = nil, hasFallback: Bool = false) {
         state = .running(restarts: 0, since: now)
         self.answerTimeout = answerTimeout
@@ -137,10 +137,10 @@ struct ProgramLife: ProtocolCore, Sendable {
         }
     }
 
-    /// Whether the call waits for the program to stand.
+    /// Whether the call waits for the program to get ready.
     var isAwaited: Bool { standsBy != nil }
 
-    /// Whether it makes a difference that the process stands.
+    /// Whether readiness of the process still has an effect.
     var isToStand: Bool {
         guard case .running = state else { return false }
         return !hasStood

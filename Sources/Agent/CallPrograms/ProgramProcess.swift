@@ -100,7 +100,7 @@ struct ProgramProcess: ~Copyable {
     /// Reads its commands.
     mutating func readCommands(_ limit: Int) -> Reading { Self.read(&events, limit) }
 
-    /// Bytes that the program has written and nobody has read.
+    /// Bytes that the program has written and that are unread.
     var unreadBytes: Int { mutating get { output >= 0 ? Int(handset_program_unread(output)) : 0 } }
 
     /// Bytes of sound that the program has been given and has not read.

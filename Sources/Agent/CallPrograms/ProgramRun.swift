@@ -14,7 +14,7 @@ final class ProgramRun: @unchecked Sendable {
     enum Input: Sendable {
         case digit(Character, Int)
         case refused(String)
-        /// How a transfer goes: to whom, and its state.
+        /// The progress of a transfer: its target, and its state.
         case transfer(String, String)
         /// What it has written is to be played, and then the call ends.
         case hearOut
@@ -48,13 +48,13 @@ final class ProgramRun: @unchecked Sendable {
     private var io = Buffers()
     /// What the program says on when it was interrupted.
     private var interrupted = InterruptedSound()
-    /// For each clear that the worker has not carried out, whether the program has asked for it, and is told.
+    /// For each clear that the worker has not carried out, whether the program requested it and is notified.
     private var clearsAsked: [Bool] = []
     private var lastReap: Instant
     private var logLimit = LogLimit()
     private var faultLimit = LogLimit(burst: 5, perSecond: 0.2)
     private var endReason = "stopped"
-    /// It was told that its part is over.
+    /// The end of its part was reported.
     private var hasLeft = false
 
     /// Data in transit to and from one process.
@@ -302,7 +302,7 @@ final class ProgramRun: @unchecked Sendable {
         return plan.format.samples(of: bytes)
     }
 
-    /// Samples that so many unread bytes complete.
+    /// Samples that `unread` unread bytes complete.
     private func samples(in unread: Int) -> Int {
         (unread + (io.half == nil ? 0 : 1)) / plan.format.sampleBytes
     }
@@ -354,7 +354,7 @@ final class ProgramRun: @unchecked Sendable {
 
     // MARK: Lines
 
-    /// Tells a new process of the call, and gives it 20 ms of silence: once it has read that, it is there to hear.
+    /// Sends a new process the call's facts, and 20 ms of silence: once it has read that, it listens.
     private func sendBegin(restarts: Int) {
         var silence: [UInt8] = []
         plan.format.append(repeatElement(0, count: plan.format.rate.rawValue / 50), to: &silence)
@@ -425,7 +425,7 @@ final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    /// Tells the program, and the log once in a while, that a command was not followed.
+    /// Reports to the program, and at times to the log, that a command was not followed.
     private func reject(_ why: String, at now: Instant) {
         send(.error(why))
         if faultLimit.admit(at: now) != nil { note(.misunderstood(why, leftOut: 0)) }
@@ -434,7 +434,7 @@ final class ProgramRun: @unchecked Sendable {
     private func carryOut(_ command: ExecCommand, at now: Instant) {
         // Commands after the request to hang up do not count.
         guard io.outputLeft == nil else { return }
-        // Whoever does more than hang up takes part, and what it has said is heard first.
+        // A program that does more than hang up takes part, and its earlier sound is played first.
         if life.isToStand, command != .hangUp || hasSpoken { feed(.stood, at: now) }
         switch command {
         case .mark(let name):
@@ -465,7 +465,7 @@ final class ProgramRun: @unchecked Sendable {
         clear(discarded: discarded, isAsked: isAsked)
     }
 
-    /// Discards what is in the port, and so many samples that it has not got.
+    /// Discards what is in the port, and `discarded` samples that it has not received.
     private func clear(discarded: Int, isAsked: Bool) {
         clearsAsked.append(isAsked)
         port.clear(unread: discarded)

@@ -4,18 +4,18 @@ public struct AnswerPolicy: Hashable, Sendable {
     public enum Manner: Hashable, Sendable {
         /// Answer by itself after ringing for `delay`.
         case answer(after: Duration)
-        /// Ring until somebody decides.
+        /// Ring until the user or the program decides.
         case ring
-        /// Reject everybody.
+        /// Reject all calls.
         case reject
     }
 
     /// Who may get through.
     public enum Callers: Hashable, Sendable {
         case everybody
-        /// These and nobody else.
+        /// Only these.
         case only(Set<UserID>)
-        /// Everybody but these.
+        /// All except these.
         case everybodyBut(Set<UserID>)
     }
 
@@ -23,20 +23,20 @@ public struct AnswerPolicy: Hashable, Sendable {
     public enum CallLimit: Hashable, Sendable {
         /// As many as the machine carries without harm to any of them.
         case automatic
-        /// So many, whatever the machine says.
+        /// This number, without regard to the machine's load.
         case calls(Int)
     }
 
-    /// Whom a peer may have this device call in its place (contract CALL-8), of those that the account's list of callees admits.
+    /// Targets to which a peer may transfer this device (contract CALL-8), of those that the account's list of callees admits.
     public enum Transfers: String, CaseIterable, Hashable, Sendable {
-        /// Nobody.
+        /// None.
         case refuse
         /// Users and numbers of the device's own service.
         case service
         /// Callees at other hosts, too.
         case anywhere
 
-        /// Whether a wish is carried out.
+        /// Whether a transfer request is carried out.
         public func admits(_ wish: CallTransfer.Wish) -> Bool {
             switch self {
             case .refuse: false
@@ -111,15 +111,15 @@ public struct AnswerPolicy: Hashable, Sendable {
 
     /// What to do with callers that may get through.
     public var manner: Manner
-    /// The most simultaneous calls; further callers are told that we are busy (contract INV-11).
+    /// The most simultaneous calls; further ones are rejected as busy (contract INV-11).
     public var callLimit: CallLimit
     /// Who may get through.
     public var callers: Callers
-    /// How long a call rings at most, whatever its ttl (contract INV-9).
+    /// How long a call rings at most, even if its ttl is longer (contract INV-9).
     public var ringLimit: Duration
-    /// Whom a peer may have this device call in its place.
+    /// Targets to which a peer may transfer this device.
     public var transfers = Transfers.service
-    /// Whether nobody decides here about invites that are no calls, although calls ring, as those of a trunk do.
+    /// Whether no user decides about invites that are no calls, although calls ring, as those of a trunk do.
     public var isUnattended = false
 
     /// Makes a policy.
@@ -133,9 +133,9 @@ public struct AnswerPolicy: Hashable, Sendable {
         self.ringLimit = ringLimit
     }
 
-    /// How long an invite that is no call waits for an answer at most, whatever its ttl (contract INV-9, INV-12): as long as a
-    /// call rings, if nobody decides about it here, because such invites would keep strangers' calls away. That is so if the
-    /// device answers calls by itself, or ``isUnattended``. With nil they are left to the program.
+    /// How long an invite that is no call waits for an answer at most, even if its ttl is longer (contract INV-9, INV-12): as
+    /// long as a call rings, if no user decides about it here, because such invites would keep strangers' calls away. That is
+    /// so if the device answers calls by itself, or ``isUnattended``. With nil they are left to the program.
     public var inviteLimit: Duration? {
         switch manner {
         case .answer: ringLimit

@@ -7,7 +7,7 @@ public import Core
 public struct AuthenticationGate<Ticket: Hashable & Sendable>: ProtocolCore, Sendable {
     /// The inputs.
     public enum Input: Sendable {
-        /// Somebody wants to send something; `waits` says whether it may wait for a login under way.
+        /// A request to send; `waits` says whether it may wait for a login under way.
         case request(Ticket, waits: Bool)
         case loginStarted
         case loginSucceeded
@@ -21,7 +21,7 @@ public struct AuthenticationGate<Ticket: Hashable & Sendable>: ProtocolCore, Sen
     public enum Output: Hashable, Sendable {
         /// Send it, now and once.
         case proceed(Ticket)
-        /// Tell the caller that it failed.
+        /// Report the failure to the requester.
         case fail(Ticket, SignalingError)
     }
 

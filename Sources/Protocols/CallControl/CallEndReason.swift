@@ -6,7 +6,7 @@ public enum CallEndReason: String, CaseIterable, Hashable, Sendable {
     case declined
     /// The invitee's device was at its call limit.
     case busy
-    /// Nobody answered before the invite's time was up.
+    /// The invite expired without an answer.
     case noAnswer
     /// The caller took the invite back, or one side hung up before the call was established.
     case cancelled

@@ -1,6 +1,6 @@
 internal import JSON
 
-/// Why a call could not be set up, or failed later: what one side may tell any other side.
+/// Why a call could not be set up, or failed later: what one side may report to any other side.
 ///
 /// The set is closed and each cause has one sentence, so that nothing about this machine (paths, addresses, messages of
 /// libraries) reaches a stranger. It accompanies the reason (contract CALL-5), as `cause` in the data of a reject and
@@ -107,7 +107,7 @@ extension CallFailureCause {
     /// Whether it says that the callee cannot be had, and nothing of media or of a device.
     public var isOfCallee: Bool { self == .noSuchNumber || self == .notReachable }
 
-    /// Why the service says that a call reaches nobody; nil for an error that says nothing of the callee.
+    /// Why a call reaches no device, from the service's error; nil for an error that is not about the callee.
     init?(_ error: SignalingError) {
         switch error.code {
         case .unknownUser: self = .noSuchNumber
@@ -122,7 +122,7 @@ extension CallFailureCause {
         self = cause
     }
 
-    /// The error in the record of a side that was told this.
+    /// The error in the record of the side that received this cause.
     var toldError: SignalingError {
         let cause = "the other side says that \(sentence)"
         switch self {

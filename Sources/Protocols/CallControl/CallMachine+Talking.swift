@@ -103,7 +103,7 @@ extension CallMachine {
         hangUp(invite, setUpFailure, by: .neither, failure, at: now, into: &outbox)
     }
 
-    /// Tells the peer, then ends.
+    /// Notifies the peer, then ends.
     mutating func hangUp(
         _ invite: InviteID, _ reason: CallEndReason, by ender: CallRecord.Ender, _ failure: MediaFailure? = nil,
         duration: Duration = .zero, at now: Instant, into outbox: inout [Output]
@@ -153,7 +153,7 @@ extension CallMachine {
 }
 
 extension CallMachine.State {
-    /// Whether the media side was asked to prepare and has not been told to release the call.
+    /// Whether the media side has prepared the call and not yet been asked to release it.
     var holdsMedia: Bool {
         switch self {
         case .new, .ringing, .rejecting, .ended: false

@@ -3,8 +3,8 @@ public import Core
 
 /// One call from invite to end, incoming or outgoing (contract CALL-1 to 3, 5).
 ///
-/// It contains the invite's machine while there is an invite to settle. Whatever happens it ends exactly once, with one
-/// reason and one record.
+/// It contains the invite's machine while there is an invite to settle. After any sequence of inputs it ends exactly once,
+/// with one reason and one record.
 public struct CallMachine: ProtocolCore, Sendable {
     /// The inputs.
     public enum Input: Hashable, Sendable {
@@ -102,7 +102,7 @@ public struct CallMachine: ProtocolCore, Sendable {
         case new
         case preparingOffer(deadline: Instant)
         case inviting(OutgoingInviteMachine, rejection: RejectReason?)
-        /// Hung up before anybody answered; the service has not confirmed it yet.
+        /// Hung up before an answer; the service has not confirmed it yet.
         case withdrawing(OutgoingInviteMachine)
 
         case ringing(IncomingInviteMachine)
@@ -130,7 +130,7 @@ public struct CallMachine: ProtocolCore, Sendable {
     /// What is known of the call's media before it is established.
     var setUp = CallSetUp()
 
-    /// Makes a call to one user, or to several, of whom the first to accept gets it and the others are released. The
+    /// Makes a call to one user, or to several: the first to accept gets it, and the others are released. The
     /// options' data belongs to the application; the offer is added to it.
     public init(dialling options: InviteOptions, timings: CallTimings = CallTimings()) {
         self.init(.dialled(options), .outgoing, invite: nil, peer: options.to, timings)
@@ -144,7 +144,7 @@ public struct CallMachine: ProtocolCore, Sendable {
         }
     }
 
-    /// Makes a call from somebody.
+    /// Makes an incoming call.
     ///
     /// - Parameter awaitsAcknowledgement: Whether the service confirms an accept before the caller has received the answer,
     ///   and reports that as ``ServiceEvent/acknowledged``: over SIP, by the ACK.
@@ -168,7 +168,7 @@ public struct CallMachine: ProtocolCore, Sendable {
     /// The other side.
     public var peer: UserID { draft.peer }
 
-    /// Whom of several invitees the call is with, to be named to the service; nil if that is not in doubt.
+    /// The one of several invitees that the call is with, to be named to the service; nil if that is not in doubt.
     public var namedPeer: UserID? {
         guard case .dialled(let options) = origin, options.invitees.count > 1, draft.answeredAfter != nil else {
             return nil

@@ -2,7 +2,7 @@ public import Core
 
 /// A call's progress, as seen from outside.
 public enum CallProgress: Hashable, Sendable {
-    /// It is outgoing, and nobody has taken it yet.
+    /// It is outgoing and unanswered.
     case calling
     /// It came in, and waits for an answer.
     case ringing
@@ -10,6 +10,6 @@ public enum CallProgress: Hashable, Sendable {
     case connecting
     /// It has been able to carry media since then.
     case established(since: Instant)
-    /// It is over, except that the service has not been told everything yet.
+    /// It has ended, except that the service has not confirmed everything yet.
     case ending
 }

@@ -2,7 +2,7 @@ public import Core
 
 /// The record of a call, answered or missed; one for each.
 public struct CallRecord: Hashable, Sendable {
-    /// Who called whom.
+    /// The direction of the call.
     public enum Direction: String, Hashable, Sendable {
         case incoming
         case outgoing
@@ -20,7 +20,7 @@ public struct CallRecord: Hashable, Sendable {
 
     /// The invite; `nil` if the service never gave it an id.
     public var invite: InviteID?
-    /// Who called whom.
+    /// The direction of the call.
     public var direction: Direction
     /// The other side.
     public var peer: UserID
@@ -44,9 +44,9 @@ public struct CallRecord: Hashable, Sendable {
     public var error: SignalingError?
     /// Why this device hung up; nil if it did not.
     public var hangUpCause: HangUpCause?
-    /// Who asked for this call in the place of another one, if somebody did (contract CALL-8).
+    /// The user who transferred another call to this one, if any (contract CALL-8).
     public var transferredBy: UserID?
-    /// Who has taken the place of one of the call's sides, if somebody has.
+    /// The user to whom this call was transferred, if any.
     public var transferredTo: UserID?
 
     /// Why a device hangs up.

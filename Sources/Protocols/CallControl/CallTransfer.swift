@@ -5,16 +5,16 @@ public import JSON
 public enum CallTransfer {
     /// The type of the signal that asks for it.
     public static let signal = "transfer"
-    /// The type of the signal that tells how it goes.
+    /// The type of the signal that reports its progress.
     public static let progressSignal = "transferProgress"
     /// Where the invite's data has its ``Origin``.
     public static let key = "transfer"
 
-    /// A party of a call asks the other to call somebody in its place.
+    /// A party of a call asks the other to call a third one in its place.
     public struct Wish: Hashable, Sendable {
-        /// Whom to call.
+        /// The user to call.
         public var target: UserID
-        /// The call that whoever asks has with the target, which the new one takes the place of.
+        /// The requester's call with the target, which the new call replaces.
         public var replaces: InviteID?
         /// The target is none of the service's own users: a call there may cost money.
         public var isOutside = false
@@ -27,7 +27,7 @@ public enum CallTransfer {
             self.replaces = replaces
         }
 
-        /// Reads what a peer says; `nil` if it names nobody.
+        /// Reads a peer's request; `nil` if it names no target.
         public init?(data: JSONValue) {
             guard let text = data["to"]?.string, let target = try? UserID(text) else { return nil }
             self.target = target
@@ -46,7 +46,7 @@ public enum CallTransfer {
         }
     }
 
-    /// How the new call goes, as whoever asked for it is told.
+    /// The progress of the new call, as the requester receives it.
     public enum Progress: String, CaseIterable, Hashable, Sendable {
         /// The target is being called.
         case trying

@@ -67,7 +67,7 @@ extension ConnectionMachine {
         _ link: Link, because failure: ServiceFailure, at now: Instant, into outbox: inout [Output]
     ) {
         guard case .retry = failure.remedy else { return give(up: failure.error, into: &outbox) }
-        // A server that takes a device in and drops it at once is not hammered: the backoff goes on growing.
+        // A server that accepts a device and drops it at once is not hammered: the backoff continues to grow.
         let isStable = link.since.duration(to: now) >= timings.stableAfter
         if isStable { backoff.reset() }
         backoff.loseLink(at: now)

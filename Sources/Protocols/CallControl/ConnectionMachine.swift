@@ -51,7 +51,7 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         /// Say goodbye; `closeSocket` follows at once.
         case endSession
         case closeSocket(code: UInt16)
-        /// Drop whatever the attempt has going, without ceremony.
+        /// Drop the attempt's socket, without a close handshake.
         case abandon(attempt: Int)
         case stateChanged(ConnectionState)
         /// The link of `attempt` replaces the present one, which is to be closed.

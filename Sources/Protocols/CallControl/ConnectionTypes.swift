@@ -61,7 +61,7 @@ public struct SessionGrant: Hashable, Sendable {
     public var user: UserID
     /// Under which names the user can be called (contract AUTH-2).
     public var publicIDs: [UserID]
-    /// Whether an earlier session goes on.
+    /// Whether an earlier session was resumed.
     public var isResumed: Bool
     /// The newest event's number.
     public var sequence: Int64
@@ -86,7 +86,7 @@ public struct SessionGrant: Hashable, Sendable {
     }
 }
 
-/// From where to go on after a drop.
+/// Where to resume after a drop.
 public struct ResumePoint: Hashable, Sendable {
     /// The session that dropped.
     public var session: SessionID

@@ -1,4 +1,4 @@
-/// Keeps events until somebody listens (contract CONN-10).
+/// Keeps events until there is a listener (contract CONN-10).
 ///
 /// Filled by the connection, emptied once by the first listener. When full the oldest event is dropped and counted.
 public struct EventBacklog<Event: Sendable>: Sendable {
@@ -9,7 +9,7 @@ public struct EventBacklog<Event: Sendable>: Sendable {
 
     /// Events held at most.
     public let capacity: Int
-    /// Events dropped because nobody listened for too long.
+    /// Events dropped because there was no listener for too long.
     public private(set) var droppedCount = 0
     private var state = State.waiting([])
 

@@ -45,7 +45,7 @@ public struct GroupChange: Hashable, Sendable {
     }
 }
 
-/// Somebody in a room.
+/// A participant of a room.
 public struct RoomParticipant: Hashable, Sendable {
     /// The connection's name.
     public var connection: ConnectionName

@@ -43,7 +43,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     }
 
     enum State: Hashable, Sendable {
-        /// From `limit` on we say that nobody answers; at `deadline`, if it has one, it has timed out.
+        /// At `limit` we reject it as unanswered; at `deadline`, if it has one, it has timed out.
         case ringing(deadline: Instant?, limit: Instant)
         case accepting(deadline: Instant)
         case rejecting(RejectReason, deadline: Instant)
@@ -98,7 +98,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
             end(End(error), into: &outbox)
         case (.rejecting(let reason, _), .answerFailed(let error)):
             let told = End(error)
-            // It stopped ringing and nobody else took it, so our rejection counts even if the service did not receive
+            // It stopped ringing and no other device took it, so our rejection counts even if the service did not receive
             // it.
             if case .failed = told { end(.rejected(reason), into: &outbox) } else { end(told, into: &outbox) }
 

@@ -2,7 +2,7 @@ public import JSON
 
 /// The content of an invite, and how long it lasts (contract INV-1).
 public struct InviteOptions: Hashable, Sendable {
-    /// The first invitee, with whom a call is.
+    /// The first invitee, the peer of a call.
     public let to: UserID
     /// The other invitees.
     public let others: [UserID]
@@ -21,7 +21,7 @@ public struct InviteOptions: Hashable, Sendable {
     /// The same key names the same invite, however often it is sent.
     public var idempotencyKey: IdempotencyKey
 
-    /// Whom to invite: users or public ids.
+    /// All invitees: users or public ids.
     public var invitees: [UserID] { [to] + others }
 
     /// Makes the options of an invite to one user.

@@ -6,8 +6,8 @@ public struct InviteTimings: Hashable, Sendable {
     /// INV-8). Default 500 ms.
     public var grace: Duration = .milliseconds(500)
 
-    /// How long an incoming invite rings at most, whatever its ttl: then this device rejects it, so that the inviter is
-    /// told (contract INV-9). Default a day, the longest ttl.
+    /// How long an incoming invite rings at most, even if its ttl is longer: then this device rejects it, so that the inviter
+    /// is notified (contract INV-9). Default a day, the longest ttl.
     public var answerLimit: Duration = .seconds(86_400)
 
     /// Makes the defaults.

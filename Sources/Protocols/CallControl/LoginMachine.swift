@@ -25,7 +25,7 @@ public struct LoginMachine: ProtocolCore, Sendable {
         /// The next attempt comes after `delay`; for the log.
         case retrying(after: Duration, because: SignalingError)
         case loggedIn
-        /// Told once; nothing more is tried.
+        /// Reported once; nothing more is tried.
         case loginFailed(SignalingError)
         case loggedOut
     }
@@ -46,7 +46,7 @@ public struct LoginMachine: ProtocolCore, Sendable {
     /// Makes a machine that is logged out.
     ///
     /// - Parameters:
-    ///   - patience: How long to go on trying while the service is unwell; `nil` for ever.
+    ///   - patience: How long to retry while the service fails; `nil` for ever.
     ///   - seed: Decides the jitter of the waits.
     public init(patience: Duration? = nil, seed: UInt64) {
         self.patience = patience

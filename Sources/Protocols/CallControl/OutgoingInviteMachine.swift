@@ -31,7 +31,7 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         case sendCancel(InviteID, data: JSONValue)
         case accepted(InviteAnswer)
         case rejected(InviteAnswer)
-        /// Nobody among these answered in time.
+        /// None of these answered in time.
         case timedOut([UserID])
         /// Every invitee is done, or none can answer any more; emitted once.
         case ended(End)
@@ -186,7 +186,7 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         current = .cancelling(invite, waitingFor: remaining, limit: limit, deadline: deadline)
     }
 
-    /// A lone invitee may answer under another of its names, so its answer settles the invite whatever it is called.
+    /// A single invitee may answer under another of its names, so its answer settles the invite under any name.
     private static func remaining(of waiting: [UserID], without done: [UserID]) -> [UserID] {
         waiting.count == 1 && !done.isEmpty ? [] : waiting.filter { !done.contains($0) }
     }

@@ -8,7 +8,7 @@ public enum RejectReason: String, CaseIterable, Hashable, Sendable {
     case busy
     /// The device could not answer: no common codec, no free port and the like.
     case failed
-    /// Nobody decided for as long as the device lets it ring (contract INV-9).
+    /// The device's ring limit passed without a decision (contract INV-9).
     case noAnswer
 }
 

@@ -8,7 +8,7 @@ public struct ServiceFailure: Error, Hashable, Sendable {
         case retry(after: Duration?)
     }
 
-    /// What to tell the user.
+    /// The error for the user.
     public let error: SignalingError
     /// Whether trying again can help.
     public let remedy: Remedy

@@ -96,7 +96,7 @@ extension SignalingError.Code {
     public static let unknownCall = Self(rawValue: "unknownCall")
     /// Another device was first.
     public static let alreadyHandled = Self(rawValue: "alreadyHandled")
-    /// The invite is over.
+    /// The invite has ended.
     public static let inviteEnded = Self(rawValue: "inviteEnded")
     /// The invite's time was up.
     public static let inviteTimedOut = Self(rawValue: "inviteTimedOut")

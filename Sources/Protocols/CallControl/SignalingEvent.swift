@@ -12,12 +12,12 @@ public enum SignalingEvent: Hashable, Sendable {
     case reconnected
     /// The connection is down and nothing is being done about it.
     case disconnected
-    /// Why the connection cannot go on; `disconnected` follows.
+    /// Why the connection cannot continue; `disconnected` follows.
     case error(SignalingError)
 
     // Invites, on the invitee's side.
 
-    /// Somebody invites this user.
+    /// An invite to this user.
     case inviteReceived(ReceivedInvite)
     /// Another device of this user answered.
     case inviteHandled(InviteHandling)
@@ -48,12 +48,12 @@ public enum SignalingEvent: Hashable, Sendable {
     case callSignal(CallSignal)
     /// The peer hung up.
     case callEnded(CallHangUp)
-    /// Somebody is in a room that this device is in.
+    /// A participant of a room that this device is in.
     case connectionCreated(room: RoomName, RoomParticipant)
-    /// Somebody left a room that this device is in.
+    /// A participant left a room that this device is in.
     case connectionDestroyed(room: RoomName, connection: ConnectionName, reason: String)
 
-    /// Somebody in a room says something (SIG-1).
+    /// A signal of a participant of a room (SIG-1).
     case roomSignal(RoomSignal)
     /// The signaling connection of a peer dropped; its media may flow on (CONN-8).
     case streamDropped(StreamPeer)
@@ -127,7 +127,7 @@ public struct InviteAnswer: Hashable, Sendable {
     }
 }
 
-/// Tells an invitee's other devices that one of them answered (contract INV-4).
+/// Notifies an invitee's other devices that one of them answered (contract INV-4).
 public struct InviteHandling: Hashable, Sendable {
     /// How it answered.
     public enum Action: String, CaseIterable, Hashable, Sendable {
@@ -160,7 +160,7 @@ public struct CallSignal: Hashable, Sendable {
     public var data: JSONValue
     /// Who sent it; nil on the way out.
     public var from: UserID?
-    /// On the way out, whom it is for, which matters once several have accepted the invite.
+    /// The receiver, in outgoing signals; needed once several have accepted the invite.
     public var peer: UserID?
 
     /// Makes a signal.
@@ -173,7 +173,7 @@ public struct CallSignal: Hashable, Sendable {
     }
 }
 
-/// The news that the peer hung up (contract CALL-3).
+/// The peer's hang-up (contract CALL-3).
 public struct CallHangUp: Hashable, Sendable {
     /// The call's invite.
     public var invite: InviteID
@@ -185,10 +185,10 @@ public struct CallHangUp: Hashable, Sendable {
     public var duration: Duration
     /// Who hung up; nil on the way out.
     public var from: UserID?
-    /// On the way out, with whom it is over, which matters once several have accepted the invite.
+    /// The receiver, in outgoing hang-ups; needed once several have accepted the invite.
     public var peer: UserID?
 
-    /// Makes the news.
+    /// Creates the event.
     public init(
         invite: InviteID, reason: String, cause: CallFailureCause? = nil, duration: Duration, from: UserID? = nil,
         peer: UserID? = nil

@@ -6,7 +6,7 @@ public import Core
 public struct TokenMachine: ProtocolCore, Sendable {
     /// The inputs.
     public enum Input: Hashable, Sendable {
-        /// There is a token, good for so long; `nil` until it is refused.
+        /// There is a token, valid for `lifetime`; `nil` until it is refused.
         case granted(lifetime: Duration?)
         /// The service says that it ends soon.
         case endsSoon

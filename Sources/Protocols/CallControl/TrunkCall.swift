@@ -2,7 +2,7 @@ public import JSON
 
 /// What is said of a call that crosses between an exchange and a telephone network, in the data of its invite.
 ///
-/// The exchange vouches for it: nobody but a trunk says who calls from outside. What strangers say there is hostile text, and is
+/// The exchange vouches for it: only a trunk says who calls from outside. What strangers say there is hostile text, and is
 /// kept only if it is a name (docs/protocol.md) of ``longest`` bytes at most.
 public struct TrunkCall: Hashable, Sendable {
     /// Where an invite's data has it.

@@ -6,7 +6,7 @@ internal import Core
 ///
 /// All samples are linear 16 bit with one channel, at ``rate``. The queue holds 0.68 s; ``write(_:)`` waits while it is full. A
 /// process that reads or writes too slowly delays no other call: its caller hears silence, and it loses what it has not read
-/// in time. A port that nobody refers to any more is closed.
+/// in time. A port without references is closed.
 ///
 /// Any task may use a port, and several may at a time; sound of two writers is queued in the order of their calls.
 public final class CallPort: Sendable {
@@ -30,7 +30,7 @@ public final class CallPort: Sendable {
     /// when it is closed. Each frame goes to one reader.
     public var frames: Frames { Frames(port: self) }
 
-    /// Samples of the caller that were dropped because nobody read them within 0.5 s, or because the machine was late.
+    /// Samples of the caller that were dropped because they were not read within 0.5 s, or because the machine was late.
     public var missedSamples: Int { box.change { session, _ in session.missedSamples } }
 
     // MARK: Sound for the caller
@@ -91,7 +91,7 @@ public final class CallPort: Sendable {
     /// further ones are dropped and counted.
     public var events: Events { Events(port: self) }
 
-    /// Events that were dropped because nobody read them.
+    /// Events that were dropped because they were not read.
     public var lostEvents: Int { box.change { session, _ in session.lostEvents } }
 
     /// Stops listening: the sequences end, and nothing more can be written. What is in the queue is still played, and then
@@ -196,9 +196,9 @@ public enum PortEvent: Sendable, Equatable {
     case played(mark: String, at: Int)
     /// The mark was in sound that was discarded.
     case discarded(mark: String)
-    /// ``CallPort/clear()`` has taken effect; so many samples were sent before.
+    /// ``CallPort/clear()`` has taken effect after `played` sent samples.
     case cleared(played: Int)
-    /// With ``PortPlan/bargeIn``: the caller has interrupted, and what waited is discarded; so many samples were sent at full
+    /// With ``PortPlan/bargeIn``: the caller has interrupted, and queued sound is discarded; `played` samples were sent at full
     /// level. What is written from now on is discarded, too, until ``CallPort/clear()``, a pause of 0.4 s, or 3 s have
     /// passed.
     case interrupted(played: Int)
@@ -217,7 +217,7 @@ public struct CallPortError: Error, Sendable, Equatable, CustomStringConvertible
     public struct Code: Hashable, Sendable {
         private let name: String
 
-        /// The call is over, or the port has left it.
+        /// The call has ended, or the port has left it.
         public static let over = Code(name: "over")
         /// The port was closed.
         public static let closed = Code(name: "closed")

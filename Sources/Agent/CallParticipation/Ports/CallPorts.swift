@@ -152,7 +152,7 @@ public final class CallPorts: CallParticipant {
         }
     }
 
-    /// How long the thread waits for a frame, when a port may have to be told that a time has passed.
+    /// How long the thread waits for a frame while a port has a deadline.
     private static let longestWait: Int32 = 100
 
     private func run(_ signal: PortSignal) {
@@ -183,7 +183,7 @@ final class PortBox: Sendable {
 
     init(_ session: consuming sending PortSession) { self.session = Mutex(session) }
 
-    /// Changes the state, and then wakes whoever waits for what has changed.
+    /// Changes the state, and then wakes the tasks that wait for the change.
     @discardableResult
     func change<Result: Sendable>(_ act: (inout PortSession, inout [PortWake]) -> Result) -> Result {
         var wakes: [PortWake] = []

@@ -1,4 +1,4 @@
-/// A task that goes on, once no lock is held.
+/// A task to resume, once no lock is held.
 struct PortWake: Sendable {
     let resume: @Sendable () -> Void
 }

@@ -39,7 +39,7 @@ struct PortSession: ~Copyable {
         case drain(Drain)
     }
 
-    /// Who is told when all before it is played.
+    /// The receiver of a notice when all before it is played.
     private enum Drain {
         case task(PortWaiter, Waiting)
         case device
@@ -63,7 +63,7 @@ struct PortSession: ~Copyable {
     private var lingering: [(until: Instant, drain: Drain)] = []
     private var marks = 0
     private var interrupted = InterruptedSound()
-    /// For each clear that the worker has not carried out, whether the process has asked for it, and is told.
+    /// For each clear that the worker has not carried out, whether the process requested it and is notified.
     private var clearsAsked: [Bool] = []
     /// Samples of the caller since the port came into the call, with those that were missed.
     private var position = 0
@@ -76,7 +76,7 @@ struct PortSession: ~Copyable {
 
     init(_ port: consuming AudioPort) { self.port = port }
 
-    /// Nobody uses the port any more.
+    /// Whether the port was closed.
     var isClosed: Bool { phase == .closed }
 
     // MARK: Tasks that wait
@@ -347,7 +347,7 @@ struct PortSession: ~Copyable {
 
     // MARK: The end
 
-    /// Nobody uses the port any more; what is in the queue is played.
+    /// Closes the port; what is in the queue is played.
     mutating func close(into wakes: inout [PortWake]) {
         guard phase == .open else { return }
         phase = .closed
@@ -356,7 +356,7 @@ struct PortSession: ~Copyable {
         stop(.closed, into: &wakes)
     }
 
-    /// The call is over, or the port has left it. Frames and events that wait can still be read.
+    /// Ends the session with its call or its part. Waiting frames and events can still be read.
     mutating func end(into wakes: inout [PortWake]) {
         guard phase != .over else { return }
         phase = .over
