@@ -29,10 +29,7 @@ def make_stairs(path, rate):
 
 
 def steps_heard(path):
-    """The numbers of the steps that a recording has, in the order in which they begin. One counts once it lasts for 40 ms.
-
-    Noise is no step: Asterisk plays what comes before its own end of the DTLS handshake as it is, encrypted, some 40 ms of it.
-    """
+    """The numbers of the steps that a recording has, in the order in which they begin. One counts once it lasts for 40 ms."""
     if not pathlib.Path(path).exists():
         return []
     with wave.open(str(path)) as file:
@@ -65,6 +62,17 @@ def expect_stairs(path, whose):
     missing = set(range(len(STEPS))) - set(heard)
     if len(missing) > 1 or heard != sorted(heard):
         raise Failed(f"{whose}: pieces {sorted(missing)} are missing in {path}: {heard}")
+
+
+def expect_no_noise(path, whose):
+    """Nothing is louder than the stairs in the first half second. A packet of encrypted sound that Asterisk plays as it is, because it
+    came before Asterisk's own end of the DTLS handshake, has some 20 such samples."""
+    with wave.open(str(path)) as file:
+        rate = file.getframerate()
+        samples = numpy.frombuffer(file.readframes(rate // 2), "<i2").astype(float)[::file.getnchannels()]
+    loud = numpy.flatnonzero(numpy.abs(samples) > 14_000)
+    if len(loud):
+        raise Failed(f"{whose}: {len(loud)} samples are louder than the stairs, after {1000 * loud[0] / rate:.0f} ms, in {path}")
 
 
 class Asterisk(Program):

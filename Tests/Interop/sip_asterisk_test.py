@@ -16,7 +16,7 @@ import subprocess
 import time
 import wave
 
-from asterisk import Asterisk, expect_stairs, make_stairs, steps_heard
+from asterisk import Asterisk, expect_no_noise, expect_stairs, make_stairs, steps_heard
 from sip_stage import (
     PEER,
     SERVERS,
@@ -99,6 +99,7 @@ def calls_out(handset, folder):
                 expect_completed(name, process)
                 expect_stairs(folder / f"{name}.wav", f"{name}: the device hears Asterisk")
                 expect_stairs(asterisk.heard(name), f"{name}: Asterisk hears the device")
+                expect_no_noise(asterisk.heard(name), f"{name}: Asterisk hears the device")
 
 
 def calls_in(handset, folder):
@@ -125,6 +126,7 @@ def calls_in(handset, folder):
                     wait(f"{name} has a record", lambda device=device: "completed" in records(device))
                     expect_stairs(device.recording(), f"{name}: the device hears Asterisk")
                     expect_stairs(asterisk.heard(name), f"{name}: Asterisk hears the device")
+                    expect_no_noise(asterisk.heard(name), f"{name}: Asterisk hears the device")
 
 
 def keys(handset, folder):

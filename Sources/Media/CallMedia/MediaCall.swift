@@ -25,6 +25,8 @@ package struct MediaCall: ~Copyable {
     private(set) var periodNanoseconds: Int64
     var pace: Pace
     private var framePlace = LatePacketWait()
+    /// How long the call waits for the peer's first packet once there are a path and keys.
+    private var connectedWaitNanoseconds: Int64 = 0
     /// Ticks of RTP timestamps in a frame: at 48 kHz for Opus (RFC 7587 §4.1), at 8 kHz for G.711.
     var frameTicks: Int
     /// Media time of the next frame, in ticks.
@@ -194,13 +196,21 @@ package struct MediaCall: ~Copyable {
     /// Uses these contexts from now on, and leaves the old ones in their place.
     @_noAllocation @_noLocks
     package mutating func install(_ pair: inout SRTPPair, at now: Instant) {
+        if pair.precedesPeer { connectedWaitNanoseconds = Self.peerKeysNanoseconds }
         peer.install(&pair, at: now)
         startIfConnected(at: now)
     }
 
+    /// How long the peer's first packet is awaited after a handshake whose last flight was ours: as long as an answer waits with
+    /// ``MediaCallPlan/Start/withFirstPacket(noLaterThan:)``.
+    package static var peerKeysNanoseconds: Int64 { @_noAllocation @_noLocks get { 200_000_000 } }
+
     @_noAllocation @_noLocks
     private mutating func startIfConnected(at now: Instant) {
-        if case .connecting = pace, peer.canSend { pace = .running(nextFrame: now) }
+        guard case .connecting = pace, peer.canSend else { return }
+        pace =
+            connectedWaitNanoseconds > 0
+            ? .waiting(until: now.advanced(byNanoseconds: connectedWaitNanoseconds)) : .running(nextFrame: now)
     }
 
     /// Runs frames of another length from the next on.

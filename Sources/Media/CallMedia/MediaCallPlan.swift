@@ -41,7 +41,9 @@ public struct MediaCallPlan: Sendable {
         /// With the first authenticated packet of the peer, but no later than this: for the answering side, whose
         /// peer may not have the answer, and with it our key, yet.
         case withFirstPacket(noLaterThan: Duration)
-        /// As soon as there are a path and keys: for calls that ICE and DTLS connect.
+        /// As soon as there are a path and keys: for calls that ICE and DTLS connect. The passive side of DTLS sends the last flight
+        /// of the handshake, and waits for the peer's first authenticated packet, at most 0.2 s, because a peer that does not have
+        /// that flight yet cannot decrypt, and may play what it gets (RFC 5764 §5.1.2).
         case whenConnected
     }
 

@@ -10,16 +10,22 @@ public struct SRTPPair: ~Copyable {
     fileprivate var inbound: SRTPContext?
     fileprivate var outbound: SRTPContext?
     fileprivate let endsFormer: Bool
+    /// The peer may not have its keys yet, so that it cannot decrypt a packet that is sent now.
+    let precedesPeer: Bool
 
     /// Makes contexts for the keys that are new.
     ///
     /// - Parameters:
     ///   - send: Nil keeps the one in use, and so does `receive`.
     ///   - endsFormer: The remote party has changed, so packets with the former key are dropped.
-    public init(send: SRTPKey?, receive: SRTPKey?, endsFormer: Bool = false) throws(SRTPError) {
+    ///   - precedesPeer: The peer may not have its keys yet: its first packet shows that it has.
+    public init(
+        send: SRTPKey?, receive: SRTPKey?, endsFormer: Bool = false, precedesPeer: Bool = false
+    ) throws(SRTPError) {
         if let send { outbound = try SRTPContext(send, .outbound) }
         if let receive { inbound = try SRTPContext(receive, .inbound) }
         self.endsFormer = endsFormer
+        self.precedesPeer = precedesPeer
     }
 
     fileprivate var hasInbound: Bool {

@@ -148,6 +148,7 @@ extension ConnectionLoop {
         }
         guard let (role, fingerprints) = remote.handshake, let ours = session.plan.handshake else { return }
         do throws(DTLSError) {
+            session.role = role
             let endpoint = try DTLSEndpoint(role, identity: ours.identity, configuration: ours.configuration)
             var outputs: [Connection<DTLSEndpoint>.Output] = []
             session.connection.begin(endpoint, at: now, into: &outputs)
@@ -257,7 +258,8 @@ extension ConnectionLoop {
 
     private func install(_ send: SRTPKey, _ receive: SRTPKey, _ session: ConnectionSession) {
         do throws(SRTPError) {
-            worker(of: session).install(try SRTPPair(send: send, receive: receive), for: session.id)
+            let pair = try SRTPPair(send: send, receive: receive, precedesPeer: session.role == .passive)
+            worker(of: session).install(pair, for: session.id)
             settle(session)
             tell(.secured(session.id))
         } catch {

@@ -11,6 +11,8 @@ final class ConnectionSession {
     let worker: Int
     let plan: ConnectionPlan
     var connection: Connection<DTLSEndpoint>
+    /// Our role in the handshake, once the descriptions say it.
+    var role: DTLSRole?
     /// The slots of the call's own sockets.
     let ownSlots: [Int]
     /// The slot from which each local address sends.
