@@ -22,6 +22,7 @@ ALLOWED = {
     "EchoDelayFinder.add": "600 ms of the sound that was played, once in 600 ms",
     "SpeakerphoneProcessor.process": "the sound of a frame that is played",
     "WorkerLoop.receiveAll": "a datagram that is handed to the connections' thread whole",
+    "WorkerLoop.receive(from:limit:)": "the same, where the compiler puts it into its caller",
     "ForwardedDatagram.init": "the same, where it is made",
 }
 
