@@ -21,7 +21,7 @@ struct LoopbackSummary {
         let verdict = LoopbackVerdict(run)
         var lines = [verdict.isPass ? style.green(verdict.sentence) : style.red(verdict.sentence)]
         func add(_ label: String, _ value: String?) {
-            if let value { lines.append("  " + label.padded(to: 27) + value) }
+            if let value { lines.append("  " + label.padded(to: max(27, label.count + 2)) + value) }
         }
         if let delay = timing.meanDelay, let range = timing.delayRange {
             add(
