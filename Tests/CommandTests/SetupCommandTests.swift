@@ -274,6 +274,23 @@ struct SetupCommandTests {
         #expect(allowed.code == 0, "\(allowed.process.errorText)")
     }
 
+    @Test("--allow-plain-rtp writes that calls go without encryption, and is for SIP alone; without it they do not")
+    func plainMedia() async throws {
+        defer { site.remove() }
+        let password = ["PASSWORD": "secret-0123"]
+        let arguments = ["--sip", "desk@example.org", "--password-env", "PASSWORD", "--no-trial"]
+        let encrypted = try await setup(arguments, app: [], environment: password)
+        #expect(encrypted.code == 0, "\(encrypted.process.errorText)")
+        #expect(try !String(contentsOfFile: site.path("etc/front.yaml"), encoding: .utf8).contains("media:"))
+        let plain = try await setup(arguments + ["--allow-plain-rtp", "--force"], app: [], environment: password)
+        #expect(plain.code == 0, "\(plain.process.errorText)")
+        let text = try String(contentsOfFile: site.path("etc/front.yaml"), encoding: .utf8)
+        #expect(text.contains("\nmedia:\n  allow_plain_rtp: true\n  offers: plain\n"), "\(text)")
+        let misplaced = try await setup(["--token-env", "PASSWORD", "--allow-plain-rtp"], environment: password)
+        #expect(
+            misplaced.code == 2 && misplaced.process.errorText.contains("--sip"), "\(misplaced.process.errorText)")
+    }
+
     @Test(
         "On a terminal it asks for a SIP account, the server, the transport and the password, and writes what was said")
     func terminalForSIP() async throws {

@@ -79,6 +79,9 @@ struct SetupCommand: AsyncParsableCommand {
     @Flag(help: "Allow plain text to another machine, where everybody on the way can listen.")
     var allowPlainText = false
 
+    @Flag(help: "Offer and take calls without SRTP at the SIP server; everybody on the way can listen then.")
+    var allowPlainRtp = false
+
     @Option(
         help: "Certificates to trust in addition to the system's; they are copied into the folder.", completion: .file()
     )
@@ -181,6 +184,7 @@ struct SetupCommand: AsyncParsableCommand {
             ("--password-file", passwordFile), ("--password-env", passwordEnv),
         ].first { $0.1 != nil }
         if let idle { throw ValidationError("\(idle.0) is for --sip ADDRESS.") }
+        if allowPlainRtp { throw ValidationError("--allow-plain-rtp is for --sip ADDRESS.") }
     }
 
     private static let sources = SetupPlan.Source.allCases.map(\.rawValue)
@@ -294,6 +298,7 @@ struct SetupCommand: AsyncParsableCommand {
         account.server = sipServer
         account.transport = sipTransport ?? account.transport
         account.user = sipUser
+        account.hasPlainMedia = allowPlainRtp
         return account
     }
 

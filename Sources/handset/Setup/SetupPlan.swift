@@ -29,6 +29,8 @@ struct SetupPlan: Sendable {
         var transport = "tls"
         /// The name for the password; nil is that of the address.
         var user: String?
+        /// Whether calls are offered, and taken, without encryption.
+        var hasPlainMedia = false
 
         /// Whether signaling crosses a network in the clear.
         var isPlain: Bool {
@@ -123,6 +125,9 @@ struct SetupPlan: Sendable {
         }
         if allowsPlainText { lines.append("  allow_plain_text: true") }
         if hasTrustRoots { lines.append("  trust_roots: \(name).roots.pem") }
+        if case .sip(let account) = proof, account.hasPlainMedia {
+            lines += ["", "media:", "  allow_plain_rtp: true", "  offers: plain"]
+        }
         if let profile { lines += ["", "profile: \(profile)"] }
         lines += [
             "", "device:", "  name: \(Self.quoted(name))", "  call_records: \(Self.quoted(state + "/calls.jsonl"))", "",
