@@ -23,6 +23,17 @@ struct ControlSocketTests {
         }
     }
 
+    @Test("A user whom the socket's mode keeps out learns of the group, and not of a device that does not run")
+    func advice() {
+        let forbidden = ControlSocketError(.nobodyThere, path, "connect", errno: EACCES).description
+        #expect(
+            forbidden.hasSuffix(
+                "Permission denied. Use root or the device's user, or join the socket's group: "
+                    + "`usermod -aG handset-control USER`, and a new login."))
+        let absent = ControlSocketError(.nobodyThere, path, "connect", errno: ECONNREFUSED).description
+        #expect(absent.contains("Is `handset run` there") && !absent.contains("usermod"))
+    }
+
     @Test("The socket is its owner's alone, so is the folder made for it, and it goes with its device")
     func permissions() throws {
         defer { remove() }

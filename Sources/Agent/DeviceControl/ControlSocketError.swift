@@ -20,17 +20,21 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
     public let path: String
     private let activity: String
     private let cause: String
+    /// Whether the socket's mode, or that of its folder, keeps this user out.
+    private let isForbidden: Bool
 
-    init(_ code: Code, _ path: String, _ activity: String, cause: String) {
+    init(_ code: Code, _ path: String, _ activity: String, cause: String, isForbidden: Bool = false) {
         self.code = code
         self.path = path
         self.activity = activity
         self.cause = cause
+        self.isForbidden = isForbidden
     }
 
     init(_ code: Code, _ path: String, _ activity: String, errno: Int32) {
         self.init(
-            code, path, activity, cause: unsafe strerror(errno).map { unsafe String(cString: $0) } ?? "error \(errno)")
+            code, path, activity, cause: unsafe strerror(errno).map { unsafe String(cString: $0) } ?? "error \(errno)",
+            isForbidden: errno == EACCES)
     }
 
     /// The whole story in one line.
@@ -39,6 +43,8 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
             switch code {
             case .inUse: "Stop it, or give this device another path in control.socket."
             case .notUsable: "Check the folder, or give another path in control.socket."
+            case .nobodyThere where isForbidden:
+                "Use root or the device's user, or join the socket's group: `usermod -aG handset-control USER`, and a new login."
             case .nobodyThere:
                 "Is `handset run` there, with control.socket in its configuration? --socket and --config name others."
             case .lost: "Look at the device's log."
