@@ -46,7 +46,7 @@ public struct CallRecord: Hashable, Sendable {
     public var hangUpCause: HangUpCause?
     /// The user who transferred another call to this one, if any (contract CALL-8).
     public var transferredBy: UserID?
-    /// The user to whom this call was transferred, if any.
+    /// The user that took over this call by a transfer, if any.
     public var transferredTo: UserID?
 
     /// Why a device hangs up.
