@@ -9,6 +9,7 @@ machine that it names. `compare` takes the newest file there, or OLDER.json, and
 instructions: in all, or in a part that is at least 1 % of the call. Only instructions decide, because they repeat within 1 %
 on any x86-64 machine; times and memory are printed beside the older ones.
 """
+
 import json
 import pathlib
 import re

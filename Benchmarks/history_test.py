@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of history.py: what it calls too much, and what it refuses."""
+
 import json
 import pathlib
 import tempfile

@@ -5,6 +5,7 @@
 TREE is an unpacked package. Each command has a man page, and completions for bash, zsh and fish, with every option. Each DEPENDENCY, a
 Swift package, and each library that the program loads is in the copyright file. Prints what is missing, and exits with 1.
 """
+
 import gzip
 import json
 import pathlib
@@ -18,8 +19,13 @@ faults = []
 
 
 def options(command):
-    return [name["name"] for argument in command.get("arguments", []) if argument["shouldDisplay"]
-            for name in argument.get("names", []) if name["kind"] == "long"]
+    return [
+        name["name"]
+        for argument in command.get("arguments", [])
+        if argument["shouldDisplay"]
+        for name in argument.get("names", [])
+        if name["kind"] == "long"
+    ]
 
 
 def block(text, opening):
@@ -42,8 +48,12 @@ def look_at(command, parents):
     name = " ".join(path)
     page = SHARE / f"man/man1/{'-'.join(path)}.1.gz"
     manual = gzip.decompress(page.read_bytes()).decode() if page.exists() else None
-    texts = {"man page": manual, "bash": block(bash, "_" + "_".join(path)), "zsh": block(zsh, "_" + "_".join(path)),
-             "fish": "\n".join(line for line in fish.splitlines() if f'"{name}"' in line or f'"{name} ' in line) or None}
+    texts = {
+        "man page": manual,
+        "bash": block(bash, "_" + "_".join(path)),
+        "zsh": block(zsh, "_" + "_".join(path)),
+        "fish": "\n".join(line for line in fish.splitlines() if f'"{name}"' in line or f'"{name} ' in line) or None,
+    }
     if manual and not re.search(r"^\.Sh EXIT STATUS\n\.Bl .*\n\.It 0$", manual, re.M):
         faults.append(f"man page: `{name}` has no exit codes")
     for what, text in texts.items():

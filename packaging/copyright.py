@@ -4,6 +4,7 @@
 
 Licences that Debian has in /usr/share/common-licenses are named; the others are quoted from the checkouts of the last build.
 """
+
 import pathlib
 import re
 import sys
@@ -26,12 +27,12 @@ def whole(path):
 
 def exception():
     text = whole("swift-argument-parser/LICENSE.txt")
-    return text[text.index("As an exception,"):].strip()
+    return text[text.index("As an exception,") :].strip()
 
 
 def mit():
     text = whole("GRDB.swift/LICENSE")
-    return text[text.index("Permission is hereby granted"):]
+    return text[text.index("Permission is hereby granted") :]
 
 
 HEAD = """\
@@ -64,6 +65,6 @@ print("\n\nLICENCES\n")
 for name, text in TEXTS:
     print(name + "\n")
     for line in text.split("\n"):
-        indent = "  " + line[:len(line) - len(line.lstrip())]
+        indent = "  " + line[: len(line) - len(line.lstrip())]
         print(textwrap.fill(line.strip(), 110, initial_indent=indent, subsequent_indent=indent))
     print()

@@ -6,6 +6,7 @@ usage: beside.py HANDSET [--rounds N]
 The caller is `handset loopback call`, whose jitter buffer and codec are part of every figure. Prints a JSON object for each bot. Needs
 selenium, chromium-driver, websockets and aiortc.
 """
+
 import argparse
 import asyncio
 import contextlib
@@ -150,9 +151,26 @@ def browser(exchange, versions):
 def call(handset, exchange, user):
     """The delay there and back in ms; None if it could not be measured."""
     done = subprocess.run(
-        [handset, "loopback", "call", f"{user}@localhost", "--server", f"http://127.0.0.1:{exchange.port}", "--json", "-",
-         "--seconds", "5", "--rounds", "1", "--tones", "997"],
-        capture_output=True, text=True, timeout=300)
+        [
+            handset,
+            "loopback",
+            "call",
+            f"{user}@localhost",
+            "--server",
+            f"http://127.0.0.1:{exchange.port}",
+            "--json",
+            "-",
+            "--seconds",
+            "5",
+            "--rounds",
+            "1",
+            "--tones",
+            "997",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     if not done.stdout.strip():
         raise RuntimeError(f"the call to {user} has no report: {done.stderr[-1000:]}")
     report = json.loads(done.stdout)
@@ -183,9 +201,20 @@ def main():
                     print(f"beside: {name}: {delays[name][-2:]} ms", file=sys.stderr, flush=True)
         for name, found in delays.items():
             known = [delay for delay in found if delay is not None]
-            print(json.dumps({"kind": "beside", "by": name, "version": versions.get(name), "calls": len(found), "measured": len(known),
-                              "delay_ms": round(statistics.median(known), 1) if known else None,
-                              "least_ms": min(known, default=None), "most_ms": max(known, default=None)}))
+            print(
+                json.dumps(
+                    {
+                        "kind": "beside",
+                        "by": name,
+                        "version": versions.get(name),
+                        "calls": len(found),
+                        "measured": len(known),
+                        "delay_ms": round(statistics.median(known), 1) if known else None,
+                        "least_ms": min(known, default=None),
+                        "most_ms": max(known, default=None),
+                    }
+                )
+            )
     finally:
         exchange.stop()
 

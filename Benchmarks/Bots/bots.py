@@ -7,6 +7,7 @@ CONFIGURATION is that of an echoing device, whose behaviour is replaced; CALLERS
 for each measurement, with its kind. Both ends of each figure are on this machine's CLOCK_MONOTONIC: the bot is in this process, and
 the caller is ear.c, which decodes what arrives without a jitter buffer.
 """
+
 import argparse
 import asyncio
 import bisect
@@ -42,8 +43,7 @@ def percentile(values, percent):
 
 
 def spread(values):
-    return {"p50_ms": percentile(values, 50), "p95_ms": percentile(values, 95), "max_ms": percentile(values, 100),
-            "count": len(values)}
+    return {"p50_ms": percentile(values, 50), "p95_ms": percentile(values, 95), "max_ms": percentile(values, 100), "count": len(values)}
 
 
 def pinned(core, command):
@@ -60,8 +60,7 @@ class Device:
         path.write_text(text)
         command = [options.handset, "run", "--config", path, "--log-level", "warning"]
         self.sink = self.log.open("w")
-        self.process = subprocess.Popen(
-            command if core is None else pinned(core, command), stdout=self.sink, stderr=self.sink)
+        self.process = subprocess.Popen(command if core is None else pinned(core, command), stdout=self.sink, stderr=self.sink)
 
     @property
     def pid(self):
@@ -92,7 +91,8 @@ class Calls:
     @classmethod
     async def place(cls, options, count):
         process = await asyncio.create_subprocess_exec(
-            *options.callers, "--calls", str(count), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
+            *options.callers, "--calls", str(count), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        )
         lines = []
         while (line := (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()) != "go":
             if not line:
@@ -112,7 +112,8 @@ class Ear:
     async def open(cls, options, lines):
         ear = cls()
         ear.process = await asyncio.create_subprocess_exec(
-            options.ear, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 22)
+            options.ear, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 22
+        )
         ear.heard, ear.said = {}, []
         ear.task = asyncio.create_task(ear._read())
         ear.write(lines)
@@ -168,7 +169,7 @@ async def clear(options):
         sound = line.encode(botserver.tone(4_000, line.rate))
         for _ in range(CLEARS):
             for start in range(0, len(sound), 160):
-                line.play(sound[start:start + 160])
+                line.play(sound[start : start + 160])
             await asyncio.sleep(0.5 + random.random() * 0.1)
             cleared.append(now())
             line.clear()
@@ -227,7 +228,9 @@ async def cost(options, name, server):
         calls = await Calls.place(options, COST_CALLS)
         load = await asyncio.create_subprocess_exec(
             *pinned(1, [options.loadgen, "--measure", str(device.pid), "--seconds", str(COST_SECONDS), "--warm-up", "2"]),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
         answer, _ = await load.communicate(("\n".join([*calls.lines, "go"]) + "\n").encode())
         await calls.hang_up()
     finally:
@@ -327,11 +330,23 @@ async def marks(options):
             differences.append(abs(difference))
             exact += abs(difference) < 10
             within += abs(difference) < 20
-    return {"kind": "marks", "calls": options.mark_calls, "marks": options.mark_calls * MARKS, "exact": exact, "within_a_frame": within,
-            "missing": missing, "from_packet": spread(differences), "prompt": is_prompt,
-            "with_its_frame": frames_late.count(0), "frames_late": spread(frames_late),
-            "memory": {"calls": [options.mark_calls // 4, options.mark_calls], "rss_kb": [few_kb, many_kb],
-                       "per_call_kb": round((many_kb - few_kb) / (options.mark_calls - options.mark_calls // 4), 1)}}
+    return {
+        "kind": "marks",
+        "calls": options.mark_calls,
+        "marks": options.mark_calls * MARKS,
+        "exact": exact,
+        "within_a_frame": within,
+        "missing": missing,
+        "from_packet": spread(differences),
+        "prompt": is_prompt,
+        "with_its_frame": frames_late.count(0),
+        "frames_late": spread(frames_late),
+        "memory": {
+            "calls": [options.mark_calls // 4, options.mark_calls],
+            "rss_kb": [few_kb, many_kb],
+            "per_call_kb": round((many_kb - few_kb) / (options.mark_calls - options.mark_calls // 4), 1),
+        },
+    }
 
 
 def mark_frames(lengths):
@@ -349,7 +364,7 @@ async def program_marks(options):
     folder = options.directory / "marks"
     folder.mkdir(exist_ok=True)
     program = pathlib.Path(__file__).parent / "markprogram.py"
-    command = f"[python3, {program}, {folder}, \"{MARKS}\"]"
+    command = f'[python3, {program}, {folder}, "{MARKS}"]'
     device = Device(options, f"  source: exec\n  command: {command}\n", core=0)
     try:
         calls = await Calls.place(options, options.mark_calls)
@@ -362,7 +377,13 @@ async def program_marks(options):
     came = [json.loads(path.read_text()) for path in folder.glob("*.json")]
     exact = sum(mark["played"] == mark["written"] for call in came for mark in call)
     in_order = sum([mark["mark"] for mark in call] == list(range(MARKS)) for call in came)
-    return {"kind": "program marks", "calls": options.mark_calls, "marks": options.mark_calls * MARKS, "exact": exact, "calls_in_order": in_order}
+    return {
+        "kind": "program marks",
+        "calls": options.mark_calls,
+        "marks": options.mark_calls * MARKS,
+        "exact": exact,
+        "calls_in_order": in_order,
+    }
 
 
 def tone_starts(packets):
@@ -420,8 +441,14 @@ async def stall(options):
         gaps = [(after - before) / MS for before, after in zip(arrivals, arrivals[1:])]
         tones = len(tone_starts(ear.heard.get(call, [])))
         rows.append({"packets": len(arrivals), "longest_gap_ms": round(max(gaps, default=0), 1), "tones": tones})
-    return {"kind": "stall", "seconds": STALL_SECONDS, "stalled": rows[0], "others": rows[1:],
-            "rss_kb": [before_kb, most_kb], "said_so": "does not read" in device.log.read_text()}
+    return {
+        "kind": "stall",
+        "seconds": STALL_SECONDS,
+        "stalled": rows[0],
+        "others": rows[1:],
+        "rss_kb": [before_kb, most_kb],
+        "said_so": "does not read" in device.log.read_text(),
+    }
 
 
 async def main():
@@ -439,11 +466,13 @@ async def main():
         "trip": [
             lambda: round_trip(options, "echo", None),
             lambda: round_trip(options, "twilio", botserver.Server(botserver.Echo())),
-            lambda: round_trip(options, "audiosocket 48 kHz", botserver.Server(botserver.Echo(), 48_000))],
+            lambda: round_trip(options, "audiosocket 48 kHz", botserver.Server(botserver.Echo(), 48_000)),
+        ],
         "cost": [
             lambda: cost(options, "echo", None),
             lambda: cost(options, "twilio", botserver.Server(botserver.Cheap())),
-            lambda: cost(options, "audiosocket 48 kHz", botserver.Server(botserver.Cheap(), 48_000))],
+            lambda: cost(options, "audiosocket 48 kHz", botserver.Server(botserver.Cheap(), 48_000)),
+        ],
         "marks": [lambda: marks(options), lambda: program_marks(options)],
         "stall": [lambda: stall(options)],
     }

@@ -3,6 +3,7 @@
 A bot is a class with `begin(line)`, `hear(line, samples)` and `mark(line, name)`; each connection has a Line. Times are nanoseconds
 of CLOCK_MONOTONIC, as ear.c has them.
 """
+
 import asyncio
 import base64
 import hashlib
@@ -61,8 +62,13 @@ class TwilioLine(Line):
     def _send(self, message):
         text = json.dumps({**message, "streamSid": self.stream}).encode()
         length = len(text)
-        head = bytes([0x81, length]) if length < 126 else struct.pack(">BBH", 0x81, 126, length) if length < 65_536 else \
-            struct.pack(">BBQ", 0x81, 127, length)
+        head = (
+            bytes([0x81, length])
+            if length < 126
+            else struct.pack(">BBH", 0x81, 126, length)
+            if length < 65_536
+            else struct.pack(">BBQ", 0x81, 127, length)
+        )
         self.writer.write(head + text)
 
     def play(self, sound):
@@ -88,7 +94,7 @@ class AudioSocketLine(Line):
 
     def play(self, sound):
         for start in range(0, len(sound), 32_000):
-            piece = sound[start:start + 32_000]
+            piece = sound[start : start + 32_000]
             self.writer.write(struct.pack(">BH", self.kind, len(piece)) + piece)
 
 
@@ -175,8 +181,11 @@ class Server:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         key = next(row.split(":", 1)[1].strip() for row in head.split("\r\n") if row.lower().startswith("sec-websocket-key:"))
         accept = base64.b64encode(hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
-        writer.write(("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                      f"Sec-WebSocket-Accept: {accept}\r\n\r\n").encode())
+        writer.write(
+            (
+                f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+            ).encode()
+        )
         line = self._add(TwilioLine(len(self.lines), writer))
         stalled = self.stalls and line.number == 0
         while True:

@@ -5,6 +5,7 @@ usage: markprogram.py DIRECTORY MARKS
 
 Writes DIRECTORY/CALL.json: for each mark its name, the samples written before it, `played` of its event, and when that came.
 """
+
 import json
 import os
 import pathlib
@@ -18,7 +19,7 @@ import botserver
 
 def write_all(sound):
     while sound:
-        sound = sound[os.write(1, sound):]
+        sound = sound[os.write(1, sound) :]
 
 
 def main():
@@ -44,7 +45,7 @@ def main():
     time.sleep(2)
     for number in range(count):
         # Lengths that end anywhere in a frame.
-        sound = botserver.tone(200 + number * 37 % 100, rate)[:-(number * 7 + 1)]
+        sound = botserver.tone(200 + number * 37 % 100, rate)[: -(number * 7 + 1)]
         write_all(line.encode(sound))
         total += len(sound)
         written.append(total)

@@ -7,11 +7,12 @@ usage: bystander.py HANDSET [--seconds S] [--rounds R] [--attackers "N N…"] [-
 Starts `handset serve` with a database and its default limits. Pairs of devices that are not in the attacked room send 50
 invites per second and answer them. Runs with and without an attack alternate: N accounts each send signals of 8 KB, 500 at
 once and then 100 per second, to a room of 62, half of whom have lost their connections. With `--rooms` the participants and
-the attackers are spread over as many rooms: 200 participants in 20 rooms leave 100 attackers in rooms of ten. Prints a line of JSON for each number
-of attackers: percentiles, in milliseconds, of the time from sending an invite to its response and to inviteReceived, over all
-rounds with and without the attack, and the median of the rounds' differences of P99.9. Exits with status 1 if one of these
-medians is above 50 ms, or if an invite was refused or lost.
+the attackers are spread over as many rooms: 200 participants in 20 rooms leave 100 attackers in rooms of ten. Prints a line
+of JSON for each number of attackers: percentiles, in milliseconds, of the time from sending an invite to its response and
+to inviteReceived, over all rounds with and without the attack, and the median of the rounds' differences of P99.9. Exits
+with status 1 if one of these medians is above 50 ms, or if an invite was refused or lost.
 """
+
 import argparse
 import heapq
 import json
@@ -49,27 +50,32 @@ def priority(level):
 
 # --- The attack -----------------------------------------------------------------------------------------------------
 
+
 def attack(port, attackers, participants, rooms, ready, go, counts):
     """Fills the rooms, half of each absent, and sends signals to them from a process of its own until it is killed."""
     priority(1)
     members = [Device(port, f"member{number}", load.sign) for number in range(participants)]
     for number, member in enumerate(members):
         member.call("room.join", {"room": f"lobby{number % rooms}"})
-    for member in members[participants // 2:]:
+    for member in members[participants // 2 :]:
         member.drop()
-    members = members[:participants // 2]
+    members = members[: participants // 2]
     data = "x" * SIGNAL_BYTES
-    frames = [Device.frame(json.dumps({
-        "jsonrpc": "2.0", "id": 0, "method": "room.signal",
-        "params": {"room": f"lobby{number}", "type": "t", "data": data}}).encode()) for number in range(rooms)]
+    frames = [
+        Device.frame(
+            json.dumps(
+                {"jsonrpc": "2.0", "id": 0, "method": "room.signal", "params": {"room": f"lobby{number}", "type": "t", "data": data}}
+            ).encode()
+        )
+        for number in range(rooms)
+    ]
     selector = selectors.DefaultSelector()
     for member in members:
         member.socket.setblocking(False)
         selector.register(member.socket, selectors.EVENT_READ, member)
     ready.set()
     go.wait()
-    senders = [[member, time.monotonic(), 0, bytearray(), frames[number % rooms]]
-               for number, member in enumerate(members[:attackers])]
+    senders = [[member, time.monotonic(), 0, bytearray(), frames[number % rooms]] for number, member in enumerate(members[:attackers])]
     heard = time.monotonic()
     while True:
         now = time.monotonic()
@@ -82,7 +88,7 @@ def attack(port, attackers, participants, rooms, ready, go, counts):
             sender[2] = sent
             try:
                 while rest:
-                    del rest[:member.socket.send(rest)]
+                    del rest[: member.socket.send(rest)]
             except BlockingIOError:
                 pass
             except OSError:
@@ -110,7 +116,8 @@ class Attack:
         ready, go = multiprocessing.Event(), multiprocessing.Event()
         self.counts = multiprocessing.Array("q", 2)
         self.process = multiprocessing.Process(
-            target=attack, args=(port, attackers, participants, rooms, ready, go, self.counts), daemon=True)
+            target=attack, args=(port, attackers, participants, rooms, ready, go, self.counts), daemon=True
+        )
         self.process.start()
         if not ready.wait(60):
             sys.exit("bystander: the room does not fill")
@@ -123,6 +130,7 @@ class Attack:
 
 
 # --- The bystanders -------------------------------------------------------------------------------------------------
+
 
 class Bystanders:
     """Pairs of devices, of which one invites and the other accepts."""
@@ -172,9 +180,11 @@ class Bystanders:
                 pair, key = count % PAIRS, 1_000_000 + self.number
                 # Counted from the scheduled time, so that lateness of this process is included.
                 self.sent[key] = [began + count / RATE, False, False]
-                self.callers[pair].ask("invite.send", {
-                    "to": [f"callee{pair}"], "ttl": 60, "idempotency_key": f"k{key}",
-                    "data": {"n": key, "offer": "v=0\r\n" * 150}}, key)
+                self.callers[pair].ask(
+                    "invite.send",
+                    {"to": [f"callee{pair}"], "ttl": 60, "idempotency_key": f"k{key}", "data": {"n": key, "offer": "v=0\r\n" * 150}},
+                    key,
+                )
                 count += 1
             self.pump(began + count / RATE - time.monotonic())
         until = time.monotonic() + PATIENCE
@@ -199,8 +209,11 @@ def percentiles(values):
 
 
 def measure(arguments, attackers):
-    users = [f"{kind}{number}" for kind, most in (("member", arguments.participants), ("caller", PAIRS), ("callee", PAIRS))
-             for number in range(most)]
+    users = [
+        f"{kind}{number}"
+        for kind, most in (("member", arguments.participants), ("caller", PAIRS), ("callee", PAIRS))
+        for number in range(most)
+    ]
     quiet, loud = [], []
     signals = lost_connections = 0
     cpus = []
@@ -223,15 +236,25 @@ def measure(arguments, attackers):
             resident = exchange.resident_kb()
         finally:
             exchange.kill()
-    result = {"attackers": attackers, "participants": arguments.participants, "rooms": arguments.rooms, "signals": signals,
-              "lost_connections": lost_connections, "cpus": round(sum(cpus) / len(cpus), 2), "resident_kb": resident}
+    result = {
+        "attackers": attackers,
+        "participants": arguments.participants,
+        "rooms": arguments.rooms,
+        "signals": signals,
+        "lost_connections": lost_connections,
+        "cpus": round(sum(cpus) / len(cpus), 2),
+        "resident_kb": resident,
+    }
     for what in ("responses", "received"):
         pooled = [percentiles([value for run in runs for value in run[what]]) for runs in (quiet, loud)]
         # Each run is compared with the control run before it, since what else the machine does changes meanwhile.
-        each = [round(percentiles(after[what])["p999_ms"] - percentiles(before[what])["p999_ms"], 2)
-                for before, after in zip(quiet, loud)]
-        result[what] = {"control": pooled[0], "attack": pooled[1], "p999_differences_ms": each,
-                        "p999_difference_ms": round(statistics.median(each), 2)}
+        each = [round(percentiles(after[what])["p999_ms"] - percentiles(before[what])["p999_ms"], 2) for before, after in zip(quiet, loud)]
+        result[what] = {
+            "control": pooled[0],
+            "attack": pooled[1],
+            "p999_differences_ms": each,
+            "p999_difference_ms": round(statistics.median(each), 2),
+        }
     result["refused"] = sum(run["refused"] for run in quiet + loud)
     result["lost"] = sum(run["lost"] for run in quiet + loud)
     result["load_average"] = round(os.getloadavg()[0], 1)

@@ -1,4 +1,5 @@
 """A minimal device on a WebSocket, for measurements: docs/protocol.md over RFC 6455."""
+
 import base64
 import json
 import os
@@ -14,7 +15,8 @@ class Device:
         key = base64.b64encode(os.urandom(16)).decode()
         self.socket.sendall(
             f"GET /v1/rtc HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
         while b"\r\n\r\n" not in self.buffer:
             chunk = self.socket.recv(4_096)
             if not chunk:
@@ -49,8 +51,7 @@ class Device:
     def ask(self, method, params, number=None):
         self.number += 1
         number = self.number if number is None else number
-        self.write(self.frame(json.dumps(
-            {"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()))
+        self.write(self.frame(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()))
         return number
 
     def pong(self):
@@ -73,8 +74,8 @@ class Device:
                 size = struct.unpack_from("!Q", self.buffer, 2)[0] if len(self.buffer) >= 10 else 1 << 62
             if len(self.buffer) < start + size:
                 break
-            opcode, payload = self.buffer[0] & 0x0F, bytes(self.buffer[start:start + size])
-            del self.buffer[:start + size]
+            opcode, payload = self.buffer[0] & 0x0F, bytes(self.buffer[start : start + size])
+            del self.buffer[: start + size]
             if opcode == 9:
                 self.write(self.frame(payload, 10))
             elif opcode == 8:

@@ -48,8 +48,12 @@ COUNTS = """
 
 def environment(results):
     """Without a sound server: Chromium then takes libasound's cards."""
-    return {**os.environ, "ALSA_CONFIG_PATH": str(results / "asound.conf"), "PULSE_SERVER": f"unix:{results}/no-server",
-            "PIPEWIRE_REMOTE": "none"}
+    return {
+        **os.environ,
+        "ALSA_CONFIG_PATH": str(results / "asound.conf"),
+        "PULSE_SERVER": f"unix:{results}/no-server",
+        "PIPEWIRE_REMOTE": "none",
+    }
 
 
 def mean_ms(before, after, delay, count):
@@ -66,8 +70,13 @@ def main():
         open_.callback(exchange.stop)
         phones = []
         for user, side in (("alice", "here"), ("bob", "there")):
-            phone = Phone(exchange.url, "cards", PLAIN, environment=environment(results), arguments=[
-                f"--alsa-input-device={side}_mic", f"--alsa-output-device={side}_speaker"])
+            phone = Phone(
+                exchange.url,
+                "cards",
+                PLAIN,
+                environment=environment(results),
+                arguments=[f"--alsa-input-device={side}_mic", f"--alsa-output-device={side}_speaker"],
+            )
             open_.callback(phone.close)
             phone.sign_in(user)
             phones.append(phone)
@@ -80,14 +89,18 @@ def main():
         time.sleep(SETTLING)
         before = [phone.run_async(COUNTS) for phone in phones]
         cards = [str(results / name) for name in ("here_mic", "there_speaker", "there_mic", "here_speaker")]
-        heard = subprocess.run(
-            [results / "air", "measure", str(seconds), *cards], check=True, capture_output=True, text=True).stdout
+        heard = subprocess.run([results / "air", "measure", str(seconds), *cards], check=True, capture_output=True, text=True).stdout
         after = [phone.run_async(COUNTS) for phone in phones]
-        print(json.dumps({
-            "version": alice.driver.capabilities["browserVersion"],
-            "ways": [json.loads(line) for line in heard.splitlines()],
-            "jitter_buffer_ms": [mean_ms(*pair, "delay", "emitted") for pair in zip(before, after)],
-            "playout_ms": [mean_ms(*pair, "playout", "played") for pair in zip(before, after)]}))
+        print(
+            json.dumps(
+                {
+                    "version": alice.driver.capabilities["browserVersion"],
+                    "ways": [json.loads(line) for line in heard.splitlines()],
+                    "jitter_buffer_ms": [mean_ms(*pair, "delay", "emitted") for pair in zip(before, after)],
+                    "playout_ms": [mean_ms(*pair, "playout", "played") for pair in zip(before, after)],
+                }
+            )
+        )
         alice.click("#hang-up")
 
 

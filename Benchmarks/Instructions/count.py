@@ -3,15 +3,23 @@
 
 usage: count.py CALLGRIND_OUT SECONDS
 """
+
 import collections
 import json
 import re
 import sys
 
 #: What a library is part of, by its name; the first that fits.
-PARTS = (("opus", r"libopus"), ("crypto", r"libsrtp|libcrypto|libssl|libfreebl|libsoftokn|libnss|libnspr|libplc|libplds"),
-         ("speexdsp", r"libspeexdsp"), ("card", r"libscripted_card"), ("alsa", r"libasound"), ("slow", r"libslow|vgpreload"),
-         ("libc_libm", r"/libc\.|/libm\.|/libpthread|ld-linux|libstdc|libgcc"), ("ours", r"handset"))
+PARTS = (
+    ("opus", r"libopus"),
+    ("crypto", r"libsrtp|libcrypto|libssl|libfreebl|libsoftokn|libnss|libnspr|libplc|libplds"),
+    ("speexdsp", r"libspeexdsp"),
+    ("card", r"libscripted_card"),
+    ("alsa", r"libasound"),
+    ("slow", r"libslow|vgpreload"),
+    ("libc_libm", r"/libc\.|/libm\.|/libpthread|ld-linux|libstdc|libgcc"),
+    ("ours", r"handset"),
+)
 NAME = re.compile(r"\((\d+)\)(?: (.*))?")
 
 
@@ -66,9 +74,16 @@ def main():
     parts = collections.Counter()
     for library, instructions in spent.items():
         parts[part_of(library)] += instructions
-    print(json.dumps({
-        "seconds": float(sys.argv[2]), "frames": frames, "decodes": calls["opus_decode"],
-        "instructions": {part: round(number / max(frames, 1)) for part, number in parts.most_common()}}))
+    print(
+        json.dumps(
+            {
+                "seconds": float(sys.argv[2]),
+                "frames": frames,
+                "decodes": calls["opus_decode"],
+                "instructions": {part: round(number / max(frames, 1)) for part, number in parts.most_common()},
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ usage: quality.py DIRECTORY [SECONDS]      needs numpy, and pesq from PyPI
 Prints one JSON object: for each profile the mean over seeds for the jitter buffer, for a decoder with unlimited buffer
 and FEC, and for a constant delay of the buffer's mean, over the whole call and over its first SECONDS (8).
 """
+
 import concurrent.futures
 import json
 import pathlib

@@ -7,6 +7,7 @@ DIRECTORY has app.secret and caller.token, which scripts/bench writes. Prints on
 the CPU time of the device for 20 ms of each call, and `making`, with that of one call from its invite to its end, including
 one second of media.
 """
+
 import argparse
 import json
 import pathlib
@@ -40,16 +41,36 @@ class Callers:
     """Processes of `handset call`, each with one call to the device."""
 
     def __init__(self, handset, folder, server):
-        self.command = [handset, "call", CALLEE, "--server", server, "--config", folder / "caller.yaml",
-                        "--play", folder / "speech.wav", "--json"]
+        self.command = [
+            handset,
+            "call",
+            CALLEE,
+            "--server",
+            server,
+            "--config",
+            folder / "caller.yaml",
+            "--play",
+            folder / "speech.wav",
+            "--json",
+        ]
         self.folder = folder
-        (folder / "caller.yaml").write_text("\n".join([
-            "account:", f"  server: {server}", "  app_key: bench", "  app_secret_file: app.secret",
-            "  media_token_file: caller.token", ""]))
+        (folder / "caller.yaml").write_text(
+            "\n".join(
+                [
+                    "account:",
+                    f"  server: {server}",
+                    "  app_key: bench",
+                    "  app_secret_file: app.secret",
+                    "  media_token_file: caller.token",
+                    "",
+                ]
+            )
+        )
 
     def place(self, kind, seconds):
-        return subprocess.Popen([*self.command, KINDS[kind], "--duration", str(seconds)], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [*self.command, KINDS[kind], "--duration", str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     @staticmethod
     def end(call):
@@ -104,11 +125,14 @@ def main():
         for number in map(int, options.calls.split()):
             for kind in KINDS:
                 print(f"keys: {number} calls, {kind}, round {round_ + 1} of {options.rounds}", file=sys.stderr)
-                print(json.dumps({"kind": f"calling {kind}", "calls": number, "of": calling(
-                    callers, options.device, kind, number, options.seconds)}), flush=True)
+                print(
+                    json.dumps(
+                        {"kind": f"calling {kind}", "calls": number, "of": calling(callers, options.device, kind, number, options.seconds)}
+                    ),
+                    flush=True,
+                )
         for kind in KINDS:
-            print(json.dumps({"kind": f"making {kind}", "calls": 1, "of": making(callers, options.device, kind)}),
-                  flush=True)
+            print(json.dumps({"kind": f"making {kind}", "calls": 1, "of": making(callers, options.device, kind)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 usage: chart.py LOAD.jsonl > load.svg
 """
+
 import json
 import math
 import sys
@@ -16,11 +17,16 @@ def panels(rows):
     return [
         ("Memory for each connection", "kB", [("", [row["per_connection_kb"] for row in rows])]),
         ("Invites completed in a second", "", [("", [row["per_second"] for row in rows])]),
-        ("Invite to accept, at half that load", "ms",
-         [("p50", [row["half"]["p50_ms"] for row in rows]), ("p99", [row["half"]["p99_ms"] for row in rows])]),
-        ("Back after kill -9", "s",
-         [("half of them", [row["resume"]["p50_s"] for row in rows]),
-          ("99.9 %", [row["resume"]["p999_s"] for row in rows])]),
+        (
+            "Invite to accept, at half that load",
+            "ms",
+            [("p50", [row["half"]["p50_ms"] for row in rows]), ("p99", [row["half"]["p99_ms"] for row in rows])],
+        ),
+        (
+            "Back after kill -9",
+            "s",
+            [("half of them", [row["resume"]["p50_s"] for row in rows]), ("99.9 %", [row["resume"]["p999_s"] for row in rows])],
+        ),
     ]
 
 

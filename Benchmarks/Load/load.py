@@ -7,6 +7,7 @@ usage: load.py HANDSET DEVICES [--connections "N N…"] [--seconds S] [--rate N]
 HANDSET is the program, which serves in a separate process; DEVICES is the load generator. Prints a line of JSON for each
 number of connections.
 """
+
 import argparse
 import base64
 import contextlib
@@ -47,9 +48,29 @@ def sign(user):
 def certificate(folder):
     """The configuration lines for a new certificate on P-256, the usual curve."""
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-         "-keyout", folder / "exchange.key", "-out", folder / "exchange.pem"], check=True, capture_output=True)
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "30",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            "-keyout",
+            folder / "exchange.key",
+            "-out",
+            folder / "exchange.pem",
+        ],
+        check=True,
+        capture_output=True,
+    )
     return "certificate:\n  chain_file: exchange.pem\n  key_file: exchange.key\n"
 
 
@@ -70,7 +91,8 @@ class Exchange:
             f"listen: 127.0.0.1:{self.port}\n{certificate(folder) if is_secure else ''}database: exchange.sqlite\n"
             f"database_durability: {durability}\nweb_phone: false\npresence: false\n{limits}"
             f"apps:\n  - key: load\n    secret_hash: {digest}\n"
-            f"api_keys:\n  - key: load\n    secret_file: {secret}\nusers:\n{accounts}")
+            f"api_keys:\n  - key: load\n    secret_file: {secret}\nusers:\n{accounts}"
+        )
         self.start()
 
     def start(self):
@@ -78,8 +100,8 @@ class Exchange:
         began = time.monotonic()
         log = open(self.folder / "exchange.log", "ab")
         self.process = subprocess.Popen(
-            [self.program, "serve", "--config", self.folder / "exchange.yaml", "--log-level", "warning"],
-            stdout=log, stderr=log)
+            [self.program, "serve", "--config", self.folder / "exchange.yaml", "--log-level", "warning"], stdout=log, stderr=log
+        )
         while True:
             with contextlib.suppress(OSError), contextlib.closing(socket.create_connection(("127.0.0.1", self.port))):
                 return time.monotonic() - began
@@ -109,7 +131,8 @@ class Devices:
         tokens = folder / "devices.txt"
         tokens.write_text("".join(f"{user} {sign(user)}\n" for user in users))
         self.process = subprocess.Popen(
-            [program, str(port), str(tokens), *["--tls"] * is_secure], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            [program, str(port), str(tokens), *["--tls"] * is_secure], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def do(self, command):
         self.process.stdin.write(command + "\n")
@@ -147,8 +170,7 @@ def measure(arguments, count):
             held = devices.do(f"hold {count}")
             time.sleep(3)
             full = exchange.resident_kb()
-            most = [with_cpu(exchange, devices, f"invites {min(WINDOW, count // 2)} {arguments.seconds}")
-                    for _ in range(arguments.rounds)]
+            most = [with_cpu(exchange, devices, f"invites {min(WINDOW, count // 2)} {arguments.seconds}") for _ in range(arguments.rounds)]
             best = statistics.median(round_["per_second"] for round_ in most)
             half = with_cpu(exchange, devices, f"paced {arguments.rate or best / 2} {arguments.seconds}")
             loaded = exchange.resident_kb()
@@ -162,10 +184,22 @@ def measure(arguments, count):
             exchange.kill()
             devices.stop()
         return {
-            "connections": count, "held": held, "idle_kb": idle, "warm_kb": warm_kb, "held_kb": full, "loaded_kb": loaded,
+            "connections": count,
+            "held": held,
+            "idle_kb": idle,
+            "warm_kb": warm_kb,
+            "held_kb": full,
+            "loaded_kb": loaded,
             "logins_per_second": round((count - warm) / max(held["seconds"], 0.001)),
-            "per_connection_kb": round((full - warm_kb) / (count - warm), 1), "rounds": most, "per_second": best, "half": half, "rate": arguments.rate or best / 2,
-            "resume": back, "tls": arguments.tls, "durability": arguments.durability, "load_average": round(os.getloadavg()[0], 1),
+            "per_connection_kb": round((full - warm_kb) / (count - warm), 1),
+            "rounds": most,
+            "per_second": best,
+            "half": half,
+            "rate": arguments.rate or best / 2,
+            "resume": back,
+            "tls": arguments.tls,
+            "durability": arguments.durability,
+            "load_average": round(os.getloadavg()[0], 1),
             "scheduling": "fifo" if os.sched_getscheduler(0) == os.SCHED_FIFO else "normal",
         }
 

@@ -10,6 +10,7 @@ accepted, busy and failed; the share of packets that came back in accepted calls
 all; the CPU that the device used, in cores; the complexity to which Opus was limited. Then all calls beyond the smallest N
 are hung up, and `recovered_s` is the time until the device had recovered, if that took at most 15 s.
 """
+
 import argparse
 import json
 import os
@@ -34,12 +35,14 @@ class Device:
         text = re.sub(r"max_calls: \S+", f"max_calls: {limit}", configuration.read_text())
         (directory / "overload.yaml").write_text(text + f"control:\n  socket: {self.socket}\n")
         self.log = (directory / "overload.log").open("w")
-        self.process = subprocess.Popen(pinned(0, [handset, "run", "--config", directory / "overload.yaml"]),
-                                        stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(
+            pinned(0, [handset, "run", "--config", directory / "overload.yaml"]), stdout=self.log, stderr=self.log
+        )
 
     def load(self):
-        answer = subprocess.run(pinned(1, [self.handset, "control", "status", "--json", "--socket", self.socket]),
-                                capture_output=True, text=True, timeout=60)
+        answer = subprocess.run(
+            pinned(1, [self.handset, "control", "status", "--json", "--socket", self.socket]), capture_output=True, text=True, timeout=60
+        )
         return json.loads(answer.stdout)["status"]["load"] if answer.returncode == 0 else None
 
     def end(self):
@@ -61,11 +64,31 @@ def settle(device):
 
 def measure(arguments, offered, kept):
     device = Device(arguments.handset, arguments.configuration, arguments.directory, arguments.max_calls)
-    callers = subprocess.Popen(pinned(1, [arguments.callers, *arguments.options, "--offer", str(offered)]),
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    callers = subprocess.Popen(
+        pinned(1, [arguments.callers, *arguments.options, "--offer", str(offered)]),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     loadgen = subprocess.Popen(
-        pinned(1, [arguments.loadgen, "--growing", "--warm-up", str(WARM_UP), "--seconds", str(arguments.seconds),
-                   "--measure", str(device.process.pid)]), stdin=callers.stdout, stdout=subprocess.PIPE, text=True)
+        pinned(
+            1,
+            [
+                arguments.loadgen,
+                "--growing",
+                "--warm-up",
+                str(WARM_UP),
+                "--seconds",
+                str(arguments.seconds),
+                "--measure",
+                str(device.process.pid),
+            ],
+        ),
+        stdin=callers.stdout,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         taken = json.loads(callers.stderr.readline())
         totals, result = [], None
@@ -77,12 +100,15 @@ def measure(arguments, offered, kept):
                 totals.append(line)
         load, whole = device.load(), totals[-1]
         row = {
-            "calls": offered, **taken, "delivered": round(result["received"] / max(1, result["sent"]), 4),
+            "calls": offered,
+            **taken,
+            "delivered": round(result["received"] / max(1, result["sent"]), 4),
             # The last packets are still on their way.
             "delivered_whole": round(min(1, (whole["received"] + whole["calls"]) / max(1, whole["sent"])), 4),
             "cpu": round(result["cpu_us"] * result["calls"] * 50 / 1e6, 3),
             "complexity_limit": load["complexity_limit"] if load else None,
-            "takes_calls": load["takes_calls"] if load else None, "generator_late": result["late"],
+            "takes_calls": load["takes_calls"] if load else None,
+            "generator_late": result["late"],
             "others_cpu": result["others_cpu"],
         }
         callers.stdin.write(f"keep {kept}\n")
@@ -107,7 +133,7 @@ def main():
     parser.add_argument("--seconds", type=int, required=True)
     parser.add_argument("--max-calls", default="auto")
     arguments = parser.parse_args(sys.argv[1:split])
-    arguments.options = sys.argv[split + 1:]
+    arguments.options = sys.argv[split + 1 :]
     offers = [int(offered) for offered in arguments.offers.split()]
     for offered in offers:
         print(f"overload: {offered} calls", file=sys.stderr)

@@ -8,6 +8,7 @@ where TURN servers run too. Caller and callee both play a tone and record. Durin
 lost: its link goes down (the kernel knows), it drops everything silently (nobody knows), or the TURN server that
 relays the call is killed. Prints one JSON object for each trial. Needs root, iproute2 and coturn.
 """
+
 import argparse
 import contextlib
 import hashlib
@@ -126,36 +127,80 @@ class Processes:
 
 def configure(folder):
     """Writes the configurations of the exchange, the devices and the TURN servers."""
+
     def digest(text):
         return hashlib.sha256(text.encode()).hexdigest()
 
-    (folder / "exchange.yaml").write_text("\n".join([
-        "listen: 10.77.9.1:8555", "plain_text: allowed", "apps:", f"  - {{ key: bench, secret_hash: {digest('bench')} }}",
-        "users:", *(f"  - {{ id: {user}, public_ids: [{user}@localhost], media_token_hashes: [{digest(user)}] }}"
-                    for user in ("caller", "callee")), ""]))
+    (folder / "exchange.yaml").write_text(
+        "\n".join(
+            [
+                "listen: 10.77.9.1:8555",
+                "plain_text: allowed",
+                "apps:",
+                f"  - {{ key: bench, secret_hash: {digest('bench')} }}",
+                "users:",
+                *(
+                    f"  - {{ id: {user}, public_ids: [{user}@localhost], media_token_hashes: [{digest(user)}] }}"
+                    for user in ("caller", "callee")
+                ),
+                "",
+            ]
+        )
+    )
     (folder / "secret").write_text("bench")
     (folder / "records").mkdir()
     for number in (1, 2):
-        (folder / f"turn{number}.conf").write_text("\n".join([
-            f"listening-ip=10.77.9.{number}", f"relay-ip=10.77.9.{number}", "listening-port=3478", "lt-cred-mech",
-            "user=bench:bench", "realm=bench", "no-tls", "no-dtls", "no-cli", "log-file=stdout", "simple-log",
-            f"pidfile={folder}/turn{number}.pid", f"userdb={folder}/turn{number}.db", ""]))
+        (folder / f"turn{number}.conf").write_text(
+            "\n".join(
+                [
+                    f"listening-ip=10.77.9.{number}",
+                    f"relay-ip=10.77.9.{number}",
+                    "listening-port=3478",
+                    "lt-cred-mech",
+                    "user=bench:bench",
+                    "realm=bench",
+                    "no-tls",
+                    "no-dtls",
+                    "no-cli",
+                    "log-file=stdout",
+                    "simple-log",
+                    f"pidfile={folder}/turn{number}.pid",
+                    f"userdb={folder}/turn{number}.db",
+                    "",
+                ]
+            )
+        )
     for user, frequency in (("caller", 440), ("callee", 600)):
         (folder / user).write_text(user)
         for kind, media in (
-                ("direct", "ignored_interfaces: [signal]"),
-                ("relayed", "relay_only: true, ice_servers: ["
-                 + ", ".join(f"{{ urls: [\"turn:10.77.9.{number}:3478\"], username: bench, credential_file: secret }}"
-                             for number in (1, 2)) + "]")):
-            (folder / f"{user}-{kind}.yaml").write_text("\n".join([
-                "account:", "  server: http://10.77.9.1:8555", "  allow_plain_text: true", "  app_key: bench",
-                "  app_secret_file: secret", f"  media_token_file: {user}",
-                f"behaviour: {{ source: tone, frequency_hz: {frequency}, record_folder: records }}",
-                f"media: {{ {media} }}", ""]))
+            ("direct", "ignored_interfaces: [signal]"),
+            (
+                "relayed",
+                "relay_only: true, ice_servers: ["
+                + ", ".join(f'{{ urls: ["turn:10.77.9.{number}:3478"], username: bench, credential_file: secret }}' for number in (1, 2))
+                + "]",
+            ),
+        ):
+            (folder / f"{user}-{kind}.yaml").write_text(
+                "\n".join(
+                    [
+                        "account:",
+                        "  server: http://10.77.9.1:8555",
+                        "  allow_plain_text: true",
+                        "  app_key: bench",
+                        "  app_secret_file: secret",
+                        f"  media_token_file: {user}",
+                        f"behaviour: {{ source: tone, frequency_hz: {frequency}, record_folder: records }}",
+                        f"media: {{ {media} }}",
+                        "",
+                    ]
+                )
+            )
     with wave.open(str(folder / "tone.wav"), "wb") as file:
         file.setparams((1, 2, RATE, 0, "NONE", ""))
-        file.writeframes(b"".join(
-            struct.pack("<h", int(8_000 * math.sin(2 * math.pi * 440 * sample / RATE))) for sample in range(40 * RATE)))
+        file.writeframes(
+            b"".join(struct.pack("<h", int(8_000 * math.sin(2 * math.pi * 440 * sample / RATE))) for sample in range(40 * RATE))
+        )
 
 
 def watch(interfaces):
@@ -174,7 +219,7 @@ def watch(interfaces):
             except OSError:
                 continue  # Its wire has been pulled; said once.
             now = time.time()
-            payload = packet[(packet[0] & 15) * 4 + 8:]
+            payload = packet[(packet[0] & 15) * 4 + 8 :]
             # RTP (RFC 7983 §7) in packets of sound's size; or channel data of a TURN server around it.
             inner = payload[4:] if payload[:1] and 64 <= payload[0] <= 79 else payload
             if packet[9] != 17 or len(inner) < 40 or not 128 <= inner[0] <= 191 or 192 <= inner[1] <= 223:
@@ -191,8 +236,7 @@ class Watcher:
     def __init__(self, processes, space, interfaces):
         processes.serve(f"watch-{space}", WATCHING, space, sys.executable, __file__, "--watch", *interfaces)
         self.log = processes.folder / f"watch-{space}.log"
-        self.here = {"10.77.1.1", "10.77.2.1", "10.77.3.2"} if space == CALLER else {
-            "10.77.1.2", "10.77.2.2", "10.77.4.2"}
+        self.here = {"10.77.1.1", "10.77.2.1", "10.77.3.2"} if space == CALLER else {"10.77.1.2", "10.77.2.2", "10.77.4.2"}
 
     def beginnings(self):
         """Every moment at which media began to arrive, in order."""
@@ -210,7 +254,7 @@ def longest_silence(path, start, end):
     step = rate // 200
     longest = length = 0
     for place in range(0, len(samples) - step + 1, step):
-        power = sum(one * one for one in samples[place:place + step]) / step
+        power = sum(one * one for one in samples[place : place + step]) / step
         is_silent = power < (32_768 * 10 ** (SOUND_DB / 20)) ** 2
         length = length + 5 if is_silent else 0
         longest = max(longest, length)
@@ -238,15 +282,32 @@ def measure(handset, kind, folder, processes):
     if kind == "relay":
         for number in (1, 2):
             relays[f"10.77.9.{number}"] = processes.serve(
-                f"turn{number}", "Total General servers", SERVER, "turnserver", "-c", folder / f"turn{number}.conf")
+                f"turn{number}", "Total General servers", SERVER, "turnserver", "-c", folder / f"turn{number}.conf"
+            )
     processes.serve("callee", "Ready", CALLEE, handset, "run", "--config", folder / f"callee-{way}.yaml")
     interfaces = ["signal"] if kind == "relay" else ["path1", "path2"]
     watchers = {space: Watcher(processes, space, interfaces) for space in (CALLER, CALLEE)}
     record = folder / "caller.wav"
     call = processes.start(
-        CALLER, handset, "call", "callee@localhost", "--server", "http://10.77.9.1:8555", "--config",
-        folder / f"caller-{way}.yaml", "--play", folder / "tone.wav", "--record", record, "--duration", DURATION, "--json",
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        CALLER,
+        handset,
+        "call",
+        "callee@localhost",
+        "--server",
+        "http://10.77.9.1:8555",
+        "--config",
+        folder / f"caller-{way}.yaml",
+        "--play",
+        folder / "tone.wav",
+        "--record",
+        record,
+        "--duration",
+        DURATION,
+        "--json",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     end = time.monotonic() + 20
     while not all(watcher.beginnings() for watcher in watchers.values()):
         if time.monotonic() > end or call.poll() is not None:
@@ -266,8 +327,11 @@ def measure(handset, kind, folder, processes):
     time.sleep(0.5)
     result = {"kind": kind, "outcome": report["outcome"], "path_ms": {}, "silence_ms": {}}
     for side, space in (("caller", CALLER), ("callee", CALLEE)):
-        again = [note["at"] for note in watchers[space].beginnings()
-                 if note["at"] > lost and any(note[key] != used[space][key] for key in ("interface", "from", "to"))]
+        again = [
+            note["at"]
+            for note in watchers[space].beginnings()
+            if note["at"] > lost and any(note[key] != used[space][key] for key in ("interface", "from", "to"))
+        ]
         result["path_ms"][side] = round(1000 * (again[0] - lost)) if again else None
     for side, path in (("caller", record), ("callee", next((folder / "records").glob("*.wav")))):
         result["silence_ms"][side] = longest_silence(path, SETTLING - 3, DURATION - 2)

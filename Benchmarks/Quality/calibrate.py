@@ -9,6 +9,7 @@ QUALITY is the command that this package builds. FOLDER keeps the pairs of files
 Prints one JSON object: the constants for QualityScale.swift, and correlation, RMS and greatest difference to PESQ, over
 the fitted pairs and over the held-out ones (other talkers, and every fourth kind of damage).
 """
+
 import concurrent.futures
 import json
 import pathlib
@@ -102,8 +103,10 @@ def scale(constants, disturbance):
 def agreement(measured, expected):
     error = measured - expected
     return {
-        "pairs": len(error), "correlation": round(float(numpy.corrcoef(measured, expected)[0, 1]), 3),
-        "rms": round(float(numpy.sqrt((error**2).mean())), 3), "greatest": round(float(abs(error).max()), 2),
+        "pairs": len(error),
+        "correlation": round(float(numpy.corrcoef(measured, expected)[0, 1]), 3),
+        "rms": round(float(numpy.sqrt((error**2).mean())), 3),
+        "greatest": round(float(abs(error).max()), 2),
     }
 
 
@@ -132,8 +135,12 @@ def main():
     fitted = numpy.array([talker in FITTED and kinds.index(kind) % 4 != 3 for talker, kind in keys])
 
     fit = optimize.least_squares(
-        lambda constants: scale(constants, disturbance[fitted]) - expected[fitted], (0.1, 0.1, 0.1),
-        bounds=((0, 0, 0), (10, 10, 10)), loss="soft_l1", f_scale=0.3)
+        lambda constants: scale(constants, disturbance[fitted]) - expected[fitted],
+        (0.1, 0.1, 0.1),
+        bounds=((0, 0, 0), (10, 10, 10)),
+        loss="soft_l1",
+        f_scale=0.3,
+    )
     measured = scale(fit.x, disturbance)
     result = {
         "constants": [round(float(value), 5) for value in fit.x],
@@ -151,7 +158,8 @@ def main():
     for kind in kinds:
         chosen = conditions == kind
         result["conditions"][kind] = {
-            "pesq": round(float(expected[chosen].mean()), 2), "measured": round(float(measured[chosen].mean()), 2),
+            "pesq": round(float(expected[chosen].mean()), 2),
+            "measured": round(float(measured[chosen].mean()), 2),
             "greatest": round(float(abs(measured - expected)[chosen].max()), 2),
             "held out": kinds.index(kind) % 4 == 3,
         }

@@ -3,6 +3,7 @@
 Speech is an array of floating point numbers at 48 kHz, with the values of 16-bit samples. Each kind of damage takes speech
 and a random generator, and returns the damaged speech.
 """
+
 import ctypes
 import ctypes.util
 
@@ -159,22 +160,42 @@ def both(*steps):
 
 
 CONDITIONS = {
-    "same": level(0), "level+10": level(10), "level-10": level(-10), "level-20": level(-20),
+    "same": level(0),
+    "level+10": level(10),
+    "level-10": level(-10),
+    "level-20": level(-20),
     **{f"opus{rate}": opus(rate * 1_000) for rate in (8, 12, 16, 20, 24, 32, 48, 64)},
     **{f"opus24-loss{loss}": opus(24_000, loss / 100) for loss in (1, 2, 3, 5, 8, 10, 15, 20, 30)},
     **{f"opus32-burst{burst}-{loss}": opus(32_000, loss / 100, burst) for burst, loss in ((2, 5), (3, 3), (5, 5))},
-    "ulaw": mu_law(), "ulaw-loss2": mu_law(0.02), "ulaw-loss5": mu_law(0.05), "ulaw-loss10": mu_law(0.1),
+    "ulaw": mu_law(),
+    "ulaw-loss2": mu_law(0.02),
+    "ulaw-loss5": mu_law(0.05),
+    "ulaw-loss10": mu_law(0.1),
     **{f"noise{snr}": noise(snr) for snr in (0, 5, 10, 15, 20, 25, 30, 35, 40, 50)},
     **{f"mnru{q}": modulated(q) for q in (5, 10, 15, 20, 25, 30, 35)},
-    **{f"gap{length}-{every}": gaps(length, every) for length, every in
-       ((5, 1000), (10, 500), (20, 2000), (20, 500), (40, 1000), (60, 1000), (200, 3000), (400, 4000))},
-    "jump+20": jumps(20), "jump-20": jumps(-20), "jump+40": jumps(40), "jump-60": jumps(-60), "jump+60": jumps(60),
-    "jumps": jumps(20, -40, 60, -20), "jumps20": jumps(20, 20, -20, 20, -20, -20),
+    **{
+        f"gap{length}-{every}": gaps(length, every)
+        for length, every in ((5, 1000), (10, 500), (20, 2000), (20, 500), (40, 1000), (60, 1000), (200, 3000), (400, 4000))
+    },
+    "jump+20": jumps(20),
+    "jump-20": jumps(-20),
+    "jump+40": jumps(40),
+    "jump-60": jumps(-60),
+    "jump+60": jumps(60),
+    "jumps": jumps(20, -40, 60, -20),
+    "jumps20": jumps(20, 20, -20, 20, -20, -20),
     **{f"clip{decibels}": overdriven(decibels) for decibels in (6, 12, 18, 24, 30)},
     **{f"low{hertz}": low_pass(hertz) for hertz in (7000, 5000, 3400, 2500, 1500)},
-    "high300": high_pass(300), "band": both(high_pass(300), low_pass(3400)),
-    "room-dry": room(0.2, 0.3), "room": room(0.4, 0.6), "drift100": drift(100), "drift500": drift(500),
-    "opus16-noise25": both(noise(25), opus(16_000)), "opus12-loss5-10": both(opus(12_000, 0.05), level(-10)),
-    "band-noise20": both(noise(20), high_pass(300), low_pass(3400)), "opus24-jump": both(opus(24_000), jumps(40)),
-    "clip18-opus16": both(overdriven(18), opus(16_000)), "opus-twice": both(opus(16_000), opus(24_000)),
+    "high300": high_pass(300),
+    "band": both(high_pass(300), low_pass(3400)),
+    "room-dry": room(0.2, 0.3),
+    "room": room(0.4, 0.6),
+    "drift100": drift(100),
+    "drift500": drift(500),
+    "opus16-noise25": both(noise(25), opus(16_000)),
+    "opus12-loss5-10": both(opus(12_000, 0.05), level(-10)),
+    "band-noise20": both(noise(20), high_pass(300), low_pass(3400)),
+    "opus24-jump": both(opus(24_000), jumps(40)),
+    "clip18-opus16": both(overdriven(18), opus(16_000)),
+    "opus-twice": both(opus(16_000), opus(24_000)),
 }

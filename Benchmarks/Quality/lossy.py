@@ -7,6 +7,7 @@ FOLDER has said.wav and the recordings that `HANDSET_LOSSY_SPEECH=FOLDER swift t
 Each recording is cut into blocks of 8 s, each block is aligned with said.wav, and rated by wideband PESQ
 (needs numpy, scipy, pesq). Prints a table: the mean of all blocks except the first, and the first block by itself.
 """
+
 import collections
 import pathlib
 import sys
@@ -26,12 +27,12 @@ def samples(path):
 
 def block_score(said, heard, start):
     """PESQ of 8 s from `start` on, with the recording up to a second later than said.wav."""
-    reference = said[start:start + BLOCK * RATE]
-    window = heard[start:start + (BLOCK + 1) * RATE]
+    reference = said[start : start + BLOCK * RATE]
+    window = heard[start : start + (BLOCK + 1) * RATE]
     if len(reference) < BLOCK * RATE or len(window) < len(reference):
         return None
     lag = int(numpy.argmax(correlate(window, reference, mode="valid", method="fft")))
-    low = [resample_poly(part, 1, 3) for part in (reference, window[lag:lag + len(reference)])]
+    low = [resample_poly(part, 1, 3) for part in (reference, window[lag : lag + len(reference)])]
     return pesq(16_000, low[0], low[1], "wb")
 
 
@@ -47,8 +48,7 @@ def main():
         rest[kind, loss] += [score for score in scores[1:] if score]
     print(f"{'kind':10} {'loss':10} {'PESQ':>6} {'least':>6} {'first 8 s':>10}")
     for kind, loss in sorted(rest):
-        print(f"{kind:10} {loss:10} {numpy.mean(rest[kind, loss]):6.2f} {min(rest[kind, loss]):6.2f} "
-              f"{numpy.mean(first[kind, loss]):10.2f}")
+        print(f"{kind:10} {loss:10} {numpy.mean(rest[kind, loss]):6.2f} {min(rest[kind, loss]):6.2f} {numpy.mean(first[kind, loss]):10.2f}")
 
 
 main()

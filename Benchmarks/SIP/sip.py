@@ -12,6 +12,7 @@ Prints a JSON object on each line:
 
 Needs root, because it runs in a network namespace of its own: baresip takes no loopback address.
 """
+
 import argparse
 import contextlib
 import csv
@@ -65,12 +66,16 @@ class Device:
             "calls_from: anybody }\n"
             "answer: { mode: auto, max_calls: 1000 }\nbehaviour: { source: echo }\n"
             f"media: {{ address: {HOST}, allow_plain_rtp: true, offers: plain, workers: 1 }}\n"
-            "control: { socket: control.sock }\n")
+            "control: { socket: control.sock }\n"
+        )
         self.log = folder / "device.log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                ["taskset", "-c", CORE, handset, "run", "--config", str(folder / "device.yaml")], stdout=log,
-                stderr=subprocess.STDOUT, cwd=folder)
+                ["taskset", "-c", CORE, handset, "run", "--config", str(folder / "device.yaml")],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+            )
         self.pid = self.process.pid
         deadline = time.monotonic() + 20
         while "Ready" not in self.log.read_text(errors="replace"):
@@ -104,14 +109,44 @@ def sipp_calls(folder, port, rate, count, duration_ms=0, seconds=90):
     for file in folder.glob("uac_*_.csv"):
         file.unlink()
     subprocess.run(
-        ["taskset", "-c", OTHER, "sipp", f"{HOST}:{port}", "-sn", "uac", "-s", "alice", "-i", HOST, "-p", "25099", "-r", str(rate),
-         "-m", str(count), "-d", str(duration_ms), "-l", str(max(10, 4 * rate, count)), "-nostdin", "-trace_stat", "-fd", "1",
-         "-timeout", f"{seconds}s"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
-        timeout=seconds + 30)
+        [
+            "taskset",
+            "-c",
+            OTHER,
+            "sipp",
+            f"{HOST}:{port}",
+            "-sn",
+            "uac",
+            "-s",
+            "alice",
+            "-i",
+            HOST,
+            "-p",
+            "25099",
+            "-r",
+            str(rate),
+            "-m",
+            str(count),
+            "-d",
+            str(duration_ms),
+            "-l",
+            str(max(10, 4 * rate, count)),
+            "-nostdin",
+            "-trace_stat",
+            "-fd",
+            "1",
+            "-timeout",
+            f"{seconds}s",
+        ],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+        timeout=seconds + 30,
+    )
     with open(next(folder.glob("uac_*_.csv"))) as file:
         last = list(csv.DictReader(file, delimiter=";"))[-1]
-    return {"succeeded": int(last["SuccessfulCall(C)"]), "failed": int(last["FailedCall(C)"]),
-            "repeated": int(last["Retransmissions(C)"])}
+    return {"succeeded": int(last["SuccessfulCall(C)"]), "failed": int(last["FailedCall(C)"]), "repeated": int(last["Retransmissions(C)"])}
 
 
 def rates(handset, folder, numbers, seconds):
@@ -125,8 +160,11 @@ def rates(handset, folder, numbers, seconds):
             row["cpu_us"] = 1e6 * (cpu_seconds(device.pid) - before) / (rate * seconds)
         with open(os.devnull, "wb") as nothing:
             floor = subprocess.Popen(
-                ["taskset", "-c", CORE, "sipp", "-sn", "uas", "-i", HOST, "-p", str(FLOOR_PORT), "-nostdin"], stdout=nothing,
-                stderr=nothing, cwd=folder)
+                ["taskset", "-c", CORE, "sipp", "-sn", "uas", "-i", HOST, "-p", str(FLOOR_PORT), "-nostdin"],
+                stdout=nothing,
+                stderr=nothing,
+                cwd=folder,
+            )
         with stopping(floor):
             time.sleep(0.5)
             before = cpu_seconds(floor.pid)
@@ -142,28 +180,58 @@ def memory(handset, folder, calls):
         time.sleep(2)
         idle = resident_kb(device.pid)
         caller = subprocess.Popen(
-            ["sipp", f"{HOST}:{PORT}", "-sn", "uac", "-s", "alice", "-i", HOST, "-p", "25099", "-r", "50", "-m", str(calls), "-d",
-             "20000", "-l", str(calls), "-nostdin"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+            [
+                "sipp",
+                f"{HOST}:{PORT}",
+                "-sn",
+                "uac",
+                "-s",
+                "alice",
+                "-i",
+                HOST,
+                "-p",
+                "25099",
+                "-r",
+                "50",
+                "-m",
+                str(calls),
+                "-d",
+                "20000",
+                "-l",
+                str(calls),
+                "-nostdin",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+        )
         time.sleep(calls / 50 + 4)
         standing = resident_kb(device.pid)
         stop(caller)
-    print(json.dumps({"kind": "memory", "calls": calls, "idle_kb": idle, "each_kb": round((standing - idle) / calls, 1)}),
-          flush=True)
+    print(json.dumps({"kind": "memory", "calls": calls, "idle_kb": idle, "each_kb": round((standing - idle) / calls, 1)}), flush=True)
 
 
 def registered(handset, folder, accounts):
     """Resident size of a device whose accounts have all registered, in kB."""
     folder.mkdir(exist_ok=True)
     (folder / "password").write_text("secret\n")
-    entry = ("  - name: a{0}\n    account: {{ kind: sip, password_file: password, allow_plain_text: true,\n"
-             "      sip: {{ address: 'sip:a{0}@sip.test', server: '" + f"{HOST}:{STUB_PORT}" + "', transport: udp }} }}\n"
-             "    behaviour: {{ source: echo }}\n")
+    entry = (
+        "  - name: a{0}\n    account: {{ kind: sip, password_file: password, allow_plain_text: true,\n"
+        "      sip: {{ address: 'sip:a{0}@sip.test', server: '" + f"{HOST}:{STUB_PORT}" + "', transport: udp }} }}\n"
+        "    behaviour: {{ source: echo }}\n"
+    )
     (folder / "accounts.yaml").write_text(
-        "accounts:\n" + "".join(entry.format(number) for number in range(accounts))
-        + f"media: {{ address: {HOST}, workers: 1 }}\ncontrol: {{ socket: control.sock }}\n")
-    with contextlib.closing(Stub()) as stub, open(folder / "log", "wb") as log, stopping(subprocess.Popen(
-            [handset, "run", "--config", str(folder / "accounts.yaml")], stdout=log, stderr=subprocess.STDOUT,
-            cwd=folder)) as device:
+        "accounts:\n"
+        + "".join(entry.format(number) for number in range(accounts))
+        + f"media: {{ address: {HOST}, workers: 1 }}\ncontrol: {{ socket: control.sock }}\n"
+    )
+    with (
+        contextlib.closing(Stub()) as stub,
+        open(folder / "log", "wb") as log,
+        stopping(
+            subprocess.Popen([handset, "run", "--config", str(folder / "accounts.yaml")], stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+        ) as device,
+    ):
         names, deadline = set(), time.monotonic() + 20
         while len(names) < accounts:
             if time.monotonic() > deadline or device.poll() is not None:
@@ -178,8 +246,7 @@ def registered(handset, folder, accounts):
 def accounts(handset, folder, number):
     one = registered(handset, folder / "one", 1)
     many = registered(handset, folder / "many", number)
-    print(json.dumps({"kind": "accounts", "accounts": number, "one_kb": one, "each_kb": round((many - one) / (number - 1), 1)}),
-          flush=True)
+    print(json.dumps({"kind": "accounts", "accounts": number, "one_kb": one, "each_kb": round((many - one) / (number - 1), 1)}), flush=True)
 
 
 class Stub:
@@ -223,8 +290,11 @@ class Stub:
         return next(line for line in lines if line.lower().startswith((b"to:", b"t:")))
 
     def answer(self, data, peer, status, more=()):
-        lines = [line for line in data.split(b"\r\n\r\n", 1)[0].split(b"\r\n")[1:]
-                 if line.split(b":", 1)[0].strip().lower() in (b"via", b"v", b"from", b"f", b"to", b"t", b"call-id", b"i", b"cseq")]
+        lines = [
+            line
+            for line in data.split(b"\r\n\r\n", 1)[0].split(b"\r\n")[1:]
+            if line.split(b":", 1)[0].strip().lower() in (b"via", b"v", b"from", b"f", b"to", b"t", b"call-id", b"i", b"cseq")
+        ]
         lines = [line + b";tag=stub" if line.lower().startswith((b"to:", b"t:")) else line for line in lines]
         self.socket.sendto(b"SIP/2.0 " + status + b"\r\n" + b"\r\n".join([*lines, *more]) + b"\r\nContent-Length: 0\r\n\r\n", peer)
 
@@ -257,7 +327,8 @@ def dialling(handset, folder, trials):
     (home / "config").write_text(
         f"sip_listen {HOST}:25120\nmodule_path /usr/lib/baresip/modules\nmodule stdio.so\nmodule g711.so\nmodule ausine.so\n"
         f"module_app account.so\nmodule_app menu.so\nmodule_app ctrl_tcp.so\naudio_source ausine,440\n"
-        f"ctrl_tcp_listen {HOST}:25320\nnet_interface d0\n")
+        f"ctrl_tcp_listen {HOST}:25320\nnet_interface d0\n"
+    )
     (home / "accounts").write_text(f"<sip:alice@{HOST}:{STUB_PORT}>;regint=0;audio_codecs=pcmu\n")
     with open(home / "log", "wb") as log:
         baresip = subprocess.Popen(["baresip", "-f", home], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -272,8 +343,18 @@ def dialling(handset, folder, trials):
                 time.sleep(0.5)
     for name, times in results.items():
         if times:
-            print(json.dumps({"kind": "dialling", "by": name, "count": len(times), "p50_ms": round(statistics.median(times), 2),
-                              "max_ms": round(max(times), 2)}), flush=True)
+            print(
+                json.dumps(
+                    {
+                        "kind": "dialling",
+                        "by": name,
+                        "count": len(times),
+                        "p50_ms": round(statistics.median(times), 2),
+                        "max_ms": round(max(times), 2),
+                    }
+                ),
+                flush=True,
+            )
 
 
 def main():

@@ -12,6 +12,7 @@ lowered after some hops above a low threshold, for 350 ms at most, and stopped a
 others were set once and not tuned. Delays count from the first two hops that a listener hears (corpus.audible, corpus.onsets) to
 the decision; a frame of 20 ms adds up to 20 ms. A bot that is lowered already when speech begins has a delay of 0.
 """
+
 import json
 import pathlib
 import subprocess
@@ -123,8 +124,7 @@ def measure(detector, pieces):
 
 
 #: Members of a row with --json.
-COLUMNS = ("scene", "detector", "dip_p50_ms", "dip_p95_ms", "stop_p50_ms", "stop_p95_ms", "no_stop", "false_dips_per_hour",
-           "false_stops")
+COLUMNS = ("scene", "detector", "dip_p50_ms", "dip_p95_ms", "stop_p50_ms", "stop_p95_ms", "no_stop", "false_dips_per_hour", "false_stops")
 #: Later than anything.
 NEVER = 1e9
 
@@ -132,8 +132,7 @@ NEVER = 1e9
 def percentiles(delays):
     if not delays:
         return ["", ""]
-    return ["never" if value >= NEVER / 2 else f"{value:.0f}"
-            for value in numpy.percentile(delays, (50, 95), method="inverted_cdf")]
+    return ["never" if value >= NEVER / 2 else f"{value:.0f}" for value in numpy.percentile(delays, (50, 95), method="inverted_cdf")]
 
 
 def main():

@@ -3,6 +3,7 @@
 FOLDER holds the unpacked Debian packages of PACKAGES (`corpus.py FOLDER` downloads and unpacks them). There are three parts, with
 other talkers, noises, music and effects in each: `train` for the weights, `tune` for the thresholds, and `test` for the verdict.
 """
+
 import hashlib
 import pathlib
 import pickle
@@ -17,9 +18,21 @@ from scipy import signal
 
 RATE, HOP = 8_000, 80
 PACKAGES = [
-    "asterisk-core-sounds-en-wav", "asterisk-core-sounds-es-wav", "asterisk-core-sounds-fr-wav", "asterisk-core-sounds-it-wav",
-    "asterisk-core-sounds-ru-wav", "asterisk-moh-opsound-wav", "klettres-data", "ktuberling-data", "pocketsphinx-testdata",
-    "sound-theme-freedesktop", "wesnoth-1.16-data", "wesnoth-1.16-music", "supertux-data", "hedgewars-data", "lincity-ng-data",
+    "asterisk-core-sounds-en-wav",
+    "asterisk-core-sounds-es-wav",
+    "asterisk-core-sounds-fr-wav",
+    "asterisk-core-sounds-it-wav",
+    "asterisk-core-sounds-ru-wav",
+    "asterisk-moh-opsound-wav",
+    "klettres-data",
+    "ktuberling-data",
+    "pocketsphinx-testdata",
+    "sound-theme-freedesktop",
+    "wesnoth-1.16-data",
+    "wesnoth-1.16-music",
+    "supertux-data",
+    "hedgewars-data",
+    "lincity-ng-data",
     "extremetuxracer-data",
 ]
 #: Ambient recordings. The package is in Debian from 13 on, and is taken from the archive where apt does not know it.
@@ -33,10 +46,10 @@ SPEECH = {
     + [KTUBERLING + name for name in ("fr", "ca", "ru", "wa", "el", "gl", "lt")]
     + [HEDGEWARS + "Sounds/voices/" + name for name in ("Default", "Russian", "Mobster", "HillBilly")]
     + ["usr/share/klettres"],
-    "tune": [PROMPTS + "fr_CA_f_June"] + [KTUBERLING + name for name in ("uk", "sl")]
-    + [HEDGEWARS + "Sounds/voices/British"],
+    "tune": [PROMPTS + "fr_CA_f_June"] + [KTUBERLING + name for name in ("uk", "sl")] + [HEDGEWARS + "Sounds/voices/British"],
     "test": [PROMPTS + name for name in ("it_IT_m_Carlo", "ru_RU_f_IvrvoiceRU")]
-    + [KTUBERLING + name for name in ("en", "de")] + ["usr/share/pocketsphinx"],
+    + [KTUBERLING + name for name in ("en", "de")]
+    + ["usr/share/pocketsphinx"],
 }
 #: Numbers of blanket's recordings in the order of its file.
 NOISE = {"train": (0, 1, 3, 6, 12), "tune": (5, 9), "test": (2, 4, 7, 8, 10, 11, 13)}
@@ -51,8 +64,28 @@ EFFECTS = {
     "test": [WESNOTH + "sounds", "usr/share/sounds/freedesktop"],
 }
 #: Effects with somebody's voice.
-CRIES = ("human", "dwarf", "elf", "orc", "goblin", "ogre", "troll", "mermaid", "mermen", "naga", "zombie", "ghoul", "lich",
-         "wail", "groan", "ugg", "yeti", "laugh", "cry", "petrified")
+CRIES = (
+    "human",
+    "dwarf",
+    "elf",
+    "orc",
+    "goblin",
+    "ogre",
+    "troll",
+    "mermaid",
+    "mermen",
+    "naga",
+    "zombie",
+    "ghoul",
+    "lich",
+    "wail",
+    "groan",
+    "ugg",
+    "yeti",
+    "laugh",
+    "cry",
+    "petrified",
+)
 
 
 def download(folder):
@@ -68,8 +101,8 @@ def download_ambience(folder):
     """From the archive that apt uses, checked by its SHA-256."""
     path, digest = AMBIENCE
     archives = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
-        capture_output=True, text=True, check=True).stdout.split()
+        ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"], capture_output=True, text=True, check=True
+    ).stdout.split()
     for archive in dict.fromkeys(archives):
         try:
             with urllib.request.urlopen(archive + path, timeout=60) as answer:

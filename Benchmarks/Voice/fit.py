@@ -11,6 +11,7 @@ from the moment a listener hears it, the first 0.4 s three times; steps near spe
 speech counts three times in coughs, effects, music and echoes, half in the pauses of scenes with speech, and for the second sum six
 times as much.
 """
+
 import base64
 import pathlib
 import struct

@@ -1,4 +1,5 @@
 """Scenes: speech whose onsets are known, and hours without speech. Each is a list of pieces (heard, said, hops, onsets)."""
+
 import corpus
 import numpy
 from corpus import HOP, RATE, decibels
@@ -85,8 +86,7 @@ def bursts(sounds, count):
         heard = silence()
         for _ in range(count):
             sound = sounds(random)
-            corpus.put(heard, sound / corpus.level(sound) * CALLER * decibels(random.uniform(-12, 6)),
-                       random.integers(len(heard)))
+            corpus.put(heard, sound / corpus.level(sound) * CALLER * decibels(random.uniform(-12, 6)), random.integers(len(heard)))
         return silence(), heard, silence(), nothing()
 
     return make
@@ -117,8 +117,11 @@ def all_scenes(data, minutes):
     yield "noise", False, pieces(6, minutes, noise(data, -40))
     yield "music", False, pieces(7, minutes, music(data, -35))
     yield "coughs", False, pieces(8, minutes, bursts(corpus.cough, 6))
-    yield "clicks and effects", False, pieces(
-        9, minutes, bursts(lambda random: corpus.click(random) if random.random() < 0.5 else effect(random), 10))
+    yield (
+        "clicks and effects",
+        False,
+        pieces(9, minutes, bursts(lambda random: corpus.click(random) if random.random() < 0.5 else effect(random), 10)),
+    )
     yield "bot's echo, −40 dB", False, pieces(10, minutes, echo(data, -40))
     yield "bot's echo, −25 dB", False, pieces(11, minutes, echo(data, -25))
     yield "bot's echo, −12 dB", False, pieces(12, minutes, echo(data, -12))

@@ -9,6 +9,7 @@ The weights are those of the 16 kHz branch. Of the first layer those for bins of
 those that ever see sound. Each is a number of 16 bits times its output's scale. The test's expectation is what onnxruntime says of whole
 weights and of the same sound at 16 kHz, band-limited.
 """
+
 import base64
 import importlib.metadata
 import importlib.util
@@ -59,8 +60,10 @@ def layers(found):
     yield convolution(1, slice(0, 3))
     yield convolution(2, slice(1, 3))
     yield convolution(3, slice(1, 2))
-    yield (numpy.concatenate([found["decoder.rnn.weight_ih"], found["decoder.rnn.weight_hh"]], axis=1),
-           found["decoder.rnn.bias_ih"] + found["decoder.rnn.bias_hh"])
+    yield (
+        numpy.concatenate([found["decoder.rnn.weight_ih"], found["decoder.rnn.weight_hh"]], axis=1),
+        found["decoder.rnn.bias_ih"] + found["decoder.rnn.bias_hh"],
+    )
     yield found["decoder.decoder.2.weight"][:, :, 0], found["decoder.decoder.2.bias"]
 
 
@@ -98,8 +101,7 @@ def write_fixture(path, folder):
     import soundfile
     from scipy import signal
 
-    said, rate = soundfile.read(folder / "usr/share/asterisk/sounds/fr_CA_f_June/privacy-to-blacklist-last-caller.wav",
-                                dtype="float32")
+    said, rate = soundfile.read(folder / "usr/share/asterisk/sounds/fr_CA_f_June/privacy-to-blacklist-last-caller.wav", dtype="float32")
     assert rate == 8_000
     said = signal.sosfilt(signal.butter(8, 3_400, fs=rate, output="sos"), numpy.pad(said, (0, 4_000)))
     heard = numpy.clip(numpy.round(said * 32_768), -32_768, 32_767).astype("<i2")

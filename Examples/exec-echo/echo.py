@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Says back what the caller says, and hangs up when the caller presses #."""
+
 import json
 import os
 import socket

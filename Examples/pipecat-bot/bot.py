@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A voice bot for Twilio's wire, by Pipecat: says back what it hears, and hangs up when the caller presses #."""
+
 import os
 
 import uvicorn
@@ -32,8 +33,7 @@ class Echo(FrameProcessor):
 
 @app.post("/answer")
 def answer():
-    return Response(
-        '<Response><Connect><Stream url="ws://127.0.0.1:7860/ws"/></Connect></Response>', media_type="text/xml")
+    return Response('<Response><Connect><Stream url="ws://127.0.0.1:7860/ws"/></Connect></Response>', media_type="text/xml")
 
 
 @app.websocket("/ws")
@@ -41,14 +41,15 @@ async def take(websocket: WebSocket):
     await websocket.accept()
     _, call = await parse_telephony_websocket(websocket)
     serializer = TwilioFrameSerializer(
-        stream_sid=call["stream_id"], call_sid=call["call_id"], account_sid=ACCOUNT, auth_token=PASSWORD, base_url=HANDSET)
+        stream_sid=call["stream_id"], call_sid=call["call_id"], account_sid=ACCOUNT, auth_token=PASSWORD, base_url=HANDSET
+    )
     transport = FastAPIWebsocketTransport(
-        websocket,
-        FastAPIWebsocketParams(
-            audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=serializer))
+        websocket, FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=serializer)
+    )
     worker = PipelineWorker(
         Pipeline([transport.input(), Echo(), transport.output()]),
-        params=PipelineParams(audio_in_sample_rate=8_000, audio_out_sample_rate=8_000))
+        params=PipelineParams(audio_in_sample_rate=8_000, audio_out_sample_rate=8_000),
+    )
     runner = WorkerRunner(handle_sigint=False)
     await runner.add_workers(worker)
     await runner.run()

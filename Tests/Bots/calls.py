@@ -15,6 +15,7 @@ Opus by aiortc, get no keys, because aiortc has none, and hang up by closing the
 The serializers of Telnyx and Plivo have the addresses of these services built in. Requests to them are sent to Handset by a change
 of aiohttp in this program, as DNS would do it.
 """
+
 import asyncio
 import json
 import pathlib
@@ -107,21 +108,26 @@ class Server:
         self.seen["signature"] = request.headers.get("X-Twilio-Signature")
         return Response(
             f'<Response><Connect><Stream url="ws://127.0.0.1:{self.port}/ws"><Parameter name="who" value="you"/></Stream>'
-            '</Connect><Pause length="20"/></Response>', media_type="text/xml")
+            '</Connect><Pause length="20"/></Response>',
+            media_type="text/xml",
+        )
 
     def serializer(self, wire, call):
         match wire:
             case "twilio":
                 return TwilioFrameSerializer(
-                    stream_sid=call["stream_id"], call_sid=call["call_id"], account_sid=ACCOUNT, auth_token=PASSWORD,
-                    base_url=self.base)
+                    stream_sid=call["stream_id"], call_sid=call["call_id"], account_sid=ACCOUNT, auth_token=PASSWORD, base_url=self.base
+                )
             case "telnyx":
                 return TelnyxFrameSerializer(
-                    stream_id=call["stream_id"], call_control_id=call["call_id"], outbound_encoding=call["outbound_encoding"],
-                    inbound_encoding="PCMU", api_key=PASSWORD)
+                    stream_id=call["stream_id"],
+                    call_control_id=call["call_id"],
+                    outbound_encoding=call["outbound_encoding"],
+                    inbound_encoding="PCMU",
+                    api_key=PASSWORD,
+                )
             case "plivo":
-                return PlivoFrameSerializer(
-                    stream_id=call["stream_id"], call_id=call["call_id"], auth_id=ACCOUNT, auth_token=PASSWORD)
+                return PlivoFrameSerializer(stream_id=call["stream_id"], call_id=call["call_id"], auth_id=ACCOUNT, auth_token=PASSWORD)
             case "exotel":
                 return ExotelFrameSerializer(stream_sid=call["stream_id"], call_sid=call["call_id"])
 
@@ -132,11 +138,14 @@ class Server:
         transport = FastAPIWebsocketTransport(
             websocket=websocket,
             params=FastAPIWebsocketParams(
-                audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=self.serializer(wire, call)))
+                audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=self.serializer(wire, call)
+            ),
+        )
         echo = Echo(self.seen)
         worker = PipelineWorker(
             Pipeline([transport.input(), echo, transport.output()]),
-            params=PipelineParams(audio_in_sample_rate=RATE, audio_out_sample_rate=RATE))
+            params=PipelineParams(audio_in_sample_rate=RATE, audio_out_sample_rate=RATE),
+        )
         runner = WorkerRunner(handle_sigint=False)
         await runner.add_workers(worker)
         await runner.run()
@@ -157,15 +166,16 @@ class Server:
         await connection.initialize(sdp=form["sdp"], type="offer")
         tasks.add_task(self.speak, connection)
         return Response(
-            connection.get_answer()["sdp"], status_code=201, media_type="application/sdp",
-            headers={"Location": f"{LEGS['realtime']}/rtc_1"})
+            connection.get_answer()["sdp"], status_code=201, media_type="application/sdp", headers={"Location": f"{LEGS['realtime']}/rtc_1"}
+        )
 
     async def speak(self, connection):
         transport = SmallWebRTCTransport(connection, TransportParams(audio_in_enabled=True, audio_out_enabled=True))
         echo = Echo(self.seen, WIDE_RATE, greets=False)
         worker = PipelineWorker(
             Pipeline([transport.input(), echo, transport.output()]),
-            params=PipelineParams(audio_in_sample_rate=WIDE_RATE, audio_out_sample_rate=WIDE_RATE))
+            params=PipelineParams(audio_in_sample_rate=WIDE_RATE, audio_out_sample_rate=WIDE_RATE),
+        )
 
         @transport.event_handler("on_client_connected")
         async def greet(transport, client):
@@ -211,7 +221,7 @@ def surroundings(wire, port):
         case "smallwebrtc":
             return "parameters: [tenant=acme]"
         case "realtime":
-            return "session: '{\"type\": \"realtime\"}'"
+            return 'session: \'{"type": "realtime"}\''
         case _:
             return f"requests:\n  listen: 127.0.0.1:{port}\n  password_file: password"
 
@@ -227,13 +237,33 @@ async def call(handset, wire, server, exchange, folder):
     (folder / "password").write_text(PASSWORD)
     (folder / "password").chmod(0o600)
     device, log = await started_device(
-        handset, folder, exchange,
-        f"url: {address}\nwire: {wire}\naccount: {ACCOUNT}\nauth_token_file: password\n{surroundings(wire, port)}", wire)
+        handset,
+        folder,
+        exchange,
+        f"url: {address}\nwire: {wire}\naccount: {ACCOUNT}\nauth_token_file: password\n{surroundings(wire, port)}",
+        wire,
+    )
     try:
         record = folder / f"{wire}.wav"
         caller = await asyncio.create_subprocess_exec(
-            handset, "call", "echo@localhost", "--server", exchange, "--play", folder / "voice.wav", "--record", record,
-            "--press", "5", "--duration", "20", "--json", "--log-level", "error", stdout=subprocess.PIPE)
+            handset,
+            "call",
+            "echo@localhost",
+            "--server",
+            exchange,
+            "--play",
+            folder / "voice.wav",
+            "--record",
+            record,
+            "--press",
+            "5",
+            "--duration",
+            "20",
+            "--json",
+            "--log-level",
+            "error",
+            stdout=subprocess.PIPE,
+        )
         report = json.loads((await asyncio.wait_for(caller.communicate(), 40))[0])
     finally:
         end(device)
@@ -253,15 +283,18 @@ async def call(handset, wire, server, exchange, folder):
         expect(server.seen.get("key") == "5", f"the bot got the key {server.seen.get('key')}")
         expect(
             requests == [{"twilio": "POST 200", "telnyx": "POST 200", "plivo": "DELETE 204"}[wire]],
-            f"its requests were answered {requests}")
+            f"its requests were answered {requests}",
+        )
     if wire == "realtime":
         expect(server.seen.get("key") == f"Bearer {PASSWORD}", "the bearer token is wrong")
     if wire == "twilio":
         expect("From=caller" in server.seen.get("form", ""), f"the webhook was told {server.seen.get('form')}")
         expect(server.seen.get("signature"), "the webhook's request was not signed")
     sounds = {
-        "greeting": (heard(record, GREETING), GREETING_SECONDS), "echo": (heard(record, VOICE), 1.0),
-        "last word": (heard(record, LAST_WORD), LAST_WORD_SECONDS)}
+        "greeting": (heard(record, GREETING), GREETING_SECONDS),
+        "echo": (heard(record, VOICE), 1.0),
+        "last word": (heard(record, LAST_WORD), LAST_WORD_SECONDS),
+    }
     for name, (seconds, least) in sounds.items():
         expect(seconds >= least - 0.06, f"of the {name} {seconds:.2f} s were heard, of {least:.2f}")
     state = "ok" if not problems else "FAILED: " + "; ".join(problems) + "\n" + log.read_text()

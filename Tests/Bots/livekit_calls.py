@@ -8,6 +8,7 @@ seconds says a last word of half a second and ends its job; the gateway then clo
 
 The gateway names its stream with wss always, so a proxy with TLS stands before it, as at its users.
 """
+
 import asyncio
 import json
 import math
@@ -37,7 +38,7 @@ def agent():
         async def say(seconds, hertz):
             sound, size = tone(seconds, hertz), RATE // 50 * 2
             for start in range(0, len(sound), size):
-                await source.capture_frame(rtc.AudioFrame(sound[start:start + size], RATE, 1, size // 2))
+                await source.capture_frame(rtc.AudioFrame(sound[start : start + size], RATE, 1, size // 2))
 
         caller = await context.wait_for_participant()
         await say(GREETING_SECONDS, GREETING)
@@ -54,16 +55,41 @@ def agent():
         context.shutdown()
 
     # A busy machine would make the worker refuse jobs, and take long to start processes for them.
-    cli.run_app(WorkerOptions(
-        entrypoint_fnc=answer, num_idle_processes=1, job_executor_type=JobExecutorType.THREAD, load_threshold=math.inf,
-        initialize_process_timeout=60))
+    cli.run_app(
+        WorkerOptions(
+            entrypoint_fnc=answer,
+            num_idle_processes=1,
+            job_executor_type=JobExecutorType.THREAD,
+            load_threshold=math.inf,
+            initialize_process_timeout=60,
+        )
+    )
 
 
 async def tls_proxy(folder, port):
     """Listens with TLS, and passes on to a port of this machine."""
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", folder / "key.pem", "-out", folder / "cert.pem",
-         "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, stderr=subprocess.DEVNULL)
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-keyout",
+            folder / "key.pem",
+            "-out",
+            folder / "cert.pem",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+        ],
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
 
@@ -88,8 +114,24 @@ async def tls_proxy(folder, port):
 async def call(handset, number, exchange, folder):
     record = folder / f"call-{number}.wav"
     caller = await asyncio.create_subprocess_exec(
-        handset, "call", "echo@localhost", "--server", exchange, "--play", folder / "voice.wav", "--record", record,
-        "--press", "5", "--duration", "20", "--json", "--log-level", "error", stdout=subprocess.PIPE)
+        handset,
+        "call",
+        "echo@localhost",
+        "--server",
+        exchange,
+        "--play",
+        folder / "voice.wav",
+        "--record",
+        record,
+        "--press",
+        "5",
+        "--duration",
+        "20",
+        "--json",
+        "--log-level",
+        "error",
+        stdout=subprocess.PIPE,
+    )
     report = json.loads((await asyncio.wait_for(caller.communicate(), 40))[0])
     problems = []
     if report.get("outcome") != "completed":
@@ -103,8 +145,7 @@ async def call(handset, number, exchange, folder):
         if lengths[name] < least - 0.1:
             problems.append(f"of the {name} {lengths[name]:.2f} s were heard, of {least:.2f}")
     state = "ok" if not problems else "FAILED: " + "; ".join(problems)
-    print(
-        f"livekit-agents, call {number}: {state} (heard: {', '.join(f'{name} {lengths[name]:.2f} s' for name in sounds)})", flush=True)
+    print(f"livekit-agents, call {number}: {state} (heard: {', '.join(f'{name} {lengths[name]:.2f} s' for name in sounds)})", flush=True)
     return not problems
 
 
@@ -118,19 +159,31 @@ async def main(handset):
             port, worker_port = free_port(), free_port()
             proxy, tls_port = await tls_proxy(folder, port)
             surroundings = os.environ | {
-                "PLIVO_WS_ADDR": f"127.0.0.1:{port}", "LIVEKIT_AGENT_WS_ADDR": f"127.0.0.1:{worker_port}",
-                "LIVEKIT_URL": f"ws://localhost:{worker_port}", "PLIVO_PUBLIC_HOST": f"127.0.0.1:{tls_port}",
-                "LKG_GATEWAY_LOG": str(folder / "gateway.log"), "RUST_LOG": "info"}
+                "PLIVO_WS_ADDR": f"127.0.0.1:{port}",
+                "LIVEKIT_AGENT_WS_ADDR": f"127.0.0.1:{worker_port}",
+                "LIVEKIT_URL": f"ws://localhost:{worker_port}",
+                "PLIVO_PUBLIC_HOST": f"127.0.0.1:{tls_port}",
+                "LKG_GATEWAY_LOG": str(folder / "gateway.log"),
+                "RUST_LOG": "info",
+            }
             with open(folder / "agent.log", "w") as sink:
-                processes.append(subprocess.Popen(
-                    [sys.executable, __file__, "agent", "start"], env=surroundings, stdout=sink, stderr=sink))
+                processes.append(subprocess.Popen([sys.executable, __file__, "agent", "start"], env=surroundings, stdout=sink, stderr=sink))
             await logged(folder / "gateway.log", "worker registered", processes[-1])
-            processes.append((await started_device(handset, folder, url, f"""
+            processes.append(
+                (
+                    await started_device(
+                        handset,
+                        folder,
+                        url,
+                        f"""
                 url: http://127.0.0.1:{port}/answer
                 wire: plivo
                 status_callback: http://127.0.0.1:{port}/status
                 trust_roots: cert.pem
-                """))[0])
+                """,
+                    )
+                )[0]
+            )
             passed = [await call(handset, number, url, folder) for number in (1, 2)]
             if not all(passed):
                 for log in ("device", "agent", "gateway"):

@@ -6,6 +6,7 @@ HANDSET is the program. Bots of Twilio's wire and of AudioSocket at 48 kHz answe
 and fall silent with `clear`, or talk on. One is called through an exchange and a device as well. Their delays are those of this
 program's timers, so figures may be greater by 20 ms for the caller's frame, 20 ms for the bot's, and what the machine adds.
 """
+
 import asyncio
 import contextlib
 import json
@@ -33,7 +34,7 @@ class Talker(botserver.Silent):
     def begin(self, line):
         line.state = {"voice": 0, "quiet": 100, "asked": False, "until": 0, "timer": None}
         line.sound = line.encode(botserver.tone(6_000, line.rate))
-        line.play(line.sound[:len(line.sound) // 10])
+        line.play(line.sound[: len(line.sound) // 10])
 
     def hear(self, line, sound):
         state, loop = line.state, asyncio.get_running_loop()
@@ -63,7 +64,8 @@ class Talker(botserver.Silent):
 
 async def run(handset, *options):
     process = await asyncio.create_subprocess_exec(
-        handset, "loopback", "bot", *options, "--json", "-", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        handset, "loopback", "bot", *options, "--json", "-", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
     text, log = await asyncio.wait_for(process.communicate(), 180)
     return process.returncode, json.loads(text) if text else log.decode()
 
@@ -81,8 +83,7 @@ async def measure(handset, server, *options):
 @contextlib.asynccontextmanager
 async def program(handset, message, *arguments):
     """A daemon that has logged a message; gives that line."""
-    process = await asyncio.create_subprocess_exec(
-        handset, *arguments, "--log-format", "json", stderr=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(handset, *arguments, "--log-format", "json", stderr=asyncio.subprocess.PIPE)
     async for line in process.stderr:
         if f'"{message}"' in line.decode():
             break
@@ -107,7 +108,8 @@ async def measure_call(handset, server, *options):
                 configuration = pathlib.Path(folder) / "device.yaml"
                 configuration.write_text(
                     f"account:\n  server: {url}\n  media_token_file: {ROOT}/config/demo-echo.token\n"
-                    f"media:\n  address: 127.0.0.1\nbehaviour:\n  source: bot\n  bot:\n{server.yaml}")
+                    f"media:\n  address: 127.0.0.1\nbehaviour:\n  source: bot\n  bot:\n{server.yaml}"
+                )
                 async with program(handset, "Ready", "run", "--config", str(configuration)):
                     return await run(handset, "echo@localhost", "--server", url, *options)
     finally:
@@ -143,17 +145,19 @@ async def main():
     expect("Twilio's wire: barge-in", near(times(report, "barge_in", "interruptions"), STOP), report)
     expect("Twilio's wire: both talk", near(report["talk_over"]["interruptions_ms"], STOP - 0.02), report)
 
-    code, report = await measure(
-        handset, botserver.Server(Talker(stops=False), 48_000), "--turns", "1", "--interruptions", "1")
+    code, report = await measure(handset, botserver.Server(Talker(stops=False), 48_000), "--turns", "1", "--interruptions", "1")
     expect("AudioSocket: response", near(times(report, "response", "turns"), ANSWER), report)
-    expect("AudioSocket: a bot that talks on", code == 12 and [one["outcome"] for one in report["barge_in"]["interruptions"]] == ["ignored"], report)
+    expect(
+        "AudioSocket: a bot that talks on",
+        code == 12 and [one["outcome"] for one in report["barge_in"]["interruptions"]] == ["ignored"],
+        report,
+    )
 
     code, report = await measure_call(handset, botserver.Server(Talker(stops=True)), "--turns", "2", "--interruptions", "1")
     expect("a call: response", code == 0 and near(times(report, "response", "turns"), ANSWER, MOST_MORE + CALL), report)
     expect("a call: barge-in", near(times(report, "barge_in", "interruptions"), STOP, MOST_MORE + CALL), report)
 
-    code, report = await measure(
-        handset, botserver.Server(botserver.Silent()), "--turns", "1", "--interruptions", "0", "--patience", "1")
+    code, report = await measure(handset, botserver.Server(botserver.Silent()), "--turns", "1", "--interruptions", "0", "--patience", "1")
     expect("a bot that says nothing", code == 13 and report["response"]["count"] == 0, report)
     sys.exit(1 if failures else 0)
 

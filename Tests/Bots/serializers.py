@@ -6,6 +6,7 @@
 
 The Swift tests hold the wires to the same files, so that both sides are compared without a socket. Needs pipecat-ai and fastapi.
 """
+
 import asyncio
 import json
 import pathlib
@@ -74,13 +75,18 @@ class Requests:
     def keep(self, method, url, auth, data, headers):
         # As aiohttp's own request writes it.
         request = aiohttp.ClientRequest(
-            method, aiohttp.client_reqrep.URL(url), auth=auth, data=data, headers=headers, loop=asyncio.get_running_loop())
+            method, aiohttp.client_reqrep.URL(url), auth=auth, data=data, headers=headers, loop=asyncio.get_running_loop()
+        )
         body = request.body
-        self.kept.append({
-            "method": method, "target": request.url.raw_path_qs, "authorization": request.headers.get("Authorization"),
-            "contentType": request.headers.get("Content-Type"),
-            "body": bytes(getattr(body, "_value", body) or b"").decode(),
-        })
+        self.kept.append(
+            {
+                "method": method,
+                "target": request.url.raw_path_qs,
+                "authorization": request.headers.get("Authorization"),
+                "contentType": request.headers.get("Content-Type"),
+                "body": bytes(getattr(body, "_value", body) or b"").decode(),
+            }
+        )
         status = 204 if method == "DELETE" else 200
         return Answer(status)
 
@@ -102,8 +108,7 @@ class Answer:
 def make(name):
     """The serializer as Pipecat's runner makes it."""
     if name == "twilio":
-        return TwilioFrameSerializer(
-            STREAM[name], CALL[name], ACCOUNT, "token", base_url="http://127.0.0.1:8080/")
+        return TwilioFrameSerializer(STREAM[name], CALL[name], ACCOUNT, "token", base_url="http://127.0.0.1:8080/")
     if name == "telnyx":
         return TelnyxFrameSerializer(STREAM[name], "PCMU", "PCMU", call_control_id=CALL[name], api_key="key")
     if name == "plivo":
@@ -125,8 +130,11 @@ async def ready(name):
 async def says(name):
     """What the stock serializer sends: sound, a clear, and a message of the bot's own."""
     serializer = await ready(name)
-    frames = (OutputAudioRawFrame(tone(8_000), 8_000, 1), InterruptionFrame(),
-              OutputTransportMessageFrame({"event": "of-the-bot", "said": ["ä"]}))
+    frames = (
+        OutputAudioRawFrame(tone(8_000), 8_000, 1),
+        InterruptionFrame(),
+        OutputTransportMessageFrame({"event": "of-the-bot", "said": ["ä"]}),
+    )
     return [await serializer.serialize(frame) for frame in frames]
 
 
@@ -153,7 +161,7 @@ async def hears(name, lines):
     if name == "telnyx":
         assert call["outbound_encoding"] == "PCMU", call
     if name == "twilio":
-        assert call["body"] == {"from_number": FROM, "to_number": TO, "who": "Ä \"x\""}, call
+        assert call["body"] == {"from_number": FROM, "to_number": TO, "who": 'Ä "x"'}, call
         assert call["from"] == FROM and call["to"] == TO, call
     serializer = await ready(name)
     frames = [await serializer.deserialize(line) for line in lines]

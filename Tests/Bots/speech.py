@@ -6,6 +6,7 @@ HANDSET is the program. The caller's voice is espeak-ng's. It asks for the weath
 and says goodbye; then the bot hangs up. What the caller heard is transcribed, and must hold the answers in this order, without the
 end of the one that was interrupted. `handset call` does that twice, and then a browser with the web phone.
 """
+
 import asyncio
 import base64
 import json
@@ -65,8 +66,24 @@ def problems_of(record, model):
 async def call(handset, number, exchange, folder, model):
     record = folder / f"call-{number}.wav"
     caller = await asyncio.create_subprocess_exec(
-        handset, "call", "echo@localhost", "--server", exchange, "--play", folder / "script.wav", "--record", record,
-        "--press", "5", "--duration", "60", "--json", "--log-level", "error", stdout=subprocess.PIPE)
+        handset,
+        "call",
+        "echo@localhost",
+        "--server",
+        exchange,
+        "--play",
+        folder / "script.wav",
+        "--record",
+        record,
+        "--press",
+        "5",
+        "--duration",
+        "60",
+        "--json",
+        "--log-level",
+        "error",
+        stdout=subprocess.PIPE,
+    )
     report = json.loads((await asyncio.wait_for(caller.communicate(), 90))[0])
     problems, text = problems_of(record, model)
     if report.get("outcome") != "completed":
@@ -120,12 +137,16 @@ async def main(handset):
         try:
             port, requests = free_port(), free_port()
             surroundings = os.environ | {
-                "PORT": str(port), "TWILIO_AUTH_TOKEN": PASSWORD, "HANDSET_URL": f"http://127.0.0.1:{requests}",
-                "HF_HUB_OFFLINE": "1"}
+                "PORT": str(port),
+                "TWILIO_AUTH_TOKEN": PASSWORD,
+                "HANDSET_URL": f"http://127.0.0.1:{requests}",
+                "HF_HUB_OFFLINE": "1",
+            }
             log = folder / "bot.log"
             with open(log, "w") as sink:
-                processes.append(subprocess.Popen(
-                    [sys.executable, ROOT / "Examples/voice-bot/bot.py"], env=surroundings, stdout=sink, stderr=sink))
+                processes.append(
+                    subprocess.Popen([sys.executable, ROOT / "Examples/voice-bot/bot.py"], env=surroundings, stdout=sink, stderr=sink)
+                )
             for _ in range(600):
                 try:
                     (await asyncio.open_connection("127.0.0.1", port))[1].close()
@@ -134,13 +155,18 @@ async def main(handset):
                     await asyncio.sleep(0.1)
             (folder / "password").write_text(PASSWORD)
             (folder / "password").chmod(0o600)
-            device, device_log = await started_device(handset, folder, url, f"""
+            device, device_log = await started_device(
+                handset,
+                folder,
+                url,
+                f"""
                 url: ws://127.0.0.1:{port}/ws
                 wire: twilio
                 requests:
                   listen: 127.0.0.1:{requests}
                   password_file: password
-                """)
+                """,
+            )
             processes.append(device)
             passed = [await call(handset, number, url, folder, model) for number in (1, 2)]
             passed.append(await asyncio.to_thread(call_by_browser, url, folder, model))

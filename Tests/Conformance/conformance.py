@@ -27,9 +27,16 @@ CONFIGURATIONS = {
     # Tokens do.
     "fleeting": {"token_lifetime_seconds": 5, "token_notice_seconds": 2},
     # Little is allowed. What the clients' addresses are, they may say themselves.
-    "strict": {"failed_logins_per_address": 5, "failed_logins_per_account": 10, "failed_login_seconds": 600,
-               "messages_per_second": 20, "message_burst": 40, "trusted_proxies": ["127.0.0.1"], "anonymous": False,
-               "presence": False},
+    "strict": {
+        "failed_logins_per_address": 5,
+        "failed_logins_per_account": 10,
+        "failed_login_seconds": 600,
+        "messages_per_second": 20,
+        "message_burst": 40,
+        "trusted_proxies": ["127.0.0.1"],
+        "anonymous": False,
+        "presence": False,
+    },
     # Nothing is lost.
     "durable": {"database": "exchange.sqlite", "database_durability": "normal"},
     # Told to go down, and to move its devices.
@@ -133,8 +140,9 @@ async def main():
         print(f"FAILED in passing: {violation}")
     rules = {rule for test in tests for rule in re.findall(r"[A-Z]+-\d+", test.__doc__.split(": ")[0])}
     failed = len(passed) - sum(passed) + len(client.violations)
-    print(f"{len(tests)} tests of {len(rules)} rules in {time.monotonic() - started:.0f} s, "
-          f"{f'{failed} failed' if failed else 'all passed'}")
+    print(
+        f"{len(tests)} tests of {len(rules)} rules in {time.monotonic() - started:.0f} s, {f'{failed} failed' if failed else 'all passed'}"
+    )
     return failed > 0
 
 

@@ -45,24 +45,34 @@ class Exchange:
         self.numbers, self.environment = itertools.count(), None
         self.secret_file("school.secret", API[1])
         self.secret_file("college.secret", OTHER_API[1])
-        hashed = subprocess.run([handset, "user", "hash-password"], input=PASSWORD, capture_output=True, text=True,
-                                check=True).stdout.strip()
+        hashed = subprocess.run(
+            [handset, "user", "hash-password"], input=PASSWORD, capture_output=True, text=True, check=True
+        ).stdout.strip()
         people = [f"user-{number}" for number in range(PEOPLE)]
         # JSON is YAML, too.
-        (self.path / "exchange.yaml").write_text(json.dumps({
-            "listen": "127.0.0.1:0",
-            "messages_per_second": 100_000, "message_burst": 100_000,
-            "failed_logins_per_address": 10_000, "failed_logins_per_account": 10_000,
-            "apps": [{"key": APP[0], "secret_hash": digest(APP[1])}],
-            "api_keys": [{"key": API[0], "secret_file": "school.secret"},
-                         {"key": OTHER_API[0], "secret_file": "college.secret"}],
-            "users": [
-                {"id": "pat", "public_ids": ["pat@test", "+15550123"], "email": "pat@example.org",
-                 "password_hash": hashed},
-                {"id": "ada", "access_token_hashes": [digest(ACCESS_TOKEN)]},
-                *({"id": user, "public_ids": [f"{user}@test"], "media_token_hashes": [digest(media_token(user))]}
-                  for user in people)],
-        } | settings, indent=1))
+        (self.path / "exchange.yaml").write_text(
+            json.dumps(
+                {
+                    "listen": "127.0.0.1:0",
+                    "messages_per_second": 100_000,
+                    "message_burst": 100_000,
+                    "failed_logins_per_address": 10_000,
+                    "failed_logins_per_account": 10_000,
+                    "apps": [{"key": APP[0], "secret_hash": digest(APP[1])}],
+                    "api_keys": [{"key": API[0], "secret_file": "school.secret"}, {"key": OTHER_API[0], "secret_file": "college.secret"}],
+                    "users": [
+                        {"id": "pat", "public_ids": ["pat@test", "+15550123"], "email": "pat@example.org", "password_hash": hashed},
+                        {"id": "ada", "access_token_hashes": [digest(ACCESS_TOKEN)]},
+                        *(
+                            {"id": user, "public_ids": [f"{user}@test"], "media_token_hashes": [digest(media_token(user))]}
+                            for user in people
+                        ),
+                    ],
+                }
+                | settings,
+                indent=1,
+            )
+        )
 
     def secret_file(self, name, secret):
         path = self.path / name
@@ -76,9 +86,22 @@ class Exchange:
         written = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [self.handset, "serve", "--config", str(self.path / "exchange.yaml"), "--log-format", "json",
-                 "--log-level", self.log_level, *options], stderr=log, stdout=log, stdin=subprocess.DEVNULL,
-                env=self.environment)
+                [
+                    self.handset,
+                    "serve",
+                    "--config",
+                    str(self.path / "exchange.yaml"),
+                    "--log-format",
+                    "json",
+                    "--log-level",
+                    self.log_level,
+                    *options,
+                ],
+                stderr=log,
+                stdout=log,
+                stdin=subprocess.DEVNULL,
+                env=self.environment,
+            )
         deadline = time.monotonic() + PATIENCE
         while True:
             for line in self.log.read_bytes()[written:].decode().splitlines():

@@ -56,9 +56,11 @@ class Phone(Seat):
             await asyncio.sleep(self.random.uniform(0.1, 0.5))
 
     async def log_in(self):
-        answered = await self.post("/v1.1/login", {
-            "type": "Cima", "media_token": self.model.exchange.media_token(self.user), "access_type": "offline",
-            "scope": "mappings"}, Authorization=basic(*APP))
+        answered = await self.post(
+            "/v1.1/login",
+            {"type": "Cima", "media_token": self.model.exchange.media_token(self.user), "access_type": "offline", "scope": "mappings"},
+            Authorization=basic(*APP),
+        )
         self.logins += 1
         self.token, self.refresh = answered["token"], answered["refresh_token"]
 
@@ -144,8 +146,9 @@ class Phone(Seat):
             await self.news.wait()
 
     def kinds(self, invite):
-        return [event["type"] for event in self.stories.get(invite, ())
-                if event["type"] not in ("callSignal", "streamDropped", "streamResumed")]
+        return [
+            event["type"] for event in self.stories.get(invite, ()) if event["type"] not in ("callSignal", "streamDropped", "streamResumed")
+        ]
 
 
 class Pair:
@@ -172,8 +175,16 @@ class Pair:
     async def call(self):
         ann, ben, too = self.ann, self.ben, self.ben_too
         self.doing = "inviting"
-        invite = (await ann.insist("invite.send", to="ben", ttl=60, idempotency_key=f"{ann.random.getrandbits(60)}",
-                                   data=lambda marker: {"offer": marker}, timeout_payload="missed"))["invite"]
+        invite = (
+            await ann.insist(
+                "invite.send",
+                to="ben",
+                ttl=60,
+                idempotency_key=f"{ann.random.getrandbits(60)}",
+                data=lambda marker: {"offer": marker},
+                timeout_payload="missed",
+            )
+        )["invite"]
         self.doing = f"ringing for {invite}"
         for phone in ben, too:
             assert (await phone.hear(invite, "inviteReceived"))["inviter"] == "ann"
@@ -194,8 +205,7 @@ class Pair:
         self.doing = f"hanging up {invite}"
         await ann.insist("call.end", "unknownCall", invite=invite, reason="completed", duration_ms=7)
         await ben.hear(invite, "callEnded", duration_ms=7)
-        await self.told(invite, ["inviteAccepted", "inviteEnded"], ["inviteReceived", "callEnded"],
-                        ["inviteReceived", "inviteHandled"])
+        await self.told(invite, ["inviteAccepted", "inviteEnded"], ["inviteReceived", "callEnded"], ["inviteReceived", "inviteHandled"])
 
     async def signal(self, invite, sender, receiver):
         """Three candidates, each of which arrives once and in order if it was confirmed."""

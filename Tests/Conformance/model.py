@@ -19,8 +19,16 @@ DEEPEST = 72  # Levels of objects and arrays that a client must take.
 NOT_DONE_YET = 10  # Seconds after the loss of its connection for which a request may still be waiting for its turn.
 
 # Events that a session is told once of an invite, and what else tells them apart.
-ONCE = {"inviteAccepted": "invitee", "inviteRejected": "invitee", "inviteHandled": None, "inviteCancelled": None,
-        "inviteTimedOut": "invitees", "inviteMissed": None, "inviteEnded": None, "callEnded": "from"}
+ONCE = {
+    "inviteAccepted": "invitee",
+    "inviteRejected": "invitee",
+    "inviteHandled": None,
+    "inviteCancelled": None,
+    "inviteTimedOut": "invitees",
+    "inviteMissed": None,
+    "inviteEnded": None,
+    "callEnded": "from",
+}
 
 
 class Circle:
@@ -82,8 +90,7 @@ class Marker:
             circle.telling.add(self)
 
     def may_be_seen(self, listener):
-        return (listener.principal in self.audience or listener.party in self.audience
-                or self.circle is not None and listener in self.circle)
+        return listener.principal in self.audience or listener.party in self.audience or self.circle is not None and listener in self.circle
 
     def settle(self, seen_by_circle=True):
         """From now on nobody else comes in."""
@@ -106,8 +113,12 @@ class Invite:
         return self.inviter if self.inviter[1] else self.inviter[0]
 
     def concerns(self, listener):
-        return (listener.principal == self.inviter[0] or listener.principal in self.invitees
-                or self.circle is not None and self.circle.has_had(listener))
+        return (
+            listener.principal == self.inviter[0]
+            or listener.principal in self.invitees
+            or self.circle is not None
+            and self.circle.has_had(listener)
+        )
 
 
 class Oracle:
@@ -158,9 +169,11 @@ class Oracle:
         for word in MARKER.findall(data):
             marker = self.markers.get(word)
             if marker is None or not marker.may_be_seen(listener):
-                self.fault(f"{listener} sees {word.decode()} of {marker and marker.why}, which is for "
-                           f"{marker and sorted(map(str, marker.audience))}: {data[:800]!r}"
-                           f" {marker and marker.place and list(marker.place.story)}")
+                self.fault(
+                    f"{listener} sees {word.decode()} of {marker and marker.why}, which is for "
+                    f"{marker and sorted(map(str, marker.audience))}: {data[:800]!r}"
+                    f" {marker and marker.place and list(marker.place.story)}"
+                )
         for word in LONG_WORD.findall(data):
             owner = self.tokens.get(word)
             if owner is not None and not (over_http and owner == listener.principal):

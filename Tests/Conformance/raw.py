@@ -16,8 +16,7 @@ async def connect(exchange, source="127.0.0.1"):
     """A TCP or TLS connection from one of this machine's addresses: a reader and a writer."""
     tls = {"ssl": exchange.tls, "server_hostname": "localhost"} if exchange.tls else {}
     try:
-        return await asyncio.wait_for(asyncio.open_connection(
-            "127.0.0.1", exchange.port, local_addr=(source, 0), **tls), PATIENCE)
+        return await asyncio.wait_for(asyncio.open_connection("127.0.0.1", exchange.port, local_addr=(source, 0), **tls), PATIENCE)
     except (TimeoutError, OSError) as error:
         raise Lost(f"no connection: {error}") from error
 
@@ -36,7 +35,7 @@ def frame(opcode, payload, fin=True, reserved=0, masked=True, claimed=None):
     if not masked:
         return head + payload
     mask = os.urandom(4)
-    keys = (mask * (len(payload) // 4 + 1))[:len(payload)]
+    keys = (mask * (len(payload) // 4 + 1))[: len(payload)]
     mixed = int.from_bytes(payload, "big") ^ int.from_bytes(keys, "big")
     return head + mask + mixed.to_bytes(len(payload), "big")
 
@@ -55,8 +54,12 @@ class Line:
         reader, writer = await connect(exchange, source)
         key = base64.b64encode(secrets.token_bytes(16)).decode()
         try:
-            writer.write((f"GET {path} HTTP/1.1\r\nHost: {host}:{exchange.port}\r\nUpgrade: websocket\r\n"
-                          f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n").encode())
+            writer.write(
+                (
+                    f"GET {path} HTTP/1.1\r\nHost: {host}:{exchange.port}\r\nUpgrade: websocket\r\n"
+                    f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+                ).encode()
+            )
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
         except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
             writer.transport.abort()
@@ -76,9 +79,9 @@ class Line:
                 first, second = await self.reader.readexactly(2)
                 size = second & 0x7F
                 if size == 126:
-                    size, = struct.unpack(">H", await self.reader.readexactly(2))
+                    (size,) = struct.unpack(">H", await self.reader.readexactly(2))
                 elif size == 127:
-                    size, = struct.unpack(">Q", await self.reader.readexactly(8))
+                    (size,) = struct.unpack(">Q", await self.reader.readexactly(8))
                 payload = await self.reader.readexactly(size)
                 if not self._take(first, second, payload):
                     return
@@ -162,7 +165,8 @@ def request(method, path, body=b"", **headers):
     """An HTTP request as bytes, on a connection that closes after it."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close"]
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body))} | {
-        name.replace("_", "-"): value for name, value in headers.items() if value is not None}
+        name.replace("_", "-"): value for name, value in headers.items() if value is not None
+    }
     return "\r\n".join(lines + [f"{name}: {value}" for name, value in headers.items()]).encode() + b"\r\n\r\n" + body
 
 
@@ -177,7 +181,7 @@ def status(answer):
         while rest:
             size, _, rest = rest.partition(b"\r\n")
             count = int(size or b"0", 16)
-            whole, rest = whole + rest[:count], rest[count + 2:]
+            whole, rest = whole + rest[:count], rest[count + 2 :]
             if not count:
                 break
         body = whole

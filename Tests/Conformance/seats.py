@@ -71,8 +71,9 @@ class Talk:
         self.count += 1
         number = self.count if self.count % 3 else f"n-{self.count}"
         ask = Ask(self.seat, method, params, marker, start_after)
-        text = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params},
-                          ensure_ascii=self.count % 2 == 0).encode(errors="surrogatepass")
+        text = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}, ensure_ascii=self.count % 2 == 0).encode(
+            errors="surrogatepass"
+        )
         self.seat.model.oracle.note(str(self.seat), ">", text)
         self.waiting[number] = ask
         begin(ask)
@@ -135,8 +136,7 @@ class Seat:
         """A new connection with a session, which may be an earlier one; whether it is."""
         talk = await Talk.open(self)
         marker = self.model.oracle.mark({self.principal}, why=f"{self}'s own name")
-        params = {"token": self.token, "device": {
-            "id": self.device, "name": f"Attacker {marker.text}", "capabilities": ["audio"]}}
+        params = {"token": self.token, "device": {"id": self.device, "name": f"Attacker {marker.text}", "capabilities": ["audio"]}}
         if resume is not None:
             params["resume"] = {"session": resume, "after": self.last if after is None else after}
         else:
@@ -159,6 +159,7 @@ async def answer(ask):
 
 
 # --- Who may see a request's marker ---
+
 
 def may_see(seat, method, params):
     """Principals and devices that may be told of the parameters, and a circle that may."""
@@ -211,6 +212,7 @@ def room_hears(oracle, seat, params):
 
 # --- What a request, and its answer, mean ---
 
+
 def begin(ask):
     seat, oracle, method = ask.seat, ask.seat.model.oracle, ask.method
     oracle.steps += 1
@@ -238,14 +240,19 @@ def begin(ask):
         oracle.asked[ask.marker.text.encode()] = ask.invite
         # With a key that its user has used before it may be an earlier invite, with other invitees and perhaps ended (INV-1).
         key = seat.principal, json.dumps(ask.params.get("idempotency_key"))
-        ask.recipients = [(other, other.registered, "inviteReceived") for other in oracle.seats
-                          if other.principal in invitees and other.registered and other is not seat
-                          and key not in oracle.used_keys]
+        ask.recipients = [
+            (other, other.registered, "inviteReceived")
+            for other in oracle.seats
+            if other.principal in invitees and other.registered and other is not seat and key not in oracle.used_keys
+        ]
         oracle.used_keys.add(key)
     elif method == "room.signal" and ask.marker.text in json.dumps(ask.params.get("data")):
         to, room = ask.params.get("to"), ask.text("room")
-        ask.recipients = [(other, other.rooms[room], "roomSignal") for other in oracle.seats
-                          if room in other.rooms and (to is None or other.connection == to)]
+        ask.recipients = [
+            (other, other.rooms[room], "roomSignal")
+            for other in oracle.seats
+            if room in other.rooms and (to is None or other.connection == to)
+        ]
 
 
 def finish(talk, ask, message):
@@ -254,8 +261,7 @@ def finish(talk, ask, message):
     ask.outcome = "lost" if message is None else "refused" if "error" in message else "done"
     oracle.outcomes[f"{ask.method} {ask.outcome}"] += 1
     if ask.circle is not None:
-        for member in getattr(ask, "entering", None) or [
-                seat.party if ask.method == "room.join" else seat.principal]:
+        for member in getattr(ask, "entering", None) or [seat.party if ask.method == "room.join" else seat.principal]:
             ask.circle.entered(member, ask.outcome)
     if ask.outcome == "done":
         done(talk, ask, message["result"])

@@ -5,8 +5,20 @@ import asyncio
 from client import refusal, settle
 from exchange import call, invite
 
-REASONS = ("completed", "declined", "busy", "noAnswer", "cancelled", "acceptedElsewhere", "declinedElsewhere",
-           "dialFailed", "acceptFailed", "connectionLost", "disconnected", "internalError")
+REASONS = (
+    "completed",
+    "declined",
+    "busy",
+    "noAnswer",
+    "cancelled",
+    "acceptedElsewhere",
+    "declinedElsewhere",
+    "dialFailed",
+    "acceptFailed",
+    "connectionLost",
+    "disconnected",
+    "internalError",
+)
 
 
 async def test_offer_answer_candidates(exchange):
@@ -16,8 +28,7 @@ async def test_offer_answer_candidates(exchange):
     alice, bob, bob_too = await exchange.party(1, 2)
     offer = {"offer": {"type": "offer", "sdp": "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\n" + "a=x\r\n" * 3000}}
     number = await invite(alice, bob, data=offer)
-    candidates = [{"candidate": f"candidate:{n} 1 UDP 1 192.0.2.1 {n} typ host", "sdpMid": "0", "sdpMLineIndex": 0}
-                  for n in range(20)]
+    candidates = [{"candidate": f"candidate:{n} 1 UDP 1 192.0.2.1 {n} typ host", "sdpMid": "0", "sdpMLineIndex": 0} for n in range(20)]
     for candidate in candidates:
         alice.begin("call.signal", invite=number, type="candidate", data=candidate)
     await settle(alice, bob, bob_too)
@@ -25,7 +36,8 @@ async def test_offer_answer_candidates(exchange):
         assert device.kinds() == ["inviteReceived"] + ["callSignal"] * 20
         assert device.heard("inviteReceived")[0]["data"] == offer
         assert device.heard("callSignal") == [
-            {"invite": number, "type": "candidate", "data": candidate, "from": alice.user} for candidate in candidates]
+            {"invite": number, "type": "candidate", "data": candidate, "from": alice.user} for candidate in candidates
+        ]
     await bob_too.ask("call.signal", invite=number, type="ringing", data=None)
     await alice.hear("callSignal", type="ringing")
     await bob.ask("invite.accept", invite=number, data={"answer": {"type": "answer", "sdp": "v=0\r\n"}})
@@ -92,8 +104,7 @@ async def test_hang_up(exchange):
         one, other = (alice, bob) if len(reason) % 2 else (bob, alice)
         await one.ask("call.end", invite=number, reason=reason, duration_ms=61_250)
         await settle(one, other, bob_too)
-        assert other.heard("callEnded", invite=number) == [
-            {"invite": number, "reason": reason, "duration_ms": 61_250, "from": one.user}]
+        assert other.heard("callEnded", invite=number) == [{"invite": number, "reason": reason, "duration_ms": 61_250, "from": one.user}]
         assert not one.heard("callEnded", invite=number) and not bob_too.heard("callEnded")
         for device in one, other:
             await refusal(device.ask("call.end", invite=number, reason=reason, duration_ms=1), "unknownCall")

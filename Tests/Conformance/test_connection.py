@@ -27,10 +27,16 @@ async def test_bad_messages(exchange):
     (user,) = exchange.people(1)
     device = await (await exchange.idle(user)).start()
     line = device.line
-    for text, code in (("no json", -32700), ("[" * 65 + "]" * 65, -32700), ('"text"', -32600), ("[]", -32600),
-                       ('[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600), ('{"id": 7}', -32600),
-                       ('{"jsonrpc": "1.0", "id": 7, "method": "ping"}', -32600),
-                       ('{"jsonrpc": "2.0", "id": 7, "method": 5}', -32600)):
+    for text, code in (
+        ("no json", -32700),
+        ("[" * 65 + "]" * 65, -32700),
+        ('"text"', -32600),
+        ("[]", -32600),
+        ('[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600),
+        ('{"id": 7}', -32600),
+        ('{"jsonrpc": "1.0", "id": 7, "method": "ping"}', -32600),
+        ('{"jsonrpc": "2.0", "id": 7, "method": 5}', -32600),
+    ):
         number = 7 if '"id": 7' in text else None
         waiting = asyncio.ensure_future(line.answer_to(number))
         await asyncio.sleep(0)
@@ -50,20 +56,31 @@ async def test_required_members(exchange):
     group = (await alice.ask("group.create"))["group"]
     await alice.ask("room.join", room="required")
     calls = {
-        "invite.send": {"to": bob.user, "ttl": 1, "idempotency_key": "k"}, "invite.accept": {"invite": number},
-        "invite.reject": {"invite": number}, "invite.cancel": {"invite": number}, "invite.modify": {"invite": number},
-        "call.signal": {"invite": number, "type": "t"}, "room.join": {"room": "required"},
-        "room.signal": {"room": "required", "type": "t"}, "room.leave": {"room": "required"},
-        "group.join": {"group": group}, "group.members": {"group": group},
-        "call.end": {"invite": number, "reason": "completed", "duration_ms": 0}, "group.leave": {"group": group},
+        "invite.send": {"to": bob.user, "ttl": 1, "idempotency_key": "k"},
+        "invite.accept": {"invite": number},
+        "invite.reject": {"invite": number},
+        "invite.cancel": {"invite": number},
+        "invite.modify": {"invite": number},
+        "call.signal": {"invite": number, "type": "t"},
+        "room.join": {"room": "required"},
+        "room.signal": {"room": "required", "type": "t"},
+        "room.leave": {"room": "required"},
+        "group.join": {"group": group},
+        "group.members": {"group": group},
+        "call.end": {"invite": number, "reason": "completed", "duration_ms": 0},
+        "group.leave": {"group": group},
         "group.dismiss": {"group": group},
     }
-    allowed = {"invite.accept": "notYours", "invite.reject": "notYours", "invite.cancel": "inviteEnded",
-               "invite.modify": "inviteEnded", "group.leave": "notAllowed"}
+    allowed = {
+        "invite.accept": "notYours",
+        "invite.reject": "notYours",
+        "invite.cancel": "inviteEnded",
+        "invite.modify": "inviteEnded",
+        "group.leave": "notAllowed",
+    }
     for method, members in calls.items():
         for name in members:
-            refused = await refusal(
-                alice.ask(method, **{one: value for one, value in members.items() if one != name}), "invalidParams")
+            refused = await refusal(alice.ask(method, **{one: value for one, value in members.items() if one != name}), "invalidParams")
             assert name in refused.message, refused
         if method in allowed:
             await refusal(alice.ask(method, **members), allowed[method])
@@ -102,8 +119,10 @@ async def test_bad_frames(exchange):
     """CONN-1: Frames that are not masked, out of place or of no known kind close the connection with 1002"""
     for frame in b"\x81\x02{}", b"\x80\x80\x00\x00\x00\x00", b"\xc1\x80\x00\x00\x00\x00", b"\x83\x80\x00\x00\x00\x00":
         reader, writer = await asyncio.open_connection("127.0.0.1", exchange.port)
-        writer.write(b"GET /v1/rtc HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+        writer.write(
+            b"GET /v1/rtc HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        )
         answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
         assert answer.startswith(b"HTTP/1.1 101 ") and b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in answer, answer
         writer.write(frame)
@@ -134,8 +153,7 @@ async def test_foreign_pages(exchange):
 
 @waits
 async def test_silent_client_is_dropped(hasty):
-    """CONN-4: A client that answers no ping is dropped within two intervals, one that does is kept, and peers hear it
-    """
+    """CONN-4: A client that answers no ping is dropped within two intervals, one that does is kept, and peers hear it"""
     alice, bob = await hasty.party(1, 1)
     number = await call(alice, bob)
     bob.line.socket.transport.pause_reading()  # Alive, but deaf and mute.
@@ -263,8 +281,7 @@ async def test_two_connections_resume_at_once(stage, exchange):
 
 
 async def test_resume_after_the_window(hasty):
-    """CONN-5, INV-14: After the window a device is told to start afresh, and hears of what is pending when it registers
-    """
+    """CONN-5, INV-14: After the window a device is told to start afresh, and hears of what is pending when it registers"""
     alice, bob = await hasty.party(1, 1)
     number = await invite(alice, bob)
     await bob.hear("inviteReceived", invite=number)
@@ -340,8 +357,7 @@ async def test_presence(fleeting, strict):
 
 
 async def test_registration(exchange):
-    """DEV-1, DEV-2: Only a registered device receives invites and answers them; an unregistered one hears nothing more
-    """
+    """DEV-1, DEV-2: Only a registered device receives invites and answers them; an unregistered one hears nothing more"""
     alice, bob = await exchange.party(1, 1)
     new = await (await exchange.idle(bob.user)).start()
     number = await invite(alice, bob)

@@ -72,9 +72,13 @@ async def test_clock_is_set(stage):
             await carol.ask("call.signal", invite=standing, type="still here")
             await alice.hear("callSignal", invite=standing)
             before = clock
-        printed = await asyncio.to_thread(subprocess.run, [
-            exchange.handset, "calls", "--database", str(exchange.path / "exchange.sqlite"), "--json"],
-            capture_output=True, text=True, check=True)
+        printed = await asyncio.to_thread(
+            subprocess.run,
+            [exchange.handset, "calls", "--database", str(exchange.path / "exchange.sqlite"), "--json"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert len(printed.stdout.splitlines()) == 2 + 3 * len(STEPS), "no record was dropped"
         assert sum(json.loads(line)["reason"] == "noAnswer" for line in printed.stdout.splitlines()) == len(STEPS)
 
@@ -103,8 +107,7 @@ async def test_slow_disk(stage):
         # Each for itself would take 100 s.
         assert 9 < time.monotonic() - begun < 30, time.monotonic() - begun
         exchange.set(flush=0)
-        await asyncio.gather(*(device.hear("inviteReceived", invite=number)
-                               for device, number in zip(called, numbers)))
+        await asyncio.gather(*(device.hear("inviteReceived", invite=number) for device, number in zip(called, numbers)))
         await settle(*devices)
         assert all(device.line.reading.done() is False for device in devices), "somebody was dropped"
         begun = time.monotonic()

@@ -31,15 +31,18 @@ async def test_members_hear_each_change(exchange):
     group = f"class-{secrets.token_hex(4)}"
     answer = await alice.ask("group.create", group=group, name="Class 7", members=[f"{bob.user}@test"])
     assert answer == {"group": group}
-    made = {"group": group, "change": "created", "user": alice.user, "members": [alice.user, bob.user],
-            "name": "Class 7"}
+    made = {"group": group, "change": "created", "user": alice.user, "members": [alice.user, bob.user], "name": "Class 7"}
     for device in alice, alice_too, bob:
         assert await device.hear("groupChanged") == made
     await carol.ask("group.join", group=group)
     for device in alice, alice_too, bob, carol:
         assert await device.hear("groupChanged") == {"group": group, "change": "joined", "user": carol.user}
     assert await bob.ask("group.members", group=group) == {
-        "group": group, "name": "Class 7", "owner": alice.user, "members": [alice.user, bob.user, carol.user]}
+        "group": group,
+        "name": "Class 7",
+        "owner": alice.user,
+        "members": [alice.user, bob.user, carol.user],
+    }
     assert await carol.ask("group.list") == {"groups": [{"group": group, "name": "Class 7", "owner": alice.user}]}
     await carol.ask("group.join", group=group)  # Changes nothing.
     await bob.ask("group.leave", group=group)
@@ -68,7 +71,7 @@ async def test_creating_again(exchange):
     first, second = [(await alice.ask("group.create"))["group"] for _ in range(2)]
     assert first != second
     await refusal(alice.ask("group.create", members=["nobody"]), "unknownUser")
-    assert (await refusal(alice.ask("group.create", group="g" * 257), "invalidParams"))
+    assert await refusal(alice.ask("group.create", group="g" * 257), "invalidParams")
     assert (await refusal(alice.ask("group.create", name="n" * 257), "tooLarge")).limit == 256
 
 
@@ -101,8 +104,7 @@ async def test_invite_in_group(exchange):
         assert await device.hear("inviteModified") == {"invite": number, "data": {"topic": 2}}
     await bob.ask("invite.accept", invite=number, data=1)
     for device in alice, alice_too, carol, dave:
-        assert await device.hear("inviteAccepted") == {
-            "invite": number, "invitee": bob.user, "device": bob.id, "data": 1}
+        assert await device.hear("inviteAccepted") == {"invite": number, "invitee": bob.user, "device": bob.id, "data": 1}
     await refusal(dave.ask("invite.accept", invite=number), "notYours")
     for device in alice, *members:
         if device is not bob:
@@ -139,14 +141,12 @@ async def test_hand_raising(exchange):
     group = await group_of(teacher, *pupils)
     ask = await invite(teacher, *pupils, group=group, ttl=1, data={"ask": "raiseHand"})
     raised = pupils[1:3]
-    await asyncio.gather(*(pupil.ask("invite.accept", invite=ask) for pupil in raised),
-                         pupils[0].ask("invite.reject", invite=ask))
+    await asyncio.gather(*(pupil.ask("invite.accept", invite=ask) for pupil in raised), pupils[0].ask("invite.reject", invite=ask))
     await teacher.hear("inviteEnded", invite=ask)
     everyone = [teacher, *pupils]
     await settle(*everyone)
     for device in everyone:
-        listed = {told["invitee"] for told in device.heard("inviteAccepted", invite=ask)} | (
-            {device.user} if device in raised else set())
+        listed = {told["invitee"] for told in device.heard("inviteAccepted", invite=ask)} | ({device.user} if device in raised else set())
         assert listed == {pupil.user for pupil in raised}, (device.user, listed)
     speak = await invite(teacher, raised[0], group=group, data={"ask": "speak"})
     await raised[0].ask("invite.accept", invite=speak)

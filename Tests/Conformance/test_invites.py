@@ -14,14 +14,19 @@ async def test_invite_reaches_every_device(exchange):
     alice, bob, bob_too, carol = await exchange.party(1, 2, 1)
     data = {"offer": {"sdp": "v=0\r\n", "type": "offer"}, "note": "čau 👋 \u0000\u2028", "n": [1, -2.5, True, None, {}]}
     answer = await alice.ask(
-        "invite.send", to=[f"{bob.user}@test", carol.user], data=data, ttl=20, payload={"apns": {"alert": "A"}},
-        idempotency_key="key")
+        "invite.send", to=[f"{bob.user}@test", carol.user], data=data, ttl=20, payload={"apns": {"alert": "A"}}, idempotency_key="key"
+    )
     assert answer["invitees"] == [bob.user, carol.user], answer
     for device in bob, bob_too, carol:
         told = await device.hear("inviteReceived")
         assert 15 < told.pop("ttl_remaining") <= 20
-        assert told == {"invite": answer["invite"], "inviter": alice.user, "invitees": [bob.user, carol.user],
-                        "data": data, "payload": {"apns": {"alert": "A"}}}, told
+        assert told == {
+            "invite": answer["invite"],
+            "inviter": alice.user,
+            "invitees": [bob.user, carol.user],
+            "data": data,
+            "payload": {"apns": {"alert": "A"}},
+        }, told
     await settle(alice)
     assert alice.events == [], "the inviter hears nothing of its own invite"
 
@@ -29,10 +34,17 @@ async def test_invite_reaches_every_device(exchange):
 async def test_the_most_that_is_accepted_is_heard(exchange):
     """INV-2: The most data that an invite may bear is heard by each device, though it is longer on its way out"""
     alice, bob = await exchange.party(1, 1)
-    texts = [('"' + "x" * 61438 + '"', True), ('"' + "x" * 61439 + '"', False), ('"' + "\\u0001" * 10239 + '"', True),
-             ('"' + "\\u0001" * 10240 + '"', False), ("[" + ",".join(["1e18"] * 3071) + "]", True),
-             ("[" + ",".join(["1e18"] * 3072) + "]", False), ("[" + ",".join(["1e18"] * 13000) + "]", False),
-             ("[" * 60 + '"' + "x" * 61318 + '"' + "]" * 60, True), ("[" * 62 + "]" * 62, True)]
+    texts = [
+        ('"' + "x" * 61438 + '"', True),
+        ('"' + "x" * 61439 + '"', False),
+        ('"' + "\\u0001" * 10239 + '"', True),
+        ('"' + "\\u0001" * 10240 + '"', False),
+        ("[" + ",".join(["1e18"] * 3071) + "]", True),
+        ("[" + ",".join(["1e18"] * 3072) + "]", False),
+        ("[" + ",".join(["1e18"] * 13000) + "]", False),
+        ("[" * 60 + '"' + "x" * 61318 + '"' + "]" * 60, True),
+        ("[" * 62 + "]" * 62, True),
+    ]
     for number, (text, fits) in enumerate(texts, 1000):
         parameters = f'"to":"{bob.user}","ttl":0,"idempotency_key":"{number}","data":{text}'
         asking = asyncio.ensure_future(alice.line.answer_to(number))
@@ -66,8 +78,7 @@ async def test_same_key_same_invite(exchange):
 async def test_key_holds_while_connections_break(exchange):
     """INV-1, CONN-6: A send whose answer was lost is sent again on the next connection, and is one invite"""
     alice, bob = await exchange.party(1, 1)
-    alice.begin("invite.send", to=bob.user, ttl=30, data={}, idempotency_key="lost").add_done_callback(
-        lambda sent: sent.exception())
+    alice.begin("invite.send", to=bob.user, ttl=30, data={}, idempotency_key="lost").add_done_callback(lambda sent: sent.exception())
     await bob.hear("inviteReceived")
     await alice.lose()
     await alice.resume()
@@ -111,10 +122,10 @@ async def test_every_answer_is_told(exchange):
     await carol.ask("invite.reject", invite=number, data={"reason": "declined", "text": "später"})
     await alice.hear("inviteEnded", invite=number)
     assert alice.kinds() == ["inviteAccepted", "inviteRejected", "inviteTimedOut", "inviteEnded"]
-    assert alice.heard("inviteAccepted") == [
-        {"invite": number, "invitee": bob.user, "device": bob.id, "data": {"answer": "yes"}}]
+    assert alice.heard("inviteAccepted") == [{"invite": number, "invitee": bob.user, "device": bob.id, "data": {"answer": "yes"}}]
     assert alice.heard("inviteRejected") == [
-        {"invite": number, "invitee": carol.user, "device": carol.id, "data": {"reason": "declined", "text": "später"}}]
+        {"invite": number, "invitee": carol.user, "device": carol.id, "data": {"reason": "declined", "text": "später"}}
+    ]
     assert alice.heard("inviteTimedOut") == [{"invite": number, "invitees": [dave.user]}]
     await settle(bob, carol, dave)
     assert (bob.kinds(), carol.kinds()) == (["inviteReceived"],) * 2, "who answered is told no more"
@@ -130,8 +141,7 @@ async def test_other_devices_stop_ringing(exchange):
         await settle(bob, bob_too, bob_three)
         for other in bob_too, bob_three:
             assert other.kinds(invite=number) == ["inviteReceived", "inviteHandled"]
-            assert other.heard("inviteHandled", invite=number) == [
-                {"invite": number, "device": bob.id, "action": action}]
+            assert other.heard("inviteHandled", invite=number) == [{"invite": number, "device": bob.id, "action": action}]
             await refusal(other.ask("invite.accept", invite=number), "alreadyHandled")
             await refusal(other.ask("invite.reject", invite=number), "alreadyHandled")
         assert bob.kinds(invite=number) == ["inviteReceived"]
@@ -228,8 +238,7 @@ async def test_busy_is_told_from_declined(exchange):
 async def test_many_invites_at_once(exchange):
     """INV-12: A user sends and receives many invites at once, 256 and no more, each with its own end"""
     alice, late, *peers = await exchange.party(*[1] * 34)
-    sent = {peer: await asyncio.gather(*(invite(alice, peer, data={"n": n}, ttl=60) for n in range(8)))
-            for peer in peers}
+    sent = {peer: await asyncio.gather(*(invite(alice, peer, data={"n": n}, ttl=60) for n in range(8))) for peer in peers}
     assert len({number for numbers in sent.values() for number in numbers}) == 256
     await refusal(invite(alice, late), "tooManyRequests")
     await asyncio.gather(*(invite(peer, alice, ttl=60) for peer in peers for _ in range(8)))
@@ -319,8 +328,13 @@ async def test_list_of_invites(exchange):
         assert [one["invite"] for one in listed] == numbers[:5] + numbers[6:]
         one = listed[3]
         assert 0 < one.pop("ttl_remaining") <= 60
-        assert one == {"invite": numbers[3], "inviter": alice.user, "invitees": [bob.user, carol.user],
-                       "pending": [bob.user], "data": text}, one
+        assert one == {
+            "invite": numbers[3],
+            "inviter": alice.user,
+            "invitees": [bob.user, carol.user],
+            "pending": [bob.user],
+            "data": text,
+        }, one
 
 
 async def test_modify(exchange):

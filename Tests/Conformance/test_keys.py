@@ -44,8 +44,20 @@ async def test_key_login(stage):
     exchange = await Exchange(handset, "keys", users_file="users.yaml").start()
     try:
         made = subprocess.run(
-            [handset, "user", "enroll", "kim", "--config", str(exchange.path / "exchange.yaml"), "--server",
-             f"http://127.0.0.1:{exchange.port}"], capture_output=True, text=True, check=True).stdout.strip()
+            [
+                handset,
+                "user",
+                "enroll",
+                "kim",
+                "--config",
+                str(exchange.path / "exchange.yaml"),
+                "--server",
+                f"http://127.0.0.1:{exchange.port}",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
         code = remember(made.removeprefix("HANDSET://").split("/")[1].replace("-", ""))
         key, other = Key(), Key()
         for _ in range(50):

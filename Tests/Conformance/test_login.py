@@ -9,15 +9,29 @@ from exchange import ACCESS_TOKEN, API, APP, PASSWORD, call, digest, invite, med
 
 # Every method of the page but ping, with parameters that say nothing wrong.
 METHODS = {
-    "session.end": {}, "session.renew": {"token": "t"}, "device.register": None, "device.unregister": {},
+    "session.end": {},
+    "session.renew": {"token": "t"},
+    "device.register": None,
+    "device.unregister": {},
     "invite.send": {"to": "user-0", "ttl": 1, "data": {}, "idempotency_key": "k"},
-    "invite.accept": {"invite": "i"}, "invite.reject": {"invite": "i"}, "invite.cancel": {"invite": "i"},
-    "invite.modify": {"invite": "i", "data": 1}, "invite.list": {},
+    "invite.accept": {"invite": "i"},
+    "invite.reject": {"invite": "i"},
+    "invite.cancel": {"invite": "i"},
+    "invite.modify": {"invite": "i", "data": 1},
+    "invite.list": {},
     "call.signal": {"invite": "i", "type": "t", "data": 1},
     "call.end": {"invite": "i", "reason": "completed", "duration_ms": 1},
-    "room.join": {"room": "r"}, "room.leave": {"room": "r"}, "room.signal": {"room": "r", "type": "t"},
-    "group.create": {}, "group.join": {"group": "g"}, "group.leave": {"group": "g"}, "group.dismiss": {"group": "g"},
-    "group.members": {"group": "g"}, "group.list": {}, "presence.subscribe": {}, "presence.unsubscribe": {},
+    "room.join": {"room": "r"},
+    "room.leave": {"room": "r"},
+    "room.signal": {"room": "r", "type": "t"},
+    "group.create": {},
+    "group.join": {"group": "g"},
+    "group.leave": {"group": "g"},
+    "group.dismiss": {"group": "g"},
+    "group.members": {"group": "g"},
+    "group.list": {},
+    "presence.subscribe": {},
+    "presence.unsubscribe": {},
 }
 
 
@@ -61,8 +75,10 @@ async def test_password_login(exchange):
     body = {"type": "Password", "password": PASSWORD, "access_type": "offline", "scope": "mappings"}
     for name in "pat", "pat@test", "+15550123":
         assert (await exchange.login("pat", **body, user_id=name))["id"] == "pat"
-    wrong = [await refusal(exchange.login("pat", **body | {"user_id": name, "password": password}), "wrongPassword")
-             for name, password in (("pat", "wrong"), ("ada", PASSWORD), ("nobody", PASSWORD))]
+    wrong = [
+        await refusal(exchange.login("pat", **body | {"user_id": name, "password": password}), "wrongPassword")
+        for name, password in (("pat", "wrong"), ("ada", PASSWORD), ("nobody", PASSWORD))
+    ]
     assert len({refused.message.split("(")[0] for refused in wrong}) == 1
 
 
@@ -77,8 +93,7 @@ async def test_access_token_login(exchange):
 
 async def test_identities(exchange):
     """AUTH-2: A user is told its public ids, and can be called by any of them"""
-    pat = await exchange.login("pat", type="Password", user_id="pat", password=PASSWORD, access_type="offline",
-                               scope="mappings")
+    pat = await exchange.login("pat", type="Password", user_id="pat", password=PASSWORD, access_type="offline", scope="mappings")
     answer, _ = await exchange.rest("GET", "/v1/allidentities", Authorization=f"Bearer {pat['token']}")
     assert answer == {"public_ids": ["pat@test", "+15550123"], "routing_id": "pat"}, answer
     device = await (await Device(exchange, "pat", pat["token"]).start()).register()
@@ -97,8 +112,12 @@ async def test_resources(exchange):
     (user,) = exchange.people(1)
     device = await exchange.idle(user)
     place, _ = await exchange.rest("GET", "/v1/connection", Authorization=f"Bearer {device.token}")
-    assert place == {"websocket_url": f"ws://127.0.0.1:{exchange.port}/v1/rtc", "ice_servers": [],
-                     "keepalive_seconds": 25, "resume_window_seconds": 60}, place
+    assert place == {
+        "websocket_url": f"ws://127.0.0.1:{exchange.port}/v1/rtc",
+        "ice_servers": [],
+        "keepalive_seconds": 25,
+        "resume_window_seconds": 60,
+    }, place
     await device.start(url=place["websocket_url"])
     assert device.answer["keepalive_seconds"] == 25 and not device.answer["anonymous"]
     assert device.answer["user"] == user and not device.answer["resumed"]
@@ -145,10 +164,12 @@ async def test_answers_wait_for_the_login(exchange):
     alice, bob = await exchange.party(1, 1)
     number, other = await invite(alice, bob), await invite(alice, bob)
     late = await (await exchange.idle(bob.user)).connect()
-    order = [late.begin("session.start", token=late.token, device=late.description),
-             late.begin("device.register", device=late.description),
-             late.begin("invite.accept", invite=number, data={"answer": 1}),
-             late.begin("invite.reject", invite=other)]
+    order = [
+        late.begin("session.start", token=late.token, device=late.description),
+        late.begin("device.register", device=late.description),
+        late.begin("invite.accept", invite=number, data={"answer": 1}),
+        late.begin("invite.reject", invite=other),
+    ]
     await asyncio.gather(*order)
     assert (await alice.hear("inviteAccepted", invite=number))["device"] == late.id
     await settle(alice)
@@ -188,8 +209,7 @@ async def test_logout(exchange):
     assert await alice.line.closing() == 4001
     await refusal(alice.start(resume=True), "tokenRevoked")
     for path in "/v1/allidentities", "/v1/connection":
-        assert (await refusal(
-            exchange.rest("GET", path, Authorization=f"Bearer {alice.token}"), "tokenRevoked")).status == 401
+        assert (await refusal(exchange.rest("GET", path, Authorization=f"Bearer {alice.token}"), "tokenRevoked")).status == 401
     await refusal(exchange.post("/v1.1/token", {"refresh_token": alice.refresh_token}), "tokenRevoked")
     await refusal(exchange.post("/v1.1/logout"), "tokenRejected")
     await alice_too.ask("ping")  # Logged in by itself.
@@ -198,14 +218,12 @@ async def test_logout(exchange):
 
 
 async def test_guessing_is_slowed_down(strict):
-    """AUTH-11: Failed logins are limited by address and by account, with 429 and Retry-After, and owners still get in
-    """
+    """AUTH-11: Failed logins are limited by address and by account, with 429 and Retry-After, and owners still get in"""
     (user,) = strict.people(1)
     body = {"type": "Password", "user_id": "pat", "password": "wrong", "access_type": "offline", "scope": "mappings"}
 
     def guess(address, **members):
-        return rest(strict.port, "POST", "/v1.1/login", body | members, Authorization=basic(*APP),
-                    X_Forwarded_For=address)
+        return rest(strict.port, "POST", "/v1.1/login", body | members, Authorization=basic(*APP), X_Forwarded_For=address)
 
     await guess("198.51.100.1", password=PASSWORD)  # The owner, from where it always is.
     for _ in range(5):
@@ -218,6 +236,11 @@ async def test_guessing_is_slowed_down(strict):
     refused = await refusal(guess("203.0.113.3"), "tooManyRequests")  # Ten guesses at one account.
     assert int(refused.headers["Retry-After"]) > 0
     await guess("198.51.100.1", password=PASSWORD)
-    await rest(strict.port, "POST", "/v1.1/login", {
-        "type": "Cima", "media_token": media_token(user), "access_type": "offline", "scope": "mappings"},
-        Authorization=basic(*APP), X_Forwarded_For="203.0.113.4")
+    await rest(
+        strict.port,
+        "POST",
+        "/v1.1/login",
+        {"type": "Cima", "media_token": media_token(user), "access_type": "offline", "scope": "mappings"},
+        Authorization=basic(*APP),
+        X_Forwarded_For="203.0.113.4",
+    )

@@ -116,7 +116,8 @@ async def test_small_machine(stage):
         _, most = resident(exchange)
         stage.findings.append(
             f"In 256 MB, {SECONDS:.0f} s: {sent} large invites, {refused} refused, at most {most >> 20} MB resident; "
-            f"{calls} calls of others, the slowest took {slowest:.2f} s")
+            f"{calls} calls of others, the slowest took {slowest:.2f} s"
+        )
         assert sent > 20 and calls > 1
         assert most < LIMIT, most
         if group:

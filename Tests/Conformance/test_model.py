@@ -71,14 +71,27 @@ class Model:
     def people(self):
         """Everybody, in the order of their addresses."""
         addresses = (f"127.0.1.{number}" for number in range(1, 250))
-        users = [User(self, user, f"device-{number}", self.generator(f"{user}/{number}"), next(addresses))
-                 for user in ATTACKERS for number in range(3)]
+        users = [
+            User(self, user, f"device-{number}", self.generator(f"{user}/{number}"), next(addresses))
+            for user in ATTACKERS
+            for number in range(3)
+        ]
         users += [User(self, user, "device-0", self.generator(user), next(addresses)) for user in FLEETING]
-        others = [kind(self, name, self.generator(f"{kind.__name__}/{name}"), next(addresses)) for kind, name in (
-            (Guest, "sam"), (Guest, "sammy"), (Visitor, "ann"), (Visitor, ATTACKERS[0]),
-            (Stranger, "stranger-1"), (Stranger, "stranger-2"))]
-        phones = [Phone(self, user, device, self.generator(f"{user}/{device}"), next(addresses)) for user, device in (
-            ("ann", "ann-phone"), ("ben", "ben-phone"), ("ben", "ben-tablet"))]
+        others = [
+            kind(self, name, self.generator(f"{kind.__name__}/{name}"), next(addresses))
+            for kind, name in (
+                (Guest, "sam"),
+                (Guest, "sammy"),
+                (Visitor, "ann"),
+                (Visitor, ATTACKERS[0]),
+                (Stranger, "stranger-1"),
+                (Stranger, "stranger-2"),
+            )
+        ]
+        phones = [
+            Phone(self, user, device, self.generator(f"{user}/{device}"), next(addresses))
+            for user, device in (("ann", "ann-phone"), ("ben", "ben-phone"), ("ben", "ben-tablet"))
+        ]
         return users + others, phones
 
     async def run(self):
@@ -94,8 +107,10 @@ class Model:
             for phone in phones:
                 await phone.ready.wait()
         self.exchange.baseline = self.exchange.memory()
-        working = [self.keep(work) for work in (
-            pair.live(), self.watch(), self.reap(), self.administer(), *(attacker.live() for attacker in attackers))]
+        working = [
+            self.keep(work)
+            for work in (pair.live(), self.watch(), self.reap(), self.administer(), *(attacker.live() for attacker in attackers))
+        ]
         done, _ = await asyncio.wait(working, timeout=self.seconds, return_when=asyncio.FIRST_EXCEPTION)
         for task in done:
             task.result()
@@ -166,20 +181,22 @@ class Model:
     def report(self):
         oracle, times = self.oracle, sorted(self.pair.times) or [0]
         kinds = ", ".join(f"{name} {count}" for name, count in sorted(oracle.outcomes.items()))
-        return (f"{self.name}: seed {self.seed}, {oracle.steps} steps, {oracle.frames} messages, {self.pair.calls} honest "
-                f"calls (half within {times[len(times) // 2]:.2f} s, the slowest {times[-1]:.2f} s), "
-                f"{self.exchange.restarts} restarts, {self.exchange.peak // MIB} MiB at most from "
-                f"{self.exchange.baseline // MIB} MiB\n    {kinds}")
+        return (
+            f"{self.name}: seed {self.seed}, {oracle.steps} steps, {oracle.frames} messages, {self.pair.calls} honest "
+            f"calls (half within {times[len(times) // 2]:.2f} s, the slowest {times[-1]:.2f} s), "
+            f"{self.exchange.restarts} restarts, {self.exchange.peak // MIB} MiB at most from "
+            f"{self.exchange.baseline // MIB} MiB\n    {kinds}"
+        )
 
     def verdict(self):
         """What went wrong, with the last frames, or nothing."""
         faults = self.oracle.faults + [f"the log has {line!r}" for line in self.exchange.complaints()[:5]]
         if not faults:
             return ""
-        frames = "\n".join(f"  {step} {who} {way} {size} bytes {data!r}"
-                           for step, who, way, data, size in self.oracle.recent)
-        return (f"seed {self.seed}, step {self.oracle.steps}: {len(faults)} faults\n" + "\n".join(faults[:20])
-                + f"\nthe last frames:\n{frames}")
+        frames = "\n".join(f"  {step} {who} {way} {size} bytes {data!r}" for step, who, way, data, size in self.oracle.recent)
+        return (
+            f"seed {self.seed}, step {self.oracle.steps}: {len(faults)} faults\n" + "\n".join(faults[:20]) + f"\nthe last frames:\n{frames}"
+        )
 
 
 async def attack(stage, name, is_private):
@@ -206,8 +223,7 @@ async def attack(stage, name, is_private):
 
 @waits
 async def test_attackers_without_tls(stage):
-    """CONN-5, INV-2, INV-16, AUTH-12: Attackers with accounts and without see nothing of others, and stop nobody's calls
-    """
+    """CONN-5, INV-2, INV-16, AUTH-12: Attackers with accounts and without see nothing of others, and stop nobody's calls"""
     await attack(stage, "assaulted", False)
 
 

@@ -60,9 +60,18 @@ class Webhook:
 async def test_push(stage):
     """DEV-4, INV-16: An invite and its end reach a device that is away through a webhook that fails, and kill -9"""
     webhook = await Webhook().open()
-    exchange = Exchange(stage.handset, "pushing", database="exchange.sqlite", database_durability="normal", push={
-        "webhooks": [{"kind": "apns", "url": webhook.url, "apns_topic": "org.example.phone.voip", "secret_file": "push.secret"},
-                     {"kind": "*", "url": f"{webhook.url}/all", "secret_file": "push.secret"}]})
+    exchange = Exchange(
+        stage.handset,
+        "pushing",
+        database="exchange.sqlite",
+        database_durability="normal",
+        push={
+            "webhooks": [
+                {"kind": "apns", "url": webhook.url, "apns_topic": "org.example.phone.voip", "secret_file": "push.secret"},
+                {"kind": "*", "url": f"{webhook.url}/all", "secret_file": "push.secret"},
+            ]
+        },
+    )
     exchange.secret_file("push.secret", KEY)
     await exchange.start()
     try:
@@ -96,8 +105,12 @@ async def test_push(stage):
             assert (body["type"], body["reason"], body["payload"]) == ("ended", "cancelled", "missed")
         deadline = time.monotonic() + PATIENCE
         while True:
-            listed = subprocess.run([stage.handset, "push", "dead", "--database", exchange.path / "exchange.sqlite",
-                                     "--json"], capture_output=True, text=True, check=True).stdout
+            listed = subprocess.run(
+                [stage.handset, "push", "dead", "--database", exchange.path / "exchange.sqlite", "--json"],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
             dead = [json.loads(line) for line in listed.splitlines()]
             if len(dead) == 2 or time.monotonic() > deadline:
                 break

@@ -71,9 +71,9 @@ class Lane:
         await settle(*self.everyone)
         told = {device: collections.Counter(device.kinds(invite=number)) for device in self.everyone}
         assert told[self.inviter] == collections.Counter(
-            ["inviteAccepted", "inviteEnded", "callSignal"] + ["callEnded"] * (sides[1] is self.inviter)), told
-        assert told[winner] == collections.Counter(
-            ["inviteReceived", "callSignal"] + ["callEnded"] * (sides[1] is winner)), told
+            ["inviteAccepted", "inviteEnded", "callSignal"] + ["callEnded"] * (sides[1] is self.inviter)
+        ), told
+        assert told[winner] == collections.Counter(["inviteReceived", "callSignal"] + ["callEnded"] * (sides[1] is winner)), told
         assert told[loser] == collections.Counter(["inviteReceived", "inviteHandled"]), told
 
     async def none(self, number, how, late):
@@ -90,8 +90,9 @@ class Lane:
         await settle(*self.everyone)
         for device in self.first, self.second:
             assert device.kinds(invite=number) == ["inviteReceived", how, "inviteMissed"], device.kinds(invite=number)
-        assert self.inviter.kinds(invite=number) == ["inviteTimedOut"] * (how == "inviteTimedOut") + ["inviteEnded"], (
-            self.inviter.kinds(invite=number))
+        assert self.inviter.kinds(invite=number) == ["inviteTimedOut"] * (how == "inviteTimedOut") + ["inviteEnded"], self.inviter.kinds(
+            invite=number
+        )
 
     def forget(self):
         for device in self.everyone:
@@ -125,8 +126,10 @@ async def run_race(stage, exchange, title, play):
             lanes.create_task(drive())
     assert sum(ends.values()) == stage.rounds
     stage.findings.append(
-        f"{title}: {stage.rounds} rounds, " + ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
-        + "; one outcome each, all agree")
+        f"{title}: {stage.rounds} rounds, "
+        + ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
+        + "; one outcome each, all agree"
+    )
     assert len(ends) > 1 or stage.rounds < 100, f"it was no race: {ends}"
 
 
@@ -139,11 +142,13 @@ async def rings(lane, ttl):
 
 async def test_accept_against_cancel(stage, exchange):
     """INV-5, INV-6, INV-10: Accept races cancel, and there is a call or a missed one, for both sides the same"""
+
     async def play(lane):
         number = await rings(lane, 30)
         accepted, cancelled = await lane.race(
             lambda: lane.first.ask("invite.accept", invite=number, data={"answer": number}),
-            lambda: lane.inviter.ask("invite.cancel", invite=number))
+            lambda: lane.inviter.ask("invite.cancel", invite=number),
+        )
         lane.pace.steer(accepted == "ok", 0.0005)
         if accepted == "ok":
             assert cancelled == "inviteEnded", cancelled
@@ -158,6 +163,7 @@ async def test_accept_against_cancel(stage, exchange):
 
 async def test_accept_against_timeout(stage, exchange):
     """INV-7, INV-10: Accept races the timer, and there is a call or a timeout, for both sides the same"""
+
     async def play(lane):
         ttl = random.uniform(0.1, 0.2)
         started = asyncio.get_running_loop().time()
@@ -179,16 +185,17 @@ async def test_accept_against_timeout(stage, exchange):
 
 async def test_two_devices_accept(stage, exchange):
     """INV-5, INV-4: Two devices accept at once, and exactly one wins"""
+
     async def play(lane):
         number = await rings(lane, 30)
         first, second = await lane.race(
             lambda: lane.first.ask("invite.accept", invite=number, data={"answer": 1}),
-            lambda: lane.second.ask("invite.accept", invite=number, data={"answer": 2}))
+            lambda: lane.second.ask("invite.accept", invite=number, data={"answer": 2}),
+        )
         lane.pace.steer(first == "ok", 0.0005)
         assert sorted((first, second)) == ["alreadyHandled", "ok"], (first, second)
         winner = lane.first if first == "ok" else lane.second
-        (told,) = lane.inviter.heard("inviteAccepted", invite=number) or [
-            await lane.inviter.hear("inviteAccepted", invite=number)]
+        (told,) = lane.inviter.heard("inviteAccepted", invite=number) or [await lane.inviter.hear("inviteAccepted", invite=number)]
         assert told["device"] == winner.id and told["data"] == {"answer": 1 if first == "ok" else 2}, told
         for event in lane.inviter.events:
             event["taken"] = False
@@ -200,11 +207,13 @@ async def test_two_devices_accept(stage, exchange):
 
 async def test_accept_against_reject(stage, exchange):
     """INV-4, INV-10: One device accepts while the other rejects, and the user has given one answer"""
+
     async def play(lane):
         number = await rings(lane, 30)
         accepted, rejected = await lane.race(
             lambda: lane.first.ask("invite.accept", invite=number),
-            lambda: lane.second.ask("invite.reject", invite=number, data={"reason": "declined"}))
+            lambda: lane.second.ask("invite.reject", invite=number, data={"reason": "declined"}),
+        )
         lane.pace.steer(accepted == "ok", 0.0005)
         assert sorted((accepted, rejected)) == ["alreadyHandled", "ok"], (accepted, rejected)
         if accepted == "ok":
@@ -222,13 +231,15 @@ async def test_accept_against_reject(stage, exchange):
 
 async def test_both_hang_up(stage, exchange):
     """CALL-3, CALL-5: Both sides hang up at once, and the call ends once, for one reason"""
+
     async def play(lane):
         number = await rings(lane, 30)
         await lane.first.ask("invite.accept", invite=number)
         await lane.inviter.hear("inviteAccepted", invite=number)
         one, other = await lane.race(
             lambda: lane.inviter.ask("call.end", invite=number, reason="completed", duration_ms=1000),
-            lambda: lane.first.ask("call.end", invite=number, reason="connectionLost", duration_ms=2000))
+            lambda: lane.first.ask("call.end", invite=number, reason="connectionLost", duration_ms=2000),
+        )
         lane.pace.steer(one == "ok", 0.0005)
         assert sorted((one, other)) == ["ok", "unknownCall"], (one, other)
         await settle(*lane.everyone)

@@ -72,8 +72,9 @@ class Pair:
         """One invite, to its end; what became of it. All that was told must be told once, and be the same for all."""
         key, end = secrets.token_hex(8), random.choice(["accepted", "accepted", "rejected", "cancelled", "timed out"])
         ttl = random.uniform(0.05, 0.5) if end == "timed out" else 120
-        number = (await insist(self.inviter, "invite.send", to=self.first.user, ttl=ttl, data=key,
-                               idempotency_key=key, timeout_payload=key))["invite"]
+        number = (
+            await insist(self.inviter, "invite.send", to=self.first.user, ttl=ttl, data=key, idempotency_key=key, timeout_payload=key)
+        )["invite"]
         for device in self.first, self.second:
             assert (await self.hear(device, "inviteReceived", invite=number))["data"] == key
         if end == "accepted":
@@ -141,22 +142,28 @@ async def test_killed_under_load(stage, durable):
             tasks.create_task(drive(pair))
         tasks.create_task(kill())
     records = collections.Counter()
-    printed = await asyncio.to_thread(subprocess.run, [
-        durable.handset, "calls", "--database", str(durable.path / "exchange.sqlite"), "--json"],
-        capture_output=True, text=True)
+    printed = await asyncio.to_thread(
+        subprocess.run,
+        [durable.handset, "calls", "--database", str(durable.path / "exchange.sqlite"), "--json"],
+        capture_output=True,
+        text=True,
+    )
     assert printed.returncode == 0, printed.stderr
     for line in printed.stdout.splitlines():
         records[json.loads(line)["invite"]] += 1
     assert {number: records[number] for number in numbers} == dict.fromkeys(numbers, 1), "one record for each call"
     stage.findings.append(
         f"kill -9 under load: {KILLS} times, {sum(ends.values())} invites meanwhile ("
-        + ", ".join(f"{count} {end}" for end, count in sorted(ends.items())) + "); none lost, none answered twice")
+        + ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
+        + "); none lost, none answered twice"
+    )
 
 
 async def durable_of_its_own(stage):
     """An exchange with a database that one test may kill."""
     from conformance import CONFIGURATIONS
     from exchange import Exchange
+
     return await Exchange(stage.handset, "killed", **CONFIGURATIONS["durable"]).start()
 
 
@@ -232,8 +239,7 @@ async def test_logout_survives(stage):
         await exchange.kill()
         await exchange.start()
         await refusal(Device(exchange, alice.user, alice.token).start(), "tokenRevoked", "tokenRejected")
-        await refusal(exchange.post("/v1.1/token", {"refresh_token": alice.refresh_token}),
-                      "tokenRevoked", "tokenRejected")
+        await refusal(exchange.post("/v1.1/token", {"refresh_token": alice.refresh_token}), "tokenRevoked", "tokenRejected")
         await come_back(bob)
         for gone in shown, kept:
             await refusal(Device(exchange, bob.user, gone).start(), "tokenRevoked")

@@ -16,14 +16,19 @@ async def test_connections_come_and_go(exchange):
     assert (await alice.ask("room.join", room=place, data="name=Alice"))["participants"] == []
     guest = await exchange.guest(f"guest-{secrets.token_hex(3)}")
     await guest.ask("room.join", room=place)
-    assert await alice.hear("connectionCreated") == {
-        "room": place, "connection": guest.connection, "user": guest.user}
+    assert await alice.hear("connectionCreated") == {"room": place, "connection": guest.connection, "user": guest.user}
     joined = (await bob.ask("room.join", room=place, data="name=Bob"))["participants"]
-    assert joined == [{"connection": alice.connection, "user": alice.user, "data": "name=Alice"},
-                      {"connection": guest.connection, "user": guest.user}], joined
+    assert joined == [
+        {"connection": alice.connection, "user": alice.user, "data": "name=Alice"},
+        {"connection": guest.connection, "user": guest.user},
+    ], joined
     for device in alice, guest:
         assert await device.hear("connectionCreated", user=bob.user) == {
-            "room": place, "connection": bob.connection, "user": bob.user, "data": "name=Bob"}
+            "room": place,
+            "connection": bob.connection,
+            "user": bob.user,
+            "data": "name=Bob",
+        }
     assert len((await bob.ask("room.join", room=place))["participants"]) == 2, "joining twice changes nothing"
     await alice_too.ask("room.join", room=place)  # Another device of the same user is another participant.
     await bob.hear("connectionCreated", connection=alice_too.connection)
@@ -31,7 +36,10 @@ async def test_connections_come_and_go(exchange):
     await guest.ask("session.end")
     for device, gone, reason in ((alice, bob, "left"), (alice_too, guest, "disconnected")):
         assert await device.hear("connectionDestroyed", connection=gone.connection) == {
-            "room": place, "connection": gone.connection, "reason": reason}
+            "room": place,
+            "connection": gone.connection,
+            "reason": reason,
+        }
     await settle(alice, bob, carol)
     assert len(alice.heard("connectionCreated")) == 3 and not bob.heard("connectionDestroyed")
     assert carol.events == [], "who is not in the room hears nothing"
@@ -64,8 +72,7 @@ async def test_dropped_participant(exchange):
 
 
 async def test_lost_participant(hasty):
-    """CONN-7, CONN-8: A participant that does not come back within the window is gone, with the reason connectionLost
-    """
+    """CONN-7, CONN-8: A participant that does not come back within the window is gone, with the reason connectionLost"""
     alice, bob = await hasty.party(1, 1)
     place = room()
     await alice.ask("room.join", room=place)
@@ -86,14 +93,18 @@ async def test_room_signals(exchange):
     await carol.ask("room.join", room=other)
     await alice.ask("room.signal", room=place, to=bob.connection, type="chat", data={"text": "psst 🤫"})
     assert await bob.hear("roomSignal") == {
-        "room": place, "type": "chat", "data": {"text": "psst 🤫"}, "from": alice.connection, "user": alice.user}
+        "room": place,
+        "type": "chat",
+        "data": {"text": "psst 🤫"},
+        "from": alice.connection,
+        "user": alice.user,
+    }
     for n in range(50):
         for device in alice, bob, carol:
             device.begin("room.signal", room=place, type="n", data=n)
     await settle(alice, bob, carol)
     await settle(alice, bob, carol)
-    orders = [[(told["user"], told["data"]) for told in device.heard("roomSignal", type="n")]
-              for device in (alice, bob, carol)]
+    orders = [[(told["user"], told["data"]) for told in device.heard("roomSignal", type="n")] for device in (alice, bob, carol)]
     assert len(orders[0]) == 150 and orders[0] == orders[1] == orders[2]
     for device in alice, bob, carol:
         assert [n for user, n in orders[0] if user == device.user] == list(range(50))
@@ -110,6 +121,6 @@ async def test_rooms_have_bounds(exchange):
         await alice.ask("room.join", room=room())
     await refusal(alice.ask("room.join", room=room()), "tooManyRequests")
     (bob,) = await exchange.party(1)
-    assert (await refusal(bob.ask("room.join", room="r" * 257), "invalidParams"))
+    assert await refusal(bob.ask("room.join", room="r" * 257), "invalidParams")
     assert (await refusal(bob.ask("room.join", room=room(), data="d" * 1001), "tooLarge")).limit == 1000
     await bob.ask("room.join", room="r" * 256, data="d" * 1000)

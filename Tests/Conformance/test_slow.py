@@ -12,8 +12,7 @@ MOST = 4000  # Signals: more than the kernel's buffers and the 1 MiB that may wa
 
 
 async def test_socket_that_stops_reading(exchange):
-    """SIG-1, CONN-5: One who reads nothing is dropped once 1 MiB waits for it; others hear everything, and are not held up
-    """
+    """SIG-1, CONN-5: One who reads nothing is dropped once 1 MiB waits for it; others hear everything, and are not held up"""
     alice, bob, slow = await exchange.party(1, 1, 1)
     room = f"room-{secrets.token_hex(4)}"
     for device in slow, alice, bob:
@@ -25,7 +24,8 @@ async def test_socket_that_stops_reading(exchange):
         assert sent < MOST, "nobody was told that the one who does not read is gone"
         await asyncio.gather(
             *(alice.ask("room.signal", room=room, type="t", data=[sent, SIGNAL], to=slow.connection) for _ in range(49)),
-            alice.ask("room.signal", room=room, type="t", data=[sent, SIGNAL]))
+            alice.ask("room.signal", room=room, type="t", data=[sent, SIGNAL]),
+        )
         sent += 50
         begun = time.monotonic()
         await bob.ask("ping")

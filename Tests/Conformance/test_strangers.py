@@ -30,24 +30,29 @@ class Stakes:
         everywhere = self.ringing, self.call, self.asked
         rows = []
         for number in everywhere:
-            rows += [(method, {"invite": number}, {"notYours"})
-                     for method in ("invite.accept", "invite.reject", "invite.cancel")]
+            rows += [(method, {"invite": number}, {"notYours"}) for method in ("invite.accept", "invite.reject", "invite.cancel")]
             rows += [("invite.modify", {"invite": number, "data": "changed"}, {"notYours"})]
-            rows += [(method, {"invite": number, "type": "t", "reason": "completed", "duration_ms": 1} | peer,
-                      {"notYours"} if number == self.call else {"notYours", "unknownCall"})
-                     for method in ("call.signal", "call.end")
-                     for peer in ({}, {"peer": self.alice.user}, {"peer": self.bob.user})]
-        rows += [(method, {"group": self.group}, {"unknownGroup"})
-                 for method in ("group.leave", "group.members", "group.dismiss")]
+            rows += [
+                (
+                    method,
+                    {"invite": number, "type": "t", "reason": "completed", "duration_ms": 1} | peer,
+                    {"notYours"} if number == self.call else {"notYours", "unknownCall"},
+                )
+                for method in ("call.signal", "call.end")
+                for peer in ({}, {"peer": self.alice.user}, {"peer": self.bob.user})
+            ]
+        rows += [(method, {"group": self.group}, {"unknownGroup"}) for method in ("group.leave", "group.members", "group.dismiss")]
         rows += [
             ("group.create", {"group": self.group}, {"groupExists"}),
-            ("invite.send", {"to": self.bob.user, "group": self.group, "ttl": 9, "idempotency_key": "m"},
-             {"unknownGroup"}),
+            ("invite.send", {"to": self.bob.user, "group": self.group, "ttl": 9, "idempotency_key": "m"}, {"unknownGroup"}),
             ("room.leave", {"room": self.room}, {"unknownRoom"}),
             ("room.signal", {"room": self.room, "type": "t"}, {"unknownRoom"}),
             ("room.signal", {"room": self.room, "to": self.alice.connection, "type": "t"}, {"unknownRoom"}),
-            ("room.join", {"room": self.room, "token": signed(
-                *API, self.alice.user, session=self.room, role="publisher")}, {"tokenRejected"}),
+            (
+                "room.join",
+                {"room": self.room, "token": signed(*API, self.alice.user, session=self.room, role="publisher")},
+                {"tokenRejected"},
+            ),
             ("device.register", {"device": self.alice.description}, {"invalidParams"}),
             ("session.renew", {"token": self.alice.token}, {"tokenRejected"}),
             ("session.renew", {"token": self.alice.refresh_token}, {"tokenRejected"}),
@@ -76,13 +81,18 @@ class Stakes:
 
 
 async def test_every_method_with_anothers_ids(exchange):
-    """INV-6, INV-10, GRP-1, SIG-1, CALL-3: Every method with every id of another user is refused, and changes nothing
-    """
+    """INV-6, INV-10, GRP-1, SIG-1, CALL-3: Every method with every id of another user is refused, and changes nothing"""
     stakes = await Stakes().set_up(exchange)
     rows = stakes.table()
     assert {row[0] for row in rows} | {
-        "session.end", "device.unregister", "invite.list", "group.join", "group.list", "presence.subscribe",
-        "presence.unsubscribe"} == set(METHODS) | {"session.start"}, "a method is missing from the table"
+        "session.end",
+        "device.unregister",
+        "invite.list",
+        "group.join",
+        "group.list",
+        "presence.subscribe",
+        "presence.unsubscribe",
+    } == set(METHODS) | {"session.start"}, "a method is missing from the table"
     for method, parameters, names in rows:
         await refusal(stakes.mallory.ask(method, **parameters), *names)
     # Those that name nobody tell of nobody.
@@ -100,8 +110,7 @@ async def test_bearers_of_a_session_token_are_strangers(exchange):
     bearer = await Device(exchange, stakes.bob.user, token, stakes.bob.id).start()
     for method, parameters, _ in stakes.table():
         if method not in ("session.start", "session.renew"):
-            await refusal(bearer.ask(method, **parameters), "notAllowed", "unknownRoom", "tokenForAnotherSession",
-                          "tokenRejected")
+            await refusal(bearer.ask(method, **parameters), "notAllowed", "unknownRoom", "tokenForAnotherSession", "tokenRejected")
     await settle(bearer)
     assert bearer.events == []
     await stakes.intact()
@@ -162,8 +171,35 @@ async def test_guests_of_one_name_are_several(exchange):
 
 
 # What no name has: what is not seen, what turns text around, and another spelling of the same.
-UNSEEN = ["\0", "\n", "\x1b", "\x7f", "\x85", "\xad", "\u034f", "\u061c", "\u115f", "\u180e", "\u200b", "\u200d", "\u2028",
-          "\u202e", "\u2066", "\u00a0", "\u2007", "\u2800", "\u3000", "\ue000", "\u3164", "\ufe0f", "\ufeff", "\ufff9", "\ufffe", "\U000e0041", "\U0010ffff"]
+UNSEEN = [
+    "\0",
+    "\n",
+    "\x1b",
+    "\x7f",
+    "\x85",
+    "\xad",
+    "\u034f",
+    "\u061c",
+    "\u115f",
+    "\u180e",
+    "\u200b",
+    "\u200d",
+    "\u2028",
+    "\u202e",
+    "\u2066",
+    "\u00a0",
+    "\u2007",
+    "\u2800",
+    "\u3000",
+    "\ue000",
+    "\u3164",
+    "\ufe0f",
+    "\ufeff",
+    "\ufff9",
+    "\ufffe",
+    "\U000e0041",
+    "\U0010ffff",
+]
 
 
 async def test_names_that_hide_something(exchange):

@@ -17,6 +17,5 @@ async def test_no_secret_anywhere(stage):
 
 
 async def test_nothing_was_broken_in_passing(stage):
-    """CONN-5, CONN-3: Over all tests numbers only rose, each request had one answer, and each error was one of the page
-    """
+    """CONN-5, CONN-3: Over all tests numbers only rose, each request had one answer, and each error was one of the page"""
     assert not client.violations, client.violations[:10]

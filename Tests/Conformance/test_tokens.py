@@ -30,8 +30,7 @@ async def test_refresh(exchange):
     assert (await alice.resume()).answer["resumed"]
     for wrong in "nonsense", alice.token:
         await refusal(exchange.post("/v1.1/token", {"refresh_token": wrong}), "tokenRejected")
-    await refusal(exchange.rest("GET", "/v1/connection", Authorization=f"Bearer {second['refresh_token']}"),
-                  "tokenRejected")
+    await refusal(exchange.rest("GET", "/v1/connection", Authorization=f"Bearer {second['refresh_token']}"), "tokenRejected")
 
 
 async def test_stolen_refresh_token(exchange):
@@ -74,9 +73,8 @@ async def test_other_spellings(exchange):
             others = [part + "=", part + "==", part.replace("-", "+").replace("_", "/")]
             others += [part[:-1] + alphabet[value + step] for step in range(1, spare)]
             for other in set(others) - {part}:
-                spelling = ".".join(parts[:index] + [other] + parts[index + 1:])
-                await refusal(exchange.rest("GET", "/v1/connection", Authorization=f"Bearer {spelling}"),
-                              "tokenRejected")
+                spelling = ".".join(parts[:index] + [other] + parts[index + 1 :])
+                await refusal(exchange.rest("GET", "/v1/connection", Authorization=f"Bearer {spelling}"), "tokenRejected")
     first, second = (signed(*API, user, seconds=seconds, jti="one-name") for seconds in (600, 900))
     await exchange.post("/v1.1/logout", Authorization=f"Bearer {first}")
     await refusal(Device(exchange, user, second).start(), "tokenRevoked")
@@ -87,8 +85,7 @@ async def test_other_spellings(exchange):
 
 
 async def test_token_ends(fleeting):
-    """AUTH-4: A session is told before its token ends, goes on with a new one, and is closed without; the call stands
-    """
+    """AUTH-4: A session is told before its token ends, goes on with a new one, and is closed without; the call stands"""
     # One after the other, so that Alice's token ends before Bob's.
     alice, bob = [await fleeting.device(user) for user in fleeting.people(2)]
     number = await call(alice, bob)
@@ -117,8 +114,9 @@ async def test_renewal_is_checked(exchange):
     for wrong in bob.token, "nonsense", bob.refresh_token:
         await refusal(alice.ask("session.renew", token=wrong), "tokenRejected")
     await refusal(alice.ask("session.renew", token=signed(API[0], "wrong-secret", alice.user)), "tokenWrongSignature")
-    await refusal(alice.ask("session.renew", token=signed(*API, alice.user, session="r", role="publisher")),
-                  "tokenForAnotherSession", "tokenRejected")
+    await refusal(
+        alice.ask("session.renew", token=signed(*API, alice.user, session="r", role="publisher")), "tokenForAnotherSession", "tokenRejected"
+    )
     await alice.ask("session.renew", token=signed(*API, alice.user))
     await alice.ask("ping")
 
@@ -129,8 +127,7 @@ async def test_signed_login(exchange):
     token = signed(*API, alice.user)
     device = await (await Device(exchange, alice.user, token).start(application=API[0], user=alice.user)).register()
     await call(bob, device)
-    assert (await exchange.rest("GET", "/v1/allidentities", Authorization=f"Bearer {token}"))[0][
-        "routing_id"] == alice.user
+    assert (await exchange.rest("GET", "/v1/allidentities", Authorization=f"Bearer {token}"))[0]["routing_id"] == alice.user
     await refusal(Device(exchange, "nobody", signed(*API, "nobody")).start(), "tokenRejected")
 
 
@@ -177,19 +174,23 @@ async def test_session_tokens(exchange):
     joined = await visitor.ask("room.join", room=place, data="my own words")
     assert [one["user"] for one in joined["participants"]] == [alice.user]
     told = await alice.hear("connectionCreated")
-    assert told == {"room": place, "connection": visitor.connection, "user": "visitor", "role": "moderator",
-                    "data": "name=Visitor"}, told
+    assert told == {"room": place, "connection": visitor.connection, "user": "visitor", "role": "moderator", "data": "name=Visitor"}, told
     await visitor.ask("room.signal", room=place, type="hello", data=1)
     assert (await alice.hear("roomSignal"))["user"] == "visitor"
     await refusal(visitor.ask("room.join", room="another"), "tokenForAnotherSession")
     for method, parameters in {
-        "device.register": {"device": visitor.description}, "invite.list": {}, "group.list": {}, "group.create": {},
-        "invite.send": {"to": bob.user, "ttl": 1, "idempotency_key": "k"}, "presence.subscribe": {},
+        "device.register": {"device": visitor.description},
+        "invite.list": {},
+        "group.list": {},
+        "group.create": {},
+        "invite.send": {"to": bob.user, "ttl": 1, "idempotency_key": "k"},
+        "presence.subscribe": {},
     }.items():
         await refusal(visitor.ask(method, **parameters), "notAllowed")
     await refusal(Device(exchange, "v", signed(*API, "v", session=place, role="king")).start(), "tokenRejected")
-    await refusal(Device(exchange, "v", signed(*API, "v", session=place, role="publisher", data="d" * 1001)).start(),
-                  "tokenRejected", "tooLarge")
+    await refusal(
+        Device(exchange, "v", signed(*API, "v", session=place, role="publisher", data="d" * 1001)).start(), "tokenRejected", "tooLarge"
+    )
     # The token of a session gives nothing of the user whose name it bears.
     number = await invite(bob, alice)
     own = await Device(exchange, alice.user, signed(*API, alice.user, session=place, role="publisher")).start()
@@ -199,19 +200,20 @@ async def test_session_tokens(exchange):
 
 
 async def test_joining_with_a_token(exchange):
-    """AUTH-5: Who is logged in joins with a session token of the same user; another's, or for another room, is refused
-    """
+    """AUTH-5: Who is logged in joins with a session token of the same user; another's, or for another room, is refused"""
     alice, bob = await exchange.party(1, 1)
     place = f"room-{secrets.token_hex(4)}"
-    await alice.ask("room.join", room=place, token=signed(
-        *API, alice.user, session=place, role="publisher", data="signed"), data="unsigned")
+    await alice.ask(
+        "room.join", room=place, token=signed(*API, alice.user, session=place, role="publisher", data="signed"), data="unsigned"
+    )
     assert (await bob.ask("room.join", room=place))["participants"] == [
-        {"connection": alice.connection, "user": alice.user, "role": "publisher", "data": "signed"}]
+        {"connection": alice.connection, "user": alice.user, "role": "publisher", "data": "signed"}
+    ]
     other = "room-of-another-token"
-    await refusal(bob.ask("room.join", room=other, token=signed(*API, bob.user, session=place, role="publisher")),
-                  "tokenForAnotherSession")
-    await refusal(bob.ask("room.join", room=other, token=signed(*API, alice.user, session=other, role="publisher")),
-                  "tokenRejected")
-    await refusal(bob.ask("room.join", room=other, token=signed(
-        API[0], OTHER_API[1], bob.user, session=other, role="publisher")), "tokenWrongSignature")
+    await refusal(bob.ask("room.join", room=other, token=signed(*API, bob.user, session=place, role="publisher")), "tokenForAnotherSession")
+    await refusal(bob.ask("room.join", room=other, token=signed(*API, alice.user, session=other, role="publisher")), "tokenRejected")
+    await refusal(
+        bob.ask("room.join", room=other, token=signed(API[0], OTHER_API[1], bob.user, session=other, role="publisher")),
+        "tokenWrongSignature",
+    )
     assert (await alice.ask("room.join", room=other))["participants"] == []

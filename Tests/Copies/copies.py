@@ -1,6 +1,6 @@
 """Names the places that copied much in a media thread, as tap.c counted them, and judges them.
 
-    copies.py HANDSET COUNTS [--all]
+copies.py HANDSET COUNTS [--all]
 """
 
 import collections

@@ -35,8 +35,7 @@ class Reload(soak.Soak):
     def start_both(self):
         self.start()
         # Of the two callers one is enough.
-        unused, self.caller_process = (
-            (self.webrtc, self.sdes) if self.arguments.media == "sdes" else (self.sdes, self.webrtc))
+        unused, self.caller_process = (self.webrtc, self.sdes) if self.arguments.media == "sdes" else (self.sdes, self.webrtc)
         unused.end()
         self.processes = [self.exchange, self.device, self.caller_process]
         self.texts = {}
@@ -96,8 +95,7 @@ class Reload(soak.Soak):
             lines = [line for line in self.log_text(process, since[process.name]).splitlines() if "A call is over" in line]
             if len(lines) != len(calls):
                 self.fault(f"{name}: {process.name} tells of {len(lines)} calls, and there were {len(calls)}")
-            counted[end] = {
-                key: sum(int(value) for line in lines for value in re.findall(rf"\b{key}=(\d+)", line)) for key in COUNTED}
+            counted[end] = {key: sum(int(value) for line in lines for value in re.findall(rf"\b{key}=(\d+)", line)) for key in COUNTED}
         self.say(f"{name}: {counted}")
         return counted
 
@@ -161,9 +159,15 @@ class Reload(soak.Soak):
         if not is_judged:
             self.say("the machine is late by itself, so what is late under reloads is not judged")
         return {
-            "calls": self.arguments.calls, "seconds": self.arguments.seconds, "reloads": self.arguments.reloads,
-            "media": self.arguments.media, "without_reloads": quiet, "with_reloads": loud, "judged": is_judged,
-            "faults": self.faults}
+            "calls": self.arguments.calls,
+            "seconds": self.arguments.seconds,
+            "reloads": self.arguments.reloads,
+            "media": self.arguments.media,
+            "without_reloads": quiet,
+            "with_reloads": loud,
+            "judged": is_judged,
+            "faults": self.faults,
+        }
 
 
 def main():

@@ -90,8 +90,8 @@ class Process:
         self.log = open(os.path.join(self.folder, "log"), "wb")
         environment = os.environ | {"HANDSET_DUMPABLE": "1"}  # So that its memory and descriptors can be counted.
         self.process = subprocess.Popen(
-            [handset, command, "--config", path], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-            env=environment)
+            [handset, command, "--config", path], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=environment
+        )
 
     def measure(self):
         pid = self.process.pid
@@ -214,15 +214,21 @@ class Soak:
         for name in ("echo", "sdes", "webrtc"):
             tokens[name] = base64.urlsafe_b64encode(os.urandom(24)).decode()
             private(os.path.join(self.folder, name + ".token"), tokens[name])
-            users.append(f"  - id: {name}\n    public_ids: [{name}@localhost]\n"
-                         f"    media_token_hashes: [{hashlib.sha256(tokens[name].encode()).hexdigest()}]\n")
-        exchange = (f"listen: 127.0.0.1:{port}\ndatabase: STATE/exchange.db\n"
-                    f"apps:\n  - key: soak\n    secret_file: {secret}\nusers:\n{''.join(users)}")
+            users.append(
+                f"  - id: {name}\n    public_ids: [{name}@localhost]\n"
+                f"    media_token_hashes: [{hashlib.sha256(tokens[name].encode()).hexdigest()}]\n"
+            )
+        exchange = (
+            f"listen: 127.0.0.1:{port}\ndatabase: STATE/exchange.db\n"
+            f"apps:\n  - key: soak\n    secret_file: {secret}\nusers:\n{''.join(users)}"
+        )
 
         def device(name, rest):
-            return (f"account:\n  server: http://127.0.0.1:{port}\n  app_key: soak\n  app_secret_file: {secret}\n"
-                    f"  media_token_file: {os.path.join(self.folder, name + '.token')}\n  session_file: STATE/session\n"
-                    f"device:\n  call_records: STATE/calls.jsonl\ncontrol:\n  socket: SOCKET\n{rest}")
+            return (
+                f"account:\n  server: http://127.0.0.1:{port}\n  app_key: soak\n  app_secret_file: {secret}\n"
+                f"  media_token_file: {os.path.join(self.folder, name + '.token')}\n  session_file: STATE/session\n"
+                f"device:\n  call_records: STATE/calls.jsonl\ncontrol:\n  socket: SOCKET\n{rest}"
+            )
 
         answering = "answer:\n  mode: auto\n  max_calls: 1000\nbehaviour:\n  source: echo\nmedia:\n  workers: 2\n"
         calling = "answer:\n  mode: reject\n  max_calls: 1000\nbehaviour:\n  source: tone\nmedia:\n  offers: {}\n"
@@ -247,13 +253,22 @@ class Soak:
             sample[process.name] = process.measure()
         sample["database"] = sum(
             os.stat(os.path.join(self.exchange.folder, "state", name)).st_size
-            for name in os.listdir(os.path.join(self.exchange.folder, "state")))
+            for name in os.listdir(os.path.join(self.exchange.folder, "state"))
+        )
         self.samples.append(sample)
-        self.say(f"{self.completed} calls; " + "; ".join(
-            "{}: {} KiB resident, {} KiB proportional, {} KiB its own, {} descriptors, {} threads, {} KiB on disk".format(
-                name, *(sample[name][key] // 1024 for key in ("rss", "pss", "anonymous")), sample[name]["descriptors"],
-                sample[name]["threads"], sample[name]["files"] // 1024)
-            for name in (process.name for process in self.processes)))
+        self.say(
+            f"{self.completed} calls; "
+            + "; ".join(
+                "{}: {} KiB resident, {} KiB proportional, {} KiB its own, {} descriptors, {} threads, {} KiB on disk".format(
+                    name,
+                    *(sample[name][key] // 1024 for key in ("rss", "pss", "anonymous")),
+                    sample[name]["descriptors"],
+                    sample[name]["threads"],
+                    sample[name]["files"] // 1024,
+                )
+                for name in (process.name for process in self.processes)
+            )
+        )
 
     async def one(self, caller):
         self.standing += 1
@@ -284,6 +299,7 @@ class Soak:
         async def end():
             if (await self.callee.ask("hangup", call=number))["ok"]:
                 self.callee_ended += 1
+
         self.tasks.add(task := asyncio.ensure_future(end()))
         task.add_done_callback(self.tasks.discard)
 
@@ -363,11 +379,16 @@ class Soak:
         growth, is_judged = self.judge()
         delays = sorted(self.setup_ms)
         return {
-            "calls": self.placed, "completed": self.completed, "ended_by_callee": self.callee_ended,
+            "calls": self.placed,
+            "completed": self.completed,
+            "ended_by_callee": self.callee_ended,
             "seconds": round(time.monotonic() - self.began, 1),
             "setup_ms": {"median": statistics.median(delays), "p99": delays[int(len(delays) * 0.99)]} if delays else None,
-            "growth_is_judged": is_judged, "growth": growth, "faults": self.faults,
-            "first": self.samples[0], "last": self.samples[-1],
+            "growth_is_judged": is_judged,
+            "growth": growth,
+            "faults": self.faults,
+            "first": self.samples[0],
+            "last": self.samples[-1],
         }
 
 

@@ -70,8 +70,10 @@ class Exchange:
     def start(self):
         began = time.monotonic()
         self.process = subprocess.Popen(
-            [self.handset, "serve", "--config", os.path.join(self.folder, "exchange.yaml"), "--listen",
-             f"127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log)
+            [self.handset, "serve", "--config", os.path.join(self.folder, "exchange.yaml"), "--listen", f"127.0.0.1:{self.port}"],
+            stdout=self.log,
+            stderr=self.log,
+        )
         while True:
             if self.process.poll() is not None:
                 raise SystemExit(f"the exchange ended by itself with {self.process.returncode}; see {self.log.name}")
@@ -108,8 +110,12 @@ class WebSocket:
     async def open(cls, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         key = base64.b64encode(os.urandom(16)).decode()
-        writer.write((f"GET /v1/rtc HTTP/1.1\r\nHost: localhost:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                      f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n").encode())
+        writer.write(
+            (
+                f"GET /v1/rtc HTTP/1.1\r\nHost: localhost:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+            ).encode()
+        )
         head = await reader.readuntil(b"\r\n\r\n")
         if b" 101 " not in head.split(b"\r\n")[0]:
             raise Gone(head)
@@ -118,8 +124,7 @@ class WebSocket:
     def send(self, payload, opcode=1):
         mask = os.urandom(4)
         size = len(payload)
-        head = bytes([0x80 | opcode]) + (
-            bytes([0x80 | size]) if size < 126 else bytes([0x80 | 126]) + struct.pack(">H", size))
+        head = bytes([0x80 | opcode]) + (bytes([0x80 | size]) if size < 126 else bytes([0x80 | 126]) + struct.pack(">H", size))
         self.writer.write(head + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload)))
 
     async def receive(self):
@@ -127,9 +132,9 @@ class WebSocket:
             first, second = await self.reader.readexactly(2)
             size = second & 0x7F
             if size == 126:
-                size, = struct.unpack(">H", await self.reader.readexactly(2))
+                (size,) = struct.unpack(">H", await self.reader.readexactly(2))
             elif size == 127:
-                size, = struct.unpack(">Q", await self.reader.readexactly(8))
+                (size,) = struct.unpack(">Q", await self.reader.readexactly(8))
             payload = await self.reader.readexactly(size)
             if first & 0x0F == 1:
                 return payload
@@ -143,8 +148,13 @@ async def post(port, path, body):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     text = json.dumps(body).encode()
     basic = base64.b64encode(b"torture:torture").decode()
-    writer.write((f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {basic}\r\nConnection: close\r\n"
-                  f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n").encode() + text)
+    writer.write(
+        (
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {basic}\r\nConnection: close\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+        ).encode()
+        + text
+    )
     answer = await reader.read()
     writer.close()
     head, _, content = answer.partition(b"\r\n\r\n")
@@ -239,8 +249,8 @@ class Device:
             return
         event = message["params"]
         self.world.faults.check(
-            event["sequence"] > self.after,
-            f"{self.user}/{self.name}: event {event['sequence']} ({event['type']}) came after {self.after}")
+            event["sequence"] > self.after, f"{self.user}/{self.name}: event {event['sequence']} ({event['type']}) came after {self.after}"
+        )
         self.after = max(self.after, event["sequence"])
         self.on_event(event["type"], event["data"])
 
@@ -250,8 +260,7 @@ class Device:
         self.last_id += 1
         answer = asyncio.get_running_loop().create_future()
         self.waiting[self.last_id] = answer
-        self.link.send(json.dumps(
-            {"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}).encode())
+        self.link.send(json.dumps({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}).encode())
         return answer
 
     async def insist(self, method, params):
@@ -288,8 +297,13 @@ class Inviter:
             number += 1
             key = f"{self.device.user}-{number}"
             plan = random.choice(["accept", "accept", "accept", "reject", "ignore", "cancel"])
-            terms = {"to": self.invitee, "ttl": TTL if plan == "ignore" else 300, "idempotency_key": key,
-                     "data": {"plan": plan}, "timeout_payload": {"missed": key}}
+            terms = {
+                "to": self.invitee,
+                "ttl": TTL if plan == "ignore" else 300,
+                "idempotency_key": key,
+                "data": {"plan": plan},
+                "timeout_payload": {"missed": key},
+            }
             began = time.monotonic()
             first = await self.device.insist("invite.send", terms)
             answered = time.monotonic()
@@ -298,8 +312,7 @@ class Inviter:
             self.sent[invite] = plan
             if random.random() < 0.3:
                 again = await self.device.insist("invite.send", terms)
-                self.world.faults.check(
-                    again["invite"] == invite, f"{key}: {invite} became {again['invite']} for the same key")
+                self.world.faults.check(again["invite"] == invite, f"{key}: {invite} became {again['invite']} for the same key")
             if plan == "cancel":
                 try:
                     await self.device.insist("invite.cancel", {"invite": invite})
@@ -320,14 +333,11 @@ class Inviter:
         if plan == "ignore":
             ended = self.ended[invite][0]
             late = self.device.online(answered + TTL, ended)
-            self.world.faults.check(
-                late <= LATE, f"{invite}: timed out after {late:.1f} s in which its inviter was connected")
-            self.world.faults.check(
-                ended >= began + TTL - 0.05, f"{invite}: timed out {began + TTL - ended:.2f} s early")
+            self.world.faults.check(late <= LATE, f"{invite}: timed out after {late:.1f} s in which its inviter was connected")
+            self.world.faults.check(ended >= began + TTL - 0.05, f"{invite}: timed out {began + TTL - ended:.2f} s early")
         if plan == "accept" and random.random() < 0.7:
             try:
-                await self.device.insist(
-                    "call.end", {"invite": invite, "reason": "completed", "duration_ms": 1})
+                await self.device.insist("call.end", {"invite": invite, "reason": "completed", "duration_ms": 1})
             except Refused as error:
                 self.world.faults.check(error.code == 4043, f"{invite}: hanging up said {error}")
 
@@ -414,14 +424,15 @@ class World:
                 heard = inviter.heard.get(invite, [])
                 self.faults.check(len(inviter.ended.get(invite, [])) == 1, f"{invite} ({plan}) ended other than once")
                 self.faults.check(
-                    len(heard) == (0 if plan == "cancel" else 1),
-                    f"{invite} ({plan}): the inviter heard {[kind for kind, _ in heard]}")
+                    len(heard) == (0 if plan == "cancel" else 1), f"{invite} ({plan}): the inviter heard {[kind for kind, _ in heard]}"
+                )
                 confirmed = set(invitee.confirmed.get(invite, []))
                 self.faults.check(len(confirmed) <= 1, f"{invite}: answered by {sorted(confirmed)}")
                 if confirmed and heard:
                     self.faults.check(
                         {heard[0][1].get("device")} == confirmed,
-                        f"{invite}: {sorted(confirmed)} answered, and the inviter heard {heard[0][1]}")
+                        f"{invite}: {sorted(confirmed)} answered, and the inviter heard {heard[0][1]}",
+                    )
                 found = by_invite.get(invite, [])
                 self.faults.check(len(found) == 1, f"{invite}: {len(found)} records")
                 if not found:
@@ -441,8 +452,15 @@ def write_configuration(folder, pairs):
         return hashlib.sha256(text.encode()).hexdigest()
 
     users = [f"{kind}{pair}" for pair in range(pairs) for kind in ("caller", "callee")]
-    lines = ["listen: 127.0.0.1:0", "database: exchange.sqlite", "presence: false", "apps:", "  - key: torture",
-             f"    secret_hash: {digest('torture')}", "users:"]
+    lines = [
+        "listen: 127.0.0.1:0",
+        "database: exchange.sqlite",
+        "presence: false",
+        "apps:",
+        "  - key: torture",
+        f"    secret_hash: {digest('torture')}",
+        "users:",
+    ]
     for user in users:
         lines += [f"  - id: {user}", f"    media_token_hashes: [{digest('media-' + user)}]"]
     with open(os.path.join(folder, "exchange.yaml"), "w", encoding="utf-8") as file:
@@ -468,8 +486,11 @@ def main():
         asyncio.run(world.run(options.rounds))
         exchange.stop()
         output = subprocess.run(
-            [exchange.handset, "calls", "--database", os.path.join(folder, "exchange.sqlite"), "--json", "--limit",
-             "1000000"], check=True, capture_output=True, text=True).stdout
+            [exchange.handset, "calls", "--database", os.path.join(folder, "exchange.sqlite"), "--json", "--limit", "1000000"],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
         world.judge([json.loads(line) for line in output.splitlines()])
     finally:
         if exchange.process.poll() is None:
@@ -477,8 +498,10 @@ def main():
             exchange.process.wait()
     invites = sum(len(inviter.sent) for inviter in world.inviters)
     resumes = sum(device.resumes for device in world.devices)
-    print(f"{options.rounds} kills, {invites} invites, {resumes} sessions resumed, slowest start "
-          f"{exchange.slowest_start:.2f} s, seed {seed}: {len(world.faults.found)} faults")
+    print(
+        f"{options.rounds} kills, {invites} invites, {resumes} sessions resumed, slowest start "
+        f"{exchange.slowest_start:.2f} s, seed {seed}: {len(world.faults.found)} faults"
+    )
     world.faults.check(invites > 0 and (resumes > 0 or options.rounds == 0), "there was no load")
     if world.faults.found:
         print(f"kept: {folder}")

@@ -49,8 +49,7 @@ async def _talk(line, callee, samples, seconds):
     await peer.setLocalDescription(await peer.createOffer())  # aiortc knows no trickle: its candidates are in here.
     started = time.monotonic()
     offer = {"type": "offer", "sdp": peer.localDescription.sdp}
-    invite = (await line.ask("invite.send", to=callee, data={"offer": offer}, ttl=20,
-                             idempotency_key=uuid.uuid4().hex))["invite"]
+    invite = (await line.ask("invite.send", to=callee, data={"offer": offer}, ttl=20, idempotency_key=uuid.uuid4().hex))["invite"]
     listening = asyncio.create_task(_listen(line, peer, invite))
     try:
         track = await asyncio.wait_for(tracks.get(), 20)

@@ -37,7 +37,7 @@ class Sound(asyncio.DatagramProtocol):
         source, number = random.getrandbits(32), random.getrandbits(15)
         start = asyncio.get_running_loop().time()
         for index in range(len(samples) // (2 * FRAME)):
-            payload = audioop.lin2ulaw(samples[2 * FRAME * index:2 * FRAME * (index + 1)], 2)
+            payload = audioop.lin2ulaw(samples[2 * FRAME * index : 2 * FRAME * (index + 1)], 2)
             header = struct.pack("!BBHII", 0x80, 0, (number + index) & 0xFFFF, FRAME * index, source)
             self.transport.sendto(header + payload, address)
             await asyncio.sleep(max(0, start + 0.02 * (index + 1) - asyncio.get_running_loop().time()))
@@ -52,8 +52,7 @@ async def main():
     transport.on_message = uac.handle_response
     await transport.start()
     offer = build_sdp(local_ip=host, rtp_port=media.get_extra_info("sockname")[1], payload_type=0, codec_name="PCMU")
-    call = uac.send_invite("sip:alice@sip.test", f"sip:{user}@sip.test", (host, int(port)), sdp_offer=offer,
-                           session_expires=1800)
+    call = uac.send_invite("sip:alice@sip.test", f"sip:{user}@sip.test", (host, int(port)), sdp_offer=offer, session_expires=1800)
     await call.wait_answered(10)
     with wave.open(tone, "rb") as file:
         await sound.say(file.readframes(file.getnframes()), tuple(call.sdp_answer.rtp_address))

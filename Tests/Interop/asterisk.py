@@ -38,13 +38,13 @@ def steps_heard(path):
     size, hop = rate * 40 // 1000, rate // 100
     window, found = numpy.hanning(size), []
     for start in range(0, len(samples) - size + 1, hop):
-        part = samples[start:start + size]
-        if numpy.mean(part ** 2) < 1_000 ** 2:
+        part = samples[start : start + size]
+        if numpy.mean(part**2) < 1_000**2:
             continue
         spectrum = numpy.abs(numpy.fft.rfft(part * window, 8 * size)) ** 2
         peak = int(numpy.argmax(spectrum))
         # A tone's energy lies within two bins of its peak, which are 16 here.
-        if numpy.sum(spectrum[max(0, peak - 16):peak + 17]) < 0.7 * numpy.sum(spectrum):
+        if numpy.sum(spectrum[max(0, peak - 16) : peak + 17]) < 0.7 * numpy.sum(spectrum):
             continue
         frequency = peak * rate / (8 * size)
         step = round((frequency - STEPS[0]) / (STEPS[1] - STEPS[0]))
@@ -69,7 +69,7 @@ def expect_no_noise(path, whose):
     came before Asterisk's own end of the DTLS handshake, has some 20 such samples."""
     with wave.open(str(path)) as file:
         rate = file.getframerate()
-        samples = numpy.frombuffer(file.readframes(rate // 2), "<i2").astype(float)[::file.getnchannels()]
+        samples = numpy.frombuffer(file.readframes(rate // 2), "<i2").astype(float)[:: file.getnchannels()]
     loud = numpy.flatnonzero(numpy.abs(samples) > 14_000)
     if len(loud):
         raise Failed(f"{whose}: {len(loud)} samples are louder than the stairs, after {1000 * loud[0] / rate:.0f} ms, in {path}")
@@ -90,14 +90,34 @@ class Asterisk(Program):
         for word, value in (("ADDRESS", PEER), ("TLSPORT", TLS_PORT), ("PORT", PORT)):
             text = text.replace(word, str(value))
         for name, (kind, codecs, *more) in endpoints.items():
-            text += (f"\n[{name}]({kind})\nauth={name}\naors={name}\nallow={codecs}\n" + "".join(f"{line}\n" for line in more)
-                     + f"[{name}]\ntype=auth\nauth_type=userpass\nusername={name}\npassword=secret\n"
-                     + f"[{name}]\ntype=aor\nmax_contacts=1\nremove_existing=yes\n")
+            text += (
+                f"\n[{name}]({kind})\nauth={name}\naors={name}\nallow={codecs}\n"
+                + "".join(f"{line}\n" for line in more)
+                + f"[{name}]\ntype=auth\nauth_type=userpass\nusername={name}\npassword=secret\n"
+                + f"[{name}]\ntype=aor\nmax_contacts=1\nremove_existing=yes\n"
+            )
         (etc / "pjsip.conf").write_text(text)
         self.certificate = folder / "asterisk.pem"
-        run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-            "/CN=sip.test", "-addext", f"subjectAltName=DNS:sip.test,IP:{PEER}", "-keyout", etc / "key.pem", "-out",
-            self.certificate)
+        run(
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=sip.test",
+            "-addext",
+            f"subjectAltName=DNS:sip.test,IP:{PEER}",
+            "-keyout",
+            etc / "key.pem",
+            "-out",
+            self.certificate,
+        )
         shutil.copy(self.certificate, etc / "cert.pem")
         sounds = folder / "sounds"
         (sounds / "en").mkdir(parents=True)

@@ -56,6 +56,7 @@ def check(function):
 @check
 def echoes(stage):
     """A browser calls the device and hears its own voice come back, after two codings."""
+
     def measure():
         talk(stage)
         time.sleep(SETTLING)
@@ -83,7 +84,7 @@ def is_called(stage):
         stage.alice.run_async("rest()")
         if (report["outcome"], report["exit"]) != ("completed", 0):
             raise Failed(f"the call was {report}")
-        recorded = speech.read(record)[int(SETTLING * speech.RATE):]
+        recorded = speech.read(record)[int(SETTLING * speech.RATE) :]
         return both_ways(stage, "Chromium", recorded, heard)
 
     judged(stage, "one way", measure)
@@ -168,8 +169,7 @@ def holds(stage):
     phone = stage.alice
     for direction, sends in (("sendonly", False), ("sendrecv", True), ("inactive", False), ("sendrecv", True)):
         phone.run("connections.at(-1).getTransceivers()[0].direction = arguments[0]", direction)
-        wait(f"{direction} is agreed", lambda: phone.run(
-            "return connections.at(-1).getTransceivers()[0].currentDirection") == direction)
+        wait(f"{direction} is agreed", lambda: phone.run("return connections.at(-1).getTransceivers()[0].currentDirection") == direction)
         time.sleep(0.3)
         if flows(phone) != sends:
             raise Failed(f"when it is {direction}, sound {'stops' if sends else 'goes on'}")
@@ -293,7 +293,7 @@ def meets_firefox(stage):
             if (report := caller.report())["outcome"] != "completed":
                 raise Failed(f"the call was {report}")
             fox.run_async("rest()")
-            return both_ways(stage, "Firefox", speech.read(record)[int(SETTLING * speech.RATE):], heard)
+            return both_ways(stage, "Firefox", speech.read(record)[int(SETTLING * speech.RATE) :], heard)
 
         judged(stage, "one way", measure)
     finally:
@@ -303,10 +303,11 @@ def meets_firefox(stage):
 @check
 def meets_aiortc(stage):
     """aiortc, which is no browser, calls the device and hears its own voice come back."""
+
     def measure():
         set_up, heard = aiortc_peer.call(stage.exchange.port, "bob", "echo", stage.original, SETTLING + LISTENING)
         stage.figures["set-up"]["aiortc → device"] = {"sound": quantiles([1000 * set_up])}
-        return speech.score(stage.original, heard[int(SETTLING * speech.RATE):], repeats=True)
+        return speech.score(stage.original, heard[int(SETTLING * speech.RATE) :], repeats=True)
 
     stage.figures["versions"]["aiortc"] = importlib.metadata.version("aiortc")
     judged(stage, "echo", measure, "aiortc → device → aiortc")
@@ -325,7 +326,7 @@ def calls_aiortc(stage):
             raise Failed(f"the call was {report}")
         if bob.end != "completed":
             raise Failed(f"aiortc saw the end as {bob.end}")
-        recorded = speech.read(record)[int(SETTLING * speech.RATE):]
+        recorded = speech.read(record)[int(SETTLING * speech.RATE) :]
         return both_ways(stage, "aiortc", recorded, bob.heard())
 
     judged(stage, "one way", measure)
@@ -335,8 +336,10 @@ def report(figures):
     """Prints what was measured, for people."""
     for kind, peers in figures["set-up"].items():
         for what, times in peers.items():
-            print(f"set-up {kind + ',':24}{what + ':':15}p50 {times['p50_ms']:6.1f} ms, p90 {times['p90_ms']:6.1f} ms,"
-                  f" max {times['max_ms']:6.1f} ms, {times['count']} calls")
+            print(
+                f"set-up {kind + ',':24}{what + ':':15}p50 {times['p50_ms']:6.1f} ms, p90 {times['p90_ms']:6.1f} ms,"
+                f" max {times['max_ms']:6.1f} ms, {times['count']} calls"
+            )
     quality(figures)
     print(json.dumps(figures, ensure_ascii=False))
 
@@ -362,8 +365,9 @@ def main():
                 failures += 1
                 print(f"FAILED {function.__name__}: {function.__doc__}\n       {error}", flush=True)
                 with contextlib.suppress(WebDriverException):
-                    print(f"       state {stage.alice.text('#state')!r}, console"
-                          f" {json.dumps(stage.alice.driver.get_log('browser'))[:1500]}")
+                    print(
+                        f"       state {stage.alice.text('#state')!r}, console {json.dumps(stage.alice.driver.get_log('browser'))[:1500]}"
+                    )
                 print("       " + "\n       ".join(stage.device.log.read_text().splitlines()[-20:]))
                 break  # What follows expects that nobody is in a call.
             print(f"ok     {time.monotonic() - start:5.1f} s  {function.__doc__}", flush=True)

@@ -22,13 +22,26 @@ class Device:
             f"device: {{ name: Interop }}\n"
             f"answer: {{ {answer} }}\n"
             f"behaviour: {{ {behaviour} }}\n"
-            f"media: {{ address: 127.0.0.1{media and ', ' + media} }}\n")
+            f"media: {{ address: 127.0.0.1{media and ', ' + media} }}\n"
+        )
         self.log = folder / "log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [handset, "run", "--config", str(folder / "device.yaml"),
-                 "--server", f"http://127.0.0.1:{exchange.port}", "--log-format", "json", "--log-level", "debug"],
-                stderr=log, env=os.environ | {"HANDSET_DUMPABLE": "1"})  # So that its descriptors can be counted.
+                [
+                    handset,
+                    "run",
+                    "--config",
+                    str(folder / "device.yaml"),
+                    "--server",
+                    f"http://127.0.0.1:{exchange.port}",
+                    "--log-format",
+                    "json",
+                    "--log-level",
+                    "debug",
+                ],
+                stderr=log,
+                env=os.environ | {"HANDSET_DUMPABLE": "1"},
+            )  # So that its descriptors can be counted.
         wait("the device is ready", lambda: self.tells("Ready"), 20)
 
     def events(self, message):
@@ -61,7 +74,10 @@ class Caller:
     def __init__(self, handset, exchange, callee, *options):
         self.process = subprocess.Popen(
             [handset, "call", callee, "--server", f"http://127.0.0.1:{exchange.port}", "--json", *map(str, options)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def report(self, seconds=60):
         """How the call was, once it is over; its exit code is under `exit`."""

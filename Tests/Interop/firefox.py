@@ -53,13 +53,16 @@ class Firefox(Levels):
     def __init__(self, url, microphone, script):
         self.folder = tempfile.TemporaryDirectory()
         profile = pathlib.Path(self.folder.name)
-        (profile / "user.js").write_text("".join(
-            f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in PREFERENCES.items()))
+        (profile / "user.js").write_text(
+            "".join(f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in PREFERENCES.items())
+        )
         self.log = profile / "log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 ["firefox-esr", "--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"],
-                stdout=log, stderr=log)
+                stdout=log,
+                stderr=log,
+            )
         self.last = 0
         found = wait("Firefox listens", lambda: re.search(r"BiDi listening on (ws://\S+)", self.log.read_text()), 60)
         self.socket = websocket.create_connection(found.group(1) + "/session", suppress_origin=True, timeout=90)
@@ -91,7 +94,10 @@ class Firefox(Levels):
         answer = self.ask(
             "script.evaluate",
             expression=f"Promise.resolve({expression}).then((value) => JSON.stringify(value ?? null))",
-            target={"context": self.context}, awaitPromise=True, userActivation=True)
+            target={"context": self.context},
+            awaitPromise=True,
+            userActivation=True,
+        )
         if answer["type"] != "success":
             raise Failed(f"{expression}: {answer['exceptionDetails']['text']}")
         return json.loads(answer["result"]["value"])
@@ -122,15 +128,13 @@ class Firefox(Levels):
         return numpy.concatenate(parts)
 
     def sign_in(self, name):
-        guest = ("[...document.querySelectorAll('.guest')]"
-                 f".find((button) => button.textContent.trim().toLowerCase() === '{name}')")
+        guest = f"[...document.querySelectorAll('.guest')].find((button) => button.textContent.trim().toLowerCase() === '{name}')"
         wait("there are guests", lambda: self.run(f"return !!{guest}"))
         self.run(f"{guest}.click()")
         wait("the phone is online", lambda: self.run("return document.getElementById('link').dataset.state") == "ready")
 
     def phase(self, *phases, seconds=15):
-        wait(f"the call is {' or '.join(phases)}",
-             lambda: self.run("return document.body.dataset.call") in phases, seconds)
+        wait(f"the call is {' or '.join(phases)}", lambda: self.run("return document.body.dataset.call") in phases, seconds)
 
     def close(self):
         with contextlib.suppress(Exception):

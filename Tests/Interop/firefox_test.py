@@ -88,8 +88,10 @@ def holds(scene):
         for direction, flows in (("inactive", False), ("sendrecv", True)):
             by.run(f"return void (connections.at(-1).getTransceivers()[0].direction = '{direction}')")
             for phone in (by, other):
-                wait(f"{direction} is agreed", lambda: phone.run(
-                    "return connections.at(-1).getTransceivers()[0].currentDirection") == direction)
+                wait(
+                    f"{direction} is agreed",
+                    lambda: phone.run("return connections.at(-1).getTransceivers()[0].currentDirection") == direction,
+                )
             time.sleep(0.3)
             before = other.run_async("soundPackets()")
             time.sleep(1)

@@ -34,8 +34,11 @@ class Line:
 
 
 def fetch(url, authorization, body=None):
-    request = urllib.request.Request(url, body and json.dumps(body).encode(), {
-        "Authorization": authorization, "Content-Type": "application/json", "User-Agent": "interop/1 linux"})
+    request = urllib.request.Request(
+        url,
+        body and json.dumps(body).encode(),
+        {"Authorization": authorization, "Content-Type": "application/json", "User-Agent": "interop/1 linux"},
+    )
     with urllib.request.urlopen(request, timeout=10) as answer:
         return json.load(answer)
 
@@ -45,8 +48,11 @@ async def signed_in(port, user):
     """A registered device of a user of the demonstration."""
     base = f"http://127.0.0.1:{port}"
     key = base64.b64encode(b"demo:demo").decode()
-    token = fetch(f"{base}/v1.1/login", f"Basic {key}", {
-        "type": "Cima", "media_token": f"{user}-demo-token", "access_type": "offline", "scope": "mappings"})["token"]
+    token = fetch(
+        f"{base}/v1.1/login",
+        f"Basic {key}",
+        {"type": "Cima", "media_token": f"{user}-demo-token", "access_type": "offline", "scope": "mappings"},
+    )["token"]
     place = fetch(f"{base}/v1/connection", f"Bearer {token}")["websocket_url"]
     async with websockets.connect(place) as socket:
         line = Line(socket)

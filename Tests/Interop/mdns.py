@@ -19,7 +19,7 @@ def read_name(data, place):
             behind = behind or place + 2
             place = struct.unpack_from(">H", data, place)[0] & 0x3FFF
         else:
-            labels.append(data[place + 1:place + 1 + length].decode("ascii", "replace"))
+            labels.append(data[place + 1 : place + 1 + length].decode("ascii", "replace"))
             place += 1 + length
     raise ValueError("a name without end")
 
@@ -36,8 +36,9 @@ class Listener:
         for number, _ in socket.if_nameindex():
             # Not every interface takes part.
             with contextlib.suppress(OSError):
-                self.socket.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, struct.pack(
-                    "@4s4si", socket.inet_aton(GROUP), bytes(4), number))
+                self.socket.setsockopt(
+                    socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, struct.pack("@4s4si", socket.inet_aton(GROUP), bytes(4), number)
+                )
         self.socket.settimeout(0.2)
         self.isOpen = True
         self.thread = threading.Thread(target=self._listen, daemon=True)

@@ -112,8 +112,10 @@ def is_readable(phone, state):
     nodes = driver.execute_cdp_cmd("DOM.querySelectorAll", {"nodeId": root, "selector": "button, input, select"})["nodeIds"]
     faults = []
     for scheme in ("light", "dark"):
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
-            {"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]})
+        driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {"features": [{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]},
+        )
         for what, classes in STATES.items():
             for node in nodes:
                 driver.execute_cdp_cmd("CSS.forcePseudoState", {"nodeId": node, "forcedPseudoClasses": classes})
@@ -137,8 +139,9 @@ def inspect(phone, state):
 
 def shrink(phone, width=320, height=568):
     """Makes the page as small as the smallest telephone in use."""
-    phone.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+    phone.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    )
 
 
 def sign_in_again(phone, name):

@@ -116,10 +116,8 @@ def renegotiates(scene):
         const { localDescription, signalingState } = connections.at(-1);
         return signalingState === 'stable' ? /a=ice-pwd:(.*)/.exec(localDescription.sdp)[1] : null;"""
     before = [phone.run(passwords) for phone in (alice, bob)]
-    alice.driver.execute_script("setTimeout(() => connections.at(-1).restartIce(), arguments[0] - Date.now());",
-                                time.time() * 1000 + 1500)
-    bob.driver.execute_script("setTimeout(() => connections.at(-1).restartIce(), arguments[0] - Date.now());",
-                              time.time() * 1000 + 1490)
+    alice.driver.execute_script("setTimeout(() => connections.at(-1).restartIce(), arguments[0] - Date.now());", time.time() * 1000 + 1500)
+    bob.driver.execute_script("setTimeout(() => connections.at(-1).restartIce(), arguments[0] - Date.now());", time.time() * 1000 + 1490)
     for phone, old in zip((alice, bob), before):
         wait("there are new credentials", lambda: phone.run(passwords) not in (None, old))
     time.sleep(1)
@@ -406,8 +404,7 @@ def main():
     parser.add_argument("--screenshots", type=pathlib.Path, help="where to keep pictures of each state")
     parser.add_argument("--only", nargs="+", help="names of checks to do, after signing in")
     options = parser.parse_args()
-    checks = [one for one in CHECKS + phone_access.CHECKS
-              if not options.only or one is signs_in or one.__name__ in options.only]
+    checks = [one for one in CHECKS + phone_access.CHECKS if not options.only or one is signs_in or one.__name__ in options.only]
     if options.screenshots:
         options.screenshots.mkdir(parents=True, exist_ok=True)
     scene = Scene(options.handset, options.screenshots)
@@ -425,9 +422,11 @@ def main():
                 print(f"FAILED {function.__name__}: {function.__doc__}\n       {error}", flush=True)
                 for number, phone in enumerate(scene.phones):
                     with contextlib.suppress(WebDriverException):
-                        print(f"       phone {number}: call {phone.run('return document.body.dataset.call')},"
-                              f" state {phone.text('#state')!r}, notices {phone.text('#notices')!r},"
-                              f" console {json.dumps(phone.driver.get_log('browser'))[:600]}")
+                        print(
+                            f"       phone {number}: call {phone.run('return document.body.dataset.call')},"
+                            f" state {phone.text('#state')!r}, notices {phone.text('#notices')!r},"
+                            f" console {json.dumps(phone.driver.get_log('browser'))[:600]}"
+                        )
                 break  # What follows builds on it.
             print(f"ok     {time.monotonic() - start:5.1f} s  {function.__doc__}", flush=True)
     finally:

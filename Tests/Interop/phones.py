@@ -138,10 +138,18 @@ class Phone(Levels):
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
         for argument in [
-            "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1280,860",
-            "--autoplay-policy=no-user-gesture-required", "--allow-loopback-in-peer-connection", "--lang=en-GB",
-            "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
-            "--host-resolver-rules=MAP phone.test 127.0.0.1", *arguments,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            "--window-size=1280,860",
+            "--autoplay-policy=no-user-gesture-required",
+            "--allow-loopback-in-peer-connection",
+            "--lang=en-GB",
+            "--disable-background-timer-throttling",
+            "--disable-renderer-backgrounding",
+            "--host-resolver-rules=MAP phone.test 127.0.0.1",
+            *arguments,
         ]:
             options.add_argument(argument)
         if microphone == "fake":
@@ -160,19 +168,29 @@ class Phone(Levels):
         self.driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver", env=environment))
         if microphone == "none":
             # A machine may have one after all, so the browser's answer is made what it is without.
-            self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": """
+            self.driver.execute_cdp_cmd(
+                "Page.addScriptToEvaluateOnNewDocument",
+                {
+                    "source": """
                 MediaDevices.prototype.getUserMedia = async () => {
                   throw new DOMException('Requested device not found', 'NotFoundError');
-                };"""})
+                };"""
+                },
+            )
         # The page's connections, to do to them what a network would.
-        self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": """
+        self.driver.execute_cdp_cmd(
+            "Page.addScriptToEvaluateOnNewDocument",
+            {
+                "source": """
             window.connections = [];
             window.RTCPeerConnection = class extends RTCPeerConnection {
               constructor(...given) {
                 super(...given);
                 window.connections.push(this);
               }
-            };"""})
+            };"""
+            },
+        )
         if script:
             self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
         self.url = url
@@ -206,8 +224,8 @@ class Phone(Levels):
         """What a promise in the page gives."""
         self.driver.set_script_timeout(seconds)
         result = self.driver.execute_async_script(
-            f"const done = arguments[0];"
-            f"({expression}).then((value) => done({{ value }}), (error) => done({{ error: String(error) }}));")
+            f"const done = arguments[0];({expression}).then((value) => done({{ value }}), (error) => done({{ error: String(error) }}));"
+        )
         if "error" in result:
             raise Failed(f"{expression}: {result['error']}")
         return result.get("value")
@@ -248,13 +266,15 @@ class Phone(Levels):
 
     def complaints(self):
         """What the browser's console holds that should not be there."""
+
         def matters(text):
             # Refused logins, and an exchange that is away, are part of the play.
             return not ("Failed to load resource" in text and "/v1" in text)
 
         wrong = ("Content Security Policy", "signal not used", "answer not used")
         return [
-            entry["message"] for entry in self.driver.get_log("browser")
+            entry["message"]
+            for entry in self.driver.get_log("browser")
             if (entry["level"] == "SEVERE" or any(word in entry["message"] for word in wrong)) and matters(entry["message"])
         ]
 
@@ -287,10 +307,12 @@ class Scene:
         """Keeps what a phone shows, if pictures are wanted."""
         if not self.folder:
             return
-        phone.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
-            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-        phone.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 720})
+        phone.driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]}
+        )
+        phone.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 720}
+        )
         time.sleep(0.8)
         phone.driver.save_screenshot(str(self.folder / f"{name}.png"))
         overflow = phone.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -28,7 +28,8 @@ class Pion:
 
     def __init__(self, command, *options):
         self.process = subprocess.Popen(
-            [command, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            [command, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         self.offer = self.read()
 
     def read(self):
@@ -49,8 +50,7 @@ class Pion:
 async def call(port, pion, callee):
     """Calls with Pion's offer; hands back how it went."""
     async with signed_in(port, "bob") as line:
-        invite = (await line.ask("invite.send", to=callee, data={"offer": pion.offer}, ttl=20,
-                                 idempotency_key=uuid.uuid4().hex))["invite"]
+        invite = (await line.ask("invite.send", to=callee, data={"offer": pion.offer}, ttl=20, idempotency_key=uuid.uuid4().hex))["invite"]
         outcome = asyncio.create_task(asyncio.to_thread(pion.read))
         while not outcome.done():
             try:

@@ -24,13 +24,30 @@ class Relay:
         self.log = folder / "log"
         self.address, self.port = address, port or free_port(address)
         settings = folder / "turnserver.conf"
-        settings.write_text("\n".join([
-            f"listening-ip={address}", f"relay-ip={address}", f"listening-port={self.port}",
-            "use-auth-secret", f"static-auth-secret={SECRET}", "realm=interop", "no-tls", "no-dtls", "no-cli", "allow-loopback-peers",
-            f"pidfile={folder / 'pid'}", f"userdb={folder / 'users'}", "log-file=stdout", "simple-log", "verbose", ""]))
+        settings.write_text(
+            "\n".join(
+                [
+                    f"listening-ip={address}",
+                    f"relay-ip={address}",
+                    f"listening-port={self.port}",
+                    "use-auth-secret",
+                    f"static-auth-secret={SECRET}",
+                    "realm=interop",
+                    "no-tls",
+                    "no-dtls",
+                    "no-cli",
+                    "allow-loopback-peers",
+                    f"pidfile={folder / 'pid'}",
+                    f"userdb={folder / 'users'}",
+                    "log-file=stdout",
+                    "simple-log",
+                    "verbose",
+                    "",
+                ]
+            )
+        )
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [*prefix, "turnserver", "-c", str(settings)], stdout=log, stderr=log, cwd=folder)
+            self.process = subprocess.Popen([*prefix, "turnserver", "-c", str(settings)], stdout=log, stderr=log, cwd=folder)
         wait("coturn listens", self._listening, 20)
 
     def _listening(self):

@@ -39,20 +39,32 @@ def digest(secret):
 
 def hash_of(handset, password):
     """What the exchange's configuration holds of a password."""
-    done = subprocess.run([handset, "user", "hash-password"], input=password + "\n", capture_output=True, text=True,
-                          check=True, timeout=20)
+    done = subprocess.run([handset, "user", "hash-password"], input=password + "\n", capture_output=True, text=True, check=True, timeout=20)
     return json.dumps(done.stdout.strip())
 
 
 def exchange(handset, folder, server):
     """An exchange with the demonstration's accounts, which tells all of them of a TURN server."""
     (folder / "turn.secret").write_text(relay.SECRET)
-    (folder / "exchange.yaml").write_text("\n".join([
-        "web_phone: true", "apps:", f"  - {{ key: demo, secret_hash: {digest('demo')} }}", "users:",
-        *(f"  - {{ id: {user}, public_ids: [{user}@localhost], media_token_hashes: [{digest(user + '-demo-token')}] }}"
-          for user in USERS[1:]),
-        f"  - {{ id: {USERS[0]}, public_ids: [{USERS[0]}@localhost], password_hash: {hash_of(handset, 'change me')} }}",
-        "ice_servers:", f"  - urls: [\"{server.url}\"]", "    secret_file: turn.secret", ""]))
+    (folder / "exchange.yaml").write_text(
+        "\n".join(
+            [
+                "web_phone: true",
+                "apps:",
+                f"  - {{ key: demo, secret_hash: {digest('demo')} }}",
+                "users:",
+                *(
+                    f"  - {{ id: {user}, public_ids: [{user}@localhost], media_token_hashes: [{digest(user + '-demo-token')}] }}"
+                    for user in USERS[1:]
+                ),
+                f"  - {{ id: {USERS[0]}, public_ids: [{USERS[0]}@localhost], password_hash: {hash_of(handset, 'change me')} }}",
+                "ice_servers:",
+                f'  - urls: ["{server.url}"]',
+                "    secret_file: turn.secret",
+                "",
+            ]
+        )
+    )
     return Exchange(handset, "--config", str(folder / "exchange.yaml"))
 
 
@@ -69,8 +81,8 @@ class RelayStage(Stage):
             self.rest = opened.pop_all()
         (self.area / "token").write_text("caller-demo-token")
         (self.area / "caller.yaml").write_text(
-            "account: { media_token_file: token }\nbehaviour: { source: silence }\n"
-            "media: { address: 127.0.0.1, relay_only: true }\n")
+            "account: { media_token_file: token }\nbehaviour: { source: silence }\nmedia: { address: 127.0.0.1, relay_only: true }\n"
+        )
 
     @contextlib.contextmanager
     def phone(self, name):
@@ -97,6 +109,7 @@ def all_relayed(phone):
 @check
 def echoes(stage):
     """A browser calls a device, both through a relay only, and hears its own voice come back."""
+
     def measure():
         talk(stage)
         time.sleep(SETTLING)
@@ -117,8 +130,9 @@ def is_called(stage):
 
     def measure():
         stage.alice.run("window.answers = true")
-        caller = stage.caller("alice", "--config", stage.area / "caller.yaml", "--play", stage.path / "play.wav",
-                              "--record", record, "--duration", PLAYING)
+        caller = stage.caller(
+            "alice", "--config", stage.area / "caller.yaml", "--play", stage.path / "play.wav", "--record", record, "--duration", PLAYING
+        )
         stage.alice.phase("talking")
         all_relayed(stage.alice)
         heard = stage.alice.hear(SETTLING + LISTENING)
@@ -127,7 +141,7 @@ def is_called(stage):
         stage.alice.run_async("rest()")
         if (report["outcome"], report["exit"]) != ("completed", 0):
             raise Failed(f"the call was {report}")
-        return both_ways(stage, "Chromium, relayed", speech.read(record)[int(SETTLING * speech.RATE):], heard)
+        return both_ways(stage, "Chromium, relayed", speech.read(record)[int(SETTLING * speech.RATE) :], heard)
 
     judged(stage, "one way", measure)
 

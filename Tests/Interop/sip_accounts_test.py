@@ -44,35 +44,55 @@ class Accounts(Program):
         self.handset, self.folder = handset, folder
         (folder / "password").write_text("secret\n")
         path = folder / "accounts.yaml"
-        path.write_text("\n".join((
-            "accounts:",
-            *self.entry("sales", 500, self.sip("sales", "tcp", PORT), "codecs: [pcmu, pcma]"),
-            *self.entry("support", 600, self.sip("support", "tls", TLS_PORT), "allow_plain_rtp: true"),
-            *self.entry("front", 700, member_account("front"), ""),
-            "media: { address: 0.0.0.0 }", "control: { socket: control.sock }", "")))
-        super().__init__(
-            "accounts", [handset, "run", "--config", path, "--log-format", "json", "--log-level", "debug"], folder)
-        wait("three accounts are connected", lambda: self.status()["accounts"] and all(
-            account["connection"] == "connected" for account in self.status()["accounts"]), 20)
+        path.write_text(
+            "\n".join(
+                (
+                    "accounts:",
+                    *self.entry("sales", 500, self.sip("sales", "tcp", PORT), "codecs: [pcmu, pcma]"),
+                    *self.entry("support", 600, self.sip("support", "tls", TLS_PORT), "allow_plain_rtp: true"),
+                    *self.entry("front", 700, member_account("front"), ""),
+                    "media: { address: 0.0.0.0 }",
+                    "control: { socket: control.sock }",
+                    "",
+                )
+            )
+        )
+        super().__init__("accounts", [handset, "run", "--config", path, "--log-format", "json", "--log-level", "debug"], folder)
+        wait(
+            "three accounts are connected",
+            lambda: self.status()["accounts"] and all(account["connection"] == "connected" for account in self.status()["accounts"]),
+            20,
+        )
 
     @staticmethod
     def sip(name, transport, port):
         trust = ", trust_roots: cert.pem" if transport == "tls" else ""
-        return (f"account: {{ kind: sip, password_file: password{trust}, "
-                f"sip: {{ address: 'sip:{name}@sip.test', server: '127.0.0.1:{port}', transport: {transport} }} }}")
+        return (
+            f"account: {{ kind: sip, password_file: password{trust}, "
+            f"sip: {{ address: 'sip:{name}@sip.test', server: '127.0.0.1:{port}', transport: {transport} }} }}"
+        )
 
     @staticmethod
     def entry(name, frequency, account, media):
         behaviour = f"source: tone, frequency_hz: {frequency}, record_folder: {name}-recordings"
-        lines = [f"name: {name}", account, f"device: {{ call_records: {name}.jsonl }}", "answer: { mode: auto }",
-                 f"behaviour: {{ {behaviour} }}", *([f"media: {{ {media} }}"] if media else [])]
+        lines = [
+            f"name: {name}",
+            account,
+            f"device: {{ call_records: {name}.jsonl }}",
+            "answer: { mode: auto }",
+            f"behaviour: {{ {behaviour} }}",
+            *([f"media: {{ {media} }}"] if media else []),
+        ]
         return [("  - " if line == lines[0] else "    ") + line for line in lines]
 
     def status(self):
         """What `handset control status` says; no accounts while the socket is not there."""
         result = subprocess.run(
             [self.handset, "control", "status", "--json", "--socket", self.folder / "control.sock"],
-            capture_output=True, text=True, check=False)
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.says("")
         return json.loads(result.stdout)["status"] if result.returncode == 0 else {"accounts": [], "calls": []}
 
@@ -95,8 +115,11 @@ class Accounts(Program):
 
 @contextlib.contextmanager
 def everything(handset, folder):
-    with running(Kamailio(folder)) as kamailio, running(Exchange(handset, folder, ("front", "alice"))), \
-            running(Accounts(handset, folder)) as accounts:
+    with (
+        running(Kamailio(folder)) as kamailio,
+        running(Exchange(handset, folder, ("front", "alice"))),
+        running(Accounts(handset, folder)) as accounts,
+    ):
         yield kamailio, accounts
 
 

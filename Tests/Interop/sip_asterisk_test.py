@@ -40,12 +40,7 @@ from sip_stage import (
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / ".build-asterisk"
 # How a device offers media, by the kind of endpoint: without TLS it has no SDES, and offers DTLS without ICE.
-OFFERS = {
-    "plain": "allow_plain_rtp: true, offers: plain",
-    "sdes": "offers: sdes",
-    "dtls": "offers: sdes",
-    "webrtc": "offers: webrtc",
-}
+OFFERS = {"plain": "allow_plain_rtp: true, offers: plain", "sdes": "offers: sdes", "dtls": "offers: sdes", "webrtc": "offers: webrtc"}
 TRANSPORTS = {"plain": ("udp", "tcp", "tls"), "sdes": ("tls",), "dtls": ("udp", "tcp"), "webrtc": ("udp", "tcp", "tls")}
 CODECS = {"opus": "opus", "ulaw": "pcmu"}
 
@@ -62,8 +57,12 @@ def place(transport, asterisk):
 
 def every():
     """Endpoints of all kinds by name: each protection, transport and codec."""
-    return {f"{kind}{transport}{codec}": (kind, codec, transport)
-            for kind, transports in TRANSPORTS.items() for transport in transports for codec in CODECS}
+    return {
+        f"{kind}{transport}{codec}": (kind, codec, transport)
+        for kind, transports in TRANSPORTS.items()
+        for transport in transports
+        for codec in CODECS
+    }
 
 
 def begin(handset, folder, name, callee, *options, media, asterisk, transport="udp"):
@@ -72,8 +71,11 @@ def begin(handset, folder, name, callee, *options, media, asterisk, transport="u
     files.mkdir(exist_ok=True)
     path = configuration(files, name, media=media, **place(transport, asterisk))
     return subprocess.Popen(
-        [handset, "call", callee, "--config", str(path), "--json", *map(str, options)], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True)
+        [handset, "call", callee, "--config", str(path), "--json", *map(str, options)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def expect_completed(name, process):
@@ -85,6 +87,7 @@ def expect_completed(name, process):
 
 # --- Checks -----------------------------------------------------------------------------------------------------------
 
+
 def calls_out(handset, folder):
     """Devices call Asterisk over each transport, with each protection and codec: the stairs both ways, from the first step on."""
     make_stairs(folder / "stairs.wav", 48_000)
@@ -92,9 +95,24 @@ def calls_out(handset, folder):
     with running(Asterisk(ROOT, folder, {name: (kind, codec) for name, (kind, codec, _) in everybody.items()})) as asterisk:
         for kind in OFFERS:
             calls = {
-                name: begin(handset, folder, name, "stairs", "--play", folder / "stairs.wav", "--record", folder / f"{name}.wav",
-                            "--duration", "6", media=media(kind, codec), asterisk=asterisk, transport=transport)
-                for name, (each, codec, transport) in everybody.items() if each == kind}
+                name: begin(
+                    handset,
+                    folder,
+                    name,
+                    "stairs",
+                    "--play",
+                    folder / "stairs.wav",
+                    "--record",
+                    folder / f"{name}.wav",
+                    "--duration",
+                    "6",
+                    media=media(kind, codec),
+                    asterisk=asterisk,
+                    transport=transport,
+                )
+                for name, (each, codec, transport) in everybody.items()
+                if each == kind
+            }
             for name, process in calls.items():
                 expect_completed(name, process)
                 expect_stairs(folder / f"{name}.wav", f"{name}: the device hears Asterisk")
@@ -112,10 +130,18 @@ def calls_in(handset, folder):
                 devices = {}
                 for name, (each, codec, transport) in everybody.items():
                     if each == kind:
-                        devices[name] = stack.enter_context(running(Device(
-                            handset, folder, name, media=media(kind, codec),
-                            behaviour=f"source: play, file: {folder}/stairs.wav, record_folder: recordings",
-                            **place(transport, asterisk))))
+                        devices[name] = stack.enter_context(
+                            running(
+                                Device(
+                                    handset,
+                                    folder,
+                                    name,
+                                    media=media(kind, codec),
+                                    behaviour=f"source: play, file: {folder}/stairs.wav, record_folder: recordings",
+                                    **place(transport, asterisk),
+                                )
+                            )
+                        )
                 for name in devices:
                     asterisk.command(f"channel originate PJSIP/{name} extension stairs@phones")
                 for name, device in devices.items():
@@ -131,12 +157,28 @@ def calls_in(handset, folder):
 
 def keys(handset, folder):
     """Keys by RFC 4733 and by INFO, both ways; and to a menu that says nothing for twelve seconds, in which the call goes on."""
-    endpoints = {"events": ("plain", "ulaw"), "info": ("plain", "ulaw", "dtmf_mode=info"),
-                 "eventsmenu": ("plain", "opus"), "infomenu": ("plain", "ulaw", "dtmf_mode=info")}
+    endpoints = {
+        "events": ("plain", "ulaw"),
+        "info": ("plain", "ulaw", "dtmf_mode=info"),
+        "eventsmenu": ("plain", "opus"),
+        "infomenu": ("plain", "ulaw", "dtmf_mode=info"),
+    }
     with running(Asterisk(ROOT, folder, endpoints)) as asterisk, contextlib.ExitStack() as stack:
-        devices = {name: stack.enter_context(running(Device(
-            handset, folder, name, media="allow_plain_rtp: true, offers: plain", behaviour="source: silence",
-            **place("udp", asterisk)))) for name in endpoints}
+        devices = {
+            name: stack.enter_context(
+                running(
+                    Device(
+                        handset,
+                        folder,
+                        name,
+                        media="allow_plain_rtp: true, offers: plain",
+                        behaviour="source: silence",
+                        **place("udp", asterisk),
+                    )
+                )
+            )
+            for name in endpoints
+        }
         for name in endpoints:
             menu = "menu" if "menu" in name else "keys"
             control(handset, devices[name], "call", f"{menu}@sip.test")
@@ -162,8 +204,13 @@ def keys_of(device):
 
 
 def control(handset, device, *request):
-    done = subprocess.run([handset, "control", "--socket", device.folder / "control.sock", "--json", *request],
-                          capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(
+        [handset, "control", "--socket", device.folder / "control.sock", "--json", *request],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
     if done.returncode != 0:
         raise Failed(f"control {request}: {done.stdout}{done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -171,11 +218,20 @@ def control(handset, device, *request):
 
 def holds(handset, folder):
     """baresip calls a device through Asterisk, holds it and goes on; then the device hears baresip again."""
-    with running(Asterisk(ROOT, folder, {
-            "bob": ("plain", "ulaw"), "desk": ("plain", "ulaw", "moh_passthrough=yes")})) as asterisk, \
-            running(Baresip(folder, protection="")) as bob, running(Device(
-                handset, folder, "desk", media="allow_plain_rtp: true", behaviour="source: tone, frequency_hz: 500, "
-                "record_folder: recordings", **place("udp", asterisk))) as device:
+    with (
+        running(Asterisk(ROOT, folder, {"bob": ("plain", "ulaw"), "desk": ("plain", "ulaw", "moh_passthrough=yes")})) as asterisk,
+        running(Baresip(folder, protection="")) as bob,
+        running(
+            Device(
+                handset,
+                folder,
+                "desk",
+                media="allow_plain_rtp: true",
+                behaviour="source: tone, frequency_hz: 500, record_folder: recordings",
+                **place("udp", asterisk),
+            )
+        ) as device,
+    ):
         bob.command("dial", "sip:desk@sip.test")
         wait("the call is established", lambda: device.says('"message":"Established"'))
         time.sleep(1)
@@ -204,10 +260,20 @@ def last_seconds(path, seconds):
 
 def transfers(handset, folder):
     """A device transfers baresip to an extension, and baresip the device: who is transferred hears the stairs."""
-    with running(Asterisk(ROOT, folder, {"bob": ("plain", "ulaw"), "desk": ("plain", "ulaw")})) as asterisk, \
-            running(Baresip(folder, protection="")) as bob, running(Device(
-                handset, folder, "desk", media="allow_plain_rtp: true", behaviour="source: tone, frequency_hz: 500, "
-                "record_folder: recordings", **place("udp", asterisk))) as device:
+    with (
+        running(Asterisk(ROOT, folder, {"bob": ("plain", "ulaw"), "desk": ("plain", "ulaw")})) as asterisk,
+        running(Baresip(folder, protection="")) as bob,
+        running(
+            Device(
+                handset,
+                folder,
+                "desk",
+                media="allow_plain_rtp: true",
+                behaviour="source: tone, frequency_hz: 500, record_folder: recordings",
+                **place("udp", asterisk),
+            )
+        ) as device,
+    ):
         bob.command("dial", "sip:desk@sip.test")
         wait("the call is established", lambda: device.says('"message":"Established"'))
         number = control(handset, device, "status")[0]["status"]["calls"][0]["call"]
@@ -232,11 +298,33 @@ def direct(handset, folder):
     tone, recording = folder / "tone.wav", folder / "heard.wav"
     make_tone(tone, 500, 8)
     endpoints = dict.fromkeys(("desk", "hall"), ("plain", "opus", "direct_media=yes"))
-    with running(Asterisk(ROOT, folder, endpoints)) as asterisk, running(Device(
-            handset, folder, "desk", media=media("plain", "opus"), behaviour="source: tone, frequency_hz: 700, "
-            "record_folder: recordings", **place("udp", asterisk))) as device:
-        calling = begin(handset, folder, "hall", "desk", "--play", tone, "--record", recording, "--duration", "7",
-                        media=media("plain", "opus"), asterisk=asterisk)
+    with (
+        running(Asterisk(ROOT, folder, endpoints)) as asterisk,
+        running(
+            Device(
+                handset,
+                folder,
+                "desk",
+                media=media("plain", "opus"),
+                behaviour="source: tone, frequency_hz: 700, record_folder: recordings",
+                **place("udp", asterisk),
+            )
+        ) as device,
+    ):
+        calling = begin(
+            handset,
+            folder,
+            "hall",
+            "desk",
+            "--play",
+            tone,
+            "--record",
+            recording,
+            "--duration",
+            "7",
+            media=media("plain", "opus"),
+            asterisk=asterisk,
+        )
         wait("Asterisk has left the media's path", lambda: asterisk.says("Remotely bridged"))
         expect_completed("hall", calling)
         wait("the record", lambda: "completed" in records(device))
@@ -248,14 +336,14 @@ def early(handset, folder):
     """What Asterisk plays before it says that it is busy is heard; nobody and nobody there have causes of their own."""
     recording = folder / "early.wav"
     with running(Asterisk(ROOT, folder, {"desk": ("plain", "ulaw")})) as asterisk:
-        code, report, words = finished(begin(
-            handset, folder, "desk", "early", "--record", recording, media=media("plain", "ulaw"), asterisk=asterisk))
+        code, report, words = finished(
+            begin(handset, folder, "desk", "early", "--record", recording, media=media("plain", "ulaw"), asterisk=asterisk)
+        )
         if code == 0 or "busy" not in json.dumps(report) + words:
             raise Failed(f"busy: exit {code}: {report or words}")
         expect_stairs(recording, "the caller hears the announcement")
         for callee, status in (("nobody", "404"), ("away", "notThere")):
-            code, report, words = finished(begin(
-                handset, folder, "desk", callee, media=media("plain", "ulaw"), asterisk=asterisk))
+            code, report, words = finished(begin(handset, folder, "desk", callee, media=media("plain", "ulaw"), asterisk=asterisk))
             if code == 0 or status not in json.dumps(report) + words:
                 raise Failed(f"{callee}: exit {code}: {report or words}")
 
@@ -270,21 +358,25 @@ def trunk(handset, folder):
         files = folder / "gateway-files"
         files.mkdir()
         network = configuration(files, "200", media=media("plain", "ulaw"), **place("udp", asterisk))
-        network.write_text("\n".join(
-            line for line in network.read_text().splitlines() if not line.startswith(("behaviour", "control"))) + "\n")
+        network.write_text(
+            "\n".join(line for line in network.read_text().splitlines() if not line.startswith(("behaviour", "control"))) + "\n"
+        )
         member(folder, "gateway")
         path = folder / "trunk.yaml"
         path.write_text(f"exchange: gateway-device.yaml\nnetwork: {network}\nincoming:\n  - {{ number: '200', user: alice }}\n")
         with running(Program("trunk", [handset, "trunk", "--config", path, "--log-format", "json"], folder)) as gateway:
             wait("the trunk is ready", lambda: gateway.says('"message":"Ready"'), 20)
-            expect_completed("alice", begin_call(
-                handset, folder, "alice", "300", "--play", stairs, "--record", recording, "--duration", "6"))
+            expect_completed(
+                "alice", begin_call(handset, folder, "alice", "300", "--play", stairs, "--record", recording, "--duration", "6")
+            )
             expect_stairs(recording, "the user hears Asterisk")
             expect_stairs(asterisk.heard("200"), "Asterisk hears the user")
-            behaviour = (f"behaviour: {{ source: play, file: {stairs}, record_folder: recordings }}\n"
-                         "device: { call_records: calls.jsonl }\n")
-            with running(Program("alice", [handset, "run", "--config", member(folder, "alice", behaviour), "--log-format", "json"],
-                                 folder)) as alice:
+            behaviour = (
+                f"behaviour: {{ source: play, file: {stairs}, record_folder: recordings }}\ndevice: {{ call_records: calls.jsonl }}\n"
+            )
+            with running(
+                Program("alice", [handset, "run", "--config", member(folder, "alice", behaviour), "--log-format", "json"], folder)
+            ) as alice:
                 wait("alice is ready", lambda: alice.says('"message":"Ready"'), 20)
                 asterisk.command("channel originate PJSIP/200 extension stairs@phones")
                 wait("the calls are joined", lambda: gateway.text().count("Two calls are joined") == 2)

@@ -49,9 +49,26 @@ class NameServer(Program):
 
     def __init__(self, folder, *records):
         super().__init__(
-            "dnsmasq", ["dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts",
-                        "--bind-interfaces", "--listen-address=127.0.0.1", "--local=/test/", "--user=root", "--group=",
-                        "--pid-file=", "--local-ttl=30", "--log-queries", "--log-facility=-", *records], folder)
+            "dnsmasq",
+            [
+                "dnsmasq",
+                "--keep-in-foreground",
+                "--conf-file=/dev/null",
+                "--no-resolv",
+                "--no-hosts",
+                "--bind-interfaces",
+                "--listen-address=127.0.0.1",
+                "--local=/test/",
+                "--user=root",
+                "--group=",
+                "--pid-file=",
+                "--local-ttl=30",
+                "--log-queries",
+                "--log-facility=-",
+                *records,
+            ],
+            folder,
+        )
         wait("dnsmasq answers", lambda: self.says("started, version"))
 
 
@@ -67,14 +84,33 @@ class Node(Program):
         (folder / f"node{number}.cfg").write_text(text)
         (folder / f"run{number}").mkdir(exist_ok=True)
         super().__init__(
-            f"node{number}", ["setsid", "--wait", "kamailio", "-DD", "-E", "-f", folder / f"node{number}.cfg", "-m", "64",
-                              "-M", "8", "-P", folder / f"node{number}.pid", "-Y", folder / f"run{number}"], folder)
+            f"node{number}",
+            [
+                "setsid",
+                "--wait",
+                "kamailio",
+                "-DD",
+                "-E",
+                "-f",
+                folder / f"node{number}.cfg",
+                "-m",
+                "64",
+                "-M",
+                "8",
+                "-P",
+                folder / f"node{number}.pid",
+                "-Y",
+                folder / f"run{number}",
+            ],
+            folder,
+        )
         wait("kamailio listens", lambda: self.says("") or self.listens(port))
         self.pid = folder / f"node{number}.pid"
 
     @staticmethod
     def listens(port):
         import socket
+
         with contextlib.suppress(OSError), socket.create_connection((PEER, port), 1):
             return True
         return False
@@ -107,8 +143,9 @@ def rule(action, *words):
 @contextlib.contextmanager
 def dropping(*ports):
     """Nothing passes those TCP ports, and nobody is told."""
-    rules = [(chain, "-p", "tcp", way, str(port), "-j", "DROP")
-             for port in ports for chain, way in (("INPUT", "--dport"), ("INPUT", "--sport"))]
+    rules = [
+        (chain, "-p", "tcp", way, str(port), "-j", "DROP") for port in ports for chain, way in (("INPUT", "--dport"), ("INPUT", "--sport"))
+    ]
     for words in rules:
         rule("-A", *words)
     try:
@@ -120,16 +157,22 @@ def dropping(*ports):
 
 # --- Checks -----------------------------------------------------------------------------------------------------------
 
+
 def names(handset, folder):
     """SRV and NAPTR records lead to kamailio; a server that is not there is passed over."""
-    hosts = ["--host-record=s1.sip.test,10.99.0.2", f"--host-record=s2.sip.test,{PEER}",
-               "--srv-host=_sip._tcp.sip.test,s1.sip.test,25999,10,10",
-               f"--srv-host=_sip._tcp.sip.test,s2.sip.test,{PORT},20,10",
-               f"--srv-host=_sip._udp.sip.test,s2.sip.test,{PORT},10,10"]
-    rules = ["--naptr-record=sip.test,10,50,s,SIP+D2T,,_sip._tcp.sip.test",
-             "--naptr-record=sip.test,20,50,s,SIP+D2U,,_sip._udp.sip.test"]
-    for transport, extra, expected in (("tcp", [], f"TCP {PEER}:{PORT}"), ("udp", [], f"UDP {PEER}:{PORT}"),
-                                       ("auto", rules, f"TCP {PEER}:{PORT}")):
+    hosts = [
+        "--host-record=s1.sip.test,10.99.0.2",
+        f"--host-record=s2.sip.test,{PEER}",
+        "--srv-host=_sip._tcp.sip.test,s1.sip.test,25999,10,10",
+        f"--srv-host=_sip._tcp.sip.test,s2.sip.test,{PORT},20,10",
+        f"--srv-host=_sip._udp.sip.test,s2.sip.test,{PORT},10,10",
+    ]
+    rules = ["--naptr-record=sip.test,10,50,s,SIP+D2T,,_sip._tcp.sip.test", "--naptr-record=sip.test,20,50,s,SIP+D2U,,_sip._udp.sip.test"]
+    for transport, extra, expected in (
+        ("tcp", [], f"TCP {PEER}:{PORT}"),
+        ("udp", [], f"UDP {PEER}:{PORT}"),
+        ("auto", rules, f"TCP {PEER}:{PORT}"),
+    ):
         with (
             running(NameServer(folder, *hosts, *extra)),
             running(Kamailio(folder)),
@@ -142,9 +185,10 @@ def names(handset, folder):
 
 def dead_flow(handset, folder):
     """A TCP connection that swallows everything is noticed within a keepalive, and never used again."""
-    with running(Kamailio(folder)), running(
-            Device(handset, folder, "dead", sip="keepalive_s: 5", server=f"{PEER}:{PORT}",
-                   account="allow_plain_text: true")) as device:
+    with (
+        running(Kamailio(folder)),
+        running(Device(handset, folder, "dead", sip="keepalive_s: 5", server=f"{PEER}:{PORT}", account="allow_plain_text: true")) as device,
+    ):
         # Kamailio answers pings, so silence means something.
         time.sleep(6)
         begun = time.time()
@@ -152,8 +196,11 @@ def dead_flow(handset, folder):
             wait("the device notices", lambda: device.says("The flow to the SIP server has ended"), 30)
         noticed = time.time() - begun
         wait("registered again", lambda: device.count("Registered at the SIP server") == 2, 40)
-        print(f"dead_flow: noticed after {noticed:.1f} s with keepalives each 5 s; registered again "
-              f"{time.time() - begun - noticed:.1f} s after the way was free", flush=True)
+        print(
+            f"dead_flow: noticed after {noticed:.1f} s with keepalives each 5 s; registered again "
+            f"{time.time() - begun - noticed:.1f} s after the way was free",
+            flush=True,
+        )
         if noticed > 6:
             raise Failed(f"noticed after {noticed:.1f} s")
 
@@ -186,19 +233,36 @@ class FarDevice(Device):
         wrapper = folder / f"{name}.sh"
         wrapper.write_text(f'#!/bin/sh\nexec ip netns exec device {handset} "$@"\n')
         wrapper.chmod(0o755)
-        super().__init__(wrapper, folder, name, server=f"{PEER}:{PORT}", account="allow_plain_text: true",
-                         media=PLAIN, **options)
+        super().__init__(wrapper, folder, name, server=f"{PEER}:{PORT}", account="allow_plain_text: true", media=PLAIN, **options)
 
 
 def network_changes(handset, folder):
     """Another address registers at once, and repairs a call; a link that comes back registers within a second."""
-    with far_network(), running(Kamailio(folder)), running(
-            FarDevice(handset, folder, "roams", sip="keepalive_s: 5", behaviour="source: tone, frequency_hz: 500")) as device:
+    with (
+        far_network(),
+        running(Kamailio(folder)),
+        running(FarDevice(handset, folder, "roams", sip="keepalive_s: 5", behaviour="source: tone, frequency_hz: 500")) as device,
+    ):
         recording, tone = folder / "alice.wav", folder / "tone.wav"
         make_tone(tone, 440)
         caller = subprocess.Popen(
-            [handset, "call", "roams", "--config", str(caller_configuration(folder)), "--json", "--play", str(tone),
-             "--record", str(recording), "--duration", "12"], stdout=subprocess.PIPE, text=True)
+            [
+                handset,
+                "call",
+                "roams",
+                "--config",
+                str(caller_configuration(folder)),
+                "--json",
+                "--play",
+                str(tone),
+                "--record",
+                str(recording),
+                "--duration",
+                "12",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
         begun = time.time()
         inside("ip", "address", "add", f"{NEW}/24", "dev", "d3")
@@ -235,25 +299,53 @@ def caller_configuration(folder, name="alice", server=f"{PEER}:{PORT}", sip=""):
 def proxy_dies(handset, folder):
     """One of two kamailios that share their locations is killed during a call: media goes on, both ends register at the other
     node, and either side hangs up through it."""
-    hosts = [f"--host-record=s1.sip.test,{PEER}", f"--host-record=s2.sip.test,{PEER}",
-               f"--srv-host=_sip._tcp.sip.test,s1.sip.test,{NODES[1][0]},10,10",
-               f"--srv-host=_sip._tcp.sip.test,s2.sip.test,{NODES[2][0]},20,10"]
+    hosts = [
+        f"--host-record=s1.sip.test,{PEER}",
+        f"--host-record=s2.sip.test,{PEER}",
+        f"--srv-host=_sip._tcp.sip.test,s1.sip.test,{NODES[1][0]},10,10",
+        f"--srv-host=_sip._tcp.sip.test,s2.sip.test,{NODES[2][0]},20,10",
+    ]
     tone = folder / "tone.wav"
     make_tone(tone, 440, 60)
     for who in ("caller", "callee"):
         with running(NameServer(folder, *hosts)), running(Node(folder, 1)) as first, running(Node(folder, 2)):
             time.sleep(1)
-            with running(Device(handset, folder, f"desk-{who}", server="", sip="gruu: true",
-                                account="allow_plain_text: true", media=PLAIN,
-                                behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
+            with running(
+                Device(
+                    handset,
+                    folder,
+                    f"desk-{who}",
+                    server="",
+                    sip="gruu: true",
+                    account="allow_plain_text: true",
+                    media=PLAIN,
+                    behaviour="source: tone, frequency_hz: 500, record_folder: recordings",
+                )
+            ) as device:
                 recording = folder / f"{who}.wav"
                 words = folder / f"{who}.log"
                 with open(words, "wb") as log:
                     caller = subprocess.Popen(
-                        [handset, "call", f"desk-{who}", "--config",
-                         str(caller_configuration(folder, server="", sip="gruu: true")), "--json", "--play", str(tone),
-                         "--record", str(recording), "--duration", "14" if who == "caller" else "40",
-                         "--log-level", "debug"], stdout=subprocess.PIPE, stderr=log, text=True)
+                        [
+                            handset,
+                            "call",
+                            f"desk-{who}",
+                            "--config",
+                            str(caller_configuration(folder, server="", sip="gruu: true")),
+                            "--json",
+                            "--play",
+                            str(tone),
+                            "--record",
+                            str(recording),
+                            "--duration",
+                            "14" if who == "caller" else "40",
+                            "--log-level",
+                            "debug",
+                        ],
+                        stdout=subprocess.PIPE,
+                        stderr=log,
+                        text=True,
+                    )
                     wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
                     time.sleep(2)
                     begun = time.time()

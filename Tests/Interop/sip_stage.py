@@ -21,8 +21,7 @@ PORT, TLS_PORT, WS_PORT, WSS_PORT = 25060, 25061, 25080, 25081
 SERVERS = {"udp": PORT, "tcp": PORT, "tls": TLS_PORT, "ws": WS_PORT, "wss": WSS_PORT}
 PEER, TRUNK = "10.99.0.1", "10.99.0.2"
 # For SIPp's uac.xml with kamailio between: its routes are then kamailio's.
-KAMAILIO_ROUTES = (
-    *((f"Record-Route: <sip:[local_ip]:[local_port];lr;n={number}>\n", "") for number in (2, 1)), ("n=2.*", "r2=on.*"))
+KAMAILIO_ROUTES = (*((f"Record-Route: <sip:[local_ip]:[local_port];lr;n={number}>\n", "") for number in (2, 1)), ("n=2.*", "r2=on.*"))
 
 
 class Failed(Exception):
@@ -52,9 +51,9 @@ def powers(path, *frequencies):
     size = rate // 10
     best = [0.0 for _ in frequencies]
     for start in range(0, len(samples) - size, size):
-        part = samples[start:start + size]
+        part = samples[start : start + size]
         energy = sum(value * value for value in part) / size
-        if energy < 100 ** 2:
+        if energy < 100**2:
             continue
         for index, frequency in enumerate(frequencies):
             step = 2 * math.pi * frequency / rate
@@ -82,8 +81,9 @@ def make_tone(path, frequency, seconds=5, rate=48_000):
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(rate)
-        file.writeframes(array.array("h", (
-            int(8_000 * math.sin(2 * math.pi * frequency * place / rate)) for place in range(seconds * rate))).tobytes())
+        file.writeframes(
+            array.array("h", (int(8_000 * math.sin(2 * math.pi * frequency * place / rate)) for place in range(seconds * rate))).tobytes()
+        )
 
 
 class Program:
@@ -96,8 +96,13 @@ class Program:
         self.name, self.log = name, pathlib.Path(folder) / f"{name}.log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [str(part) for part in command], stdout=log, stderr=subprocess.STDOUT, stdin=stdin, cwd=folder,
-                env={**os.environ, **(environment or {})})
+                [str(part) for part in command],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=stdin,
+                cwd=folder,
+                env={**os.environ, **(environment or {})},
+            )
         Program.started.append(self)
 
     def text(self):
@@ -140,13 +145,47 @@ class Kamailio(Program):
             text = text.replace("ALGORITHM", algorithm).replace("FOLDER", str(folder))
             (folder / name).write_text(text)
         if not (folder / "cert.pem").exists():
-            run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                "-subj", "/CN=sip.test", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout",
-                folder / "key.pem", "-out", folder / "cert.pem")
+            run(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=sip.test",
+                "-addext",
+                "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                "-keyout",
+                folder / "key.pem",
+                "-out",
+                folder / "cert.pem",
+            )
         (folder / "run").mkdir(exist_ok=True)
         super().__init__(
-            "kamailio", ["kamailio", "-DD", "-E", "-f", folder / "kamailio.cfg", "-m", "64", "-M", "8", "-P",
-                         folder / "kamailio.pid", "-Y", folder / "run", *options], folder)
+            "kamailio",
+            [
+                "kamailio",
+                "-DD",
+                "-E",
+                "-f",
+                folder / "kamailio.cfg",
+                "-m",
+                "64",
+                "-M",
+                "8",
+                "-P",
+                folder / "kamailio.pid",
+                "-Y",
+                folder / "run",
+                *options,
+            ],
+            folder,
+        )
         wait("kamailio listens", self.listens)
 
     def listens(self):
@@ -159,14 +198,23 @@ class Kamailio(Program):
 class Device(Program):
     """`handset run` with a SIP account."""
 
-    def __init__(self, handset, folder, name="device", transport="tcp", behaviour="source: echo", answer="mode: auto",
-                 media="", sip="", server=f"127.0.0.1:{PORT}", account=""):
+    def __init__(
+        self,
+        handset,
+        folder,
+        name="device",
+        transport="tcp",
+        behaviour="source: echo",
+        answer="mode: auto",
+        media="",
+        sip="",
+        server=f"127.0.0.1:{PORT}",
+        account="",
+    ):
         self.folder = folder / f"{name}-files"
         self.folder.mkdir()
-        self.configuration = configuration(
-            self.folder, name, transport, behaviour, answer, media, sip, server, account)
-        super().__init__(
-            name, [handset, "run", "--config", self.configuration, "--log-format", "json", "--log-level", "debug"], folder)
+        self.configuration = configuration(self.folder, name, transport, behaviour, answer, media, sip, server, account)
+        super().__init__(name, [handset, "run", "--config", self.configuration, "--log-format", "json", "--log-level", "debug"], folder)
         wait("the device is ready", lambda: self.says('"message":"Ready"'), 20)
 
     def count(self, message):
@@ -186,8 +234,9 @@ def recordings(folder):
     return sorted(files, key=lambda path: path.stat().st_mtime)
 
 
-def configuration(folder, name, transport="tcp", behaviour="source: echo", answer="mode: auto", media="", sip="",
-                  server=f"127.0.0.1:{PORT}", account=""):
+def configuration(
+    folder, name, transport="tcp", behaviour="source: echo", answer="mode: auto", media="", sip="", server=f"127.0.0.1:{PORT}", account=""
+):
     (folder / "password").write_text("secret\n")
     path = folder / "device.yaml"
     place = server and f", server: '{server}'"
@@ -195,7 +244,8 @@ def configuration(folder, name, transport="tcp", behaviour="source: echo", answe
         f"account:\n  kind: sip\n  password_file: password\n  {account}\n"
         f"  sip: {{ address: 'sip:{name}@sip.test'{place}, transport: {transport}{sip and ', ' + sip} }}\n"
         f"device: {{ call_records: calls.jsonl }}\nanswer: {{ {answer} }}\nbehaviour: {{ {behaviour} }}\n"
-        f"media: {{ address: 0.0.0.0{media and ', ' + media} }}\ncontrol: {{ socket: control.sock }}\n")
+        f"media: {{ address: 0.0.0.0{media and ', ' + media} }}\ncontrol: {{ socket: control.sock }}\n"
+    )
     return path
 
 
@@ -212,8 +262,9 @@ class Baresip(Program):
         (self.folder / "config").write_text((FOLDER / "baresip.config").read_text().replace("FOLDER", str(self.folder)))
         media = f";mediaenc={protection}" if protection else ""
         (self.folder / "accounts").write_text(
-            f"<sip:bob@sip.test;transport=tcp>;auth_pass=secret;outbound=\"sip:{PEER}:{PORT};transport=tcp\";"
-            f"answermode=auto;regint=60;audio_codecs=pcmu,pcma{media}\n")
+            f'<sip:bob@sip.test;transport=tcp>;auth_pass=secret;outbound="sip:{PEER}:{PORT};transport=tcp";'
+            f"answermode=auto;regint=60;audio_codecs=pcmu,pcma{media}\n"
+        )
         super().__init__("baresip", ["baresip", "-f", self.folder, "-v"], folder)
         wait("baresip is registered", lambda: self.says(r"200 OK .*\(.*\) \[\d+ binding|registered successfully"), 20)
 
@@ -242,7 +293,8 @@ class Linphone(Program):
         path.write_text(
             f"[sip]\nsip_port=25130\nsip_tcp_port=-1\nsip_tls_port=-1\ndefault_proxy=0\nmedia_encryption={encryption}\n"
             f"[auth_info_0]\nusername=carol\npasswd=secret\n[proxy_0]\nreg_proxy=<sip:{PEER}:{PORT};transport=udp>\n"
-            f"reg_route=<sip:{PEER}:{PORT};transport=udp>\nreg_identity=sip:carol@sip.test\nreg_expires=60\nreg_sendregister=1\n")
+            f"reg_route=<sip:{PEER}:{PORT};transport=udp>\nreg_identity=sip:carol@sip.test\nreg_expires=60\nreg_sendregister=1\n"
+        )
         super().__init__("linphonec", ["linphonec", "-a", "-c", path], folder, {"HOME": str(self.folder)}, stdin=subprocess.PIPE)
         for command in ("soundcard use files", f"play {self.folder}/tone.wav", f"record {self.heard}"):
             self.command(command)
@@ -278,8 +330,28 @@ class Sipp(Program):
         else:
             what = ["-sn", scenario]
         super().__init__(
-            name, ["sipp", *([target] if target else []), *what, "-i", TRUNK, "-mi", TRUNK, "-p", port, "-m", 1, "-nostdin",
-                     "-timeout", "20s", "-timeout_error", "-trace_err", *options], folder)
+            name,
+            [
+                "sipp",
+                *([target] if target else []),
+                *what,
+                "-i",
+                TRUNK,
+                "-mi",
+                TRUNK,
+                "-p",
+                port,
+                "-m",
+                1,
+                "-nostdin",
+                "-timeout",
+                "20s",
+                "-timeout_error",
+                "-trace_err",
+                *options,
+            ],
+            folder,
+        )
 
     def finish(self, seconds=25):
         code = self.process.wait(seconds)
@@ -293,15 +365,18 @@ def records(device):
     return path.read_text() if path.exists() else ""
 
 
-def call(handset, folder, callee, *options, media="", transport="tcp", seconds=40, server=f"127.0.0.1:{PORT}", sip="",
-         account=""):
+def call(handset, folder, callee, *options, media="", transport="tcp", seconds=40, server=f"127.0.0.1:{PORT}", sip="", account=""):
     """`handset call` as user alice; hands back its exit code and report."""
     files = folder / "alice-files"
     files.mkdir(exist_ok=True)
     path = configuration(files, "alice", transport=transport, media=media, server=server, sip=sip, account=account)
     result = subprocess.run(
-        [handset, "call", callee, "--config", str(path), "--json", *map(str, options)], capture_output=True, text=True,
-        timeout=seconds, check=False)
+        [handset, "call", callee, "--config", str(path), "--json", *map(str, options)],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
     report = json.loads(result.stdout) if result.stdout.strip().startswith("{") else {}
     return result.returncode, report, result.stderr
 
@@ -320,16 +395,18 @@ class Exchange(Program):
         (folder / "app.secret").write_text("secret-of-a-test\n")
         path = folder / "exchange.yaml"
         path.write_text(
-            f"listen: 127.0.0.1:{EXCHANGE}\napps: [{{ key: demo, secret_file: app.secret }}]\n"
-            f"users:\n{''.join(accounts)}{more}")
+            f"listen: 127.0.0.1:{EXCHANGE}\napps: [{{ key: demo, secret_file: app.secret }}]\nusers:\n{''.join(accounts)}{more}"
+        )
         super().__init__("exchange", [handset, "serve", "--config", path, "--log-format", "json"], folder)
         wait("the exchange listens", lambda: self.says('"message":"Listening"'), 20)
 
 
 def member_account(name):
     """The account of a user of the exchange, as one line of a configuration."""
-    return (f"account: {{ server: 'http://127.0.0.1:{EXCHANGE}', kind: media_token, media_token_file: {name}.token, "
-            "app_secret_file: app.secret }")
+    return (
+        f"account: {{ server: 'http://127.0.0.1:{EXCHANGE}', kind: media_token, media_token_file: {name}.token, "
+        "app_secret_file: app.secret }"
+    )
 
 
 def member(folder, name, more=""):
@@ -349,7 +426,11 @@ def finished(process, seconds=60):
 def begin_call(handset, folder, name, callee, *options):
     """Starts `handset call` as a user of the exchange, for `finished`."""
     return subprocess.Popen(
-        [handset, "call", callee, "--config", str(member(folder, name)), "--json", *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        [handset, "call", callee, "--config", str(member(folder, name)), "--json", *map(str, options)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def make_network():

@@ -46,14 +46,24 @@ from sip_stage import (
 
 # --- Checks -----------------------------------------------------------------------------------------------------------
 
+
 def registers(handset, folder):
     """Digest with MD5 and SHA-256, over UDP, TCP, TLS and WebSockets; a new connection after the server's restart."""
     for algorithm in ("MD5", "SHA-256"):
         with running(Kamailio(folder, algorithm)) as kamailio:
             for transport, port in SERVERS.items():
                 account = f"trust_roots: {folder}/cert.pem" if transport in ("tls", "wss") else ""
-                with running(Device(handset, folder, f"{algorithm}-{transport}", transport, server=f"127.0.0.1:{port}",
-                                    account=account, sip="websocket_path: /ws" if "ws" in transport else "")) as device:
+                with running(
+                    Device(
+                        handset,
+                        folder,
+                        f"{algorithm}-{transport}",
+                        transport,
+                        server=f"127.0.0.1:{port}",
+                        account=account,
+                        sip="websocket_path: /ws" if "ws" in transport else "",
+                    )
+                ) as device:
                     if device.count("Registered at the SIP server") != 1:
                         raise Failed("not registered")
                     if transport != "tcp" or algorithm != "MD5":
@@ -92,8 +102,15 @@ def plain_only_if_configured(handset, folder):
         with running(Device(handset, folder, "strict")):
             bob.command("dial", "sip:strict@sip.test")
             wait("baresip is refused", lambda: bob.says("488"))
-        with running(Device(handset, folder, "lax", behaviour="source: tone, frequency_hz: 500, record_folder: recordings",
-                            media="allow_plain_rtp: true")) as device:
+        with running(
+            Device(
+                handset,
+                folder,
+                "lax",
+                behaviour="source: tone, frequency_hz: 500, record_folder: recordings",
+                media="allow_plain_rtp: true",
+            )
+        ) as device:
             bob.command("dial", "sip:lax@sip.test")
             time.sleep(4)
             bob.command("hangup")
@@ -110,8 +127,8 @@ def device_calls_baresip(handset, folder):
     for transport in ("udp", "tcp"):
         with running(Kamailio(folder)), running(Baresip(folder)) as bob:
             code, report, words = call(
-                handset, folder, "bob", "--play", tone, "--record", recording, "--duration", "4",
-                transport=transport)
+                handset, folder, "bob", "--play", tone, "--record", recording, "--duration", "4", transport=transport
+            )
             if code != 0 or report.get("outcome") != "completed":
                 raise Failed(f"{transport}: exit {code}: {report or words}")
             expect_tone(recording, 440, f"{transport}: the device hears baresip")
@@ -126,8 +143,9 @@ def sipp_calls(handset, folder):
     """SIPp calls with speech and a key, through kamailio and directly: 180 before 200, Contact, Record-Route; refusals; CANCEL."""
     target, plain = f"{PEER}:{PORT}", "allow_plain_rtp: true"
     with running(Kamailio(folder)):
-        with running(Device(handset, folder, "desk", transport="udp", media=plain,
-                            behaviour="source: tone, record_folder: recordings")) as device:
+        with running(
+            Device(handset, folder, "desk", transport="udp", media=plain, behaviour="source: tone, record_folder: recordings")
+        ) as device:
             Sipp(folder, "uac.xml", "-s", "desk", target=target, replace=KAMAILIO_ROUTES).finish()
             wait("a record", lambda: "completed" in records(device))
             expect_sound(device.recording(), "what the device hears of SIPp")
@@ -140,12 +158,20 @@ def sipp_calls(handset, folder):
             wait("answered elsewhere", lambda: "acceptedElsewhere" in records(device))
         with running(Device(handset, folder, "strict")):
             Sipp(folder, "refused.xml", "-s", "strict", target=target, replace=[("STATUS", "488")]).finish()
-        with running(Device(handset, folder, "direct", transport="udp", media=plain, answer="mode: auto, max_calls: 100",
-                            sip="calls_from: anybody, register_s: 0, port: 25071")):
+        with running(
+            Device(
+                handset,
+                folder,
+                "direct",
+                transport="udp",
+                media=plain,
+                answer="mode: auto, max_calls: 100",
+                sip="calls_from: anybody, register_s: 0, port: 25071",
+            )
+        ):
             Sipp(folder, "uac.xml", "-s", "direct", target="127.0.0.1:25071").finish()
             Sipp(folder, "uac", "-s", "direct", "-m", "50", "-r", "25", "-d", "200", target="127.0.0.1:25071").finish()
-        with running(Device(handset, folder, "closed", transport="udp", media=plain,
-                            sip="register_s: 0, port: 25072")):
+        with running(Device(handset, folder, "closed", transport="udp", media=plain, sip="register_s: 0, port: 25072")):
             scanner = Sipp(folder, "uac", "-s", "closed", "-timeout", "3s", target="127.0.0.1:25072")
             if scanner.process.wait(25) == 0:
                 raise Failed("a stranger's call was answered")
@@ -159,16 +185,26 @@ def device_calls_sipp(handset, folder):
         with running(Kamailio(folder)):
             trunk = Sipp(folder, "answer.xml")
             code, report, words = call(
-                handset, folder, "trunk", "--play", tone, "--record", recording, "--duration", "3", transport=transport,
-                media="allow_plain_rtp: true, offers: plain, codecs: [pcma]")
+                handset,
+                folder,
+                "trunk",
+                "--play",
+                tone,
+                "--record",
+                recording,
+                "--duration",
+                "3",
+                transport=transport,
+                media="allow_plain_rtp: true, offers: plain, codecs: [pcma]",
+            )
             if code != 0 or report.get("outcome") != "completed":
                 raise Failed(f"{transport}: exit {code}: {report or words}")
             trunk.finish()
             expect_sound(recording, f"{transport}: what the device hears")
             trunk = Sipp(folder, "ringing.xml")
             code, report, words = call(
-                handset, folder, "trunk", "--ttl", "2", transport=transport,
-                media="allow_plain_rtp: true, offers: plain, codecs: [pcma]")
+                handset, folder, "trunk", "--ttl", "2", transport=transport, media="allow_plain_rtp: true, offers: plain, codecs: [pcma]"
+            )
             trunk.finish()
             if report.get("outcome") != "noAnswer":
                 raise Failed(f"{transport}: a call that only rings: exit {code}: {report or words}")
@@ -182,8 +218,18 @@ def redirected_calls(handset, folder):
         for _ in range(2):
             phone = Sipp(folder, "moved.xml")
             code, report, words = call(
-                handset, folder, "trunk", "--play", tone, "--record", recording, "--duration", "4", transport="udp",
-                account="callees: [bob, nobody]")
+                handset,
+                folder,
+                "trunk",
+                "--play",
+                tone,
+                "--record",
+                recording,
+                "--duration",
+                "4",
+                transport="udp",
+                account="callees: [bob, nobody]",
+            )
             phone.finish()
             if code != 0 or report.get("outcome") != "completed":
                 raise Failed(f"exit {code}: {report or words}")
@@ -200,14 +246,36 @@ def websocket_calls(handset, folder):
     """A device at a secure WebSocket is called twice by one at a plain WebSocket, with sound both ways."""
     recording, tone = folder / "alice.wav", folder / "tone.wav"
     make_tone(tone, 440)
-    with running(Kamailio(folder)), running(Device(
-            handset, folder, "desk", "wss", server=f"localhost:{WSS_PORT}", sip="websocket_path: /ws",
-            account=f"trust_roots: {folder}/cert.pem",
-            behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
+    with (
+        running(Kamailio(folder)),
+        running(
+            Device(
+                handset,
+                folder,
+                "desk",
+                "wss",
+                server=f"localhost:{WSS_PORT}",
+                sip="websocket_path: /ws",
+                account=f"trust_roots: {folder}/cert.pem",
+                behaviour="source: tone, frequency_hz: 500, record_folder: recordings",
+            )
+        ) as device,
+    ):
         for _ in range(2):
             code, report, words = call(
-                handset, folder, "desk", "--play", tone, "--record", recording, "--duration", "3", transport="ws",
-                server=f"127.0.0.1:{WS_PORT}", sip="websocket_path: /ws")
+                handset,
+                folder,
+                "desk",
+                "--play",
+                tone,
+                "--record",
+                recording,
+                "--duration",
+                "3",
+                transport="ws",
+                server=f"127.0.0.1:{WS_PORT}",
+                sip="websocket_path: /ws",
+            )
             if code != 0 or report.get("outcome") != "completed":
                 raise Failed(f"exit {code}: {report or words}")
             expect_tone(recording, 500, "the caller")
@@ -220,11 +288,13 @@ def plain_signaling(handset, folder):
     recording, tone = folder / "alice.wav", folder / "tone.wav"
     make_tone(tone, 500)
     clear = {"transport": "udp", "server": f"{PEER}:{PORT}", "account": "allow_plain_text: true"}
-    with running(Kamailio(folder)), running(Baresip(folder, "dtls_srtp")) as bob, running(Device(
-            handset, folder, "desk", behaviour="source: tone, frequency_hz: 440, record_folder: recordings", **clear)) as device:
+    with (
+        running(Kamailio(folder)),
+        running(Baresip(folder, "dtls_srtp")) as bob,
+        running(Device(handset, folder, "desk", behaviour="source: tone, frequency_hz: 440, record_folder: recordings", **clear)) as device,
+    ):
         for callee, heard in (("desk", device.recording), ("bob", bob.heard)) * 2:
-            code, report, words = call(
-                handset, folder, callee, "--play", tone, "--record", recording, "--duration", "3", **clear)
+            code, report, words = call(handset, folder, callee, "--play", tone, "--record", recording, "--duration", "3", **clear)
             if code != 0 or report.get("outcome") != "completed":
                 raise Failed(f"{callee}: exit {code}: {report or words}")
             expect_tone(recording, 440, f"the caller hears {callee}")
@@ -236,9 +306,17 @@ def direct_call(handset, folder, scenario, *options, seconds=40):
     a scenario ends at a request that it does not name."""
     trunk = Sipp(folder, scenario, "-timeout", f"{seconds}s")
     code, report, words = call(
-        handset, folder, "trunk", *options, transport="udp", server=f"{TRUNK}:5070", sip="register_s: 0",
-        account="allow_plain_text: true", seconds=seconds,
-        media="allow_plain_rtp: true, offers: plain, codecs: [pcma], silence_timeout_s: 0")
+        handset,
+        folder,
+        "trunk",
+        *options,
+        transport="udp",
+        server=f"{TRUNK}:5070",
+        sip="register_s: 0",
+        account="allow_plain_text: true",
+        seconds=seconds,
+        media="allow_plain_rtp: true, offers: plain, codecs: [pcma], silence_timeout_s: 0",
+    )
     trunk.finish()
     return code, report, words
 
@@ -248,8 +326,10 @@ def races(handset, folder):
     tone, recording = folder / "tone.wav", folder / "alice.wav"
     make_tone(tone, 500)
     for scenario, options, outcome in (
-            ("forks.xml", ["--play", tone, "--record", recording, "--duration", "3"], "completed"),
-            ("late.xml", ["--ttl", "2"], "noAnswer"), ("glare.xml", ["--duration", "55"], "completed")):
+        ("forks.xml", ["--play", tone, "--record", recording, "--duration", "3"], "completed"),
+        ("late.xml", ["--ttl", "2"], "noAnswer"),
+        ("glare.xml", ["--duration", "55"], "completed"),
+    ):
         code, report, words = direct_call(handset, folder, scenario, *options, seconds=80)
         if report.get("outcome") != outcome:
             raise Failed(f"{scenario}: exit {code}: {report or words}")
@@ -260,8 +340,7 @@ def early_media(handset, folder):
     """SIPp speaks before it answers, and the device hears it then; what the device plays begins with the answer."""
     tone, recording = folder / "tone.wav", folder / "alice.wav"
     make_tone(tone, 500)
-    code, report, words = direct_call(
-        handset, folder, "early.xml", "--play", tone, "--record", recording, "--duration", "1", seconds=60)
+    code, report, words = direct_call(handset, folder, "early.xml", "--play", tone, "--record", recording, "--duration", "1", seconds=60)
     if report.get("outcome") != "completed":
         raise Failed(f"exit {code}: {report or words}")
     expect_sound(recording, "what the device hears before the answer")
@@ -275,16 +354,39 @@ def third_party_calls(handset, folder):
             devices, controllers = [], []
             work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
             for side, port, tone in (("B", 25076, 500), ("A", 25075, 440)):
-                devices.append(stack.enter_context(running(Device(
-                    handset, work, f"side{side}", "udp", media=media, account="allow_plain_text: true",
-                    sip=f"calls_from: anybody, register_s: 0, port: {port}",
-                    behaviour=f"source: tone, frequency_hz: {tone}, record_folder: recordings"))))
+                devices.append(
+                    stack.enter_context(
+                        running(
+                            Device(
+                                handset,
+                                work,
+                                f"side{side}",
+                                "udp",
+                                media=media,
+                                account="allow_plain_text: true",
+                                sip=f"calls_from: anybody, register_s: 0, port: {port}",
+                                behaviour=f"source: tone, frequency_hz: {tone}, record_folder: recordings",
+                            )
+                        )
+                    )
+                )
                 scenario = subprocess.run(["sipp", "-sd", f"3pcc-C-{side}"], capture_output=True, text=True, check=False).stdout
                 (work / f"controller{side}.xml").write_text(scenario.replace('milliseconds="1000"', 'milliseconds="3000"'))
                 # Without -nd SIPp gives up when a 200 comes again while it waits for its other half.
-                controllers.append(Sipp(
-                    work, work / f"controller{side}.xml", "-s", f"side{side}", "-nd", "-3pcc", "127.0.0.1:25077",
-                    target=f"127.0.0.1:{port}", port=5070 if side == "A" else 5071, name=f"controller{side}"))
+                controllers.append(
+                    Sipp(
+                        work,
+                        work / f"controller{side}.xml",
+                        "-s",
+                        f"side{side}",
+                        "-nd",
+                        "-3pcc",
+                        "127.0.0.1:25077",
+                        target=f"127.0.0.1:{port}",
+                        port=5070 if side == "A" else 5071,
+                        name=f"controller{side}",
+                    )
+                )
             for controller in controllers:
                 controller.finish()
             for device, tone in zip(devices, (440, 500)):
@@ -297,9 +399,21 @@ class RTPEngine(Program):
 
     def __init__(self, folder):
         super().__init__(
-            "rtpengine", ["rtpengine", "--foreground", "--log-stderr", "--table=-1", f"--interface={PEER}",
-                          "--listen-ng=127.0.0.1:25222", "--port-min=31000", "--port-max=31100", "--delete-delay=0",
-                          f"--pidfile={folder}/rtpengine.pid"], folder)
+            "rtpengine",
+            [
+                "rtpengine",
+                "--foreground",
+                "--log-stderr",
+                "--table=-1",
+                f"--interface={PEER}",
+                "--listen-ng=127.0.0.1:25222",
+                "--port-min=31000",
+                "--port-max=31100",
+                "--delete-delay=0",
+                f"--pidfile={folder}/rtpengine.pid",
+            ],
+            folder,
+        )
         time.sleep(1)
         self.says("")
 
@@ -311,10 +425,10 @@ def media_relay(handset, folder):
     with running(RTPEngine(folder)) as relay, running(Kamailio(folder, "MD5", "-A", "RTPENGINE")):
         for media in ("offers: sdes", "offers: plain, allow_plain_rtp: true"):
             name = media.split()[1].strip(",")
-            with running(Device(handset, folder, name, media=media,
-                                behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
-                code, report, words = call(
-                    handset, folder, name, "--play", tone, "--record", recording, "--duration", "3", media=media)
+            with running(
+                Device(handset, folder, name, media=media, behaviour="source: tone, frequency_hz: 500, record_folder: recordings")
+            ) as device:
+                code, report, words = call(handset, folder, name, "--play", tone, "--record", recording, "--duration", "3", media=media)
                 if code != 0 or report.get("outcome") != "completed":
                     raise Failed(f"{name}: exit {code}: {report or words}")
                 wait("the record", lambda: "completed" in records(device), 10)
@@ -329,12 +443,24 @@ def aiosipua_calls(handset, folder):
     """aiosipua calls a device directly, acknowledges its 180 by PRACK, and wants a session timer: sound both ways, and BYE."""
     tone, heard = folder / "tone.wav", folder / "heard.wav"
     make_tone(tone, 440, 3, 8_000)
-    with running(Device(
-            handset, folder, "desk", "udp", media="allow_plain_rtp: true", sip="calls_from: anybody, register_s: 0, port: 25074",
-            behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
+    with running(
+        Device(
+            handset,
+            folder,
+            "desk",
+            "udp",
+            media="allow_plain_rtp: true",
+            sip="calls_from: anybody, register_s: 0, port: 25074",
+            behaviour="source: tone, frequency_hz: 500, record_folder: recordings",
+        )
+    ) as device:
         caller = subprocess.run(
             [sys.executable, FOLDER.parent / "aiosipua_peer.py", "127.0.0.1", "25074", "desk", tone, heard],
-            capture_output=True, text=True, timeout=30, check=False)
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
         if caller.returncode != 0 or int(caller.stdout or 0) < 100:
             raise Failed(f"exit {caller.returncode}: {caller.stdout} {caller.stderr[-1500:]}")
         wait("the record", lambda: "completed" in records(device), 10)
@@ -349,9 +475,14 @@ def linphone_calls(handset, folder):
     for encryption, times in (("srtp", 2), ("dtls", 1)):
         with running(Kamailio(folder)), running(Linphone(folder, encryption)) as carol:
             for number in range(times):
-                with running(Device(
-                        handset, folder, f"desk-{encryption}{number}",
-                        behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
+                with running(
+                    Device(
+                        handset,
+                        folder,
+                        f"desk-{encryption}{number}",
+                        behaviour="source: tone, frequency_hz: 500, record_folder: recordings",
+                    )
+                ) as device:
                     before = carol.streams()
                     carol.command(f"call sip:{device.name}@sip.test")
                     wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
@@ -387,10 +518,36 @@ def lossy_calls(handset, folder):
 
 
 def lossy_try(handset, folder, name):
-    with running(Device(handset, folder, name, transport="udp", media="allow_plain_rtp: true",
-                        answer="mode: auto, max_calls: 100", sip="calls_from: anybody, register_s: 0, port: 25073")) as device:
-        Sipp(folder, "uac", "-s", name, "-m", "50", "-r", "10", "-d", "500", "-lost", "20", "-max_retrans", "12", "-timeout",
-             "60s", target="127.0.0.1:25073").finish(90)
+    with running(
+        Device(
+            handset,
+            folder,
+            name,
+            transport="udp",
+            media="allow_plain_rtp: true",
+            answer="mode: auto, max_calls: 100",
+            sip="calls_from: anybody, register_s: 0, port: 25073",
+        )
+    ) as device:
+        Sipp(
+            folder,
+            "uac",
+            "-s",
+            name,
+            "-m",
+            "50",
+            "-r",
+            "10",
+            "-d",
+            "500",
+            "-lost",
+            "20",
+            "-max_retrans",
+            "12",
+            "-timeout",
+            "60s",
+            target="127.0.0.1:25073",
+        ).finish(90)
         wait("50 records", lambda: records(device).count("\n") >= 50, 40)
 
 
@@ -398,12 +555,29 @@ def versions():
     found = {}
     for package in ("kamailio", "sip-tester", "baresip-core", "rtpengine-daemon", "linphone-cli"):
         found[package] = subprocess.run(
-            ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False).stdout
+            ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False
+        ).stdout
     return found
 
 
-CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, redirected_calls,
-          plain_signaling, websocket_calls, lossy_calls, races, early_media, third_party_calls, media_relay, aiosipua_calls, linphone_calls]
+CHECKS = [
+    registers,
+    baresip_calls,
+    plain_only_if_configured,
+    device_calls_baresip,
+    sipp_calls,
+    device_calls_sipp,
+    redirected_calls,
+    plain_signaling,
+    websocket_calls,
+    lossy_calls,
+    races,
+    early_media,
+    third_party_calls,
+    media_relay,
+    aiosipua_calls,
+    linphone_calls,
+]
 
 
 def prepare():

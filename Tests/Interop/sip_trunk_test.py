@@ -46,23 +46,27 @@ class Gateway(Program):
         files = folder / "gateway-files"
         files.mkdir(exist_ok=True)
         network = configuration(files, "gateway", media=media)
-        network.write_text("\n".join(
-            line for line in network.read_text().splitlines() if not line.startswith(("behaviour", "control"))) + "\n")
+        network.write_text(
+            "\n".join(line for line in network.read_text().splitlines() if not line.startswith(("behaviour", "control"))) + "\n"
+        )
         member(folder, "gateway")
         path = folder / "trunk.yaml"
         path.write_text(
-            f"exchange: gateway-device.yaml\nnetwork: {network}\nincoming:\n  - {{ number: '200', user: alice }}\n"
-            "max_calls: 2\n")
-        super().__init__(
-            "trunk", [handset, "trunk", "--config", path, "--log-format", "json", "--log-level", "debug"], folder)
+            f"exchange: gateway-device.yaml\nnetwork: {network}\nincoming:\n  - {{ number: '200', user: alice }}\nmax_calls: 2\n"
+        )
+        super().__init__("trunk", [handset, "trunk", "--config", path, "--log-format", "json", "--log-level", "debug"], folder)
         wait("the trunk is ready", lambda: self.says('"message":"Ready"'), 20)
 
 
 @contextlib.contextmanager
 def everything(handset, folder, protection="srtp-mand", media="codecs: [pcmu]"):
     # Alice may call numbers, and bob may not.
-    with running(Kamailio(folder)), running(Baresip(folder, protection)) as desk, \
-            running(Exchange(handset, folder, ("alice", "bob", "gateway"), TRUNKS)), running(Gateway(handset, folder, media)) as gateway:
+    with (
+        running(Kamailio(folder)),
+        running(Baresip(folder, protection)) as desk,
+        running(Exchange(handset, folder, ("alice", "bob", "gateway"), TRUNKS)),
+        running(Gateway(handset, folder, media)) as gateway,
+    ):
         yield desk, gateway
 
 
@@ -73,15 +77,14 @@ def call(handset, folder, name, callee, *options):
 
 # --- Checks -----------------------------------------------------------------------------------------------------------
 
+
 def out(handset, folder):
     """A user of the exchange calls a telephone, with SDES and with plain RTP: sound both ways, and the user hangs up."""
     recording, tone = folder / "alice.wav", folder / "tone.wav"
     make_tone(tone, 500)
-    for protection, media in (("srtp-mand", "codecs: [pcmu]"),
-                              ("", "codecs: [pcmu], allow_plain_rtp: true, offers: plain")):
+    for protection, media in (("srtp-mand", "codecs: [pcmu]"), ("", "codecs: [pcmu], allow_plain_rtp: true, offers: plain")):
         with everything(handset, folder, protection, media) as (desk, gateway):
-            code, report, words = call(
-                handset, folder, "alice", "301", "--play", tone, "--record", recording, "--duration", "4")
+            code, report, words = call(handset, folder, "alice", "301", "--play", tone, "--record", recording, "--duration", "4")
             if code != 0 or report.get("outcome") != "completed":
                 raise Failed(f"exit {code}: {report or words}")
             expect_tone(recording, 440, "the user hears the telephone")

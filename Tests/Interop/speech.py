@@ -50,12 +50,12 @@ def score(original, heard, repeats=False):
     """Wideband PESQ (ITU-T P.862.2: 1 to 4.64) of what was heard of `original`, which may have been sent over and over;
     then what is heard may begin anywhere in it."""
     if repeats:
-        heard = heard[:len(original)]
+        heard = heard[: len(original)]
         start = find(heard, numpy.concatenate([original, original]))
-        original = numpy.roll(original, -start)[:len(heard)]
+        original = numpy.roll(original, -start)[: len(heard)]
     else:
         start = find(original, heard)
-        heard = heard[start:start + len(original)]
+        heard = heard[start : start + len(original)]
     return pesq(16_000, *(resample_poly(samples, 1, 3) for samples in (original, heard)), "wb")
 
 

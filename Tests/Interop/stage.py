@@ -36,8 +36,7 @@ class Stage:
         self.path = pathlib.Path(self.folder.name)
         self.original = speech.phrases()
         speech.write(self.path / "microphone.wav", self.original)
-        speech.write(self.path / "play.wav", numpy.concatenate(
-            [numpy.zeros(int(SETTLING * speech.RATE), numpy.float32), self.original]))
+        speech.write(self.path / "play.wav", numpy.concatenate([numpy.zeros(int(SETTLING * speech.RATE), numpy.float32), self.original]))
         self.figures = {"versions": {}, "pesq": {}, "set-up": {}}
         self.open = contextlib.ExitStack()
         self.exchange = exchange or Exchange(handset)
@@ -114,8 +113,10 @@ def judged(stage, what, measure, name=None):
 
 def both_ways(stage, browser, recorded, heard):
     """The lesser PESQ of a call in which the device recorded the browser's microphone, and the browser heard a file."""
-    ways = {f"{browser} → device": speech.score(stage.original, recorded, repeats=True),
-            f"device → {browser}": speech.score(stage.original, heard)}
+    ways = {
+        f"{browser} → device": speech.score(stage.original, recorded, repeats=True),
+        f"device → {browser}": speech.score(stage.original, heard),
+    }
     for way, figure in ways.items():
         found = stage.figures["pesq"].setdefault(way, {"tries": []})
         found["tries"].append(round(figure, 2))
@@ -138,11 +139,17 @@ def flows(phone):
 
 def quantiles(values):
     ordered = sorted(values)
-    return {"count": len(ordered), "p50_ms": round(statistics.median(ordered), 1),
-            "p90_ms": round(ordered[int(0.9 * (len(ordered) - 1))], 1), "max_ms": round(ordered[-1], 1)}
+    return {
+        "count": len(ordered),
+        "p50_ms": round(statistics.median(ordered), 1),
+        "p90_ms": round(ordered[int(0.9 * (len(ordered) - 1))], 1),
+        "max_ms": round(ordered[-1], 1),
+    }
 
 
 def time_calls(stage, name, phone, callee, count):
     times = phone.run_async(f"callTimes('{callee}', {count}, 0.2)", 5 * count)
     stage.figures["set-up"][name] = {
-        "path and keys": quantiles([one["connected"] for one in times]), "sound": quantiles([one["media"] for one in times])}
+        "path and keys": quantiles([one["connected"] for one in times]),
+        "sound": quantiles([one["media"] for one in times]),
+    }

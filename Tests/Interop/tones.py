@@ -11,7 +11,7 @@ FRAME = 960
 
 def key(samples):
     """The key whose two tones make up a frame's sound, or None."""
-    energy = float(numpy.mean(samples ** 2))
+    energy = float(numpy.mean(samples**2))
     if energy < 1e-5:  # −50 dBov
         return None
     times = numpy.arange(len(samples)) / RATE
@@ -27,9 +27,9 @@ def keys(samples):
     """The keys that are heard, in order; one that sounds on counts once. Between two there is a pause."""
     found, last = "", None
     for start in range(0, len(samples) - FRAME + 1, FRAME):
-        now = key(samples[start:start + FRAME])
+        now = key(samples[start : start + FRAME])
         # A frame at a key's edge holds a piece of it: two in a row make a key.
-        following = key(samples[start + FRAME:start + 2 * FRAME]) if start + 2 * FRAME <= len(samples) else None
+        following = key(samples[start + FRAME : start + 2 * FRAME]) if start + 2 * FRAME <= len(samples) else None
         if now and now != last and following == now:
             found += now
             last = now

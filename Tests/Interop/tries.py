@@ -56,8 +56,9 @@ def judge(what, least, measure, witness=Witness):
         figures.append(figure)
     median = statistics.median_low(figures)
     if median < least:
-        raise TooLow(f"{what}: the median PESQ of {', '.join(f'{figure:.2f}' for figure in figures)} is {median:.2f}, and "
-                     f"{least} is the least")
+        raise TooLow(
+            f"{what}: the median PESQ of {', '.join(f'{figure:.2f}' for figure in figures)} is {median:.2f}, and {least} is the least"
+        )
     return {"tries": figures, "median": median}
 
 

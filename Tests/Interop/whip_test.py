@@ -139,13 +139,25 @@ class Device:
         token.chmod(0o600)
         lines = [f"  {key}: {value}" for key, value in behaviour.items()]
         config = folder / f"{user}.yaml"
-        config.write_text("\n".join([
-            "account:", f"  server: http://127.0.0.1:{scene.exchange.port}", f"  media_token_file: {token}",
-            "device:", f"  name: {user}", "answer:", "  mode: auto", "behaviour:", *lines, ""]))
+        config.write_text(
+            "\n".join(
+                [
+                    "account:",
+                    f"  server: http://127.0.0.1:{scene.exchange.port}",
+                    f"  media_token_file: {token}",
+                    "device:",
+                    f"  name: {user}",
+                    "answer:",
+                    "  mode: auto",
+                    "behaviour:",
+                    *lines,
+                    "",
+                ]
+            )
+        )
         self.log = folder / f"{user}.log"
         with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [scene.handset, "run", "--config", str(config), "--log-format", "json"], stderr=log)
+            self.process = subprocess.Popen([scene.handset, "run", "--config", str(config), "--log-format", "json"], stderr=log)
         wait(f"{user} is ready", lambda: '"Ready"' in self.log.read_text(), 20)
 
     def stop(self):
@@ -173,21 +185,30 @@ class Scene:
 
     def login(self):
         body = json.dumps({"type": "Cima", "media_token": "alice-demo-token"}).encode()
-        request = urllib.request.Request(self.exchange.url + "v1.1/login", body, {
-            "Authorization": "Basic " + base64.b64encode(b"demo:demo").decode(), "Content-Type": "application/json"})
+        request = urllib.request.Request(
+            self.exchange.url + "v1.1/login",
+            body,
+            {"Authorization": "Basic " + base64.b64encode(b"demo:demo").decode(), "Content-Type": "application/json"},
+        )
         return json.load(urllib.request.urlopen(request, timeout=10))["token"]
 
     def do(self, call):
         """Runs a JavaScript expression, waits for its promise, and hands back what it gave."""
         result = self.browser.driver.execute_async_script(
-            f"const done = arguments[0]; Promise.resolve({call}).then((it) => done([it]), (error) => done(String(error)));")
+            f"const done = arguments[0]; Promise.resolve({call}).then((it) => done([it]), (error) => done(String(error)));"
+        )
         if not isinstance(result, list):
             raise Failed(f"the browser: {result}")
         return result[0]
 
     def begin(self, kind, user, direction, trickles=True, videos=0):
-        options = {"url": f"{self.exchange.url}{kind}/{user}", "token": self.token, "direction": direction,
-                   "trickles": trickles, "videos": videos}
+        options = {
+            "url": f"{self.exchange.url}{kind}/{user}",
+            "token": self.token,
+            "direction": direction,
+            "trickles": trickles,
+            "videos": videos,
+        }
         return self.do(f"window.begin({json.dumps(options)})")
 
     def hears(self):
@@ -256,8 +277,7 @@ def listens(scene):
 def restarts(scene):
     """The same stream restarts ICE by PATCH, and sound goes on."""
     restarted = scene.do("window.restart()")
-    expect(f"restarted: {restarted}",
-           restarted["status"] == 200 and restarted["isNew"] and restarted["tag"] != restarted["old"])
+    expect(f"restarted: {restarted}", restarted["status"] == 200 and restarted["isNew"] and restarted["tag"] != restarted["old"])
     wait("it is connected", lambda: scene.do("window.measure()")["state"] == "connected")
     time.sleep(1)
     scene.hears()
@@ -275,8 +295,7 @@ def restarts_at_length(scene):
     expect("an offer of both ways is answered with one", "a=recvonly" in begun["answer"] and "a=sendrecv" not in begun["answer"])
     scene.sends()
     restarted = scene.do("window.restart()")
-    expect(f"restarted: {restarted}",
-           restarted["status"] == 200 and restarted["isNew"] and restarted["tag"] != restarted["old"])
+    expect(f"restarted: {restarted}", restarted["status"] == 200 and restarted["isNew"] and restarted["tag"] != restarted["old"])
     wait("it is connected", lambda: scene.do("window.measure()")["state"] == "connected")
     time.sleep(1)
     scene.sends()
