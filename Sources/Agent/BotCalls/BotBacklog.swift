@@ -2,7 +2,7 @@ internal import BotWire
 
 /// What a bot has sent ahead of real time: sound and marks, in order.
 ///
-/// Bounded by whoever fills it, who reads no more from the bot while ``cost`` is too high (``WireLimits/backlogBytes``).
+/// Bounded by its user, which stops reading from the bot while ``cost`` is too high (``WireLimits/backlogBytes``).
 struct BotBacklog: Sendable {
     /// The next thing in the queue.
     enum Next: Equatable {
@@ -55,7 +55,7 @@ struct BotBacklog: Sendable {
         }
     }
 
-    /// Takes up to so many samples of the sound that is first.
+    /// Takes up to `samples` samples of the sound that is first.
     mutating func takeSound(samples: Int) -> [UInt8] {
         guard samples > 0, case .sound(let format, let count)? = isEmpty ? nil : items[firstItem] else { return [] }
         let taken = min(count, samples * format.sampleBytes)

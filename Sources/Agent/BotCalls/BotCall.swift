@@ -27,7 +27,7 @@ final class BotCall: @unchecked Sendable {
     private var told = 0
     /// When the bot's call was answered.
     private var answeredAt: Instant?
-    /// The stream that is being opened, or is open, whose news its answer wants told.
+    /// The stream that is being opened, or is open, whose events its webhook wants reported.
     private var followed: FollowedStream?
     private var course: BotCourse
     private var line: BotLine?
@@ -38,7 +38,7 @@ final class BotCall: @unchecked Sendable {
     private var frames: (any Channel)?
     /// The line has ended what it says.
     private var isFinal = false
-    /// Count connections and questions, so that late news of an earlier one is told apart. Each has its own: a connection may
+    /// Count connections and questions, so that a late event of an earlier one is recognised. Each has its own: a connection may
     /// end while something is asked.
     private var connection = 0
     private var question = 0
@@ -60,12 +60,12 @@ final class BotCall: @unchecked Sendable {
             timeout: environment.plan.answerTimeout)
     }
 
-    /// A stream whose webhook wants news of it.
+    /// A stream whose webhook wants its events.
     private struct FollowedStream {
         let stream: String
         let name: String?
         let webhook: Webhook
-        /// Whether its server has been told that it began.
+        /// Whether its beginning has been reported to its server.
         var hasStarted = false
     }
 
@@ -82,7 +82,7 @@ final class BotCall: @unchecked Sendable {
         return .placed(wireCall(stream: ""))
     }
 
-    /// Whoever is called is being asked.
+    /// The callee is ringing: reports that to the bot's server.
     func ring() {
         guard waits == .queued else { return }
         waits = .ringing
@@ -124,7 +124,7 @@ final class BotCall: @unchecked Sendable {
         feed(line: .digit(digit, heldMilliseconds: heldMilliseconds))
     }
 
-    /// The call is over, or never came about, or goes on without its bot.
+    /// The call has ended, or never came about, or continues without its bot.
     ///
     /// - Parameter seconds: How long the call was; its bot has part in it for no longer than that.
     func end(_ status: TwilioWebhook.Status, seconds: Int = .max) {
@@ -334,7 +334,7 @@ final class BotCall: @unchecked Sendable {
     }
 
     private func closeSocket() {
-        // Late news of it are of no interest.
+        // Late events of it are ignored.
         connection += 1
         socket?.close()
         socket = nil
@@ -454,7 +454,7 @@ final class BotCall: @unchecked Sendable {
         }
     }
 
-    // MARK: - What the bot is told of the call
+    // MARK: - What the bot learns of the call
 
     private func wireCall(stream: String, parameters: [String: String] = [:]) -> WireCall {
         let own = call.own?.text ?? ""
@@ -466,7 +466,7 @@ final class BotCall: @unchecked Sendable {
             startMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
     }
 
-    /// Tells how the call goes, if that is asked for: of a call that was placed, in the request, else in the configuration.
+    /// Reports the call's status if that was requested: of a placed call, by the request, else by the configuration.
     private func tell(_ status: TwilioWebhook.Status, event: String = "StartApp", _ more: [FormFields.Field] = []) {
         let plan = environment.plan
         let configured = (plan.statusCallback.map { Webhook($0) }, Set(plan.statusEvents.map(\.rawValue)))
@@ -482,7 +482,7 @@ final class BotCall: @unchecked Sendable {
         courier.tell(StatusQueue.News(call: call.id, what: status.rawValue, request: request))
     }
 
-    /// Tells what happens to a stream, if its answer wants that. What ends it is told once.
+    /// Reports what happens to a stream, if its answer requested that. The end is reported once.
     private func tellStream(_ event: StreamWebhook.Event) {
         guard let stream = followed else { return }
         let event = event == .stopped && !stream.hasStarted ? .failed("the call ended before the stream stood") : event
@@ -495,7 +495,7 @@ final class BotCall: @unchecked Sendable {
     }
 }
 
-/// Tells of frames: what is read is the count of a wake-up, which does not matter.
+/// Reports frames: what is read is the count of a wake-up, which does not matter.
 final class FrameHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -505,7 +505,7 @@ final class FrameHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) { tell() }
 
-    /// Has each frame told that is signalled on a descriptor, which is closed with the channel, or if there is none.
+    /// Reports each frame that is signalled on a descriptor, which is closed with the channel, or if there is none.
     static func watch(
         _ wakeup: Int32, on loop: any EventLoop, _ tell: @escaping () -> Void,
         then: @escaping (Result<any Channel, any Error>) -> Void
@@ -533,7 +533,7 @@ extension ProtocolCore {
 }
 
 extension BotPlan.StatusEvent {
-    /// What tells that a call goes so.
+    /// The event of a status.
     init(_ status: TwilioWebhook.Status) {
         switch status {
         case .queued, .initiated: self = .initiated
@@ -570,7 +570,7 @@ extension BotProtocol {
         }
     }
 
-    /// What a webhook is told in the service's own words, beyond Twilio's.
+    /// The service's own fields of a webhook, beyond Twilio's.
     ///
     /// - Parameter event: Plivo's name of what has happened.
     func moreFields(_ call: String, event: String) -> [FormFields.Field] {

@@ -4,7 +4,7 @@ internal import Core
 /// What becomes of one call of a bot: the answer to its webhook is followed, its stream opened and heard out, and requests of the
 /// bot's server are carried out.
 ///
-/// The call is accepted when the first stream stands, or when an answer waits first. Until then a failure rejects it, unless
+/// The call is accepted when the first stream is open, or when an answer waits first. Until then a failure rejects it, unless
 /// there is a fallback.
 struct BotCourse: ProtocolCore, Sendable {
     enum Input: Equatable, Sendable {
@@ -18,7 +18,7 @@ struct BotCourse: ProtocolCore, Sendable {
         case failed(String)
         /// The bot can be sent messages.
         case opened
-        /// The stream is over, and all was heard.
+        /// The stream has ended, and all was heard.
         case streamOver
         /// The transfer that was asked for did not come about. One that did ends the call.
         case transferFailed
@@ -42,7 +42,7 @@ struct BotCourse: ProtocolCore, Sendable {
         /// The call can be accepted.
         case accept
         case reject(CallMarkup.RejectReason?, String)
-        /// Play the fallback; ``Input/streamOver`` tells when it is over.
+        /// Play the fallback; ``Input/streamOver`` follows at its end.
         case fallBack(String)
         /// Play no more of the fallback.
         case stopFallback
@@ -56,7 +56,7 @@ struct BotCourse: ProtocolCore, Sendable {
         var address: WebAddress
         var parameters: [String: String] = [:]
         var action: Webhook?
-        /// Who is told of the stream, and what the webhook calls it.
+        /// The webhook for the stream's events, and the stream's name there.
         var statusCallback: Webhook?
         var name: String?
         var callerFormat: PlivoWire.ContentType?
@@ -94,7 +94,7 @@ struct BotCourse: ProtocolCore, Sendable {
     private var answerDeadline: Instant?
 
     /// - Parameters:
-    ///   - isAnswered: Whether the call stands already, as one that this side has made.
+    ///   - isAnswered: Whether the call is established already, as one that this side has placed.
     ///   - timeout: For the call to be answered, and for each later question or connection.
     init(isAnswered: Bool, hasFallback: Bool, timeout: Duration) {
         self.isAnswered = isAnswered
@@ -166,7 +166,7 @@ struct BotCourse: ProtocolCore, Sendable {
 
     // MARK: - What is to be done
 
-    /// A transfer has failed: the call goes on.
+    /// A transfer has failed: the call continues.
     private mutating func resume(
         _ action: Webhook?, _ rest: [CallMarkup.Verb], at now: Instant, into outbox: inout [Output]
     ) {
@@ -250,7 +250,7 @@ struct BotCourse: ProtocolCore, Sendable {
             if case .hangUp = next, !isAnswered { return reject(.rejected, "the bot's server ended it", &outbox) }
             run(next, at: now, into: &outbox)
         case .fallingBack:
-            // It must not go on while something else is asked, or is opened.
+            // It must not continue while something else is asked, or is opened.
             outbox.append(.stopFallback)
             run(next, at: now, into: &outbox)
         case .waiting, .transferring: run(next, at: now, into: &outbox)

@@ -11,8 +11,8 @@ struct BotLine: ProtocolCore, Sendable {
         /// Messages can be sent.
         case opened(WireCall)
         case message(WireMessage)
-        /// The call's media runs, and takes so many samples at 48 kHz. Before that, all that the bot sends waits here. What the
-        /// call has lost until now (``Frame/missedAt48kHz``) was not this stream's.
+        /// The call's media runs, and has room for `room` samples at 48 kHz. Before that, all that the bot sends waits here. What
+        /// the call has lost until now (``Frame/missedAt48kHz``) was not this stream's.
         case attached(room: Int, missedAt48kHz: Int = 0)
         /// A frame of the call has run. The first one says that the caller can hear.
         case frame(Frame)
@@ -60,7 +60,7 @@ struct BotLine: ProtocolCore, Sendable {
         case mark(String)
         /// Discard what was written.
         case clear
-        /// Tell when all that was written is played; nothing more will be.
+        /// Report when all that was written is played; nothing more will be.
         case endPlayback
         /// Read no more of the bot until ``resume``.
         case pause
@@ -70,9 +70,9 @@ struct BotLine: ProtocolCore, Sendable {
         case press(String)
         /// The bot sent what could not be followed, and how many such messages were left out before: for the log.
         case fault(String, leftOut: Int)
-        /// The bot reads too slowly, and loses what the caller says; told once.
+        /// The bot reads too slowly, and loses what the caller says; reported once.
         case behind
-        /// All was heard, and the line is over; with a reason if it failed.
+        /// All was heard, and the line has ended; with a reason if it failed.
         case over(failure: String?)
     }
 
@@ -132,7 +132,7 @@ struct BotLine: ProtocolCore, Sendable {
 
     init(_ wire: any VoiceWire) { self.wire = wire }
 
-    /// A line that no bot is at, which says this and is over.
+    /// A line without a bot, which plays this sound and ends.
     init(saying sound: [UInt8], _ format: WireFormat) {
         wire = TwilioWire()
         backlog.append(sound, format)

@@ -10,9 +10,9 @@ public struct BotPlan: Sendable, Equatable {
     public var address: WebAddress
     /// What is spoken there.
     public var wire: BotProtocol
-    /// What the bot is told of the configuration; a webhook's answer replaces it.
+    /// Parameters for the bot from the configuration; a webhook's answer replaces them.
     public var parameters: [String: String] = [:]
-    /// The account that the bot is told, and that its requests must name.
+    /// The account that the bot receives, and that its requests must name.
     public var account = BotPlan.usualAccount
     /// Signs what the bot's server is asked, or is the bearer token of an offer; nil signs nothing.
     public var token: Secret?
@@ -22,16 +22,16 @@ public struct BotPlan: Sendable, Equatable {
     public var answerTimeout = Duration.seconds(5)
     /// What callers hear without the bot: a file.
     public var fallback: String?
-    /// Who is told how a call goes, as Twilio tells it.
+    /// The webhook for a call's status, in Twilio's form.
     public var statusCallback: WebAddress?
-    /// What is told there.
+    /// The events to report there.
     public var statusEvents: Set<StatusEvent> = [.completed]
     /// A file of certificates to trust in addition to the system's.
     public var trustRoots: String?
     /// Where the bot's server may ask for something; nil for nowhere.
     public var requests: Requests?
 
-    /// Whether the caller's speech interrupts the bot here; nil if nobody follows who speaks.
+    /// Whether the caller's speech interrupts the bot here; nil if speech is not detected.
     public var bargeIn: BargeInMode?
 
     /// How a bot's server asks for something.
@@ -99,14 +99,14 @@ public struct BotPlan: Sendable, Equatable {
         /// Calls a minute, and as many at once.
         public var perMinute = 10
 
-        /// Makes one with the usual rate. Whom the device calls then is its own decision.
+        /// Makes one with the usual rate. The device itself decides which callees it admits.
         public init(key: String, password: Secret) {
             self.key = key
             self.password = password
         }
     }
 
-    /// What is told of a call, in Twilio's words.
+    /// Events of a call, in Twilio's words.
     public enum StatusEvent: String, CaseIterable, Sendable {
         case initiated, ringing, answered, completed
     }
@@ -187,7 +187,7 @@ public enum LegKind: Sendable, Equatable {
 
     /// The offer's form.
     ///
-    /// - Parameter parameters: What the bot is told of the configuration.
+    /// - Parameter parameters: Parameters for the bot from the configuration.
     func form(_ parameters: [String: String]) -> OfferForm {
         switch self {
         case .smallWebRTC: .smallWebRTC(data: parameters)
@@ -208,9 +208,9 @@ public struct BotPlacement: Sendable, Equatable {
 
     /// Why a call is not made.
     public enum Refusal: Sendable, Equatable {
-        /// Nobody can have this name.
+        /// It is no valid name of a user.
         case callee
-        /// The device calls nobody of this name at others' request.
+        /// The device's list of callees does not have this name.
         case unlisted
         /// There is no room for it, or the device does not take part in calls now.
         case unavailable

@@ -125,7 +125,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
         }
     }
 
-    /// Refuses an order to transfer a call to somebody whom the account's list does not have.
+    /// Refuses an order to transfer a call to a target that the account's list does not have.
     private func checkTransfers(_ order: BotRequest.Order, _ service: BotService?) throws(ServiceFault) {
         for target in order.transferTargets where !environment.mayTransfer(target) {
             throw ServiceFault(
@@ -133,7 +133,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
         }
     }
 
-    /// Whether the request is of somebody who may place calls.
+    /// Whether the request's sender may place calls.
     private func mayPlaceCalls(_ request: BotRequest) -> Bool {
         guard let calls = requests.calls, request.service == .twilio else { return false }
         return request.credentials.match(user: calls.key, password: calls.password.revealed)

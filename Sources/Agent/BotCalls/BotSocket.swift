@@ -84,7 +84,7 @@ final class WebBotSocket: BotSocket {
     var waitingBytes: Int { socket?.waitingBytes ?? 0 }
 
     func close() {
-        // One that is not open yet has nobody to say goodbye to, and must not be opened any more.
+        // A socket that is not open yet needs no close handshake, and must not be opened any more.
         if isOpen { socket?.close(1_000) } else { abandon() }
     }
 

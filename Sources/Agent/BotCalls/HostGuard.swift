@@ -4,7 +4,7 @@ internal import HTTPTransport
 ///
 /// What a webhook answers, or a request says, comes from another machine, and must not make this one reach into its own network
 /// (server-side request forgery). A host must be the configured URL's, or be allowed. Addresses that are not public, of loopback,
-/// links and private networks, are reached only by hosts that are named in full: their names vouch for whatever they stand for.
+/// links and private networks, are reached only by hosts that are named in full: their names vouch for their addresses.
 struct HostGuard: Sendable {
     /// A host is not to be connected with, and why.
     struct Refusal: Error, Equatable, CustomStringConvertible {
@@ -30,7 +30,7 @@ struct HostGuard: Sendable {
         }
     }
 
-    /// Judges the address that a host's name stands for.
+    /// Judges the address of a host.
     func check(_ host: String, at address: String) throws(Refusal) {
         try check(host)
         if let name = HostName(host), exact.contains(name) { return }

@@ -30,7 +30,7 @@ final class LegBotSocket: BotSocket {
 
     /// Offers a leg. Events come on the loop, also that there is none.
     ///
-    /// - Parameter waiting: Tells how many samples at 48 kHz of the bot's wait for the caller.
+    /// - Parameter waiting: Returns the number of the bot's samples at 48 kHz that wait for the caller.
     init(
         _ form: OfferForm, to address: WebAddress, call: CallID, _ environment: BotEnvironment,
         waiting: @escaping () -> Int, _ tell: @escaping (BotSocketEvent) -> Void
@@ -91,7 +91,7 @@ final class LegBotSocket: BotSocket {
     func pause() { isPaused = true }
     func resume() { isPaused = false }
 
-    /// A leg that loses its connection is told so; what waits for it is bounded here.
+    /// A leg is notified of a lost connection; what waits for it is bounded here.
     var waitingBytes: Int { 0 }
 
     func close() {
@@ -164,7 +164,7 @@ extension BotEnvironment {
         return addresses(of: request.address).flatMap { [fetch, self] found in send(fetch, to: found[...]) }
     }
 
-    /// Tells a bot's server of the end of a call; that it does not hear of it is only worth a line in the log.
+    /// Reports the end of a call to a bot's server; a failure is only logged.
     fileprivate func tell(_ request: OfferRequest) {
         let answer = send(request)
         farewells.add(answer)
@@ -200,7 +200,7 @@ extension BotCalls {
         return pair.line
     }
 
-    /// Something has happened to a leg. Does nothing if it is over.
+    /// Reports an event of a leg. Does nothing if the leg has ended.
     public func tell(leg number: UInt64, _ event: LegEvent) {
         environment.loop.execute { [environment] in environment.legs[number]?.take(event) }
     }

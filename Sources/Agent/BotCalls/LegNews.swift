@@ -1,15 +1,15 @@
 internal import BotWire
 public import CallParticipation
 
-/// What a bot's leg needs of whoever has the media. Each leg has a number of its own.
+/// Orders of a bot's leg to the owner of the media. Each leg has a number of its own.
 public enum LegOrder: Sendable, Equatable {
-    /// Prepare a leg for a call, and tell when its candidates are gathered.
+    /// Prepare a leg for a call, and report when its candidates are gathered.
     case open(CallID)
-    /// Tell the description, with the candidates found so far.
+    /// Report the description, with the candidates found so far.
     case describe
     /// Run it, with the bot's answer; its line comes from ``BotCalls/attach(leg:)``.
     case connect(answer: String)
-    /// End it. Nothing needs to be told any more.
+    /// End it, without further events.
     case close
 }
 

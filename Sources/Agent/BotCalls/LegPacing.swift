@@ -23,7 +23,7 @@ struct LegPacing: Sendable {
     private var since = LegPacing.rest
     /// What was left out last, and nothing was added since.
     private var omitted: [Int16] = []
-    /// Beyond so many samples nothing is added.
+    /// The number of samples beyond which nothing is added.
     private let most: Int
 
     init(most: Int) { self.most = most }

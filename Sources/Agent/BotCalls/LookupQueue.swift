@@ -4,9 +4,9 @@ internal import Core
 /// than ``limit``.
 struct LookupQueue: ProtocolCore, Sendable {
     enum Input: Equatable, Sendable {
-        /// Somebody, who has this number, asks for a host's addresses.
+        /// A requester, which has this number, asks for a host's addresses.
         case ask(host: String, number: Int)
-        /// The look-up of a host has ended, in whatever way.
+        /// The look-up of a host has ended, with or without a result.
         case ended(host: String)
         /// `nextDeadline` has come. Early calls are harmless.
         case timerFired
@@ -30,7 +30,7 @@ struct LookupQueue: ProtocolCore, Sendable {
     static let mostRunning = 2
     /// Those who may wait for an answer.
     static let mostWaiting = 64
-    /// How long anybody waits.
+    /// How long a requester waits.
     static let limit = Duration.seconds(5)
 
     private struct Asker: Sendable {

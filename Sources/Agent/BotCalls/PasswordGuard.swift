@@ -1,6 +1,6 @@
 internal import Core
 
-/// Bounds how often passwords of requests are guessed: so many wrong ones from an address, and so many from all addresses together
+/// Bounds how often passwords of requests are guessed: limits the wrong ones from one address, and those from all addresses together
 /// that have not given a right one lately. Right ones cost nothing.
 ///
 /// Capacity: 20,000 addresses with wrong passwords, and ``mostKnown`` with right ones.

@@ -1,7 +1,7 @@
 internal import BotWire
 internal import Core
 
-/// How often a bot's server may place calls, and which hosts it may name. The device decides whom it calls.
+/// How often a bot's server may place calls, and which hosts it may name. The device decides which callees it admits.
 struct PlacementRules: Sendable {
     private var rate: LogLimit
 

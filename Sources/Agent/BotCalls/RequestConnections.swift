@@ -1,7 +1,7 @@
 internal import Core
 
 /// The connections over which bots' servers send requests, few at a time. One with a right password stays; of the others, those of the
-/// address that has most make room for a new one, the oldest first, so that nobody keeps the bot's server out by holding connections.
+/// address that has most make room for a new one, the oldest first, so that idle connections do not keep the bot's server out.
 struct RequestConnections {
     typealias ID = ObjectIdentifier
 

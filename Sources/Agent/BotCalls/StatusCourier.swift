@@ -17,7 +17,7 @@ final class StatusCourier: @unchecked Sendable {
 
     func tell(_ news: StatusQueue.News) { feed(.tell(news)) }
 
-    /// Completes once everything is told or lost, after this time at the latest.
+    /// Completes once everything is delivered or lost, after this time at the latest.
     func finish(within limit: TimeAmount) -> EventLoopFuture<Void> {
         let promise = environment.loop.makePromise(of: Void.self)
         end = promise

@@ -4,7 +4,7 @@ internal import Core
 
 /// Status callbacks on their way: those of a call in order, each tried three times at most, and a bounded number of them.
 struct StatusQueue: ProtocolCore, Sendable {
-    /// Something that a bot's server is told of a call.
+    /// A report of a call to a bot's server.
     struct News: Equatable, Sendable {
         var call: CallID
         /// What it is, for the log.
@@ -14,7 +14,7 @@ struct StatusQueue: ProtocolCore, Sendable {
 
     enum Input: Equatable, Sendable {
         case tell(News)
-        /// The server has answered a call's news with this status of HTTP.
+        /// The server has answered a call's report with this status of HTTP.
         case answered(call: CallID, Int)
         /// It did not answer.
         case failed(call: CallID, String)
@@ -26,11 +26,11 @@ struct StatusQueue: ProtocolCore, Sendable {
 
     enum Output: Equatable, Sendable {
         case send(News)
-        /// News that the server was not told, and why.
+        /// A report that did not reach the server, and why.
         case lost(News, String)
     }
 
-    /// News that may wait.
+    /// Reports that may wait.
     static let mostWaiting = 1_024
     /// Requests at a time.
     static let mostSending = 32
@@ -56,9 +56,9 @@ struct StatusQueue: ProtocolCore, Sendable {
     private var waiting = 0
     private var isFinishing = false
 
-    /// Whether everything is told, or lost.
+    /// Whether everything is delivered, or lost.
     var isEmpty: Bool { lines.isEmpty }
-    /// News that are neither told nor lost.
+    /// Reports that are neither delivered nor lost.
     var count: Int { waiting }
 
     var nextDeadline: Instant? {
@@ -105,7 +105,7 @@ struct StatusQueue: ProtocolCore, Sendable {
         }
     }
 
-    /// The first news of a call are told, or lost.
+    /// The first report of a call is delivered, or lost.
     private mutating func settle(_ call: CallID, lost why: String?, into outbox: inout [Output]) {
         guard var line = lines[call], case .sending = line.step else { return }
         sending -= 1

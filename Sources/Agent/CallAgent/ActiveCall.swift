@@ -29,7 +29,7 @@ struct ActiveCall {
     var transfer = TransferState.none
     /// What the peer has asked for before the service confirmed to us that the call is answered.
     var waitingTransfer: CallTransfer.Wish?
-    /// Whom its program or bot wants called in our place, until the service has confirmed to us that the call is answered.
+    /// The target of its program's or bot's transfer, until the service has confirmed to us that the call is answered.
     var programTransfer: UserID?
     /// For the record: who asked for this call, and who has taken the place of one of its sides.
     var transferredBy: UserID?
@@ -59,7 +59,7 @@ struct ActiveCall {
         self.invite = invite
     }
 
-    /// Whether its program was detached, so that what is still told of that one does not count.
+    /// Whether its program was detached, so that later events of it do not count.
     var hasLeft: Bool { sound.hasLeft }
 
     /// Notes why this device hangs up; the first reason counts.
@@ -92,13 +92,13 @@ struct ActiveCall {
         if case .ended(let record, _) = ending { ending = .ended(record, isKept: true) }
     }
 
-    /// The record, once the machine has ended; the call is told as ended when its media has ended too.
+    /// The record, once the machine has ended; the call is reported as ended when its media has ended too.
     var record: CallRecord? {
         guard case .ended(let record, _) = ending else { return nil }
         return record
     }
 
-    /// The record that may be told: it is on disk, or is not to be.
+    /// The record that may be reported: it is on disk, or is not kept.
     var keptRecord: CallRecord? {
         guard case .ended(let record, isKept: true) = ending else { return nil }
         return record

@@ -10,15 +10,15 @@ struct CallDrain {
     /// For good.
     mutating func begin() { isEnding = true }
 
-    /// For as long as somebody wants it.
+    /// Pauses or resumes new calls.
     mutating func pause(_ isPaused: Bool) { self.isPaused = isPaused }
 
-    /// A peer is being told that this side hung up.
+    /// A hang-up is being sent to a peer.
     mutating func hangUpBegan() { hangUpsUnderWay += 1 }
 
     mutating func hangUpEnded() { hangUpsUnderWay -= 1 }
 
-    /// Whether every peer has been told that this side hung up.
+    /// Whether all hang-ups have been sent.
     var areHangUpsSent: Bool { hangUpsUnderWay == 0 }
 
     /// Resumes `waiter` at the next ``resume()``.

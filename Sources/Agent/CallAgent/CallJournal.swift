@@ -220,9 +220,9 @@ public struct KeptCall: Codable, Hashable, Sendable {
     public var error: String?
     /// Why the device hung up, if it did.
     public var hangUpCause: String?
-    /// Who asked for this call in the place of another one, if somebody did.
+    /// The user who transferred another call to this one, if any.
     public var transferredBy: String?
-    /// Who has taken the place of one of the call's sides, if somebody has.
+    /// The user that took over this call by a transfer, if any.
     public var transferredTo: String?
 
     /// How turns were taken, if a program took part.

@@ -2,7 +2,7 @@ internal import CallControl
 internal import CallMedia
 internal import MediaEngine
 
-/// The calls of a device whose end has not been told, by their numbers, which are never used again.
+/// The calls of a device whose end has not been reported, by their numbers, which are never used again.
 struct CallTable {
     private var calls: [CallID: ActiveCall] = [:]
 
@@ -30,7 +30,7 @@ struct CallTable {
 
     var isEmpty: Bool { calls.isEmpty }
 
-    /// Calls that go on, without this one. One that has ended while its sound and its record are put away hinders no other.
+    /// Calls that continue, without this one. A call that has ended while its sound and its record are stored hinders no other.
     func ongoingCount(besides id: CallID? = nil) -> Int {
         calls.count { $0.key != id && $0.value.record == nil }
     }
@@ -52,7 +52,7 @@ struct CallTable {
     /// The call whose media, or the connection of its media, the media engine knows by this name.
     func id(of media: MediaCallID) -> CallID? { calls.first { $0.value.media.goes(by: media) }?.key }
 
-    /// Streams of calls that go on which no media worker runs yet, without this call's.
+    /// Streams of continuing calls that no media worker runs yet, without this call's.
     ///
     /// - Parameter legs: Those of bots; nil if bots have none.
     func unplacedCount(besides id: CallID?, legs: BotLegs? = nil) -> Int {

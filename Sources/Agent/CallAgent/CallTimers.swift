@@ -50,7 +50,7 @@ struct CallTimers {
         watch.set(at: deadline, wake)
     }
 
-    /// Has `answer` called when the answer policy's delay is over.
+    /// Calls `answer` after the answer policy's delay.
     mutating func answer(after delay: Duration, _ answer: @escaping @Sendable () async -> Void) {
         self.answer.set(after: delay, answer)
     }

@@ -50,7 +50,7 @@ struct CardControl {
         updateTone()
     }
 
-    /// A call that used the card has ended. A tone tells that a call of this device has failed if nobody answered it.
+    /// A call that used the card has ended. A tone signals the failure of an unanswered call of this device.
     ///
     /// - Parameter endTone: Makes the task that ends this tone.
     mutating func noteEnd(
@@ -65,16 +65,16 @@ struct CardControl {
         updateTone()
     }
 
-    /// The time of the tone that tells of a failed call is over.
+    /// Ends the tone of a failed call.
     mutating func endFailureTone() {
         failureTone = .silent
         updateTone()
     }
 
-    /// Lets nothing happen any more at the end of the tone that tells of a failed call.
+    /// Cancels the action at the end of the tone of a failed call.
     func cancelFailureTone() { failureToneEnd?.cancel() }
 
-    /// Ends with the tone that tells of a failed call; nil while there is none.
+    /// Ends with the tone of a failed call; nil while there is none.
     var failureToneEnd: Task<Void, Never>? {
         guard case .sounding(_, let end) = failureTone else { return nil }
         return end

@@ -6,7 +6,7 @@ public import Core
 public enum ClockPlausibility {
     /// This version was released after that: 2026-11-01. RELEASING.md says when it changes.
     private static let released = WallClock(unixMilliseconds: 1_793_491_200_000)
-    /// Nobody runs this version so long afterwards.
+    /// The time after which this version is no longer in use.
     private static let lifetimeMilliseconds: Int64 = 10 * 365 * 86_400_000
 
     /// Whether it is `time` neither before this version's release nor years after it.

@@ -29,7 +29,7 @@ extension Device {
         noteUnplaced()
     }
 
-    /// Handles what the media side tells of a bot's leg.
+    /// Handles the media side's events of a bot's leg.
     ///
     /// - Returns: False if it is of something else.
     func handleLeg(_ event: MediaEvent) -> Bool {
@@ -44,7 +44,7 @@ extension Device {
         case .connectionFailed(_, let failure): bots?.tell(leg: number, .failed("its leg: \(failure)"))
         case .refused: bots?.tell(leg: number, .failed("the media workers have as many calls as they may have"))
         case .digit(_, let key, _):
-            // What the caller's side does not take is lost, as a key is that somebody presses there.
+            // A key that the caller's side does not take is lost.
             try? press(String(key), on: leg.call)
         case .relayFailed(_, let server, let reason):
             logger.info(

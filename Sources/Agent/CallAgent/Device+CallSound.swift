@@ -64,7 +64,7 @@ extension Device {
         return path
     }
 
-    /// Ends the recording of a call that goes on. ``DeviceEvent/recordingEnded(_:_:_:)`` tells when the file is whole.
+    /// Ends the recording of a continuing call. ``DeviceEvent/recordingEnded(_:_:_:)`` follows when the file is whole.
     ///
     /// - Returns: The file.
     @discardableResult
@@ -127,7 +127,7 @@ extension Device {
         return media
     }
 
-    /// Lets the program, bot or port leave a call, which goes on with its source; silence if the source is a program or bot.
+    /// Removes the program, bot or port from a call, which continues with its source; silence if the source is a program or bot.
     public func detach(from id: CallID) throws(CallSoundError) {
         let media = try runningMedia(of: id)
         guard calls[id]?.sound.participation == .present else {
@@ -172,7 +172,7 @@ extension Device {
         publish(.recordingEnded(id, end, reason))
     }
 
-    /// Gives recordings that a killed process has left names by which nobody takes them for whole.
+    /// Renames recordings that a killed process has left, so that they are known as incomplete.
     func keepLeftRecordings() {
         guard let folder = configuration.behaviour.recordingFolder else { return }
         for path in PartFile.keepLeftovers(in: folder) {

@@ -17,15 +17,15 @@ extension Device {
 }
 
 extension AccountConfiguration {
-    /// The user whom a program or bot means, if the peer of its call may be asked to call them. Without a list these are all users of
-    /// an exchange, where a transfer leads to no telephone number, and nobody at a SIP server.
+    /// The user that a program or bot names, if it may transfer its call there. Without a list these are all users of
+    /// an exchange, where a transfer leads to no telephone number, and none at a SIP server.
     func mayTransferForBot(_ target: String) -> UserID? {
         guard let user = try? UserID(target) else { return nil }
         if sip == nil, callees == nil { return user }
         return lists(user) ? user : nil
     }
 
-    /// Whether ``callees`` has whom a name means.
+    /// Whether ``callees`` has the user of a name.
     func lists(_ user: UserID) -> Bool {
         guard let callees else { return false }
         guard let sip else { return callees.admits(Callee(user.text)) }

@@ -95,7 +95,7 @@ extension Device {
         if let invite = call.invite.id { publish(.identified(id, invite)) }
         publish(.incoming(id, from: status.caller))
         if call.replaces != nil, !isDraining {
-            // Whoever is transferred to us takes the place of a call that we have taken already.
+            // The transferred peer replaces a call that we have answered already.
             return feed(.user(.answer), to: id)
         }
         var refusal = configuration.answer.refusal(of: status).map { (reason: $0.reason, rule: "\($0)") }
@@ -184,7 +184,7 @@ extension Device {
                 ]))
     }
 
-    /// Tells that a call is over once its machine and its media both are.
+    /// Reports the end of a call once its machine and its media have ended.
     func finishIfOver(_ id: CallID) {
         guard var call = calls[id], let record = call.keptRecord else { return }
         if call.media.stop(on: engine) { return }

@@ -61,7 +61,7 @@ extension Device {
         let asksUs = asksUser(received)
         if asksUs {
             guard invites.add(received: received, inviteTimings, at: MonotonicClock.now) else {
-                // Nobody can be asked about so many: the inviter is told at once (contract INV-9).
+                // Too many are open to ask the user: the inviter is notified at once (contract INV-9).
                 Task { [service] in try? await service.reject(received.id, data: RejectReason.busy.data) }
                 return
             }

@@ -31,7 +31,7 @@ extension Device {
         }
     }
 
-    /// Answers at once, or when the call's program or bot stands.
+    /// Answers at once, or when the call's program or bot is ready.
     func prepareAnswer(to offer: JSONValue, for id: CallID) {
         do {
             guard try summonParticipant(of: id) else { return answer(offer, for: id) }
@@ -41,7 +41,7 @@ extension Device {
         }
     }
 
-    /// The program or bot of a call that waits for it stands.
+    /// The program or bot that a call waits for is ready.
     func answerWithParticipant(in id: CallID) {
         guard let offer = calls[id]?.waitingOffer else { return }
         calls[id]?.waitingOffer = nil
@@ -145,7 +145,7 @@ extension Device {
         }
     }
 
-    /// Makes the folder that calls are recorded in, which somebody may have removed.
+    /// Makes the folder that calls are recorded in, if it was removed.
     func makeRecordingFolder() {
         guard let folder = configuration.behaviour.recordingFolder else { return }
         do throws(RegularFileError) {
@@ -185,7 +185,7 @@ extension Device {
         }
     }
 
-    /// Handles what the media side tells.
+    /// Handles the media side's events.
     func handle(_ event: MediaEvent) {
         if handleLeg(event) { return }
         switch event {
@@ -302,8 +302,8 @@ extension Device {
     }
 }
 
-// What a call's two sides tell each other about its media while it is set up and while it runs: candidates, and new offers
-// and answers.
+// What a call's two sides exchange about its media during set-up and in the call: candidates, and new offers and
+// answers.
 extension Device {
     /// Sends local candidates, because the peer can assign them to the call from now on.
     func peerKnows(_ id: CallID) {
@@ -347,7 +347,7 @@ extension Device {
     /// Whether calls go by a SIP server, which sees to it that offers do not cross.
     var isSIP: Bool { configuration.account.sip != nil }
 
-    /// The peer renegotiates: hold, resume, another microphone, an ICE restart. It is told if that cannot be.
+    /// The peer renegotiates: hold, resume, another microphone, an ICE restart. It is notified of a refusal.
     private func answer(newOffer offer: JSONValue, in id: CallID) {
         do {
             let isInviter = calls[id]?.machine.isOutgoing == true && !isSIP
@@ -365,7 +365,7 @@ extension Device {
         }
     }
 
-    /// The peer wants an offer: it may take whatever this device can do from then on.
+    /// The peer requests an offer: it may choose from all that this device can do from then on.
     private func offerAgain(in id: CallID) {
         do throws(NegotiationError) {
             guard let offer = try calls[id]?.media.offerAgain() else { return signal(OfferRefusal.signal, [:], of: id) }
@@ -376,7 +376,7 @@ extension Device {
         }
     }
 
-    /// The peer's answer to an offer that we made in a call that stands, or when we accepted it.
+    /// The peer's answer to an offer that we made in an established call, or when we accepted it.
     private func accept(newAnswer answer: JSONValue, in id: CallID) {
         if let call = calls[id], !call.machine.isOutgoing, call.media.awaitsFirstAnswer {
             return applyAnswer(answer, for: id)
@@ -430,7 +430,7 @@ extension Device {
         calls[id]?.timers.stopWaitingForPeer()
     }
 
-    /// Offers the peer new ICE credentials; media goes on by whatever path still works.
+    /// Offers the peer new ICE credentials; media continues by any path that still works.
     private func restartICE(of id: CallID) {
         do throws(NegotiationError) {
             guard let offer = try calls[id]?.media.restartICE(with: &media) else { return }

@@ -15,8 +15,8 @@ extension Device {
 
     /// Has this process take part in each call whose source is ``BehaviourConfiguration/Source/program`` or
     /// ``AudioBehaviour/Source/program``: `converse` runs as a task of its own from the moment at which the call's media is
-    /// prepared. What it writes is played as soon as the caller can hear it. When it returns and nobody else refers to the
-    /// port, the caller hears silence; the call goes on.
+    /// prepared. What it writes is played as soon as the caller can hear it. When it returns and no reference to the port is
+    /// left, the caller hears silence; the call continues.
     public func providePorts(
         _ plan: PortPlan = PortPlan(), _ converse: @escaping @Sendable (CallPort) async -> Void
     ) { participants.ports.provide(plan, converse) }
@@ -95,10 +95,10 @@ extension Device {
         }
     }
 
-    /// Whoever a call asks for has been asked.
+    /// The callee is ringing.
     func ringBot(of id: CallID) { bots?.ring(id) }
 
-    /// Calls whom the bot's server wants called.
+    /// Places a call that the bot's server requests.
     private func place(_ placement: BotPlacement) {
         guard let callee = try? UserID(placement.to) else {
             bots?.refuse(placement.number, .callee, "nobody can have the callee's name")

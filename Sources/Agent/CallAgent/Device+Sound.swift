@@ -33,7 +33,7 @@ extension Device {
         return await engine.report(on: media)?.sound
     }
 
-    /// Waits until the tone for a failed outgoing call is over.
+    /// Waits for the end of the tone for a failed outgoing call.
     public func finishTones() async { await shared.withCard { $0.failureToneEnd }?.value }
 
     /// Whether another call has the card, of calls that refuse each other. A call whose place this one takes gives the card up to it.
@@ -43,7 +43,7 @@ extension Device {
         return calls.isCardTaken(besides: [id, former]) || !shared.claimCard(for: id, inPlaceOf: former)
     }
 
-    /// A call is over. The one whose place it was to take has the card again.
+    /// A call has ended. The call that it would have replaced has the card again.
     func releaseCard(of id: CallID) {
         if configuration.audio.severalCalls == .refuse, let former = calls[id]?.predecessor,
             let call = calls[former], call.usesCard, call.record == nil
@@ -58,7 +58,7 @@ extension Device {
         if calls[id]?.usesCard == true { shared.withCard { $0.note(phase, of: id) } }
     }
 
-    /// A call is over; a failed outgoing call is announced by a tone.
+    /// A call has ended; a failed outgoing call is announced by a tone.
     func noteEnd(of id: CallID, _ record: CallRecord) {
         guard let call = calls[id], call.usesCard else { return }
         shared.withCard { [shared] card in

@@ -23,7 +23,7 @@ extension Device {
 
     /// The peer of a call has answered by signaling, with something that only the receiver of our message can know.
     ///
-    /// - Parameter host: Where that came from, if it is known. If anybody may call, it must be where our sound goes.
+    /// - Parameter host: The source of the answer, if it is known. If strangers may call, it must be where our sound goes.
     func peerIsThere(in id: CallID, at host: String?) {
         guard let call = calls[id], let media = call.media.runningID else { return }
         if takesStrangers {

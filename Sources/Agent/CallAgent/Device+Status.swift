@@ -8,7 +8,7 @@ public import Core
 
 /// How a device is doing, at one moment.
 public struct DeviceStatus: Sendable {
-    /// How the connection to the service stands.
+    /// The state of the connection to the service.
     public enum Connection: String, Sendable {
         /// There has been none yet.
         case connecting
@@ -20,7 +20,7 @@ public struct DeviceStatus: Sendable {
         case disconnected
     }
 
-    /// How the connection to the service stands.
+    /// The state of the connection to the service.
     public let connection: Connection
     /// The device's identity at the service; nil before it has connected.
     public let user: UserID?
@@ -52,7 +52,7 @@ public struct CallStatus: Sendable {
     public let invite: InviteID?
     /// The other side.
     public let peer: UserID
-    /// Who called whom.
+    /// The direction of the call.
     public let direction: CallRecord.Direction
     /// Its state.
     public let progress: CallProgress
@@ -108,7 +108,7 @@ extension Device {
 }
 
 // What a device does when its machine is about to have more to do than it can: first its encoders spend less effort, which
-// the media workers see to, and when none is left to save new calls are refused as busy. Calls that stand go on.
+// the media workers see to, and when none is left to save new calls are refused as busy. Present calls continue.
 extension Device {
     /// How busy the device is.
     public var load: DeviceLoad { shared.load }
@@ -123,7 +123,7 @@ extension Device {
     /// Streams of a call that plays this: its own, and that of its bot's leg.
     func streams(of source: AudioBehaviour.Source) -> Int { source == .program && configuration.hasLegs ? 2 : 1 }
 
-    /// Whether the machine carries one more call without harm to those that it has. Tells when that changes.
+    /// Whether the machine carries one more call without harm to those that it has. Reports changes of that.
     ///
     /// - Parameter id: The call that asks, which is among `calls` already.
     func hasRoom(for id: CallID) -> Bool {
@@ -164,7 +164,7 @@ extension Device {
         calls.unplacedCount(besides: id, legs: configuration.hasLegs ? legs : nil)
     }
 
-    /// Tells the devices that share the media what this one's calls need of the workers and have not got yet.
+    /// Reports to the devices that share the media what this one's calls need of the workers and do not have yet.
     func noteUnplaced() {
         if !ownsMedia { shared.note(unplaced: unplacedCount(besides: nil), of: owner) }
     }

@@ -6,12 +6,12 @@ internal import SignalingClient
 
 // Transfers, as either party of a call and as their target (contract CALL-8).
 extension Device {
-    /// Asks the peer of a call to call somebody in our place. Once the target has taken that call, this one is hung up.
+    /// Asks the peer of a call to call another user in our place. Once the target has answered that call, this one is hung up.
     ///
     /// - Parameters:
-    ///   - target: Whom to call.
+    ///   - target: The user to call.
     ///   - other: Our call with the target, which the new one takes the place of (attended); nil for a blind transfer.
-    /// - Throws: ``SignalingError`` if one of the calls does not stand, or has a transfer under way.
+    /// - Throws: ``SignalingError`` if one of the calls is not established, or has a transfer under way.
     public func transfer(_ id: CallID, to target: UserID, replacing other: CallID? = nil) throws(SignalingError) {
         let activity = "transfer \(id)"
         guard let call = calls[id], call.machine.isAnswered, other != id else {
@@ -32,7 +32,7 @@ extension Device {
         signal(CallTransfer.signal, wish.data, of: id)
     }
 
-    /// A call's program or bot wants its peer to call somebody in our place.
+    /// A call's program or bot transfers its peer to another user.
     ///
     /// - Returns: Why that is not done; nil if the peer is asked, or will be once the service has confirmed our accept.
     func transferForProgram(_ id: CallID, to target: String) -> String? {
@@ -73,7 +73,7 @@ extension Device {
         }
     }
 
-    /// The peer wants us to call somebody. It may know of our accept before the service has confirmed it to us; then its request
+    /// The peer asks us to call another user. It may know of our accept before the service has confirmed it to us; then its request
     /// waits for that. The last one counts.
     private func consider(_ wish: CallTransfer.Wish, in id: CallID) {
         guard let call = calls[id] else { return }
@@ -117,7 +117,7 @@ extension Device {
         calls[id]?.transfer = .placing(new, wish.target)
         calls[new]?.transfer = .inPlaceOf(id)
         calls[new]?.transferredBy = call.machine.peer
-        // It may fail at once, which the peer is told.
+        // It may fail at once, which is reported to the peer.
         feed(.begin, to: new)
     }
 
@@ -140,7 +140,7 @@ extension Device {
         feed(.user(.handOver), to: id)
     }
 
-    /// Our call that an invite replaces, so that it is answered without asking anybody. One invite at most replaces a call.
+    /// Our call that an invite replaces, so that it is answered without a decision of the user. One invite at most replaces a call.
     func replacedCall(by invite: ReceivedInvite) -> CallID? {
         guard let replaces = CallTransfer.Origin(inviteData: invite.data)?.replaces, let id = calls.id(of: replaces),
             calls[id]?.machine.isAnswered == true, !calls.isReplaced(id)

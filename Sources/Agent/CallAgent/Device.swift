@@ -39,7 +39,7 @@ public actor Device {
     private var listeners: [Task<Void, Never>] = []
     /// Whether old recordings and records are removed now and then.
     private var isTidied = false
-    /// Whether the device was told to end, after which it does not connect.
+    /// Whether the end of the device was requested, after which it does not connect.
     private var isClosed = false
 
     /// Opens the media sockets of a device that is not logged in yet.
@@ -90,7 +90,7 @@ public actor Device {
         media = MediaResources(configuration, engine: shared.engine, address: mediaAddress, owner: owner)
     }
 
-    /// Logs in and connects; returns when the device can be called. One that was told to end does not.
+    /// Logs in and connects; returns when the device can be called. Throws if the end of the device was requested.
     public func connect() async throws(SignalingError) {
         try expectOpen()
         if listeners.isEmpty {
@@ -105,7 +105,7 @@ public actor Device {
         try expectOpen()
         makeRecordingFolder()
         keepLeftRecordings()
-        // Before anybody can call: the first certificate takes the longest to make.
+        // Before the first call: the first certificate takes the longest to make.
         _ = try? media.currentIdentity()
         try await service.connect()
         let user = await service.session?.user
@@ -148,7 +148,7 @@ public actor Device {
         media.endLookup(number, found: found)
     }
 
-    /// Calls somebody.
+    /// Calls a user.
     ///
     /// - Parameters:
     ///   - audio: What the call plays and records.
@@ -170,7 +170,7 @@ public actor Device {
         call(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, nil)
     }
 
-    /// Calls somebody for a caller of a telephone network. An exchange takes that from its trunks alone.
+    /// Calls a user for a caller of a telephone network. An exchange takes that from its trunks alone.
     public func call(
         _ user: UserID, audio: AudioBehaviour, for caller: TrunkCall, timeToLive: Duration?? = .none
     ) -> CallID {
@@ -184,10 +184,10 @@ public actor Device {
         calls[id]?.machine.inviteData.flatMap { TrunkCall(inviteData: $0) }
     }
 
-    /// Whether a call that came in waits for an answer. One that the device has refused itself does not, though it was told of.
+    /// Whether an incoming call waits for an answer. One that the device has refused itself does not, though it was reported.
     public func isRinging(_ id: CallID) -> Bool { calls[id]?.machine.progress == .ringing }
 
-    /// Whether a call of this device is not over. One whose sound is still put away, of which no event has told, is.
+    /// Whether a call of this device has not ended. A call whose sound is still being stored, and whose end is not reported yet, has.
     public func goesOn(_ id: CallID) -> Bool { calls[id].map { $0.record == nil } ?? false }
 
     /// Makes a call in the place of one whose peer asked for it; it begins with `feed(.begin, to:)`.
@@ -222,7 +222,7 @@ public actor Device {
         return newCall(ActiveCall(machine: machine, audio: audio, invite: .sending(idempotencyKey: key)))
     }
 
-    /// Calls somebody, and does in the call what the configuration says of calls.
+    /// Calls a user, with the configured behaviour.
     public func call(_ user: UserID) -> CallID {
         call([user], audio: configuration.behaviour.audio(named: recordingName(to: user)))
     }
@@ -236,7 +236,7 @@ public actor Device {
 
     /// Declines a call that rings.
     ///
-    /// - Parameter cause: What the caller is told beside the reason.
+    /// - Parameter cause: The cause that the caller receives beside the reason.
     public func reject(_ id: CallID, _ reason: RejectReason = .declined, cause: CallFailureCause? = nil) {
         feed(.user(.reject(reason, cause: cause)), to: id)
     }
@@ -263,7 +263,7 @@ public actor Device {
 
     /// Ends the calls, revokes the login at the service, removes it and the keys here, and stops (AUTH-9).
     ///
-    /// - Throws: ``SignalingError`` if the service could not be told; everything is removed here, and the device stops,
+    /// - Throws: ``SignalingError`` if the service could not be notified; everything is removed here, and the device stops,
     ///   nevertheless.
     public func logOut() async throws(SignalingError) {
         isClosed = true
@@ -290,7 +290,7 @@ public actor Device {
         await allCallsEnded(within: limit)
     }
 
-    /// Takes no more calls until that is taken back, while those that there are go on. A device that ends stays so.
+    /// Takes no more calls until that is taken back, while the present ones continue. A device that ends stays so.
     ///
     /// - Returns: Whether it takes no calls now.
     @discardableResult
@@ -299,14 +299,14 @@ public actor Device {
         return drain.hasBegun
     }
 
-    /// Tells the service that the machine's network has changed, so that it tries at once what waits, and has calls without ICE
-    /// find out again from which address they send.
+    /// Notifies the service that the machine's network has changed, so that it retries at once, and makes calls without ICE
+    /// choose again the address from which they send.
     public func networkChanged() async {
         engine.networkChanged()
         await service.networkChanged()
     }
 
-    /// Takes what another configuration says of calls that begin from now on. Calls that there are go on as they began.
+    /// Takes another configuration for calls that begin from now on. Present calls continue as they began.
     ///
     /// - Returns: Whether its behaviour was taken, too; otherwise it needs what a device makes at its start.
     public func adopt(_ other: DeviceConfiguration) -> Bool {
@@ -418,13 +418,13 @@ public actor Device {
         return timings
     }
 
-    /// Forgets a call that is over.
+    /// Forgets an ended call.
     func forget(_ id: CallID) {
         calls.remove(id)
         if areCallsOver { drain.resume() }
     }
 
-    /// Puts a call's record on disk; the call is told as ended after that (contract CALL-7).
+    /// Puts a call's record on disk; the call is reported as ended after that (contract CALL-7).
     ///
     /// - Parameter key: The journal's for the call; nil if it has none.
     func keep(_ record: CallRecord, of id: CallID, journalKey key: String?) {
@@ -439,8 +439,8 @@ public actor Device {
 
     // MARK: The end of calls
 
-    /// Tells the peer of a call that we hung up. A goodbye to the service waits for it: whoever says that first has the
-    /// peer hear of a lost device in place of the call's end (contract CALL-3).
+    /// Notifies the peer of a call that we hung up. The end of the session waits for it: in the other order the peer would
+    /// learn of a lost device in place of the call's end (contract CALL-3).
     func sendHangUp(_ news: CallHangUp) {
         drain.hangUpBegan()
         let sending = hand { (service) throws(SignalingError) in try await service.hangUp(news) }

@@ -6,11 +6,11 @@ public import CallParticipation
 public import MediaEngine
 public import Realtime
 
-/// Why a recording is over.
+/// Why a recording has ended.
 public enum RecordingEndReason: String, Sendable {
-    /// Somebody stopped it.
+    /// It was stopped by request.
     case stopped
-    /// The call is over.
+    /// The call has ended.
     case callEnded = "call_ended"
     /// Its file failed; ``RecordingEnd/failure`` says how.
     case failed
@@ -23,11 +23,11 @@ public enum DeviceEvent: Sendable {
     /// A call has the id by which the other end and the service know it: over SIP its Call-ID. It comes before everything else
     /// about a call that comes in, and as soon as the service has taken one that goes out.
     case identified(CallID, InviteID)
-    /// Somebody calls.
+    /// An incoming call.
     case incoming(CallID, from: UserID)
-    /// Somebody invites to something that is no call.
+    /// An incoming invite that is no call.
     case invited(IncomingInvite)
-    /// News of an invite that is no call.
+    /// An event of an invite that is no call.
     case invite(InviteNews)
     /// The invitee took our call, or we took theirs; it may not be able to carry media yet.
     case answered(CallID)
@@ -36,39 +36,39 @@ public enum DeviceEvent: Sendable {
     /// Media flows both ways: the peer is heard, and has reported that it hears us or sends no reports. A fact that nothing
     /// waits for: it never comes with a peer that sends no sound. Both times count from the invite.
     case flowing(CallID, after: Duration, establishedAfter: Duration)
-    /// The file that the call plays is over. A short one may be before ``flowing(_:after:establishedAfter:)``.
+    /// The file that the call plays has ended; a short one possibly before ``flowing(_:after:establishedAfter:)``.
     case playbackEnded(CallID)
     /// A file is played in place of the call's source.
     case playing(CallID, path: String)
-    /// That file is over, and the source is heard again.
+    /// That file has ended, and the source is heard again.
     case playingEnded(CallID, path: String, AnnouncementEnd)
     /// The call is being recorded.
     case recording(CallID, path: String)
-    /// A recording is over; it is before ``ended(_:_:_:)`` if the call has ended.
+    /// A recording has ended; reported before ``ended(_:_:_:)`` if the call has ended.
     case recordingEnded(CallID, RecordingEnd, RecordingEndReason)
-    /// A program or bot takes part in a call that stands.
+    /// A program or bot takes part in an established call.
     case attached(CallID)
-    /// The program or bot has left the call, which goes on.
+    /// The program or bot has left the call, which continues.
     case detached(CallID)
     /// The peer has pressed a telephone key: `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
     case digit(CallID, Character, heldFor: Duration)
     /// In a call with a program, the caller has begun to speak, or has spoken until then; from the beginning of the call's sound.
     case speech(CallID, isOver: Bool, at: Duration)
-    /// The caller's speech has stopped the call's program, of which so much had been played.
+    /// The caller's speech has stopped the call's program, after it had played for `played`.
     case interrupted(CallID, played: Duration)
     /// From the end of the caller's speech to the first sound of the program's answer that was sent.
     case responded(CallID, after: Duration)
-    /// The peer wants us to call somebody in its place, and whether we do (contract CALL-8).
+    /// The peer asks us to call another user in its place, and whether we do (contract CALL-8).
     case transferRequested(CallID, to: UserID, isAccepted: Bool)
-    /// How a transfer goes: one that we asked the peer of the call for, or that we carry out at its wish.
+    /// The progress of a transfer that we requested of the peer, or that we carry out at its request.
     case transferProgress(CallID, to: UserID, CallTransfer.Progress)
     /// The call stopped sending, because sending has become useless or harmful (RFC 8083); receiving continues.
     case sendingStopped(CallID, SendingStop)
     /// The call sends again.
     case sendingResumed(CallID)
-    /// A file that the call plays or records has failed; the call goes on without it.
+    /// A file that the call plays or records has failed; the call continues without it.
     case fileFailed(CallID, AudioFileError)
-    /// The call is over, and so is its media, if there was any.
+    /// The call and its media, if there was any, have ended.
     case ended(CallID, CallRecord, MediaReport?)
     /// An event of the sound card. Calls continue without the card, and use it again when it is back.
     case card(CardEvent)

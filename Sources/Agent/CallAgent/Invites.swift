@@ -2,9 +2,9 @@ public import CallControl
 public import JSON
 internal import SignalingClient
 
-/// An invite of somebody else's that is no call: to raise one's hand, to join a room, or whatever its data says.
+/// An incoming invite that is no call: to raise one's hand, to join a room, or another purpose of its data.
 public struct IncomingInvite: Sendable {
-    /// What came, and from whom.
+    /// The invite, with its sender.
     public let received: ReceivedInvite
     /// Whether it invites this user; a member of a group also receives invites for others (contract GRP-2).
     public let asksUs: Bool
@@ -74,11 +74,11 @@ public enum InviteNews: Sendable, Hashable {
     case timedOut(InviteID, [UserID])
     /// The inviter changed what it says.
     case modified(InviteID, data: JSONValue)
-    /// An outgoing invite is over: everybody is done, or it was cancelled.
+    /// An outgoing invite has ended: all invitees are done, or it was cancelled.
     case finished(InviteID, OutgoingInviteMachine.End)
-    /// An invite to us is over without our yes.
+    /// An invite to us has ended without our acceptance.
     case withdrawn(InviteID, IncomingInviteMachine.End)
-    /// Somebody who had accepted, or the inviter whose invite we had accepted, has left.
+    /// A user who had accepted, or the inviter whose invite we had accepted, has left.
     case left(InviteID, by: UserID)
     /// The inviter's payload for invitees who did not answer.
     case missed(InviteID, payload: JSONValue)

@@ -17,7 +17,7 @@ struct MediaClaims {
     /// What the calls of all devices but this one need that no worker runs yet.
     private func others(than owner: UInt16) -> Int { unplaced.reduce(0) { $1.key == owner ? $0 : $0 + $1.value } }
 
-    /// A device asks whether there is room for a call.
+    /// Checks for a device that there is room for a call.
     ///
     /// - Parameters:
     ///   - streams: What the call takes.
@@ -53,7 +53,7 @@ struct MediaClaims {
         return true
     }
 
-    /// A call is over.
+    /// A call has ended.
     mutating func releaseCard(of call: CallID) { if callOnCard == call { callOnCard = nil } }
 
     // MARK: Numbers

@@ -118,7 +118,7 @@ struct MediaNegotiation {
         Self.value("offer", try exchange.makeOffer())
     }
 
-    /// Our offer in a call that stands: all that we can do, connected and carried as the call is.
+    /// Our offer in an established call: all that we can do, connected and carried as the call is.
     mutating func offerAgain() throws(NegotiationError) -> JSONValue {
         if let agreed, agreed.ice == nil {
             exchange.local.ice = nil

@@ -53,12 +53,12 @@ struct MediaResources {
     /// Finds a place for a call's media, and begins to negotiate it.
     mutating func prepareCall(usesCard: Bool) throws -> (MediaPlacement, MediaNegotiation) {
         let placement = place(usesCard: usesCard)
-        // Keys may be written into descriptions only where nobody else can read them.
+        // Keys may be written into descriptions only where no third party can read them.
         let means = try means(at: placement, keysAllowed: configuration.account.isSignalingPrivate)
         return (placement, MediaNegotiation(configuration.media, means, using: &generator))
     }
 
-    /// Finds a place for the media of a bot's leg, which has ICE, DTLS and Opus whatever calls have.
+    /// Places the media of a bot's leg, which has ICE, DTLS and Opus independent of calls.
     mutating func prepareLeg() throws -> (MediaPlacement, MediaNegotiation) {
         let placement = place()
         var media = configuration.media

@@ -150,7 +150,7 @@ struct MediaSession {
 
     // MARK: Early media
 
-    /// Whether media runs though nobody has answered.
+    /// Whether media runs before an answer.
     var isEarly: Bool { preparation?.offered != nil }
 
     /// Takes an answer that comes before the call is answered, and with it the way on which something may be heard; only if it is
@@ -179,7 +179,7 @@ struct MediaSession {
 
     /// The connection has failed.
     ///
-    /// - Returns: Whether nobody is told, because another one may still answer.
+    /// - Returns: Whether the failure is not reported, because another fork may still answer.
     mutating func noteEarlyFailure() -> Bool {
         if isEarly { hasFailedEarly = true }
         return isEarly
@@ -224,8 +224,8 @@ struct MediaSession {
         engine.answered(id)
     }
 
-    /// Has the stream go on by another answer to the same offer. One with other addresses or keys is most likely of somebody else,
-    /// of whose media nothing is known yet.
+    /// Continues the stream by another answer to the same offer. One with other addresses or keys is most likely of another
+    /// remote party, of whose media nothing is known yet.
     private mutating func follow(_ before: NegotiatedAudio?, _ audio: NegotiatedAudio, on engine: MediaEngine) throws {
         let changes = NegotiationChanges(from: before, to: audio)
         if changes.contains(.direction) { setDirection(audio.direction, on: engine) }
@@ -277,7 +277,7 @@ struct MediaSession {
         self.port = nil
     }
 
-    /// Tells the connection what was agreed, and the candidates that came early.
+    /// Gives the connection what was agreed, and the candidates that came early.
     mutating func connect(to remote: RemoteConnection, on engine: MediaEngine) {
         guard let connection else { return }
         engine.connect(connection, to: remote)
@@ -293,7 +293,7 @@ struct MediaSession {
 
     // MARK: Candidates
 
-    /// The peer can tell which call the local candidates belong to: what is to be sent.
+    /// The peer knows the call of our local candidates now: returns the ones to send.
     mutating func peerKnowsCall() -> [JSONValue] { candidates.peerKnowsCall() }
 
     /// The connection has found a candidate; nil says that there are no more.
@@ -404,7 +404,7 @@ struct MediaSession {
         return NewAnswer(answer: answer, owesRestart: owesRestart)
     }
 
-    /// Makes an offer with new ICE credentials; media goes on by whatever path still works.
+    /// Makes an offer with new ICE credentials; media continues by any path that still works.
     ///
     /// - Returns: Nil if the call has no connection by ICE, or its last offer has not been answered.
     mutating func restartICE(with resources: inout MediaResources) throws(NegotiationError) -> JSONValue? {
@@ -456,7 +456,7 @@ struct MediaSession {
         engine.connect(connection, to: remote)
     }
 
-    /// Lets the stream go on with the formats, with the keys of SDES, and at the address, that were agreed on.
+    /// Continues the stream with the agreed formats, keys of SDES, and address.
     private func apply(
         _ changes: NegotiationChanges, _ before: NegotiatedAudio?, _ audio: NegotiatedAudio, isAnother: Bool = false,
         on engine: MediaEngine

@@ -9,7 +9,7 @@ struct PlainInvites {
     /// What is to be done.
     enum Effect: Equatable {
         case publish(InviteNews)
-        /// Nobody has decided in time.
+        /// No decision came in time.
         case sendReject(JSONValue)
     }
 
@@ -49,7 +49,7 @@ struct PlainInvites {
 
     /// Takes an invite that asks this user.
     ///
-    /// - Returns: False if there are so many that nobody can be asked.
+    /// - Returns: False if too many are open.
     mutating func add(received invite: ReceivedInvite, _ timings: InviteTimings, at now: Instant) -> Bool {
         seen.note(invite.id)
         guard pending.count < Self.mostPending else { return false }
@@ -150,7 +150,7 @@ struct PlainInvites {
             return handle(incoming: input, for: id, at: now)
         }
         switch event {
-        // A member of a group hears each answer, whoever invited (GRP-2).
+        // A member of a group receives each answer, of any inviter (GRP-2).
         case .accepted(let answer): return keep(.accepted(answer), for: id) ? [] : [.publish(.accepted(answer))]
         case .rejected(let answer): return keep(.rejected(answer), for: id) ? [] : [.publish(.rejected(answer))]
         case .timedOut(let users): _ = keep(.timedOut(users), for: id)

@@ -23,9 +23,9 @@ struct ReceivedKeys {
     /// Keys that have come one way only, the oldest first.
     private var unmatched: [Key] = []
 
-    /// Notes a key that is over.
+    /// Notes a key that has ended.
     ///
-    /// - Parameter held: How long it was held; signaling may tell of a key when it begins or when it ends.
+    /// - Parameter held: How long it was held; signaling may report a key when it begins or when it ends.
     /// - Returns: False if the other way has brought it already.
     mutating func isNew(_ key: Character, by carrier: Carrier, heldFor held: Duration, at now: Instant) -> Bool {
         let began = carrier == .media ? now.advanced(by: .zero - held) : now

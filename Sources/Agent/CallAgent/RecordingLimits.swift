@@ -26,7 +26,7 @@ public struct RecordingLimits: Hashable, Sendable {
         let age: Double
     }
 
-    /// What was written to within so many seconds stays: it may be a call's that goes on.
+    /// Files written to within this number of seconds are kept: they may belong to a continuing call.
     static let untouchedSeconds = 600.0
 
     /// The beginning of 2024, in seconds since 1970.

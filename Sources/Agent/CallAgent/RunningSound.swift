@@ -9,7 +9,7 @@ struct RunningSound {
     }
 
     var participation = Participation.none
-    /// Participants that were told to leave, and whose events may still come.
+    /// Participants that were asked to leave, and whose events may still come.
     private var leaving = 0
     /// The file was played to its end before the call was established.
     var isOverEarly = false
@@ -21,10 +21,10 @@ struct RunningSound {
     private var stopped: Set<String> = []
     private var recordings = 0
 
-    /// Whether what is told of a program or bot is of one that was detached.
+    /// Whether events of a program or bot are of one that was detached.
     var hasLeft: Bool { participation == .left || leaving > 0 }
 
-    /// A participant is told to leave.
+    /// A participant is asked to leave.
     mutating func beganToLeave() { leaving += 1 }
 
     /// One of those has left.
@@ -46,13 +46,13 @@ struct RunningSound {
     /// The file that is being recorded to and has not failed.
     var soundRecording: String? { hasFailed ? nil : recording }
 
-    /// The recording is to end, and the call goes on.
+    /// Ends the recording in a continuing call.
     mutating func stopRecording() {
         if let recording { stopped.insert(recording) }
         recording = nil
     }
 
-    /// A recording is over.
+    /// A recording has ended.
     ///
     /// - Returns: Why.
     mutating func ended(recording end: RecordingEnd) -> RecordingEndReason {

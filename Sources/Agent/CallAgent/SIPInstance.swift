@@ -14,7 +14,7 @@ struct SIPInstance {
 
     /// Reads the name, or makes one and writes it.
     ///
-    /// A file that cannot be used is told, and the device starts nevertheless: its earlier binding then stays at the
+    /// A file that cannot be used is logged, and the device starts nevertheless: its earlier binding then stays at the
     /// registrar until that expires.
     /// - Parameter path: nil makes another one each time.
     init(keptIn path: String?, logger: Logger) {

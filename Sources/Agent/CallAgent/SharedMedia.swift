@@ -21,12 +21,12 @@ public final class SharedMedia: Sendable {
     private let events: AsyncStream<MediaEvent>
     /// Where sockets are bound: one address, or the wildcard address, with the first worker's port or 0.
     let bindAddress: SocketAddress
-    /// Streams that may go on in each worker.
+    /// Streams that may run in each worker.
     private let streamsPerWorker: Int
 
     /// Opens the media sockets of several devices.
     ///
-    /// - Parameter configurations: At least one. They have the process's sections in common: `media`, but for what calls offer, and
+    /// - Parameter configurations: At least one. They have the process's sections in common: `media`, except what calls offer, and
     ///   `audio`.
     public convenience init(for configurations: [DeviceConfiguration], logger: Logger) throws(RealtimeError) {
         try self.init(configurations, at: MediaAddress.bindAddress(for: configurations), isOnly: false, logger: logger)
@@ -45,7 +45,7 @@ public final class SharedMedia: Sendable {
     ) throws(RealtimeError) {
         guard let first = configurations.first else { preconditionFailure("media is for at least one device") }
         let leading = configurations.first { $0.sound != nil } ?? first
-        // The media side tells a few events a call; this many wait if nobody takes them.
+        // The media side reports a few events a call; this many wait if they are not read.
         let (stream, sink) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         events = stream
         let router = MediaRouter(process: isOnly ? nil : sink)
@@ -110,7 +110,7 @@ public final class SharedMedia: Sendable {
 
     // MARK: Events of the card and the workers, which are about no device
 
-    /// Tells what happens to the card and the workers, until ``close()``; for one listener.
+    /// Reports what happens to the card and the workers, until ``close()``; for one listener.
     public func forEachEvent(_ tell: @Sendable (DeviceEvent) async -> Void) async {
         for await event in events {
             if let event = deviceEvent(event) { await tell(event) }
@@ -161,7 +161,7 @@ public final class SharedMedia: Sendable {
     /// Notes how many streams a device's calls need that no worker runs yet.
     func note(unplaced: Int, of owner: UInt16) { claims.withLock { $0.note(unplaced: unplaced, of: owner) } }
 
-    /// Whether the machine carries a call of so many streams besides those that are admitted.
+    /// Whether the machine carries a call of `streams` streams besides those that are admitted.
     ///
     /// - Parameters:
     ///   - unplaced: Those of the device's other calls that no worker runs yet.
@@ -171,7 +171,7 @@ public final class SharedMedia: Sendable {
         streams: Int, besides unplaced: Int, isCall: Bool, of owner: UInt16
     ) -> (hasRoom: Bool, isChange: Bool) {
         // Under one lock, so that of two devices that ask for the last room at once one gets it. The engine takes its
-        // own lock within, and calls nobody there.
+        // own lock within, and calls no handler there.
         claims.withLock { claims in
             let hasRoom = claims.ask(streams: streams, besides: unplaced, isCall: isCall, of: owner) {
                 engine.hasRoom(for: streams, besides: $0)
@@ -203,7 +203,7 @@ public final class SharedMedia: Sendable {
         }
     }
 
-    /// Changes what the card's loudspeaker sounds, or tells how loud it is.
+    /// Changes what the card's loudspeaker sounds, or returns how loud it is.
     func withCard<Result: Sendable>(_ act: (inout CardControl) -> Result) -> Result { card.withLock { act(&$0) } }
 
     func claimCard(for call: CallID, inPlaceOf former: CallID?) -> Bool {
@@ -279,7 +279,7 @@ private final class MediaRouter: Sendable {
 }
 
 extension AnswerPolicy.CallLimit {
-    /// Streams that may go on in one media worker, with all these devices on it.
+    /// Streams that may run in one media worker, with all these devices on it.
     fileprivate static func mostPerWorker(of configurations: [DeviceConfiguration]) -> Int {
         let numbers = configurations.reduce(0) { sum, configuration in
             guard case .calls(let limit) = configuration.answer.callLimit else { return sum }

@@ -17,7 +17,7 @@ final class SoundKeeper: Sendable {
     /// How loud the device was when it last stopped, as far as the configuration still says what it said then.
     let kept: SoundSettings
 
-    /// Reads what an earlier run has kept. A file that cannot be used is told of, and the configuration holds.
+    /// Reads what an earlier run has kept. A file that cannot be used is logged, and the configuration applies.
     init(path: String, configured: SoundSettings, logger: Logger) {
         let memory = Self.read(path, configured, logger)
         kept = memory.current
@@ -40,7 +40,7 @@ final class SoundKeeper: Sendable {
 
     deinit { queue.finish() }
 
-    /// Somebody has changed mute or volume.
+    /// Mute or volume has changed.
     func note(_ settings: SoundSettings) {
         state.withLock { state in
             let isWaiting = state.memory.nextDeadline != nil

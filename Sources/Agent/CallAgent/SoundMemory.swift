@@ -3,11 +3,11 @@ internal import Core
 
 /// How loud a device was when it stopped: what its file holds, and when the file is written.
 ///
-/// Each value is kept beside the configured one that it replaced, and holds as long as the configuration says that: whoever
-/// configures another volume hears that one. Changes within two seconds are one writing.
+/// Each value is kept beside the configured one that it replaced, and applies while that one stays in the configuration: a
+/// new configured volume takes precedence. Changes within two seconds are written at once.
 struct SoundMemory: ProtocolCore, Sendable {
     enum Input: Sendable {
-        /// Somebody has changed mute or volume.
+        /// Mute or volume has changed.
         case changed(SoundSettings)
         case timerFired
         /// The device stops: what waits is written at once.

@@ -10,7 +10,7 @@ struct TurnFigures: Equatable, Sendable {
     private var current: TurnSummary?
     /// Its kind; nil if none takes part.
     private var kind: ParticipantKind?
-    /// All response times that were told; none before the first. An array, so that calls without programs carry nothing of it.
+    /// All reported response times; none before the first. An array, so that calls without programs carry nothing of it.
     private var times: [ResponseTimes] = []
 
     /// No program takes part.

@@ -13,7 +13,7 @@ public struct AccountEvent: Sendable {
         case connected(DeviceConfiguration)
         /// The account has failed, and is tried again after this time. The number counts its failures in a row.
         case failed(any Error, retryAfter: Duration, failures: Int)
-        /// The account has lost its login: it takes no more calls, and logs in again when those that it has are over.
+        /// The account has lost its login: it takes no more calls, and logs in again when its present ones have ended.
         case lost
         /// This machine's clock cannot be right, so that no certificate can be checked; the account waits for the time.
         case waitsForTime(any Error)
@@ -34,7 +34,7 @@ public struct AccountMember: Sendable {
     public let configuration: DeviceConfiguration
     /// Its device; nil while there is none, because the account waits after a failure.
     public let device: Device?
-    /// Whether somebody wants no new calls for it, also for its next device.
+    /// Whether it is drained, also with its next device.
     public let isDraining: Bool
     /// Why it failed last; nil if it has connected since.
     public let failure: String?
@@ -58,11 +58,11 @@ public struct AccountDevice: Sendable {
 public struct AccountChanges: Sendable {
     /// New ones, which log in.
     public var added: [String] = []
-    /// Those that are gone, once their calls are over.
+    /// Those that are gone, once their calls have ended.
     public var removed: [String] = []
-    /// Those that log in again with other settings, once their calls are over.
+    /// Those that log in again with other settings, once their calls have ended.
     public var restarted: [String] = []
-    /// Those that go on with other settings for calls that begin from now on.
+    /// Those that continue, with other settings for calls that begin from now on.
     public var adopted: [String] = []
     /// Those that stay as they are, or away, until the process starts again, and why.
     public var refused: [(name: String, reason: String)] = []

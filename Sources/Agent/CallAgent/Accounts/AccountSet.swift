@@ -22,7 +22,7 @@ public actor AccountSet {
     private let logger: Logger
     /// As the process started; what it says of the process holds until its end.
     private let first: AccountsConfiguration
-    /// Whether an account that fails is tried again, whatever it failed of.
+    /// Whether an account is tried again after any failure.
     private let restarts: Bool
     private var supervisor = AccountSupervisor(seed: .random(in: .min ... .max))
     private var slots: [String: Slot] = [:]
@@ -38,12 +38,12 @@ public actor AccountSet {
         var listener: Task<Void, Never>?
         /// Ends when the device is connected, or has failed.
         var attempt: Task<Void, Never>?
-        /// Whether the device was told to end.
+        /// Whether the end of the device was requested.
         var isEnding = false
         var failure: (any Error)?
-        /// Whether the connection of a device that has not told yet that it is connected has ended for good.
+        /// Whether the connection ended for good before the device reported that it is connected.
         var isLost = false
-        /// Whether somebody wants no new calls for it.
+        /// Whether it is drained.
         var isDraining = false
         /// Waits until the clock can be right.
         var clock: Task<Void, Never>?
@@ -57,7 +57,7 @@ public actor AccountSet {
     public init(
         _ configuration: AccountsConfiguration, media: SharedMedia, logger: Logger, making make: @escaping Maker
     ) {
-        // A call has some ten events; so many wait if nobody takes them.
+        // A call has some ten events; this number waits if they are not read.
         (events, telling) = AsyncStream.makeStream(of: AccountEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         self.media = media
         self.make = make
@@ -91,8 +91,8 @@ public actor AccountSet {
     /// Has an account take no more calls until that is taken back, also with another device.
     ///
     /// - Parameter name: As in ``AccountMember/name``.
-    /// - Returns: Whether it takes no calls now, or will take none: of an account whose device ends while the process goes on, what
-    ///   becomes of the next one.
+    /// - Returns: Whether it takes no calls now, or will take none: of an account whose device ends while the process continues,
+    ///   the state of the next one.
     public func setDraining(_ isDraining: Bool, of name: String?) async -> Bool {
         let name = name ?? ""
         slots[name]?.isDraining = isDraining
@@ -157,7 +157,7 @@ public actor AccountSet {
 
     // MARK: Another configuration
 
-    /// Takes another configuration: accounts come, go and change, while calls of those that stay go on.
+    /// Takes another configuration: accounts come, go and change, while calls of those that stay continue.
     ///
     /// - Returns: Of accounts without names: nothing but whether the only one has taken what it can, as `adopted`.
     public func adopt(_ new: AccountsConfiguration) async -> AccountChanges {
@@ -274,12 +274,12 @@ public actor AccountSet {
             self.stopped(name, device)
         }
         if slots[name]?.isDraining == true { await device.setDraining(true) }
-        // Whoever told it to end meanwhile waits for that.
+        // A request to end that came meanwhile waits for this.
         guard slots[name]?.isEnding == false, !isStopping else { return }
         do throws(SignalingError) {
             try await device.connect()
         } catch {
-            // Whoever told it to end waits for that.
+            // A request to end waits for this.
             guard slots[name]?.isEnding == false, !isStopping else { return }
             slots[name]?.isEnding = true
             await device.shutDown()
@@ -294,11 +294,11 @@ public actor AccountSet {
         if slots[name]?.isLost == true { lose(name) }
     }
 
-    /// Takes no more calls for an account, lets those that it has go on, and ends its device.
+    /// Takes no more calls for an account, lets the present ones continue, and ends its device.
     private func end(_ name: String) {
         let wasEnding = slots[name]?.isEnding == true
         slots[name]?.isEnding = true
-        // One that is being made, or fails at this moment, is told of when that is over.
+        // A device that is being made, or fails at this moment, is reported afterwards.
         guard !wasEnding, let running = slots[name]?.running else { return }
         Task {
             await running.device.finishCalls(within: Self.callPatience)
@@ -319,7 +319,7 @@ public actor AccountSet {
         switch event {
         case .connected, .reconnected: slots[name]?.isLost = false
         case .disconnected:
-            // Of one that still connects it is told when it has.
+            // For a device that still connects this is reported once it has connected.
             slots[name]?.isLost = true
             if case .running? = supervisor.state(of: name) { lose(name) }
         default: break
@@ -335,7 +335,7 @@ public actor AccountSet {
         feed(.lost(name))
     }
 
-    /// A device has ended. If nobody told it to, its account has failed.
+    /// A device has ended. Without a request its account has failed.
     private func stopped(_ name: String, _ device: Device) {
         guard let slot = slots[name], slot.running?.device === device, !slot.isEnding, !isStopping else { return }
         slots[name]?.running = nil

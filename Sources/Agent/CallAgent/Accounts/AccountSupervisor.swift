@@ -39,7 +39,7 @@ public struct AccountSupervisor: ProtocolCore, Sendable {
     public enum Output: Hashable, Sendable {
         /// Make the account's device and connect it: ``Input/connected(_:)`` or ``Input/failed(_:)`` follows.
         case start(Name)
-        /// Take no more calls for the account, let those that it has go on for a while, and end its device.
+        /// Take no more calls for the account, let the present ones continue for a while, and end its device.
         case end(Name)
         /// The account is gone, and may be forgotten.
         case forget(Name)
@@ -51,7 +51,7 @@ public struct AccountSupervisor: ProtocolCore, Sendable {
 
     /// Where an account is.
     public enum State: Hashable, Sendable {
-        /// Its device is made and logs in, after so many failures in a row.
+        /// Its device is made and logs in, after `failures` failures in a row.
         case starting(failures: Int)
         /// Its device can be called, or tries to be.
         case running(since: Instant)
@@ -70,7 +70,7 @@ public struct AccountSupervisor: ProtocolCore, Sendable {
     public static let shortestWait = Duration.seconds(2)
     /// No wait is longer.
     public static let longestWait = Duration.seconds(300)
-    /// A device that ran for so long counts as one that works: the next failure is the first again.
+    /// The time after which a device counts as one that works: the next failure is the first again.
     public static let stableAfter = Duration.seconds(60)
     /// How long a service may take to answer before the process counts as started without it.
     public static let readyPatience = Duration.seconds(5)
@@ -174,7 +174,7 @@ public struct AccountSupervisor: ProtocolCore, Sendable {
         case .starting(let failures)?: wait(name, failures: failures + 1, at: now, into: &outbox)
         case .running(let since)?:
             wait(name, failures: Self.isStable(since, at: now) ? 1 : 2, at: now, into: &outbox)
-        // It failed while it was told to end, and has ended now.
+        // It failed after a request to end, and has ended now.
         case .ending?: ended(name, at: now, into: &outbox)
         case .waiting?, nil: break
         }

@@ -2,9 +2,9 @@ public import CallControl
 public import ConfigReader
 public import SignalingClient
 
-/// Where and as whom a device logs in.
+/// The server and the account that a device logs in with.
 public struct AccountConfiguration: Sendable {
-    /// Where `handset serve` listens unless told otherwise.
+    /// Where `handset serve` listens by default.
     public static let defaultServer = "http://127.0.0.1:8555"
 
     /// Base URL of login (contract AUTH-1, 3).
@@ -31,7 +31,7 @@ public struct AccountConfiguration: Sendable {
     /// The session that a signed token is good for, joined after each login (AUTH-5).
     public var session: RoomName?
     /// Who may be called on a stranger's word: by a transfer that a peer asks for, a redirection, or a request of a bot's server. With
-    /// nil that is nobody, except that a peer at an exchange may ask for a transfer to any user there.
+    /// nil that is no user, except that a peer at an exchange may ask for a transfer to any user there.
     public var callees: CalleeList?
     /// An account at a SIP server, which has none of the rest but ``trustRoots`` and ``allowsPlainText``; nil for one at an
     /// exchange.

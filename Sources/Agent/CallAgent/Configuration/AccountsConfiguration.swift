@@ -138,7 +138,7 @@ public struct AccountsConfiguration: Sendable {
         var kept = self
         for index in accounts.indices {
             if let process = earlier.process, let section = accounts[index].section {
-                var ignored: [ConfigProblem] = []  // Whoever read the file was told.
+                var ignored: [ConfigProblem] = []  // Reported where the file is read.
                 process.apply(to: &kept.accounts[index].configuration, section, &ignored)
             } else if !earlier.isNamed, let only = earlier.accounts.first?.configuration {
                 kept.accounts[index].configuration.takeProcess(of: only)
@@ -219,7 +219,7 @@ private struct AccountCollisions {
         if let ownName = entry.account.name, ownName == name, !ownName.isEmpty {
             return problems.append(section.problem(\.name, "is the name of an earlier account: \(name)"))
         }
-        var ignored: [ConfigProblem] = []  // Whoever read the sections was told.
+        var ignored: [ConfigProblem] = []  // Reported where the sections are read.
         let account = section.value(\.account, &ignored)
         let device = section.value(\.device, &ignored)
         let behaviour = section.value(\.behaviour, &ignored)

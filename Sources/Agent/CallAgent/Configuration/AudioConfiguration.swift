@@ -37,11 +37,11 @@ public struct AudioConfiguration: Sendable, Equatable {
 
     /// What becomes of a call while another has the card.
     public enum SeveralCalls: String, CaseIterable, Sendable {
-        /// The new one gets it, and the other waits in silence until it is over.
+        /// The new one gets it, and the other waits in silence until that one ends.
         case hold
         /// All are heard together, and hear each other.
         case mix
-        /// Callers are told that we are busy, and outgoing calls fail.
+        /// Incoming calls are rejected as busy, and outgoing calls fail.
         case refuse
     }
 

@@ -71,7 +71,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 
     /// Where the sound that the caller hears comes from.
     public var source = Source.echo
-    /// What programs on this machine may bring into a call that stands: ``Source/exec(_:)`` or ``Source/bot(_:)``. With such a
+    /// What programs on this machine may attach to an established call: ``Source/exec(_:)`` or ``Source/bot(_:)``. With such a
     /// source it is that.
     public var attachment: Source?
     /// Whether the call ends when its file has been played.
@@ -88,7 +88,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
     public var recordingFormat = RecordingFormat()
     /// A file for captures of received packets, so that calls can be replayed (``StreamReplay``): this name for the
     /// first call, with `-2` before its extension for the second, and so on for at most ``maximumCaptures`` calls. It
-    /// is not a configuration key: it is used while somebody searches for a fault.
+    /// is not a configuration key: it is used in the search for a fault.
     public var capture: String?
     /// Calls that are captured.
     public static let maximumCaptures = 100
@@ -193,7 +193,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let kind = section.value(\.source, &problems)
         let isChosen = problems.count == before
         var file = section.value(\.file, &problems)
-        // Of another source the file is of no use, whatever it is.
+        // Another source does not use the file.
         if kind == .play, file != nil, !section.isReadable(\.file, &problems) { file = nil }
         let loops = section.value(\.loop, &problems)
         let frequency = section.value(\.frequency, &problems)

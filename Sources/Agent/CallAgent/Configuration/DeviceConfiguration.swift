@@ -8,7 +8,7 @@ internal import SIPSignaling
 
 /// The contents of a device's configuration file.
 public struct DeviceConfiguration: Sendable {
-    /// Where and as whom to log in.
+    /// The server and the account to log in with.
     public var account: AccountConfiguration
     /// What the device calls itself.
     public var device = DeviceIdentity()
@@ -34,7 +34,7 @@ public struct DeviceConfiguration: Sendable {
     /// The sound card that calls are to use; nil if none does.
     var sound: CallSound? {
         guard behaviour.source == .card else { return nil }
-        // Above the media workers': the card waits for nobody.
+        // Above the media workers': the card cannot wait.
         return audio.sound(realtimePriority: media.realtimePriority.map { min(99, $0 + 5) })
     }
 
@@ -173,7 +173,7 @@ extension DeviceConfiguration {
         account.callees = account.listing(former)
     }
 
-    /// A SIP server has calls for money, so that a peer may have the device call somebody only where the file says so.
+    /// Calls at a SIP server may cost money, so a peer may transfer the device only to targets that the file names.
     private mutating func judgeTransfers(
         _ section: KeyedSection<AnswerPolicy.Keys>?, _ problems: inout [ConfigProblem]
     ) {
@@ -189,7 +189,7 @@ extension DeviceConfiguration {
                     + "may be called"))
     }
 
-    /// Who asks for redirections to be followed must say to whom.
+    /// Following redirections needs a list of callees.
     private func judgeRedirections<Keys: AccountKeys>(_ root: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         var ignored: [ConfigProblem] = []  // Reported where the sections are read.
         guard let section = root.value(\Keys.account, &ignored)?.value(\.sip, &ignored), section.has(\.redirections),

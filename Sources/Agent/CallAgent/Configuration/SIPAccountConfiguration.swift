@@ -18,7 +18,7 @@ public struct SIPAccountConfiguration: Sendable {
     public enum Callers: String, CaseIterable, Sendable {
         /// Those that the server sends.
         case server
-        /// Anybody's who can reach the device.
+        /// Of any host that can reach the device.
         case anybody
     }
 
@@ -34,7 +34,7 @@ public struct SIPAccountConfiguration: Sendable {
     public var passesOn = false
     /// Whether calls have the address that the server gives this very device as contact.
     public var usesGRUU = false
-    /// Whether calls go on to where a redirection (3xx) says that the callee is, if ``AccountConfiguration/callees`` has it.
+    /// Whether calls follow a redirection (3xx) to its target, if ``AccountConfiguration/callees`` has it.
     public var followsRedirections = true
     /// How often the connection is kept alive.
     public var keepalive: Duration = .seconds(25)
