@@ -172,6 +172,13 @@ struct LoopbackAnalyserTests {
         #expect(measured.tones.allSatisfy { $0.thdPlusNoisePercent < 0.1 }, "\(measured.tones)")
     }
 
+    @Test("A carrier whose end comes late, because the delay moved, is no echo", arguments: [3_000, 5_000, 9_000])
+    func lateEnd(samples: Int) throws {
+        let carrier = try #require(Self.signal.sections.first { $0.kind == .carrier }).range
+        let measured = Self.rounds(1, [.init(position: carrier.upperBound + 5_000 - 6_000, hole: samples)])
+        #expect(measured.evidence.echo == nil, "\(measured.evidence)")
+    }
+
     @Test("What a change of the delay spoiled in the first round is measured again in the second")
     func secondRound() throws {
         let measured = Self.rounds(

@@ -12,16 +12,26 @@ extension CallScript {
     ///   - file: Its name, for problems.
     /// - Throws: ``ConfigError`` with every line that cannot be understood, and the word at fault as its key.
     public init(reading text: String, file: String) throws(ConfigError) {
+        var problems: [ConfigProblem] = []
+        self.init(reading: text, file: file, &problems)
+        guard problems.isEmpty else { throw ConfigError(problems) }
+    }
+
+    /// Reads the lines that can be understood, so that the files which they name can be checked, too.
+    ///
+    /// - Parameter problems: Gains one for each other line.
+    public init(reading text: String, file: String, _ problems: inout [ConfigProblem]) {
         guard text.utf8.count <= Self.longestFile else {
-            throw ConfigError([
-                ConfigProblem(file: file, message: "is longer than \(Self.longestFile) bytes, so it is no script")
-            ])
+            problems.append(
+                ConfigProblem(file: file, message: "is longer than \(Self.longestFile) bytes, so it is no script"))
+            self.init(statements: [])
+            return
         }
         var reader = ScriptReader(file: file)
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             reader.take(line, number: index + 1)
         }
-        self = try reader.finish()
+        self = reader.finish(&problems)
     }
 }
 
@@ -63,7 +73,7 @@ private struct ScriptReader {
         }
     }
 
-    consuming func finish() throws(ConfigError) -> CallScript {
+    consuming func finish(_ found: inout [ConfigProblem]) -> CallScript {
         if script.statements.isEmpty, problems.isEmpty {
             problems.append(
                 ConfigProblem(file: file, message: "has no statement. docs/call-scripts.md has an example."))
@@ -75,7 +85,7 @@ private struct ScriptReader {
                     message: "there is no voice. A line such as \"voice espeak-ng -w {file} {text}\" names the command."
                 ))
         }
-        guard problems.isEmpty else { throw ConfigError(problems) }
+        found += problems
         return script
     }
 

@@ -141,9 +141,17 @@ public struct LoopbackAnalyser: Sendable {
         }
         let start = max(piece.played.lowerBound, ends.last ?? 0)
         guard start < piece.played.upperBound else { return }
-        measurement.evidence.echo = EchoSearch.find(
+        let echo = EchoSearch.find(
             captured, signal.carrier, played: start..<piece.played.upperBound, line: line)
+        // The carrier's end, if it comes late, is no copy of it.
+        let isLateEnd = echo.map { echo in
+            measurement.unseenChanges.contains { abs($0.samples - Double(echo.delaySamples)) < Self.sameDelay }
+        }
+        measurement.evidence.echo = isLateEnd == true ? nil : echo
     }
+
+    /// An echo and a change of the delay that differ by less, in samples, are the same: 2 ms.
+    private static let sameDelay = 96.0
 
     /// Takes the first sweep that nothing happened to, if another agrees with it.
     private func measureSweeps(_ captured: [Int16], _ trust: SectionTrust, _ measurement: inout LoopbackMeasurement) {

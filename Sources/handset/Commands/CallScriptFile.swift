@@ -24,9 +24,9 @@ struct CallScriptFile {
             throw CommandFailure(
                 .configuration, "\(error.description). --script takes a file as in docs/call-scripts.md.")
         }
-        script = try CallScript(reading: text, file: path)
         var sounds: [Int: [Int16]] = [:]
         var problems: [ConfigProblem] = []
+        script = CallScript(reading: text, file: path, &problems)
         func add(_ line: Int, _ key: String, _ message: String) {
             problems.append(ConfigProblem(file: path, line: line, key: key, message: message))
         }

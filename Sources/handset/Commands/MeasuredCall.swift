@@ -119,9 +119,15 @@ struct MeasuredCall {
             }
         let error = record?.error.map { " (\($0))" } ?? ""
         throw CommandFailure(
-            status,
-            "the call to \(callee) was not connected: \(reason.rawValue)\(error). Call a device that echoes, such as "
-                + "`handset run` with `behaviour: source: echo`")
+            status, "the call to \(callee) was not connected: \(reason.rawValue)\(error). \(Self.advice(record?.cause))"
+        )
+    }
+
+    /// What to try after a call that was not connected for this cause.
+    static func advice(_ cause: CallFailureCause?) -> String {
+        cause == .deviceFault
+            ? "Look at the log of the device that was called"
+            : "Call a device that echoes, such as `handset run` with `behaviour: source: echo`"
     }
 
     /// The parts of the call's delay, from its statistics.
