@@ -29,39 +29,45 @@ struct CandidatePair: Sendable {
     }
 
     /// Checks that a pair remembers. Answers to earlier checks are not recognised.
-    static let maximumProbes = 12
+    private static let maximumProbes = 12
+    /// How long a failed pair that has worked before waits to be tried again.
+    private static let retryInterval = Duration.seconds(30)
+    /// A pair that was silent once must answer for this duration before it is preferred again.
+    private static let probation = Duration.seconds(5)
+    /// Checks that prompt the peer, on each pair.
+    private static let maximumPrompts = 3
 
     let key: Key
     let localType: CandidateType
     let localPriority: UInt32
-    var remoteType: CandidateType
-    var remotePriority: UInt32
     let foundation: String
-    var priority: UInt64 = 0
-    var state = State.waiting
-    var probes: [Probe] = []
+    private(set) var remoteType: CandidateType
+    private var remotePriority: UInt32
+    private(set) var priority: UInt64 = 0
+    private(set) var state = State.waiting
+    private var probes: [Probe] = []
     /// When the next check is due, unless the pair waits in the check list.
-    var nextSend: Instant?
+    private(set) var nextSend: Instant?
     /// When a failed pair that has worked before is tried again.
-    var retryAt: Instant?
+    private var retryAt: Instant?
     /// When the first check since the last answer was sent.
-    var unansweredSince: Instant?
+    private(set) var unansweredSince: Instant?
     /// The media on it has fallen silent since the last answer.
-    var isQuiet = false
+    private(set) var isQuiet = false
     /// Since when every check was answered soon enough.
-    var steadySince: Instant?
+    private var steadySince: Instant?
     /// It has been silent before.
-    var hasFaltered = false
-    var roundTrip: Duration?
-    var smoothedRoundTrip: Duration?
+    private var hasFaltered = false
+    private(set) var roundTrip: Duration?
+    private(set) var smoothedRoundTrip: Duration?
     /// When the peer last asked for this pair to be used.
-    var peerNominatedAt: Instant?
+    private(set) var peerNominatedAt: Instant?
     /// The peer has checked it.
-    var hasBeenChecked = false
+    private var hasBeenChecked = false
     /// Checks that we sent to prompt the peer to nominate it.
-    var prompts = 0
+    private var prompts = 0
     /// For relays: the server has permitted the peer.
-    var isPermitted: Bool
+    private(set) var isPermitted: Bool
 
     init(key: Key, local: Candidate, remote: Candidate) {
         self.key = key
@@ -80,6 +86,12 @@ struct CandidatePair: Sendable {
         priority =
             min(controlling, controlled) << 32 &+ 2 &* max(controlling, controlled)
             &+ (controlling > controlled ? 1 : 0)
+    }
+
+    /// The peer has signaled the candidate that was learned from a check.
+    mutating func replaceRemote(by candidate: Candidate) {
+        remoteType = candidate.type
+        remotePriority = candidate.priority
     }
 
     var isValid: Bool {
@@ -120,9 +132,32 @@ struct CandidatePair: Sendable {
     }
 
     /// How long a pair may be silent and still count as one that answers.
-    func patience(_ settings: ICEConfiguration) -> Duration {
+    private func patience(_ settings: ICEConfiguration) -> Duration {
         max(isQuiet ? settings.quietSwitchDelay : settings.switchDelay, (smoothedRoundTrip ?? .zero) * 3)
     }
+
+    func answers(_ settings: ICEConfiguration, at now: Instant) -> Bool {
+        isValid && silence(at: now) < patience(settings)
+    }
+
+    /// It has never been silent, or has answered for long enough since.
+    func isSteady(at now: Instant) -> Bool {
+        !hasFaltered || (steadySince.map { $0.duration(to: now) >= Self.probation } ?? false)
+    }
+
+    // MARK: Its turn
+
+    /// Waits until another pair of its foundation works.
+    mutating func freeze() { state = .frozen }
+
+    /// Waits for its turn to be checked.
+    mutating func awaitTurn() {
+        state = .waiting
+        nextSend = nil
+    }
+
+    /// Its turn has come: checks are repeated after `interval` and longer ones, until `end`.
+    mutating func begin(interval: Duration, end: Instant) { state = .inProgress(interval: interval, end: end) }
 
     mutating func fail() {
         state = .failed
@@ -134,11 +169,56 @@ struct CandidatePair: Sendable {
         peerNominatedAt = nil
     }
 
-    mutating func note(_ probe: Probe) {
+    /// Gives up a pair that is unanswered for too long; one that has worked before is retried later.
+    mutating func expire(_ settings: ICEConfiguration, at now: Instant) {
+        switch state {
+        case .inProgress(_, let end) where now >= end: fail()
+        case .succeeded(let lastAnswer) where now >= lastAnswer.advanced(by: settings.consentTimeout): fail()
+        case .failed:
+            guard let due = retryAt, now >= due else { return }
+            retryAt = nil
+            awaitTurn()
+            return
+        case .frozen, .waiting, .inProgress, .succeeded: return
+        }
+        let hasWorked = smoothedRoundTrip != nil
+        retryAt = hasWorked ? now.advanced(by: Self.retryInterval) : nil
+    }
+
+    /// For a pair of a relay: the server's answer about the peer.
+    mutating func setPermitted(_ isGranted: Bool) {
+        isPermitted = isGranted
+        if !isGranted, isOpen { fail() }
+    }
+
+    // MARK: Checks
+
+    /// Remembers a check that was sent, and plans when it is repeated if it stays unanswered.
+    mutating func sent(_ probe: Probe, isNominating: Bool, _ settings: ICEConfiguration) {
+        let now = probe.sentAt
         if probes.count >= Self.maximumProbes { probes.removeFirst() }
         probes.append(probe)
-        if unansweredSince == nil { unansweredSince = probe.sentAt }
+        if unansweredSince == nil { unansweredSince = now }
+        switch state {
+        case .inProgress(let interval, let end):
+            nextSend = now.advanced(by: interval)
+            // Never sooner than the first interval, which may be long when there are many pairs.
+            let longer = min(interval * 2, max(interval, settings.maximumRetransmission))
+            state = .inProgress(interval: longer, end: end)
+        case .succeeded:
+            let quick = max((smoothedRoundTrip ?? .zero) * 2, isNominating ? .milliseconds(50) : .milliseconds(200))
+            // Quickly at first, to learn soon whether the path is dead, then as often as consent asks.
+            let wait = silence(at: now) < .seconds(3) ? quick : max(quick, .seconds(2))
+            nextSend = now.advanced(by: wait)
+        case .frozen, .waiting, .failed: nextSend = nil
+        }
     }
+
+    /// Plans the next check; nil means none.
+    mutating func planCheck(at time: Instant?) { nextSend = time }
+
+    /// The check that was sent with this transaction ID, if it is remembered.
+    func probe(_ id: TransactionID) -> Probe? { probes.first { $0.id == id } }
 
     /// Takes the answer to `probe`, which came at `now`.
     mutating func succeed(_ probe: Probe, at now: Instant) {
@@ -152,5 +232,64 @@ struct CandidatePair: Sendable {
         let measured = probe.sentAt.duration(to: now)
         roundTrip = measured
         smoothedRoundTrip = smoothedRoundTrip.map { ($0 * 7 + measured) / 8 } ?? measured
+    }
+
+    /// `probe` was refused.
+    mutating func refused(_ probe: Probe) { probes.removeAll { $0.id == probe.id } }
+
+    /// A valid pair that no longer answers has to prove itself again.
+    mutating func noteSilence(_ settings: ICEConfiguration, at now: Instant) {
+        guard isValid, !answers(settings, at: now), steadySince != nil else { return }
+        steadySince = nil
+        hasFaltered = true
+    }
+
+    /// The media on it has stopped: checks at once whether it still answers.
+    mutating func mediaStopped(at now: Instant) {
+        guard isValid else { return }
+        isQuiet = true
+        if unansweredSince == nil { nextSend = now }
+    }
+
+    // MARK: The peer's checks
+
+    /// The peer has checked this pair.
+    mutating func peerChecked(nominates: Bool, at now: Instant) {
+        hasBeenChecked = true
+        if nominates { peerNominatedAt = now }
+        // Data that came through the relay shows that the server has a permission for that address.
+        isPermitted = true
+        guard isInProgress else { return }
+        // The path may have opened only now. If our check is still under way, its answer arrives before this time.
+        let soon = (probes.last?.sentAt ?? now).advanced(by: .milliseconds(20))
+        nextSend = min(nextSend ?? soon, max(now, soon))
+    }
+
+    /// Checks the pair again at once, a few times at most, so that the peer nominates it.
+    mutating func prompt(at now: Instant) {
+        guard hasBeenChecked, prompts < Self.maximumPrompts else { return }
+        prompts += 1
+        nextSend = now
+    }
+
+    // MARK: Deadlines
+
+    /// When a check is due, or the pair is given up or tried again.
+    func nextCheck(_ settings: ICEConfiguration) -> Instant? {
+        let end: Instant? =
+            switch state {
+            case .inProgress(_, let end): end
+            case .succeeded(let lastAnswer): lastAnswer.advanced(by: settings.consentTimeout)
+            case .failed: retryAt
+            case .frozen, .waiting: nil
+            }
+        return [nextSend, end].compactMap(\.self).min()
+    }
+
+    /// When a valid pair counts as silent, or as steady again.
+    func nextChange(_ settings: ICEConfiguration) -> Instant? {
+        guard isValid else { return nil }
+        if let unansweredSince { return unansweredSince.advanced(by: patience(settings)) }
+        return hasFaltered ? steadySince?.advanced(by: Self.probation) : nil
     }
 }

@@ -12,7 +12,7 @@ struct Gathering: Sendable {
     }
 
     /// A NAT binding that is kept open until checks do so.
-    struct Binding: Sendable {
+    private struct Binding: Sendable {
         let local: SocketAddress
         let serverAddress: SocketAddress
         var nextKeepAlive: Instant
@@ -21,10 +21,34 @@ struct Gathering: Sendable {
     private static let firstInterval = Duration.milliseconds(250)
     private static let keepAliveInterval = Duration.seconds(15)
 
-    var queries: [Query] = []
-    var bindings: [Binding] = []
+    private var queries: [Query] = []
+    private var bindings: [Binding] = []
     /// When servers that have not answered are given up; `nil` once gathering has ended.
-    var end: Instant?
+    private var end: Instant?
+
+    var isUnderWay: Bool { end != nil }
+
+    /// Begins, or continues until a later time.
+    mutating func begin(until end: Instant) { self.end = end }
+
+    /// Gives up the servers that have not answered, if the time for it has come.
+    mutating func giveUp(at now: Instant) -> Bool {
+        guard let end, end <= now else { return false }
+        queries = []
+        return true
+    }
+
+    /// Ends, if it is under way and no STUN server has yet to answer.
+    mutating func conclude() -> Bool {
+        guard end != nil, queries.isEmpty else { return false }
+        end = nil
+        return true
+    }
+
+    /// Other packets keep the NAT bindings open from now on.
+    mutating func endKeepAlive() { bindings = [] }
+
+    func isAwaiting(_ id: TransactionID) -> Bool { queries.contains { $0.id == id } }
 
     mutating func ask(
         _ server: Int, at serverAddress: SocketAddress, from local: SocketAddress, _ commons: inout AgentCommons,

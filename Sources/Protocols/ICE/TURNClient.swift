@@ -4,41 +4,10 @@ public import Core
 ///
 /// At most ``maximumPeers`` peers have permissions and channels; more are refused.
 public struct TURNClient: ProtocolCore, Sendable {
-    /// Which relayed addresses are asked for (RFC 8656 §7.1).
-    enum Families: Sendable {
-        /// An IPv4 address, and an IPv6 address too from a server that assigns two at once.
-        case both
-        /// One of IPv6.
-        case ipv6
-        /// The address family of a server that does not support families.
-        case unsaid
-    }
-
     /// Peers beyond this many are refused.
     public static let maximumPeers = 64
 
-    /// A request that waits for its answer.
-    struct Request: Sendable {
-        enum Purpose: Equatable, Sendable {
-            case allocate
-            case refresh
-            case release
-            case permission(SocketAddress)
-            case channel(SocketAddress, UInt16)
-        }
-
-        let purpose: Purpose
-        var id: TransactionID
-        var bytes: [UInt8]
-        var credentials: TURNCredentials?
-        /// How often the server has asked for other credentials.
-        var challenges = 0
-        var nextSend: Instant
-        var interval: Duration
-        let end: Instant
-    }
-
-    enum State: Equatable, Sendable {
+    private enum State: Equatable, Sendable {
         case idle
         case allocating
         case allocated
@@ -47,41 +16,16 @@ public struct TURNClient: ProtocolCore, Sendable {
         case ended
     }
 
-    /// A permission for a peer's address with any port. `refreshAt` is nil until the server has agreed.
-    struct Permission: Sendable {
-        var refreshAt: Instant?
-    }
-
-    struct Channel: Sendable {
-        let peer: SocketAddress
-        let number: UInt16
-        /// `nil` until the server has agreed.
-        var refreshAt: Instant?
-    }
-
-    /// Permissions last 5 minutes and channels 10 (RFC 8656 §9, §12); both are refreshed well before.
-    static let refreshInterval = Duration.seconds(240)
     private static let keepAliveInterval = Duration.seconds(15)
 
-    let username: String
-    let password: String
-    let isStream: Bool
-    var generator: any RandomNumberGenerator & Sendable
-    var families: Families
-    var state = State.idle
-    var requests: [Request] = []
-    var credentials: TURNCredentials?
-    var permissions: [SocketAddress: Permission] = [:]
-    var channels: [Channel] = []
-    var refreshAt: Instant?
+    private var state = State.idle
+    private var transactions: TURNTransactions
+    private var allocation: TURNAllocation
+    private var peers = TURNPeers()
     private var framer = STUNStreamFramer()
     private var lastSent = Instant.zero
-    /// The relayed addresses, once there are any: one of each family at most.
-    public internal(set) var relays: [SocketAddress] = []
-    /// The server gave an IPv4 address and did not mention IPv6: it supports no allocations of both.
-    private(set) var givesOneFamily = false
     /// Messages dropped because they were malformed, unprotected, or answered no open request.
-    public internal(set) var dropped = 0
+    public private(set) var dropped = 0
 
     /// Makes a client for one connection.
     ///
@@ -91,48 +35,51 @@ public struct TURNClient: ProtocolCore, Sendable {
     public init(
         username: String, password: String, isStream: Bool, generator: some RandomNumberGenerator & Sendable
     ) {
-        self.init(
-            username: username, password: password, isStream: isStream, families: .both, generator: generator)
+        transactions = TURNTransactions(
+            username: username, password: password, isStream: isStream, generator: generator)
+        allocation = TURNAllocation(families: .both)
     }
 
+    /// A client for another connection like that of `other`, with the same name and password.
+    ///
+    /// - Parameter families: The addresses to ask for; nil means those that `other` asks for.
     init(
-        username: String, password: String, isStream: Bool, families: Families,
+        like other: TURNClient, families: TURNAllocation.Families? = nil,
         generator: some RandomNumberGenerator & Sendable
     ) {
-        self.families = families
-        self.username = username
-        self.password = password
-        self.isStream = isStream
-        self.generator = generator
+        transactions = TURNTransactions(
+            username: other.transactions.username, password: other.transactions.password,
+            isStream: other.transactions.isStream, generator: generator)
+        allocation = TURNAllocation(families: families ?? other.allocation.families)
     }
 
     /// The earliest of all that is due.
     public var nextDeadline: Instant? {
-        guard state != .ended, state != .idle else { return nil }
-        var times = requests.map { min($0.nextSend, $0.end) }
-        if state == .allocated {
-            if let refreshAt { times.append(refreshAt) }
-            times += permissions.values.compactMap(\.refreshAt) + channels.compactMap(\.refreshAt)
-            times.append(lastSent.advanced(by: Self.keepAliveInterval))
+        switch state {
+        case .idle, .ended: nil
+        case .allocating, .ending: transactions.nextDeadline
+        case .allocated:
+            [
+                transactions.nextDeadline, allocation.refreshAt, peers.nextDeadline,
+                lastSent.advanced(by: Self.keepAliveInterval),
+            ].compactMap(\.self).min()
         }
-        return times.min()
     }
+
+    /// The relayed addresses, once there are any: one of each family at most.
+    public var relays: [SocketAddress] { allocation.relays }
 
     /// The number of the peer's channel, once the server has agreed to it.
-    public func channel(of peer: SocketAddress) -> UInt16? {
-        channels.first { $0.peer == peer && $0.refreshAt != nil }?.number
-    }
+    public func channel(of peer: SocketAddress) -> UInt16? { peers.channel(of: peer) }
 
     /// The relayed address that reaches a peer: the one of its family.
-    public func relay(for peer: SocketAddress) -> SocketAddress? { relays.first { $0.isIPv6 == peer.isIPv6 } }
+    public func relay(for peer: SocketAddress) -> SocketAddress? { allocation.relay(for: peer) }
 
-    /// Takes the addresses of an allocation. False if there is none that could be used.
-    mutating func takeRelays(of message: STUNMessage) -> Bool {
-        for address in message.addresses(.xorRelayedAddress)
-        where !address.isUnusableAsPeer && relay(for: address) == nil { relays.append(address) }
-        givesOneFamily = families == .both && relays.map(\.isIPv6) == [false] && !message.contains(.addressErrorCode)
-        return !relays.isEmpty
-    }
+    /// The server gave an IPv4 address and did not mention IPv6: it supports no allocations of both.
+    var givesOneFamily: Bool { allocation.givesOneFamily }
+
+    /// This client has failed or ended.
+    var hasEnded: Bool { state == .ended }
 
     /// Takes one input at time `now`.
     public mutating func handle(_ input: TURNInput, at now: Instant, into outbox: inout [TURNOutput]) {
@@ -141,7 +88,7 @@ public struct TURNClient: ProtocolCore, Sendable {
         case .opened:
             guard state == .idle else { break }
             state = .allocating
-            request(.allocate, at: now, into: &outbox)
+            request(.allocate(allocation.families), at: now, into: &outbox)
         case .bytes(let bytes): take(bytes, at: now, into: &outbox)
         case .permit(let peer): permit(peer, at: now, into: &outbox)
         case .bindChannel(let peer): bindChannel(peer, at: now, into: &outbox)
@@ -153,32 +100,30 @@ public struct TURNClient: ProtocolCore, Sendable {
         if hasSent { lastSent = now }
     }
 
+    // MARK: What the user asks for
+
     private mutating func permit(_ peer: SocketAddress, at now: Instant, into outbox: inout [TURNOutput]) {
-        let host = peer.withPort(0)
-        guard state == .allocated, permissions[host] == nil else { return }
-        guard permissions.count < Self.maximumPeers, relay(for: peer) != nil else {
-            outbox.append(.refused(host))
+        guard state == .allocated, !peers.isKnown(peer) else { return }
+        guard relay(for: peer) != nil, peers.addPermission(for: peer) else {
+            outbox.append(.refused(peer.withPort(0)))
             return
         }
-        permissions[host] = Permission()
         request(.permission(peer), at: now, into: &outbox)
     }
 
     private mutating func bindChannel(_ peer: SocketAddress, at now: Instant, into outbox: inout [TURNOutput]) {
-        guard state == .allocated, channels.count < Self.maximumPeers, !channels.contains(where: { $0.peer == peer })
-        else { return }
-        let number = ChannelData.numbers.lowerBound + UInt16(truncatingIfNeeded: channels.count)
-        channels.append(Channel(peer: peer, number: number))
+        guard state == .allocated, let number = peers.addChannel(for: peer) else { return }
         request(.channel(peer, number), at: now, into: &outbox)
     }
 
     private mutating func send(_ data: [UInt8], to peer: SocketAddress, into outbox: inout [TURNOutput]) {
         guard state == .allocated, data.count <= 60_000 else { return }
         if let number = channel(of: peer) {
-            outbox.append(.transmit(ChannelData(channel: number, data: data).encoded(padded: isStream)))
+            let message = ChannelData(channel: number, data: data)
+            outbox.append(.transmit(message.encoded(padded: transactions.isStream)))
             return
         }
-        var builder = STUNBuilder(.indication, .send, TransactionID(using: &generator))
+        var builder = STUNBuilder(.indication, .send, transactions.transactionID())
         builder.append(.xorPeerAddress, peer)
         builder.append(.data, data)
         outbox.append(.transmit(builder.finish()))
@@ -188,43 +133,52 @@ public struct TURNClient: ProtocolCore, Sendable {
         switch state {
         case .allocated:
             state = .ending
-            requests = []
+            transactions.abandonAll()
             request(.release, at: now, into: &outbox)
-        case .idle, .allocating:
-            state = .ended
-            requests = []
-            outbox.append(.ended)
+        case .idle, .allocating: finish(into: &outbox)
         case .ending, .ended: break
         }
     }
 
+    private mutating func request(
+        _ purpose: TURNTransactions.Purpose, at now: Instant, into outbox: inout [TURNOutput]
+    ) {
+        outbox.append(.transmit(transactions.begin(purpose, at: now)))
+    }
+
+    // MARK: Time
+
     private mutating func timerFired(at now: Instant, into outbox: inout [TURNOutput]) {
-        repeatRequests(at: now, into: &outbox)
+        let due = transactions.takeDue(at: now)
+        outbox += due.repeats.map { .transmit($0) }
+        for purpose in due.overdue { giveUp(purpose, at: now, into: &outbox) }
         guard state == .allocated else { return }
-        if let due = refreshAt, due <= now {
-            refreshAt = nil
-            request(.refresh, at: now, into: &outbox)
-        }
-        for index in channels.indices {
-            guard let due = channels[index].refreshAt, due <= now else { continue }
-            channels[index].refreshAt = now.advanced(by: Self.refreshInterval)
-            request(.channel(channels[index].peer, channels[index].number), at: now, into: &outbox)
-        }
-        let aged = permissions.filter { $0.value.refreshAt.map { $0 <= now } ?? false }.keys
-        for host in aged.sorted(by: { $0.description < $1.description }) {
-            permissions[host]?.refreshAt = now.advanced(by: Self.refreshInterval)
-            request(.permission(host.withPort(1)), at: now, into: &outbox)
-        }
+        if allocation.takeRefresh(at: now) { request(.refresh, at: now, into: &outbox) }
+        for purpose in peers.takeRefreshes(at: now) { request(purpose, at: now, into: &outbox) }
         if lastSent.advanced(by: Self.keepAliveInterval) <= now {
             // Keeps the NAT bindings open (RFC 8489 §2, on indications).
-            outbox.append(.transmit(STUNBuilder(.indication, .binding, TransactionID(using: &generator)).finish()))
+            outbox.append(.transmit(STUNBuilder(.indication, .binding, transactions.transactionID()).finish()))
         }
     }
+
+    private mutating func giveUp(
+        _ purpose: TURNTransactions.Purpose, at now: Instant, into outbox: inout [TURNOutput]
+    ) {
+        switch purpose {
+        case .allocate: fail(TURNFailure(.timeout), into: &outbox)
+        case .refresh: allocation.refreshFailed(at: now)
+        case .release: finish(into: &outbox)
+        case .permission(let peer): refuse(peer, into: &outbox)
+        case .channel(let peer, _): peers.dropChannel(of: peer)
+        }
+    }
+
+    // MARK: What the server sends
 
     /// Cuts what came into messages.
     private mutating func take(_ bytes: [UInt8], at now: Instant, into outbox: inout [TURNOutput]) {
         guard state != .idle, state != .ended else { return }
-        guard isStream else {
+        guard transactions.isStream else {
             takeFrame(bytes, at: now, into: &outbox)
             return
         }
@@ -234,11 +188,11 @@ public struct TURNClient: ProtocolCore, Sendable {
 
     private mutating func takeFrame(_ bytes: [UInt8], at now: Instant, into outbox: inout [TURNOutput]) {
         if let message = ChannelData(parsing: bytes) {
-            guard let channel = channels.first(where: { $0.number == message.channel }) else {
+            guard let peer = peers.peer(ofChannel: message.channel) else {
                 dropped += 1
                 return
             }
-            outbox.append(.received(message.data, from: channel.peer))
+            outbox.append(.received(message.data, from: peer))
             return
         }
         guard let message = try? STUNMessage(parsing: bytes) else {
@@ -255,7 +209,7 @@ public struct TURNClient: ProtocolCore, Sendable {
     private mutating func takeIndication(_ message: STUNMessage, into outbox: inout [TURNOutput]) {
         // An indication of an ICMP error (RFC 8656 §11.6) has no DATA: it is only a hint, and is ignored.
         guard message.method == .data, let peer = message.address(.xorPeerAddress), let data = message.value(.data),
-            state == .allocated, permissions[peer.withPort(0)] != nil || channels.contains(where: { $0.peer == peer })
+            state == .allocated, peers.isAccepted(peer)
         else {
             dropped += 1
             return
@@ -263,19 +217,94 @@ public struct TURNClient: ProtocolCore, Sendable {
         outbox.append(.received(Array(data), from: peer))
     }
 
-    /// This client has failed or ended.
-    var hasEnded: Bool { state == .ended }
+    private mutating func takeResponse(_ message: STUNMessage, at now: Instant, into outbox: inout [TURNOutput]) {
+        switch transactions.take(message, at: now) {
+        case .dropped: dropped += 1
+        case .granted(let purpose): granted(purpose, message, at: now, into: &outbox)
+        case .refused(let purpose, let code, let text): refused(purpose, message, code, text, at: now, into: &outbox)
+        case .unauthorized(.release, _, _): finish(into: &outbox)
+        case .unauthorized(_, let code, let text):
+            fail(TURNFailure(.unauthorized, code: code.rawValue, serverText: text), into: &outbox)
+        case .challenged(let bytes): outbox.append(.transmit(bytes))
+        }
+    }
+
+    private mutating func granted(
+        _ purpose: TURNTransactions.Purpose, _ message: STUNMessage, at now: Instant, into outbox: inout [TURNOutput]
+    ) {
+        switch purpose {
+        case .allocate:
+            guard allocation.granted(by: message, at: now) else {
+                fail(TURNFailure(.notTURN), into: &outbox)
+                return
+            }
+            state = .allocated
+            outbox += relays.map { .allocated(relay: $0) }
+        case .refresh: allocation.refreshed(by: message, at: now)
+        case .release: finish(into: &outbox)
+        case .permission(let peer):
+            peers.permit(peer, at: now)
+            outbox.append(.permitted(peer.withPort(0)))
+        case .channel(let peer, let number):
+            if peers.bindChannel(of: peer, at: now) { outbox.append(.channelBound(peer, channel: number)) }
+        }
+    }
+
+    private mutating func refused(
+        _ purpose: TURNTransactions.Purpose, _ message: STUNMessage, _ code: STUNErrorCode, _ text: String,
+        at now: Instant, into outbox: inout [TURNOutput]
+    ) {
+        switch purpose {
+        case .allocate:
+            if code == .tryAlternate, let other = message.address(.alternateServer) {
+                state = .ended
+                outbox.append(.redirected(other))
+                return
+            }
+            if allocation.changeFamilies(after: code) {
+                request(.allocate(allocation.families), at: now, into: &outbox)
+                return
+            }
+            let reason: TURNFailure.Reason =
+                switch code {
+                case .allocationMismatch: .connectionInUse
+                case .wrongCredentials: .unauthorized
+                default: .refused
+                }
+            fail(TURNFailure(reason, code: code.rawValue, serverText: text), into: &outbox)
+        case .refresh:
+            guard code == .allocationMismatch || code == .wrongCredentials else {
+                allocation.refreshFailed(at: now)
+                return
+            }
+            fail(TURNFailure(.allocationLost, code: code.rawValue, serverText: text), into: &outbox)
+        case .release: finish(into: &outbox)
+        case .permission(let peer): refuse(peer, into: &outbox)
+        case .channel(let peer, _): peers.dropChannel(of: peer)
+        }
+    }
+
+    private mutating func refuse(_ peer: SocketAddress, into outbox: inout [TURNOutput]) {
+        peers.refuse(peer)
+        outbox.append(.refused(peer.withPort(0)))
+    }
+
+    // MARK: The end
+
+    private mutating func finish(into outbox: inout [TURNOutput]) {
+        connectionLost()
+        outbox.append(.ended)
+    }
+
+    private mutating func fail(_ failure: TURNFailure, into outbox: inout [TURNOutput]) {
+        guard state != .ended else { return }
+        connectionLost()
+        outbox.append(.failed(failure))
+    }
 
     /// The connection is gone, and the allocation with it.
     mutating func connectionLost() {
         state = .ended
-        requests = []
-    }
-
-    mutating func fail(_ failure: TURNFailure, into outbox: inout [TURNOutput]) {
-        guard state != .ended else { return }
-        state = .ended
-        requests = []
-        outbox.append(.failed(failure))
+        transactions.abandonAll()
     }
 }

@@ -1,0 +1,46 @@
+internal import Core
+
+/// Which pair's turn is next, and when: pairs that the peer has checked come before the others, and each of the two kinds
+/// has its pace (RFC 8445 §6.1.4).
+struct CheckQueue: Sendable {
+    private var triggered: [CandidatePair.Key] = []
+    private var ordinaryPace: TokenBucket
+    private var triggeredPace: TokenBucket
+
+    init(pacing: Duration) {
+        let pace = max(pacing, .milliseconds(5))
+        ordinaryPace = TokenBucket(capacity: 1, interval: pace)
+        triggeredPace = TokenBucket(capacity: 5, interval: pace)
+    }
+
+    mutating func trigger(_ key: CandidatePair.Key) {
+        if !triggered.contains(key) { triggered.append(key) }
+    }
+
+    mutating func remove(_ key: CandidatePair.Key) { triggered.removeAll { $0 == key } }
+
+    mutating func remove(base: Base) { triggered.removeAll { $0.base == base } }
+
+    /// The pair whose turn has come, if the pace permits one.
+    mutating func next(in pairs: PairTable, at now: Instant) -> Int? {
+        while let key = triggered.first {
+            guard let index = pairs.index(of: key), pairs[index].isOpen, pairs[index].isPermitted else {
+                triggered.removeFirst()
+                continue
+            }
+            guard triggeredPace.take(at: now) else { break }
+            triggered.removeFirst()
+            return index
+        }
+        guard let index = pairs.nextInTurn, ordinaryPace.take(at: now) else { return nil }
+        return index
+    }
+
+    /// When a pair's turn comes.
+    func nextDeadline(_ pairs: PairTable) -> Instant? {
+        let times = [
+            triggered.isEmpty ? nil : triggeredPace.nextAt, pairs.nextInTurn == nil ? nil : ordinaryPace.nextAt,
+        ]
+        return times.compactMap(\.self).min()
+    }
+}
