@@ -1,5 +1,4 @@
 import Testing
-import Core
 
 @testable import HTTPTransport
 
@@ -50,33 +49,5 @@ import Core
     func masks(expectsMasks: Bool) {
         let frames = [frame(.text, [1], isMasked: expectsMasks), frame(.text, [1], isMasked: !expectsMasks)]
         #expect(steps(frames, expectsMasks: expectsMasks) == [.text([1]), .violation])
-    }
-}
-
-@Suite struct FrameAllowanceTests {
-    @Test("A burst of frames is taken at once, later ones at the rate, and a rest restores the burst")
-    func rate() {
-        let rate = FrameRate(burst: 100, perSecond: 50)
-        var allowance = FrameAllowance()
-        var now = Instant(nanoseconds: 5_000_000_000)
-        func taken(of frames: Int) -> Int { (0..<frames).count { _ in allowance.take(rate, at: now) } }
-        #expect(taken(of: 1_000) == 100)
-        now = now.advanced(by: .milliseconds(19))
-        #expect(taken(of: 10) == 0)
-        now = now.advanced(by: .milliseconds(1))
-        #expect(taken(of: 10) == 1)
-        now = now.advanced(by: .seconds(1))
-        #expect(taken(of: 1_000) == 50)
-        now = now.advanced(by: .seconds(3_600))
-        #expect(taken(of: 1_000) == 100)
-    }
-
-    @Test("An instant that lies before the last one is taken for it")
-    func backwards() {
-        let rate = FrameRate(burst: 2, perSecond: 1)
-        var allowance = FrameAllowance()
-        let first = allowance.take(rate, at: Instant(nanoseconds: 10_000_000_000))
-        let second = allowance.take(rate, at: Instant(nanoseconds: 9_000_000_000))
-        #expect(first && !second)
     }
 }

@@ -1,3 +1,4 @@
+import Core
 import HTTPTransport
 import NIOCore
 import NIOEmbedded
@@ -170,7 +171,7 @@ private final class End {
     @Test("A peer that sends more frames than the rate allows is told so")
     func frameRate() throws {
         let end = try End(
-            WebSocket.Settings(.server, messageBytes: 10, frameRate: FrameRate(burst: 3, perSecond: 1)))
+            WebSocket.Settings(.server, messageBytes: 10, frameRate: TokenBucket.Rate(burst: 3, perSecond: 1)))
         for _ in 0..<4 { try end.receive(.pong, isMasked: true) }
         let sent = try end.sent()
         #expect(sent.map(\.opcode) == [.connectionClose] && sent.first?.bytes.prefix(2) == [0x03, 0xF0])

@@ -1,4 +1,5 @@
 internal import BotWire
+internal import struct Core.TokenBucket
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
@@ -37,7 +38,8 @@ final class WebBotSocket: BotSocket {
     ) {
         let settings = WebSocket.Settings(
             .client, messageBytes: WireLimits.messageBytes, keepalive: .seconds(20),
-            frameRate: FrameRate(burst: WireLimits.messages, perSecond: WireLimits.messagesPerSecond),
+            frameRate: TokenBucket.Rate(
+                burst: WireLimits.messages, perSecond: Double(WireLimits.messagesPerSecond)),
             outboundBytes: WireLimits.outboundBytesAtMost)
         let socket = WebSocket(settings) { [weak self] event in
             switch event {

@@ -6,7 +6,7 @@ struct PlacementRules: Sendable {
     private var rate: LogLimit
 
     init(_ calls: BotPlan.PlacedCalls) {
-        rate = LogLimit(burst: Double(calls.perMinute), perSecond: Double(calls.perMinute) / 60)
+        rate = LogLimit(burst: calls.perMinute, perSecond: Double(calls.perMinute) / 60)
     }
 
     /// Judges a call. Each one counts, so that the list of callees cannot be tried out quickly.

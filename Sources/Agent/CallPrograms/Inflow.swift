@@ -26,11 +26,11 @@ struct Inflow: Sendable {
     /// What a line costs besides its bytes, so that many short ones are bounded, too.
     static let lineBytes = 48
 
-    private let burst: Double
-    private let perSecond: Double
-    /// Bytes that may be read now.
-    private var level: Double
-    private var asOf: Instant?
+    private let rate: TokenBucket.Rate
+    /// Bytes that may be read.
+    private var bytes = TokenBucket()
+    /// When it was last looked at.
+    private var asOf = Instant.zero
     /// When it is looked at again; nil for at once.
     private(set) var restsUntil: Instant?
     private var isDropping = false
@@ -41,9 +41,7 @@ struct Inflow: Sendable {
     ///   - burst: Bytes that are read at once after a pause.
     ///   - perSecond: Bytes a second in the long run.
     init(burst: Int, perSecond: Int) {
-        self.burst = Double(burst)
-        self.perSecond = Double(perSecond)
-        level = self.burst
+        rate = TokenBucket.Rate(burst: burst, perSecond: Double(perSecond))
     }
 
     /// Lines for the log.
@@ -56,19 +54,19 @@ struct Inflow: Sendable {
     ///
     /// - Parameter isLast: Whether nothing comes after it, as when the process has ended.
     mutating func turn(at now: Instant, isLast: Bool = false) -> Turn {
-        if let asOf { level = min(burst, level + asOf.duration(to: now).seconds * perSecond) }
         asOf = now
+        let level = bytes.count(rate, at: now)
         if let restsUntil, now >= restsUntil { self.restsUntil = nil }
         if restsUntil != nil, !isLast { return .wait }
-        if isDropping, level >= burst / 4 { isDropping = false }
-        return isDropping ? .drop : .read(Int(level))
+        if isDropping, 4 * level >= rate.burst { isDropping = false }
+        return isDropping ? .drop : .read(level)
     }
 
     /// Notes bytes that were read.
     mutating func took(_ count: Int, at now: Instant) {
-        level -= Double(count)
+        if !bytes.take(count, rate, at: asOf) { bytes.empty(rate, at: asOf) }
         // What comes after the last byte that may be read is dropped, and not left for the little that comes back meanwhile.
-        if level < 1 { isDropping = true }
+        if bytes.count(rate, at: asOf) < 1 { isDropping = true }
         restsUntil = now.advanced(by: Self.rest)
     }
 
@@ -76,9 +74,9 @@ struct Inflow: Sendable {
     ///
     /// - Returns: Whether it counts; otherwise it is dropped.
     mutating func takeLine() -> Bool {
-        level -= Double(Self.lineBytes)
-        guard level < 0 else { return true }
-        (level, isDropping) = (0, true)
+        if bytes.take(Self.lineBytes, rate, at: asOf) { return true }
+        bytes.empty(rate, at: asOf)
+        isDropping = true
         return false
     }
 

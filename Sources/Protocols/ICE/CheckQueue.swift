@@ -4,13 +4,15 @@ internal import Core
 /// has its pace (RFC 8445 §6.1.4).
 struct CheckQueue: Sendable {
     private var triggered: [CandidatePair.Key] = []
-    private var ordinaryPace: TokenBucket
-    private var triggeredPace: TokenBucket
+    private let ordinaryRate: TokenBucket.Rate
+    private var ordinaryPace = TokenBucket()
+    private let triggeredRate: TokenBucket.Rate
+    private var triggeredPace = TokenBucket()
 
     init(pacing: Duration) {
         let pace = max(pacing, .milliseconds(5))
-        ordinaryPace = TokenBucket(capacity: 1, interval: pace)
-        triggeredPace = TokenBucket(capacity: 5, interval: pace)
+        ordinaryRate = TokenBucket.Rate(burst: 1, every: pace)
+        triggeredRate = TokenBucket.Rate(burst: 5, every: pace)
     }
 
     mutating func trigger(_ key: CandidatePair.Key) {
@@ -28,18 +30,19 @@ struct CheckQueue: Sendable {
                 triggered.removeFirst()
                 continue
             }
-            guard triggeredPace.take(at: now) else { break }
+            guard triggeredPace.take(triggeredRate, at: now) else { break }
             triggered.removeFirst()
             return index
         }
-        guard let index = pairs.nextInTurn, ordinaryPace.take(at: now) else { return nil }
+        guard let index = pairs.nextInTurn, ordinaryPace.take(ordinaryRate, at: now) else { return nil }
         return index
     }
 
     /// When a pair's turn comes.
     func nextDeadline(_ pairs: PairTable) -> Instant? {
         let times = [
-            triggered.isEmpty ? nil : triggeredPace.nextAt, pairs.nextInTurn == nil ? nil : ordinaryPace.nextAt,
+            triggered.isEmpty ? nil : triggeredPace.nextAt(triggeredRate),
+            pairs.nextInTurn == nil ? nil : ordinaryPace.nextAt(ordinaryRate),
         ]
         return times.compactMap(\.self).min()
     }

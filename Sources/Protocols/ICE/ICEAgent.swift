@@ -29,10 +29,12 @@ public struct ICEAgent: ProtocolCore, Sendable {
     /// The present generation.
     private var list: CheckList
     private var previous: Previous?
-    /// Limit on accepted checks: 200 per second, with bursts of 100.
-    private var grants = TokenBucket(capacity: 100, interval: .milliseconds(5))
-    /// Limit on refused checks: 10 per second, with bursts of 10.
-    private var refusals = TokenBucket(capacity: 10, interval: .milliseconds(100))
+    /// Limit on accepted checks.
+    private var grants = TokenBucket()
+    private static let grantRate = TokenBucket.Rate(burst: 100, perSecond: 200)
+    /// Limit on refused checks.
+    private var refusals = TokenBucket()
+    private static let refusalRate = TokenBucket.Rate(burst: 10, perSecond: 10)
 
     /// How far the agent has come.
     public private(set) var state = ICEState.new
@@ -211,7 +213,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
             refuse(request, .unknownAttribute, key: STUNKey(shortTerm: local.password), to: key, at: now)
             return
         }
-        guard grants.take(at: now) else {
+        guard grants.take(Self.grantRate, at: now) else {
             commons.statistics.requestsOverLimit += 1
             return
         }
@@ -226,7 +228,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
         _ request: STUNMessage, _ code: STUNErrorCode, key: STUNKey?, to destination: CandidatePair.Key,
         at now: Instant
     ) {
-        guard refusals.take(at: now) else {
+        guard refusals.take(Self.refusalRate, at: now) else {
             commons.statistics.requestsOverLimit += 1
             return
         }

@@ -21,13 +21,13 @@ package struct DatagramGate: Sendable {
     package static let hosts = 1_024
 
     private let rate: TokenBucket.Rate
-    private var all: TokenBucket?
+    private var all = TokenBucket()
     /// Hosts heard lately, and those before them, which are forgotten when there are too many.
     private var recent: [ClientAddress: TokenBucket] = [:]
     private var former: [ClientAddress: TokenBucket] = [:]
     /// The same for the peers of calls, kept apart so that a flood from other hosts cannot push them out.
     private var peers: [ClientAddress: TokenBucket] = [:]
-    private var allPeers: TokenBucket?
+    private var allPeers = TokenBucket()
 
     /// Makes one.
     package init(acceptsStrangers: Bool) { rate = acceptsStrangers ? Self.ofStrangers : Self.ofOthers }
@@ -42,24 +42,17 @@ package struct DatagramGate: Sendable {
         let host = ClientAddress(peer.host) ?? .none
         if isOfCall {
             if peers.count >= Self.hosts { peers = [:] }
-            guard peers[host, default: TokenBucket(Self.perHost, at: now)].take(Self.perHost, at: now)
-            else { return false }
-            return Self.take(Self.ofCalls, of: &allPeers, now)
+            guard peers[host, default: TokenBucket()].take(Self.perHost, at: now) else { return false }
+            return allPeers.take(Self.ofCalls, at: now)
         }
-        var bucket = recent[host] ?? former[host] ?? TokenBucket(Self.perHost, at: now)
+        var bucket = recent[host] ?? former[host] ?? TokenBucket()
         let isAdmitted = bucket.take(Self.perHost, at: now)
         if recent[host] == nil, recent.count >= Self.hosts / 2 {
             former = recent
             recent = [:]
         }
         recent[host] = bucket
-        return isAdmitted && Self.take(rate, of: &all, now)
-    }
-
-    private static func take(_ rate: TokenBucket.Rate, of bucket: inout TokenBucket?, _ now: Instant) -> Bool {
-        var taken = bucket ?? TokenBucket(rate, at: now)
-        defer { bucket = taken }
-        return taken.take(rate, at: now)
+        return isAdmitted && all.take(rate, at: now)
     }
 
     /// Whether the first line is one of SIP's: it begins or ends with the version. Longer ones are none that would be served.

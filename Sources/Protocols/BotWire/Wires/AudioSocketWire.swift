@@ -47,7 +47,7 @@ public struct AudioSocketWire: VoiceWire {
     private var faults = FaultLimiter()
     /// The frames, of which even empty ones cost something.
     private var frames = LogLimit(
-        burst: Double(WireLimits.messages), perSecond: Double(WireLimits.messagesPerSecond))
+        burst: WireLimits.messages, perSecond: Double(WireLimits.messagesPerSecond))
 
     /// Makes one for a call. The bot is sent ``WireCall/stream`` as the connection's UUID; other text than that of a UUID fails
     /// the wire.

@@ -3,8 +3,9 @@ internal import Core
 /// Counts a wire's faults, and reports when there are too many.
 struct FaultLimiter: Sendable {
     private(set) var counts = WireCounts()
-    /// When all faults so far are forgiven.
-    private var forgiven = Instant.zero
+    private var tolerance = TokenBucket()
+    private static let rate = TokenBucket.Rate(
+        burst: WireLimits.faults, every: .nanoseconds(WireLimits.faultNanoseconds))
 
     mutating func countMessage() { counts.messages += 1 }
     mutating func countSound(_ bytes: Int) { counts.soundBytes += bytes }
@@ -17,10 +18,7 @@ struct FaultLimiter: Sendable {
     /// - Returns: Whether the wire may continue.
     mutating func count(_ fault: WireFault, at now: Instant) -> Bool {
         counts.faults[fault.kind, default: 0] += 1
-        forgiven = max(forgiven, now).advanced(byNanoseconds: WireLimits.faultNanoseconds)
-        guard now.nanoseconds(to: forgiven) > Int64(WireLimits.faults) * WireLimits.faultNanoseconds else {
-            return true
-        }
+        if tolerance.take(Self.rate, at: now) { return true }
         countFlood()
         return false
     }

@@ -16,7 +16,7 @@ package struct EnrollmentGuard: Sendable {
     package static let (perAddress, total, perCode) = (30, 300, 30)
 
     package init() {
-        func rate(_ count: Int) -> TokenBucket.Rate { .init(burst: Double(count), perSecond: Double(count) / 600) }
+        func rate(_ count: Int) -> TokenBucket.Rate { .init(count, within: .seconds(600)) }
         addresses = TokenBuckets(rate(Self.perAddress))
         guessers = TokenBuckets(rate(Self.total))
         codes = TokenBuckets(rate(Self.perCode))

@@ -17,7 +17,7 @@ struct Sockets: Sendable {
         /// When it is closed if it has no session.
         var loginDue: Instant
         /// What it may still send.
-        var messages: TokenBucket?
+        var messages = TokenBucket()
         /// Messages refused since it last sent no more than it may.
         var refusedCount = 0
     }
@@ -70,9 +70,9 @@ struct Sockets: Sendable {
         _ id: RPCID, on connection: ConnectionID, at now: Instant, _ effects: inout Effects
     ) -> Admission {
         guard let state = byConnection[connection] else { return .admitted }
-        var bucket = state.messages ?? TokenBucket(messages, at: now)
+        var bucket = state.messages
         let mayAsk = bucket.take(messages, at: now)
-        let isFull = mayAsk && state.refusedCount > 0 && bucket.isFull(messages, at: now)
+        let isFull = mayAsk && state.refusedCount > 0 && bucket.isFull(at: now)
         byConnection[connection]?.messages = bucket
         if mayAsk {
             if isFull { byConnection[connection]?.refusedCount = 0 }

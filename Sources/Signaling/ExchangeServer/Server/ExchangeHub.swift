@@ -120,7 +120,7 @@ final class ExchangeHub {
         settings.signedTokenLifetime = configuration.signedTokenLifetime
         settings.tokenNotice = configuration.tokenNotice
         settings.messages = TokenBucket.Rate(
-            burst: Double(configuration.messageBurst), perSecond: Double(configuration.messagesPerSecond))
+            burst: configuration.messageBurst, perSecond: Double(configuration.messagesPerSecond))
         settings.tellsPresence = configuration.tellsPresence
         settings.trunks = configuration.trunks
         settings.kept.total = configuration.memoryShares.kept

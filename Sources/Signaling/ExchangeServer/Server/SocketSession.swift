@@ -1,3 +1,4 @@
+import Core
 import ExchangeCore
 import HTTPTransport
 import NIOCore
@@ -18,7 +19,7 @@ final class SocketSession {
 
     /// Frames of any kind that a client may send: whole messages are counted elsewhere, but pings and pieces of messages
     /// cost work as well.
-    private static let frameRate = FrameRate(burst: 2_000, perSecond: 500)
+    private static let frameRate = TokenBucket.Rate(burst: 2_000, perSecond: 500)
 
     /// The rules of all sockets of an exchange.
     static func settings(keepalive: TimeAmount) -> WebSocket.Settings {

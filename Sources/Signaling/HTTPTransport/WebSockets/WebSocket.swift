@@ -1,7 +1,7 @@
 package import NIOCore
 package import NIOWebSocket
 internal import TLS
-internal import Core
+package import Core
 
 /// One end of a WebSocket (RFC 6455): frames to messages and back, pings, and the closing handshake.
 ///
@@ -21,7 +21,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         let role: Role
         let messageBytes: Int
         let keepalive: TimeAmount?
-        let frameRate: FrameRate?
+        let frameRate: TokenBucket.Rate?
         let closingTime: TimeAmount?
         let outboundBytes: Int?
 
@@ -34,7 +34,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         ///   - outboundBytes: The most that may wait for a peer that reads slowly; past it the socket fails. Nil for no limit
         ///     here. Takes effect only on sockets that ``WebSocket/connect(_:to:on:)`` opens.
         package init(
-            _ role: Role, messageBytes: Int, keepalive: TimeAmount? = nil, frameRate: FrameRate? = nil,
+            _ role: Role, messageBytes: Int, keepalive: TimeAmount? = nil, frameRate: TokenBucket.Rate? = nil,
             closingTime: TimeAmount? = .seconds(1), outboundBytes: Int? = nil
         ) {
             self.role = role
@@ -95,7 +95,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
     private var assembly: MessageAssembly
     private var callback: NIOScheduledCallback?
     private var hasBeenHeard = true
-    private var frames = FrameAllowance()
+    private var frames = TokenBucket()
     private var isPaused = false
     /// Frames that a client's socket got before it could write: they came in one read with the end of the upgrade.
     private var early: [WebSocketFrame]?
