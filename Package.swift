@@ -142,7 +142,7 @@ let package = Package(
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
         module("Media", "CallScript", ["AudioKit", "ConfigReader"]),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Core", "Realtime"]),
-        module("Media", "LoopbackAnalysis", ["AudioKit"]),
+        module("Media", "LoopbackAnalysis", ["AudioKit", "Core"]),
         module("Media", "Playout", ["AudioKit", "Core", "Realtime"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "Core", "TLS"]),
         module(

@@ -1,3 +1,5 @@
+internal import Core
+
 /// The SSRCs that one key of the peer's receives with: a few at a time, however many the peer sends.
 ///
 /// libsrtp2 keeps about 1 KB for each SSRC for the life of a context, and looks an SSRC up one by one. So a context keeps
@@ -126,14 +128,9 @@ struct SRTPSources: ~Copyable {
 
     private static var hashes: Int { @_noAllocation @_noLocks get { 4 } }
 
-    /// Spreads an SSRC over 64 bits (the finalizer of SplitMix64).
+    /// Spreads an SSRC over 64 bits.
     @_noAllocation @_noLocks
-    private static func mix(_ ssrc: UInt32) -> UInt64 {
-        var value = (UInt64(ssrc) &+ 1) &* 0x9E37_79B9_7F4A_7C15
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
+    private static func mix(_ ssrc: UInt32) -> UInt64 { SplitMix64.number(UInt64(ssrc) &+ 1, of: 0) }
 
     /// One of the filter's 8,192 bits: 13 bits of the mixture for each.
     @_noAllocation @_noLocks

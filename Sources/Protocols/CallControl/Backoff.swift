@@ -1,3 +1,5 @@
+internal import Core
+
 /// How long to wait before trying again: full-jitter exponential backoff.
 ///
 /// The n-th wait is uniformly random from 0 up to a ceiling that starts at ``floor``, doubles each time and stops at
@@ -9,13 +11,13 @@ public struct Backoff: Sendable {
     public let ceiling: Duration
     /// Waits drawn since the last reset.
     public private(set) var failures = 0
-    private var generator: WaitGenerator
+    private var generator: SplitMix64
 
     /// Makes a backoff; the same seed gives the same waits.
     public init(floor: Duration, ceiling: Duration, seed: UInt64) {
         self.floor = floor
         self.ceiling = ceiling
-        generator = WaitGenerator(state: seed)
+        generator = SplitMix64(seed: seed)
     }
 
     /// The upper end of the next wait.

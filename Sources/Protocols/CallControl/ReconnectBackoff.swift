@@ -18,10 +18,10 @@ public struct ReconnectBackoff: Sendable {
     private var burdens = 0
     /// When the device lost its link, or failed for the first time to get one.
     private var away: Instant?
-    private var generator: WaitGenerator
+    private var generator: SplitMix64
 
     /// Makes one for a device that is not away; the same seed gives the same waits.
-    public init(seed: UInt64) { generator = WaitGenerator(state: seed) }
+    public init(seed: UInt64) { generator = SplitMix64(seed: seed) }
 
     /// The upper end of a wait that begins at `now`.
     public func ceiling(at now: Instant) -> Duration {

@@ -48,7 +48,7 @@ struct AgentCommons: Sendable {
     ///
     /// A copy of a seeded generator would repeat the numbers of the first; one that is the system's has no state.
     mutating func splitGenerator() -> any RandomNumberGenerator & Sendable {
-        generator is SystemRandomNumberGenerator ? generator : SplitGenerator(seed: generator.next())
+        generator is SystemRandomNumberGenerator ? generator : SplitMix64(seed: generator.next())
     }
 
     /// `duration`, randomly up to a fifth longer or shorter (RFC 7675 §5.1).
@@ -58,20 +58,5 @@ struct AgentCommons: Sendable {
 
     mutating func send(_ bytes: [UInt8], from base: Base, to remote: SocketAddress) {
         sendings.append(Sending(bytes: bytes, base: base, remote: remote))
-    }
-}
-
-/// SplitMix64, for generators that are split off one that is seeded, as tests have it.
-private struct SplitGenerator: RandomNumberGenerator, Sendable {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -81,12 +81,12 @@ public struct AccountSupervisor: ProtocolCore, Sendable {
     private var readyDeadline: Instant?
     private var isReady = false
     private var isStopping = false
-    private var generator: WaitGenerator
+    private var generator: SplitMix64
 
     /// Makes one without accounts.
     ///
     /// - Parameter seed: Of the spread of waits.
-    public init(seed: UInt64) { generator = WaitGenerator(state: seed) }
+    public init(seed: UInt64) { generator = SplitMix64(seed: seed) }
 
     /// Where an account is; nil if there is none of this name.
     public func state(of name: Name) -> State? { states[name] }

@@ -5,7 +5,8 @@ internal import RTP
 struct RTCPReporter: ~Copyable {
     private let inPlace = InPlace()
     private var session: RTCPSession
-    private var random: UInt64
+    /// Spreads reports in time.
+    private var random: SplitMix64
     private let startedAt: Instant
     /// The newest round trip that is known exactly: of ICE's checks or of the peer's reports.
     private(set) var roundTripNanoseconds: Int64?
@@ -16,7 +17,7 @@ struct RTCPReporter: ~Copyable {
         session = RTCPSession(
             configuration: .init(
                 ssrc: plan.localSSRC, canonicalName: plan.canonicalName, clockRate: max(1, plan.clockRate)), at: now)
-        random = plan.randomSeed
+        random = SplitMix64(seed: plan.randomSeed)
         startedAt = now
     }
 
@@ -46,7 +47,7 @@ struct RTCPReporter: ~Copyable {
     @_noAllocation @_noLocks
     mutating func write(at now: Instant, wallNanoseconds: Int64, into packet: inout MutableRawSpan) -> Int {
         session.writeReport(
-            at: now, ntp: NTPTimestamp(unixNanoseconds: wallNanoseconds), random: nextRandom(), into: &packet)
+            at: now, ntp: NTPTimestamp(unixNanoseconds: wallNanoseconds), random: random.next(), into: &packet)
     }
 
     /// Writes a last report with a goodbye (RFC 3550 §6.6).
@@ -123,16 +124,6 @@ struct RTCPReporter: ~Copyable {
         let taken = missing
         missing = 0
         return taken
-    }
-
-    /// The next of the numbers that spread reports in time (SplitMix64 over the plan's seed).
-    @_noAllocation @_noLocks
-    private mutating func nextRandom() -> UInt64 {
-        random &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = random
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
 

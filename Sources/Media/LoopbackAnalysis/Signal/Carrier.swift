@@ -1,5 +1,6 @@
 // LoopbackAnalysis: a test signal, and the analysis of its path from a recording, to a fraction of a sample.
 
+internal import Core
 internal import Glibc
 
 /// A noise in which every sample is a function of its number, so that a recording of any piece identifies that piece.
@@ -51,12 +52,9 @@ public struct Carrier: Equatable, Sendable {
     /// Numbers spread evenly over 32 bits to noise with a mean square of 1.
     private static let scale = Float(3.0.squareRoot() / 2_147_483_648)
 
-    /// SplitMix64 of the sample's number.
     private func noise(_ number: Int) -> Float {
-        var bits = seed &+ UInt64(bitPattern: Int64(number)) &* 0x9E37_79B9_7F4A_7C15
-        bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
-        return Float(Int32(truncatingIfNeeded: (bits ^ (bits >> 31)) >> 32)) * Self.scale
+        let bits = SplitMix64.number(UInt64(bitPattern: Int64(number)), of: seed)
+        return Float(Int32(truncatingIfNeeded: bits >> 32)) * Self.scale
     }
 
     /// The filter's taps, with a sum of squares of 1.

@@ -1,0 +1,16 @@
+import Core
+import Testing
+
+@Suite struct SplitMix64Tests {
+    @Test("The numbers are those of the published generator, in turn or by their index")
+    func vectors() {
+        // Of Sebastiano Vigna's splitmix64.c with the seed 1234567.
+        let numbers: [UInt64] = [
+            6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431, 16_408_922_859_458_223_821,
+        ]
+        var generator = SplitMix64(seed: 1_234_567)
+        #expect(numbers.map { _ in generator.next() } == numbers)
+        #expect((1...5).map { SplitMix64.number($0, of: 1_234_567) } == numbers)
+    }
+}
