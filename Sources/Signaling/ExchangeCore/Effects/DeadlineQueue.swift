@@ -1,11 +1,11 @@
 import Core
 
-/// Items due, earliest first: a binary heap.
+/// Items due, earliest first.
 ///
 /// A due item may have become irrelevant; the caller checks that. Only ``sweep(keeping:)`` removes items before their
 /// time, so that irrelevant items never outnumber the relevant ones, or a thousand.
 struct DeadlineQueue<Item: Sendable>: Sendable {
-    private var heap: [(due: Instant, item: Item)] = []
+    private var heap = DeadlineHeap<Item>()
     /// Number of items past which the queue is swept.
     private var bound = Self.smallest
     private static var smallest: Int { 1_024 }
@@ -14,16 +14,7 @@ struct DeadlineQueue<Item: Sendable>: Sendable {
     var earliest: Instant? { heap.first?.due }
 
     /// - Complexity: O(log count).
-    mutating func add(_ item: Item, due: Instant) {
-        heap.append((due, item))
-        var child = heap.count - 1
-        while child > 0 {
-            let parent = (child - 1) / 2
-            guard heap[child].due < heap[parent].due else { break }
-            heap.swapAt(child, parent)
-            child = parent
-        }
-    }
+    mutating func add(_ item: Item, due: Instant) { heap.add(item, due: due) }
 
     /// How many there are, whether they matter or not.
     var count: Int { heap.count }
@@ -33,10 +24,9 @@ struct DeadlineQueue<Item: Sendable>: Sendable {
 
     /// Takes out what does not matter any more.
     ///
-    /// - Complexity: O(count), spread over as many additions.
+    /// - Complexity: O(count · log count), spread over as many additions.
     mutating func sweep(keeping matters: (Item) -> Bool) {
-        // In order of time a list is a heap already.
-        heap = heap.filter { matters($0.item) }.sorted { $0.due < $1.due }
+        heap.removeAll(keeping: matters)
         bound = max(Self.smallest, 2 * heap.count)
     }
 
@@ -44,20 +34,8 @@ struct DeadlineQueue<Item: Sendable>: Sendable {
     ///
     /// - Complexity: O(log count).
     mutating func takeDue(at now: Instant) -> Item? {
-        guard let first = heap.first, first.due <= now, let last = heap.popLast() else { return nil }
-        guard !heap.isEmpty else { return first.item }
-        heap[0] = last
-        var parent = 0
-        while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && heap[child].due < heap[least].due
-            {
-                least = child
-            }
-            guard least != parent else { break }
-            heap.swapAt(least, parent)
-            parent = least
-        }
+        guard let first = heap.first, first.due <= now else { return nil }
+        heap.removeFirst()
         return first.item
     }
 }
