@@ -53,71 +53,30 @@ public enum DNSMessage {
         guard bytes.count <= maximumBytes, bytes.count >= 12 else { return [] }
         // An answer to a standard query, without error (RFC 6762 §18.2 to §18.11); the truncation bit is ignored.
         guard bytes[2] & 0xF8 == 0x80, bytes[3] & 0x0F == 0 else { return [] }
-        func count(at offset: Int) -> Int { Int(bytes[offset]) << 8 | Int(bytes[offset + 1]) }
-        var reader = Reader(bytes: bytes, offset: 12)
-        for _ in 0..<min(count(at: 4), maximumRecords) {
-            guard reader.name() != nil, reader.skip(4) else { return [] }
-        }
-        let records = count(at: 6) + count(at: 8) + count(at: 10)
+        var reader = DNSReader(bytes: bytes, position: 4)
         var answers: [Answer] = []
-        for _ in 0..<min(records, maximumRecords) {
-            guard let name = reader.name(), let type = reader.uint16(), let recordClass = reader.uint16(),
-                reader.skip(4), let length = reader.uint16(), let data = reader.bytes(Int(length))
-            else { break }
-            // The top bit of the class makes caches drop other records (RFC 6762 §10.2); there is no cache here.
-            guard recordClass & 0x7FFF == 1, let known = RecordType(rawValue: type),
-                data.count == (known == .a ? 4 : 16), let address = SocketAddress(addressBytes: data, port: 0)
-            else { continue }
-            answers.append(Answer(name: name, address: address))
+        do throws(DNSParseError) {
+            let questions = Int(try reader.number())
+            let records = Int(try reader.number()) + Int(try reader.number()) + Int(try reader.number())
+            for _ in 0..<min(questions, maximumRecords) { try reader.skipQuestion() }
+            for _ in 0..<min(records, maximumRecords) {
+                let record = try reader.record()
+                try reader.end(record)
+                if let answer = answer(record, bytes) { answers.append(answer) }
+            }
+        } catch {
+            return answers
         }
         return answers
     }
 
-    /// Reads a message from front to back.
-    private struct Reader {
-        let bytes: [UInt8]
-        var offset: Int
-
-        mutating func skip(_ count: Int) -> Bool { self.bytes(count) != nil }
-
-        mutating func uint16() -> UInt16? {
-            guard let pair = self.bytes(2), let first = pair.first, let last = pair.last else { return nil }
-            return UInt16(first) << 8 | UInt16(last)
-        }
-
-        mutating func bytes(_ count: Int) -> ArraySlice<UInt8>? {
-            guard count >= 0, bytes.count - offset >= count else { return nil }
-            defer { offset += count }
-            return bytes[offset..<(offset + count)]
-        }
-
-        /// Reads a name, following its pointers, which lead backwards only, so that there is an end (RFC 1035 §4.1.4).
-        mutating func name() -> String? {
-            var labels: [String] = []
-            var position = offset
-            var end: Int?
-            var length = 0
-            while position < bytes.count {
-                let size = Int(bytes[position])
-                switch size {
-                case 0:
-                    offset = end ?? position + 1
-                    return labels.joined(separator: ".").lowercased()
-                case 1...63:
-                    length += size + 1
-                    guard length <= 255, position + 1 + size <= bytes.count else { return nil }
-                    labels.append(String(decoding: bytes[(position + 1)..<(position + 1 + size)], as: UTF8.self))
-                    position += 1 + size
-                case 0xC0...:
-                    guard position + 1 < bytes.count else { return nil }
-                    let target = (size & 0x3F) << 8 | Int(bytes[position + 1])
-                    guard target < position else { return nil }
-                    end = end ?? position + 2
-                    position = target
-                default: return nil
-                }
-            }
-            return nil
-        }
+    private static func answer(_ record: DNSReader.Record, _ bytes: [UInt8]) -> Answer? {
+        // The top bit of the class makes caches drop other records (RFC 6762 §10.2); there is no cache here.
+        guard record.recordClass & 0x7FFF == 1, let type = RecordType(rawValue: record.type),
+            record.data.count == (type == .a ? 4 : 16),
+            let address = SocketAddress(addressBytes: bytes[record.data], port: 0)
+        else { return nil }
+        let name = record.name.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ".")
+        return Answer(name: name.lowercased(), address: address)
     }
 }
