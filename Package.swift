@@ -125,7 +125,7 @@ let package = Package(
 
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Core"]),
-        module("Protocols", "SDP"),
+        module("Protocols", "SDP", ["Core"]),
         module("Protocols", "ICE", ["Core", "Cryptography"]),
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
         module("Protocols", "Enrollment", ["Core"]),
@@ -307,7 +307,7 @@ let package = Package(
         tests("NameLookupTests", ["Core", "DomainNames", "NameLookup"]),
         tests("NetworkAddressTests", ["Core"]),
         tests("RTPTests", ["Core", "RTP"]),
-        tests("SDPTests", ["SDP"]),
+        tests("SDPTests", ["Core", "SDP"]),
         tests("SIPTests", ["Core", "Identifiers", "Realtime", "SIP"], resources: [.copy("Vectors")]),
         tests("SIPSignalingTests", ["CallControl", "Core", "DomainNames", "JSON", "SIP", "SIPSignaling"]),
         tests("STUNTests", ["Core", "ICE"]),

@@ -94,7 +94,7 @@ let package = Package(
         module("Protocols", "BotWire", ["Core", "Cryptography", "JSON", "XML"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "RTP", ["Core"]),
-        module("Protocols", "SDP"),
+        module("Protocols", "SDP", ["Core"]),
         module("Protocols", "SIP", ["Core", "Cryptography", "Identifiers"]),
         module("Protocols", "ICE", ["Core", "Cryptography"]),
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),

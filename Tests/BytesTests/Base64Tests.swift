@@ -51,6 +51,26 @@ import Core
         }
     }
 
+    @Test("Padding may be left out, and unused bits be set, as peers write keys")
+    func unpadded() {
+        for count in 0..<200 {
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 151 &+ count &* 7) }
+            let text = Base64.text(bytes)
+            #expect(Base64.unpaddedBytes(of: text.utf8) == bytes)
+            #expect(Base64.unpaddedBytes(of: text.utf8.filter { $0 != UInt8(ascii: "=") }) == bytes)
+        }
+        #expect(Base64.unpaddedBytes(of: "Zh==".utf8) == [0x66] && Base64.unpaddedBytes(of: "Zm9".utf8) == [0x66, 0x6F])
+    }
+
+    @Test(
+        "Without padding, too, what is not Base64 is refused",
+        arguments: [
+            "A", "AA=", "AAA==", "AA===", "A A=", "AAA-", "AAAA=", "=", "==", "====", "é==", "Zg==Zg==", "Zm=v", "Zm9v\n",
+        ])
+    func unpaddedRefused(text: String) {
+        #expect(Base64.unpaddedBytes(of: text.utf8) == nil)
+    }
+
     @Test("Base64 is also read in the URL alphabet, without padding, in lines and with spaces")
     func lenient() {
         let forms = [

@@ -1,3 +1,4 @@
+import Core
 import SDP
 import Testing
 
@@ -8,7 +9,7 @@ struct OfferAnswerTests {
     private static let theirs = key(.aeadAES128GCM, 3)
 
     private static func line(_ tag: Int, _ key: SDESKey) -> SDPAttribute {
-        SDPAttribute("crypto", "\(tag) \(key.suite.rawValue) inline:\(Base64.encode(key.material))")
+        SDPAttribute("crypto", "\(tag) \(key.suite.rawValue) inline:\(Base64.text(key.material))")
     }
 
     private static func key(_ suite: SDESSuite, _ byte: UInt8) -> SDESKey {

@@ -1,3 +1,5 @@
+internal import Core
+
 /// The hash of a certificate, as in a session description (RFC 8122 §5).
 public struct DTLSFingerprint: Equatable, Sendable, CustomStringConvertible {
     /// A hash function that we trust: SHA-256 and stronger. In order of strength.
@@ -46,7 +48,7 @@ public struct DTLSFingerprint: Equatable, Sendable, CustomStringConvertible {
                 .unsupportedHash,
                 "fingerprint: the hash function \"\(name)\" is not accepted; the peer must offer sha-256 or stronger.")
         }
-        guard let bytes = Self.bytes(parts[1]), bytes.count == hash.byteCount else {
+        guard let bytes = Hexadecimal.bytes(ofPairs: parts[1]), bytes.count == hash.byteCount else {
             throw DTLSError(
                 .malformedFingerprint,
                 "fingerprint: \(hash.rawValue) has \(hash.byteCount) pairs of hexadecimal digits with colons between.")
@@ -84,33 +86,7 @@ public struct DTLSFingerprint: Equatable, Sendable, CustomStringConvertible {
     }
 
     /// The value of an SDP `fingerprint` attribute.
-    public var description: String {
-        let digits = Array("0123456789ABCDEF")
-        let pairs = bytes.map { "\(digits[Int($0 >> 4)])\(digits[Int($0 & 15)])" }
-        return "\(hash.rawValue) \(pairs.joined(separator: ":"))"
-    }
-
-    /// Pairs of hexadecimal digits with colons between.
-    private static func bytes(_ text: Substring.UTF8View) -> [UInt8]? {
-        guard text.count <= 3 * 64 else { return nil }
-        var bytes: [UInt8] = []
-        for pair in text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false) {
-            guard pair.count == 2, let first = pair.first, let last = pair.last,
-                let high = digit(first), let low = digit(last)
-            else { return nil }
-            bytes.append(high << 4 | low)
-        }
-        return bytes
-    }
-
-    private static func digit(_ character: UInt8) -> UInt8? {
-        switch character {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
-        default: nil
-        }
-    }
+    public var description: String { "\(hash.rawValue) \(Hexadecimal.pairs(bytes))" }
 }
 
 extension [DTLSFingerprint] {

@@ -1,3 +1,5 @@
+internal import Core
+
 /// The value of a `crypto` attribute: `tag suite inline:key…` (RFC 4568 §4, §9.1).
 public struct CryptoAttribute: Equatable, Sendable {
     /// Identifies a line of a section; the answer repeats the tag of the selected line.
@@ -45,7 +47,7 @@ public struct CryptoAttribute: Equatable, Sendable {
     ) throws(ParseError) -> (SDESKey, lifetimePackets: UInt64?) {
         guard text.lowercased().hasPrefix("inline:") else { throw ParseError(reason: "has no inline key") }
         let fields = text.dropFirst("inline:".count).split(separator: "|", omittingEmptySubsequences: false)
-        guard let first = fields.first, let material = Base64.decode(first),
+        guard let first = fields.first, let material = Base64.unpaddedBytes(of: first.utf8),
             let key = SDESKey(suite: suite, material: material)
         else { throw ParseError(reason: "has a key that is not \(suite.keyMaterialSize) bytes in Base64") }
 
@@ -78,5 +80,5 @@ public struct CryptoAttribute: Equatable, Sendable {
     }
 
     /// The value to send, with the key.
-    var text: String { "\(tag) \(key.suite.rawValue) inline:\(Base64.encode(key.material))" }
+    var text: String { "\(tag) \(key.suite.rawValue) inline:\(Base64.text(key.material))" }
 }

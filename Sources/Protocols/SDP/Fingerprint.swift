@@ -1,3 +1,5 @@
+internal import Core
+
 /// A certificate's fingerprint, which identifies an end of a DTLS association (RFC 8122 §5).
 public struct Fingerprint: Equatable, Hashable, Sendable, CustomStringConvertible {
     /// The hash function's name in lower case, such as `sha-256`.
@@ -18,35 +20,12 @@ public struct Fingerprint: Equatable, Hashable, Sendable, CustomStringConvertibl
     init?(parsing value: String) {
         let fields = value.split(separator: " ", omittingEmptySubsequences: true)
         guard fields.count == 2, let size = Self.sizes[fields[0].lowercased()] else { return nil }
-        let pairs = fields[1].split(separator: ":", omittingEmptySubsequences: false)
-        guard pairs.count == size else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(size)
-        for pair in pairs {
-            guard pair.utf8.count == 2, pair.utf8.allSatisfy(Self.isHexadecimal), let byte = UInt8(pair, radix: 16)
-            else { return nil }
-            bytes.append(byte)
-        }
+        guard let bytes = Hexadecimal.bytes(ofPairs: fields[1].utf8), bytes.count == size else { return nil }
         self.init(algorithm: fields[0].lowercased(), bytes: bytes)
     }
 
-    private static func isHexadecimal(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-            UInt8(ascii: "A")...UInt8(ascii: "F"):
-            true
-        default: false
-        }
-    }
-
     /// The attribute's value.
-    public var description: String {
-        let digits = bytes.map { byte in
-            let text = String(byte, radix: 16, uppercase: true)
-            return byte < 16 ? "0\(text)" : text
-        }
-        return "\(algorithm) \(digits.joined(separator: ":"))"
-    }
+    public var description: String { "\(algorithm) \(Hexadecimal.pairs(bytes))" }
 }
 
 /// The role in the DTLS handshake (RFC 4145 §4, RFC 8842 §5).

@@ -29,7 +29,7 @@ struct RESTClient: Sendable {
 
     /// Base64 of `key:secret` (AUTH-1).
     var appToken: String {
-        Data("\(configuration.application.key):\(configuration.application.secret)".utf8).base64EncodedString()
+        Base64.text(Array("\(configuration.application.key):\(configuration.application.secret)".utf8))
     }
 
     func withClient<Result: Sendable>(

@@ -1,5 +1,5 @@
+internal import Core
 internal import CallControl
-internal import FoundationEssentials
 internal import JSON
 internal import Files
 internal import SignalWire
@@ -89,10 +89,8 @@ struct TokenClaims {
     init?(_ token: Redacted<String>) {
         let parts = token.secret.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
-        var text = String(parts[1].map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 })
-        text += String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
-        guard let data = Data(base64Encoded: text),
-            let claims = try? SignalCoding.decode(JSONValue.self, from: Array(data))
+        guard let bytes = Base64.lenientBytes(of: parts[1].utf8),
+            let claims = try? SignalCoding.decode(JSONValue.self, from: bytes)
         else { return nil }
         user = claims["sub"]?.string
         session = claims["session"]?.string

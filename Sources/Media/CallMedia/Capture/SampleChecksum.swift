@@ -1,3 +1,5 @@
+internal import Core
+
 /// A checksum of decoded sound (FNV-1a, 64 bits): equal if all samples are equal, and otherwise with a chance of one in
 /// 2⁶⁴.
 public struct SampleChecksum: Equatable, Sendable, BitwiseCopyable, CustomStringConvertible {
@@ -23,8 +25,5 @@ public struct SampleChecksum: Equatable, Sendable, BitwiseCopyable, CustomString
     }
 
     /// Sixteen hexadecimal digits.
-    public var description: String {
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
-    }
+    public var description: String { Hexadecimal.text(of: value) }
 }

@@ -1,3 +1,5 @@
+internal import Core
+
 /// A request that a bot makes of the service that it takes this device for.
 ///
 /// It is read in two steps, so that a stranger's body is never read: this has the credentials and the path; once the
@@ -127,7 +129,7 @@ public struct BotRequest: Equatable, Sendable {
         guard pieces.count <= 8 else { return nil }
         var parts: [String] = []
         for piece in pieces {
-            guard let part = FormFields.unescaped(Array(piece)), (1...WireLimits.nameBytes).contains(part.utf8.count),
+            guard let part = PercentEscape.unescaped(piece), (1...WireLimits.nameBytes).contains(part.utf8.count),
                 part.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "/") })
             else { return nil }
             parts.append(part)

@@ -1,3 +1,5 @@
+internal import Core
+
 /// The fields of a form, in order (`application/x-www-form-urlencoded`).
 public struct FormFields: Hashable, Sendable {
     /// One field.
@@ -51,44 +53,19 @@ public struct FormFields: Hashable, Sendable {
     }
 
     private static func append(_ text: String, to body: inout [UInt8]) {
-        let digits = Array("0123456789ABCDEF".utf8)
-        for byte in text.utf8 {
+        let escaped = PercentEscape.escaped(text) { byte in
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                 UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "*"), UInt8(ascii: "-"), UInt8(ascii: "."),
-                UInt8(ascii: "_"):
-                body.append(byte)
-            case UInt8(ascii: " "): body.append(UInt8(ascii: "+"))
-            default: body += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+                UInt8(ascii: "_"), UInt8(ascii: " "):
+                true
+            default: false
             }
         }
+        body += escaped.utf8.map { $0 == UInt8(ascii: " ") ? UInt8(ascii: "+") : $0 }
     }
 
     private static func decoded(_ text: ArraySlice<UInt8>) -> String? {
-        unescaped(text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 })
-    }
-
-    /// The text with its escape sequences resolved.
-    static func unescaped(_ text: [UInt8]) -> String? {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count)
-        var index = 0
-        while index < text.count {
-            guard text[index] == UInt8(ascii: "%") else {
-                bytes.append(text[index])
-                index += 1
-                continue
-            }
-            guard index + 2 < text.count, let high = digit(text[index + 1]), let low = digit(text[index + 2]) else {
-                return nil
-            }
-            bytes.append(high << 4 | low)
-            index += 3
-        }
-        return String(validating: bytes, as: UTF8.self)
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        Character(Unicode.Scalar(byte)).hexDigitValue.map(UInt8.init)
+        PercentEscape.unescaped(text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 })
     }
 }

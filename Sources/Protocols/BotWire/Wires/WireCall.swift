@@ -1,3 +1,5 @@
+internal import Core
+
 /// What a bot learns about its call.
 public struct WireCall: Equatable, Sendable {
     /// Direction of a call, as seen from the device.
@@ -49,7 +51,7 @@ public enum WireName {
     /// Two letters and 32 hexadecimal digits, as Twilio has them: `CA` for a call, `MZ` for a stream, `AC` for an account.
     ///
     /// - Parameter random: ``randomBytes`` bytes.
-    public static func sid(_ letters: String, _ random: [UInt8]) -> String { letters + hexadecimal(random[...]) }
+    public static func sid(_ letters: String, _ random: [UInt8]) -> String { letters + Hexadecimal.text(random) }
 
     /// A random UUID (RFC 9562 §5.4), as Plivo, Telnyx and AudioSocket have them.
     ///
@@ -59,7 +61,7 @@ public enum WireName {
         var bytes = random
         bytes[6] = bytes[6] & 0x0F | 0x40
         bytes[8] = bytes[8] & 0x3F | 0x80
-        return [bytes[..<4], bytes[4..<6], bytes[6..<8], bytes[8..<10], bytes[10...]].map(hexadecimal)
+        return [bytes[..<4], bytes[4..<6], bytes[6..<8], bytes[8..<10], bytes[10...]].map { Hexadecimal.text($0) }
             .joined(separator: "-")
     }
 
@@ -67,13 +69,6 @@ public enum WireName {
     static func bytes(ofUUID text: String) -> [UInt8]? {
         let groups = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
         guard groups.map(\.count) == [8, 4, 4, 4, 12] else { return nil }
-        let digits = groups.joined().compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
-        guard digits.count == 32 else { return nil }
-        return stride(from: 0, to: 32, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-    }
-
-    private static func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        return Hexadecimal.bytes(of: Array(groups.joined()))
     }
 }

@@ -301,7 +301,7 @@ enum ReferTarget {
         case .sip(var target):
             var replaces: Replaces?
             if let text = target.headers["Replaces"] {
-                guard let read = Replaces(PercentEscape.plain(text)) else { return nil }
+                guard let read = Replaces(SIPEscape.plain(text)) else { return nil }
                 replaces = read
             }
             if let method = target.parameters["method"], method != SIPMethod.invite.rawValue { return nil }
@@ -314,7 +314,7 @@ enum ReferTarget {
     static func text(_ uri: AnyURI, _ replaces: Replaces?) -> String {
         guard let replaces, case .sip(var target) = uri else { return "<\(uri)>" }
         target.headers = SIPParameters([
-            ("Replaces", PercentEscape.escaped(replaces.description, allowing: PercentEscape.isUnreserved))
+            ("Replaces", PercentEscape.escaped(replaces.description, allowing: SIPEscape.isUnreserved))
         ])
         return "<\(target)>"
     }

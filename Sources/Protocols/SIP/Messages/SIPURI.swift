@@ -1,3 +1,5 @@
+internal import Core
+
 /// A `sip:` or `sips:` URI (RFC 3261 §19.1). Its parts keep their escapes, so that it is written as it was read.
 public struct SIPURI: Hashable, Sendable, CustomStringConvertible {
     /// `sips:`: every hop is protected.
@@ -32,11 +34,11 @@ public struct SIPURI: Hashable, Sendable, CustomStringConvertible {
             rest = rest[rest.index(after: at)...]
             let colon = info.firstIndex(of: ":")
             let user = String(info[..<(colon ?? info.endIndex)])
-            guard !user.isEmpty, PercentEscape.isValid(user, allowing: Self.isUser) else { return nil }
+            guard !user.isEmpty, SIPEscape.isValid(user, allowing: Self.isUser) else { return nil }
             self.user = user
             if let colon {
                 let password = String(info[info.index(after: colon)...])
-                guard PercentEscape.isValid(password, allowing: Self.isPassword) else { return nil }
+                guard SIPEscape.isValid(password, allowing: Self.isPassword) else { return nil }
                 self.password = password
             }
         }
@@ -66,10 +68,10 @@ public struct SIPURI: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The user without escapes.
-    public var plainUser: String? { user.map(PercentEscape.plain) }
+    public var plainUser: String? { user.map(SIPEscape.plain) }
 
     /// A user part without its escapes.
-    public static func plainUser(_ escaped: String) -> String { PercentEscape.plain(escaped) }
+    public static func plainUser(_ escaped: String) -> String { SIPEscape.plain(escaped) }
 
     /// The address without parameters, headers and password, which identifies a user.
     public var addressOfRecord: SIPURI {
@@ -98,35 +100,35 @@ public struct SIPURI: Hashable, Sendable, CustomStringConvertible {
         let equals = text.firstIndex(of: "=")
         let name = String(text[..<(equals ?? text.endIndex)])
         let value = equals.map { String(text[text.index(after: $0)...]) }
-        guard !name.isEmpty, PercentEscape.isValid(name, allowing: allowed),
-            value.map({ PercentEscape.isValid($0, allowing: allowed) }) ?? true
+        guard !name.isEmpty, SIPEscape.isValid(name, allowing: allowed),
+            value.map({ SIPEscape.isValid($0, allowing: allowed) }) ?? true
         else { return nil }
         return SIPParameters.Parameter(name: name, value: value)
     }
 
     /// The hash sign is not allowed, and some gateways send it.
     private static func isUser(_ byte: UInt8) -> Bool {
-        PercentEscape.isUnreserved(byte) || "&=+$,;?/#".utf8.contains(byte)
+        SIPEscape.isUnreserved(byte) || "&=+$,;?/#".utf8.contains(byte)
     }
 
     private static func isPassword(_ byte: UInt8) -> Bool {
-        PercentEscape.isUnreserved(byte) || "&=+$,".utf8.contains(byte)
+        SIPEscape.isUnreserved(byte) || "&=+$,".utf8.contains(byte)
     }
 
     private static func isParameter(_ byte: UInt8) -> Bool {
-        PercentEscape.isUnreserved(byte) || "[]/:&+$".utf8.contains(byte)
+        SIPEscape.isUnreserved(byte) || "[]/:&+$".utf8.contains(byte)
     }
 
     private static func isHeader(_ byte: UInt8) -> Bool {
-        PercentEscape.isUnreserved(byte) || "[]/?:+$".utf8.contains(byte)
+        SIPEscape.isUnreserved(byte) || "[]/?:+$".utf8.contains(byte)
     }
 }
 
 extension SIPURI {
     /// Whether both name the same resource (RFC 3261 §19.1.4). This is no equivalence: it is not transitive.
     public func isEquivalent(to other: SIPURI) -> Bool {
-        guard isSecure == other.isSecure, PercentEscape.normal(user) == PercentEscape.normal(other.user),
-            PercentEscape.normal(password) == PercentEscape.normal(other.password), host.isSame(as: other.host),
+        guard isSecure == other.isSecure, SIPEscape.normal(user) == SIPEscape.normal(other.user),
+            SIPEscape.normal(password) == SIPEscape.normal(other.password), host.isSame(as: other.host),
             port == other.port
         else { return false }
         // These parameters never match their absence, even by their default; `gr` names another instance (RFC 5627
@@ -147,7 +149,7 @@ extension SIPURI {
     }
 
     private static func areSame(_ left: String?, _ right: String?) -> Bool {
-        switch (PercentEscape.normal(left), PercentEscape.normal(right)) {
+        switch (SIPEscape.normal(left), SIPEscape.normal(right)) {
         case (nil, nil): true
         case (let left?, let right?): left.isSame(as: right)
         case (nil, _), (_, nil): false
@@ -156,7 +158,7 @@ extension SIPURI {
 }
 
 /// `%41` and the characters that need no escape (RFC 3261 §25.1).
-enum PercentEscape {
+enum SIPEscape {
     static func isUnreserved(_ byte: UInt8) -> Bool {
         TextScanner.isAlphanumeric(byte) || "-_.!~*'()".utf8.contains(byte)
     }
@@ -167,9 +169,7 @@ enum PercentEscape {
         var index = 0
         while index < bytes.count {
             if bytes[index] == 0x25 {
-                guard index + 2 < bytes.count, hex(bytes[index + 1]) != nil, hex(bytes[index + 2]) != nil else {
-                    return false
-                }
+                guard Hexadecimal.bytes(of: bytes[(index + 1)...].prefix(2))?.count == 1 else { return false }
                 index += 3
             } else {
                 guard isAllowed(bytes[index]) else { return false }
@@ -177,19 +177,6 @@ enum PercentEscape {
             }
         }
         return true
-    }
-
-    static func escaped(_ text: String, allowing isAllowed: (UInt8) -> Bool) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
-        var bytes: [UInt8] = []
-        for byte in text.utf8 {
-            if isAllowed(byte) {
-                bytes.append(byte)
-            } else {
-                bytes += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
     }
 
     /// Without escapes.
@@ -207,11 +194,8 @@ enum PercentEscape {
         var result: [UInt8] = []
         var index = 0
         while index < bytes.count {
-            if bytes[index] == 0x25, index + 2 < bytes.count, let high = hex(bytes[index + 1]),
-                let low = hex(bytes[index + 2])
-            {
-                let value = high << 4 | low
-                if isResolved(value) { result.append(value) } else { result += escape(value) }
+            if bytes[index] == 0x25, let value = Hexadecimal.bytes(of: bytes[(index + 1)...].prefix(2))?.first {
+                if isResolved(value) { result.append(value) } else { result += PercentEscape.escape(value) }
                 index += 3
             } else {
                 result.append(bytes[index])
@@ -219,19 +203,5 @@ enum PercentEscape {
             }
         }
         return result
-    }
-
-    private static func escape(_ value: UInt8) -> String.UTF8View {
-        let hex = String(value, radix: 16, uppercase: true)
-        return ("%" + (hex.count == 1 ? "0" : "") + hex).utf8
-    }
-
-    private static func hex(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x37
-        case 0x61...0x66: byte - 0x57
-        default: nil
-        }
     }
 }

@@ -1,3 +1,4 @@
+internal import Core
 internal import Cryptography
 
 /// A hash of digest authentication, the weakest first (RFC 8760 §2.1).
@@ -12,9 +13,9 @@ public enum DigestAlgorithm: String, CaseIterable, Comparable, Sendable {
     /// The hash in lower-case hexadecimal digits; empty if the machine's policy forbids the algorithm.
     func hash(_ bytes: [UInt8]) -> String {
         switch self {
-        case .md5: Hex.text(Digest.md5(bytes))
-        case .sha256: Hex.text(Digest.sha256(bytes))
-        case .sha512With256: Hex.text(Digest.sha512With256(bytes))
+        case .md5: Hexadecimal.text(Digest.md5(bytes))
+        case .sha256: Hexadecimal.text(Digest.sha256(bytes))
+        case .sha512With256: Hexadecimal.text(Digest.sha512With256(bytes))
         }
     }
 
@@ -56,10 +57,7 @@ struct DigestComputation {
     var body: [UInt8]
 
     /// `nc`: eight digits.
-    var countText: String {
-        let digits = String(count, radix: 16)
-        return String(repeating: "0", count: 8 - digits.count) + digits
-    }
+    var countText: String { Hexadecimal.text(of: count) }
 
     static func key(_ algorithm: DigestAlgorithm, username: String, realm: String, password: String) -> String {
         algorithm.hash("\(username):\(realm):\(password)")

@@ -128,7 +128,7 @@ public struct DigestServer: Sendable {
 
     private func nonce(at now: Instant) -> String {
         let time = (0..<8).map { UInt8(truncatingIfNeeded: now.nanoseconds >> (56 - 8 * Int64($0))) }
-        return Hex.text(time + Digest.hmacSHA256(key, time).prefix(16))
+        return Hexadecimal.text(time + Digest.hmacSHA256(key, time).prefix(16))
     }
 
     /// When our nonce was issued.

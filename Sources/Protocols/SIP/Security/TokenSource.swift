@@ -1,3 +1,4 @@
+internal import Core
 internal import Cryptography
 
 /// Makes tags, branches, Call-IDs and nonces that cannot be guessed: an HMAC of a counter under a secret key.
@@ -14,12 +15,12 @@ public struct TokenSource: Sendable {
     }
 
     /// The next token: 20 hexadecimal digits, 80 bits.
-    public mutating func next() -> String { Hex.text(bytes().prefix(10)) }
+    public mutating func next() -> String { Hexadecimal.text(bytes().prefix(10)) }
 
     /// The token of a number: always the same for that number, and never one of ``next()``.
     public func token(of number: UInt64) -> String {
         let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
-        return Hex.text(Digest.hmacSHA256(key, Array("number".utf8) + bytes).prefix(10))
+        return Hexadecimal.text(Digest.hmacSHA256(key, Array("number".utf8) + bytes).prefix(10))
     }
 
     /// The next random number, such as a first `CSeq` or `RSeq`.
@@ -28,15 +29,5 @@ public struct TokenSource: Sendable {
     private mutating func bytes() -> [UInt8] {
         counter += 1
         return Digest.hmacSHA256(key, (0..<8).map { UInt8(truncatingIfNeeded: counter >> (8 * $0)) })
-    }
-}
-
-/// Bytes as lower-case hexadecimal digits.
-enum Hex {
-    static func text(_ bytes: some Sequence<UInt8>) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        var text: [UInt8] = []
-        for byte in bytes { text += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }
-        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -1,6 +1,6 @@
+internal import Core
 internal import COpenSSL
 internal import Cryptography
-internal import FoundationEssentials
 
 /// A password as stored: scrypt (RFC 7914) with its parameters and salt, in the PHC string form
 /// `$scrypt$ln=15,r=8,p=1$SALT$HASH`, salt and hash in base64 without padding.
@@ -48,7 +48,7 @@ public struct PasswordHash: Hashable, Sendable, CustomStringConvertible {
         guard parameters.count == 3, let exponent = parameters["ln"], let size = parameters["r"],
             let lanes = parameters["p"], (1...20).contains(exponent), (1...32).contains(size),
             (1...16).contains(lanes), 128 * size << exponent <= Self.maximumMemory - (1 << 20),
-            let salt = Self.bytes(base64: parts[3]), let hash = Self.bytes(base64: parts[4]),
+            let salt = Base64.unpaddedBytes(of: parts[3].utf8), let hash = Base64.unpaddedBytes(of: parts[4].utf8),
             (8...64).contains(salt.count), (Self.hashSize...64).contains(hash.count)
         else { return nil }
         self.init(costExponent: exponent, blockSize: size, parallelization: lanes, salt: salt, hash: hash)
@@ -83,12 +83,5 @@ public struct PasswordHash: Hashable, Sendable, CustomStringConvertible {
         return status == 1 ? output : nil
     }
 
-    private static func base64(_ bytes: [UInt8]) -> String {
-        String(Data(bytes).base64EncodedString().prefix { $0 != "=" })
-    }
-
-    private static func bytes(base64 text: Substring) -> [UInt8]? {
-        let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
-        return Data(base64Encoded: text + padding).map { [UInt8]($0) }
-    }
+    private static func base64(_ bytes: [UInt8]) -> String { String(Base64.text(bytes).prefix { $0 != "=" }) }
 }

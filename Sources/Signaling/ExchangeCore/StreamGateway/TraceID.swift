@@ -1,3 +1,5 @@
+internal import Core
+
 /// Names one HTTP exchange in the response, in the log and in error messages.
 package struct TraceID: Hashable, Sendable, CustomStringConvertible {
     package let description: String
@@ -6,8 +8,5 @@ package struct TraceID: Hashable, Sendable, CustomStringConvertible {
     package init() { self.init(.random(in: 0...(.max))) }
 
     /// The name of the request with this number.
-    package init(_ number: UInt64) {
-        let digits = String(number, radix: 16)
-        description = String(repeating: "0", count: 16 - digits.count) + digits
-    }
+    package init(_ number: UInt64) { description = Hexadecimal.text(of: number) }
 }

@@ -1,5 +1,4 @@
 internal import Cryptography
-internal import FoundationEssentials
 public import SignalWire
 internal import Core
 
@@ -29,6 +28,6 @@ public struct RelaySecret: Hashable, Sendable {
         let username = "\(expiry):\(user)"
         // The scheme has no other hash, and HMAC asks no more of SHA-1 than it still gives (RFC 6151).
         let code = Digest.hmacSHA1(Array(secret.secret.utf8), Array(username.utf8))
-        return (username, Redacted(Data(code).base64EncodedString()))
+        return (username, Redacted(Base64.text(code)))
     }
 }

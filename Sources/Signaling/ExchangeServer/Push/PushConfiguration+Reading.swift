@@ -1,6 +1,5 @@
 import ConfigReader
 import ExchangeCore
-import FoundationEssentials
 import SignalWire
 import Core
 
@@ -101,8 +100,7 @@ extension PushWebhook {
         let prefix = "whsec_"
         let bytes =
             text.hasPrefix(prefix)
-            ? Data(base64Encoded: String(text.dropFirst(prefix.count))).map(Array.init)
-            : Array(text.utf8)
+            ? Base64.unpaddedBytes(of: text.utf8.dropFirst(prefix.utf8.count)) : Array(text.utf8)
         guard let bytes, bytes.count >= 24 else {
             let message =
                 "must hold at least 24 bytes, as text or as whsec_ and base64; `openssl rand -hex 32` makes some"

@@ -64,13 +64,9 @@ struct PushRequest: Hashable, Sendable {
 
     /// APNs: "Sending notification requests to APNs", the path `/3/device/<device_token>`.
     private static func apnsURL(_ base: String, _ token: String) -> String {
-        let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8)
-        let digits = Array("0123456789ABCDEF".utf8)
-        let path = token.utf8.flatMap { byte in
-            plain.contains(byte) ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
+        let path = PercentEscape.escaped(token, allowing: PercentEscape.isUnreserved)
         let root = base.hasSuffix("/") ? String(base.dropLast()) : base
-        return "\(root)/3/device/\(String(decoding: path, as: UTF8.self))"
+        return "\(root)/3/device/\(path)"
     }
 
     private static func apnsHeaders(_ push: StoredPush, _ webhook: PushWebhook, expires: Int64) -> [Header] {
@@ -96,8 +92,7 @@ struct PushRequest: Hashable, Sendable {
         var headers = [Header(name: "webhook-id", value: id.text), Header(name: "webhook-timestamp", value: "\(time)")]
         guard let secret else { return headers }
         let code = Digest.hmacSHA256(secret, Array("\(id).\(time).".utf8) + body)
-        let text = Data(code).base64EncodedString()
-        headers.append(Header(name: "webhook-signature", value: "v1,\(text)"))
+        headers.append(Header(name: "webhook-signature", value: "v1,\(Base64.text(code))"))
         return headers
     }
 }

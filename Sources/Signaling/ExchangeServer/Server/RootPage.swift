@@ -1,3 +1,4 @@
+import Core
 import Cryptography
 import Enrollment
 import HTTPTransport
@@ -43,7 +44,7 @@ struct RootPage {
     private var text: String {
         let digest = ServerTLS.authority(ofChain: root).map { Digest.sha256($0) } ?? []
         let fingerprint = AuthorityFingerprint(digest: digest)?.text ?? ""
-        let hex = digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }.joined(separator: ":")
+        let hex = Hexadecimal.pairs(digest)
         return """
             <!DOCTYPE html>
             <html lang="en"><head><meta charset="utf-8"><title>Trust this exchange</title>

@@ -1,3 +1,4 @@
+import Core
 import ExchangeCore
 import SignalWire
 
@@ -15,7 +16,7 @@ enum StreamPath: Hashable, Sendable {
         switch (parts.count, parts[2]) {
         case (4, "session") where !parts[3].isEmpty: self = .session(kind, String(parts[3]))
         case (3, let user):
-            guard let user = Self.unescaped(user).flatMap({ try? UserID($0) }) else { return nil }
+            guard let user = PercentEscape.unescaped(user.utf8).flatMap({ try? UserID($0) }) else { return nil }
             self = .endpoint(kind, user: user)
         default: return nil
         }
@@ -35,24 +36,6 @@ enum StreamPath: Hashable, Sendable {
         case .endpoint: "POST, OPTIONS"
         case .session: "PATCH, DELETE, OPTIONS"
         }
-    }
-
-    /// Takes percent escapes out (RFC 3986 §2.1).
-    private static func unescaped(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let digits = String(rest.prefix(2)), digits.utf8.count == 2, !digits.hasPrefix("+"),
-                !digits.hasPrefix("-"), let value = UInt8(digits, radix: 16)
-            else { return nil }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
-        }
-        return String(validating: bytes, as: UTF8.self)
     }
 }
 

@@ -1,3 +1,5 @@
+internal import Core
+
 /// The address of a service over HTTP or WebSocket, taken apart.
 package struct HTTPEndpoint: Hashable, Sendable {
     /// A text is no such address.
@@ -75,12 +77,7 @@ package struct HTTPEndpoint: Hashable, Sendable {
     /// A request line ends at a space or line break, so that one in a target is written as `%20` and the like.
     static func escaped(_ target: String) -> String {
         guard target.utf8.contains(where: { !(0x21...0x7e).contains($0) }) else { return target }
-        let digits = Array("0123456789ABCDEF".utf8)
-        let bytes = target.utf8.flatMap { byte in
-            (0x21...0x7e).contains(byte)
-                ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        return PercentEscape.escaped(target) { (0x21...0x7e).contains($0) }
     }
 
     private static func malformed(_ text: String, _ cause: String) -> Malformed { Malformed(text: text, cause: cause) }
