@@ -59,13 +59,15 @@ import Core
             #expect(Base64.unpaddedBytes(of: text.utf8) == bytes)
             #expect(Base64.unpaddedBytes(of: text.utf8.filter { $0 != UInt8(ascii: "=") }) == bytes)
         }
-        #expect(Base64.unpaddedBytes(of: "Zh==".utf8) == [0x66] && Base64.unpaddedBytes(of: "Zm9".utf8) == [0x66, 0x6F])
+        #expect(
+            Base64.unpaddedBytes(of: "Zh==".utf8) == [0x66] && Base64.unpaddedBytes(of: "Zm9".utf8) == [0x66, 0x6F])
     }
 
     @Test(
         "Without padding, too, what is not Base64 is refused",
         arguments: [
-            "A", "AA=", "AAA==", "AA===", "A A=", "AAA-", "AAAA=", "=", "==", "====", "é==", "Zg==Zg==", "Zm=v", "Zm9v\n",
+            "A", "AA=", "AAA==", "AA===", "A A=", "AAA-", "AAAA=", "=", "==", "====", "é==", "Zg==Zg==", "Zm=v",
+            "Zm9v\n",
         ])
     func unpaddedRefused(text: String) {
         #expect(Base64.unpaddedBytes(of: text.utf8) == nil)

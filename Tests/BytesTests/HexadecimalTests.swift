@@ -9,7 +9,8 @@ import Testing
         #expect(text.hasPrefix("000102") && text.hasSuffix("fdfeff") && text.utf8.count == 512)
         #expect(Hexadecimal.bytes(of: text.utf8) == bytes)
         #expect(Hexadecimal.bytes(of: text.uppercased().utf8) == bytes)
-        #expect(Hexadecimal.text(of: UInt32(0xA0B)) == "00000a0b" && Hexadecimal.text(of: UInt64.max) == "ffffffffffffffff")
+        #expect(
+            Hexadecimal.text(of: UInt32(0xA0B)) == "00000a0b" && Hexadecimal.text(of: UInt64.max) == "ffffffffffffffff")
     }
 
     @Test("Pairs have colons between, and come back")
@@ -42,7 +43,9 @@ import Testing
         #expect(PercentEscape.unescaped("%2f%2F".utf8) == "//")
     }
 
-    @Test("Half an escape, and bytes that are not UTF-8, are refused", arguments: ["%", "%2", "%2g", "a%+1", "%FF", "%C3"])
+    @Test(
+        "Half an escape, and bytes that are not UTF-8, are refused",
+        arguments: ["%", "%2", "%2g", "a%+1", "%FF", "%C3"])
     func refused(text: String) {
         #expect(PercentEscape.unescaped(text.utf8) == nil)
     }

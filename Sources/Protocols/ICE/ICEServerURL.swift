@@ -62,16 +62,14 @@ public struct ICEServerURL: Hashable, Sendable {
             guard let end = text.firstIndex(of: "]") else { return nil }
             host = text[text.index(after: text.startIndex)..<end]
             rest = text[text.index(after: end)...]
-            guard !host.contains("%"), SocketAddress(host: String(host), port: 0)?.isIPv6 == true else { return nil }
+            guard SocketAddress(literal: host)?.isIPv6 == true else { return nil }
         } else {
             if let colon = text.firstIndex(of: ":") { (host, rest) = (text[..<colon], text[colon...]) }
             guard !host.isEmpty, host.utf8.allSatisfy(isOfName) else { return nil }
         }
         guard !rest.isEmpty else { return (String(host), scheme.isSecure ? 5_349 : 3_478) }
         let digits = rest.dropFirst()
-        guard rest.first == ":", digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-            let port = UInt16(digits), port > 0
-        else { return nil }
+        guard rest.first == ":", let port = Digits.number(digits, upTo: UInt16.max), port > 0 else { return nil }
         return (String(host), port)
     }
 

@@ -1,3 +1,5 @@
+internal import Core
+
 /// Transport and profile of a section, as far as they make a difference.
 enum MediaProfile: Equatable {
     /// SRTP keyed by DTLS (RFC 5764), over UDP or, if ICE finds no other path, TCP.
@@ -47,7 +49,8 @@ struct Agreement {
             }
             let remote = try Self.endpoint(connection, section.port)
             route = (remote, try control(connection))
-        } else if let connection, IPLiteral(connection.address) != nil, let port = UInt16(exactly: section.port),
+        } else if let connection, SocketAddress(literal: connection.address) != nil,
+            let port = UInt16(exactly: section.port),
             port > 0
         {
             route.remote = MediaEndpoint(address: connection.address, port: port)
@@ -94,7 +97,7 @@ struct Agreement {
     /// Whether the description has an address to send to without ICE.
     private var hasAddress: Bool {
         guard let connection = section.connection ?? view.description.connection,
-            let literal = IPLiteral(connection.address)
+            let literal = SocketAddress(literal: connection.address)
         else { return false }
         return !literal.isUnspecified && section.port > 0
     }
@@ -102,7 +105,8 @@ struct Agreement {
     private static func endpoint(
         _ connection: ConnectionAddress, _ port: Int
     ) throws(NegotiationError) -> MediaEndpoint {
-        guard let literal = IPLiteral(connection.address), let port = UInt16(exactly: port), port > 0 else {
+        guard let literal = SocketAddress(literal: connection.address), let port = UInt16(exactly: port), port > 0
+        else {
             throw NegotiationError(
                 .unusableAddress,
                 "The peer's address \"\(connection.address.prefix(64))\" is not an IPv4 or IPv6 address.")

@@ -1,3 +1,5 @@
+internal import Core
+
 /// A codec that can carry a call's sound.
 public enum AudioCodec: Equatable, Hashable, Sendable, CaseIterable {
     /// Opus, always announced with 48 000 ticks and two channels (RFC 7587 §7).
@@ -87,7 +89,7 @@ public struct NegotiatedTelephoneEvents: Equatable, Sendable {
     public func takes(_ event: UInt8) -> Bool {
         remoteEvents.split(separator: ",").contains { part in
             let ends = part.filter { $0 != " " }.split(separator: "-", omittingEmptySubsequences: false)
-            let numbers = ends.compactMap { Decimal.integer($0, upTo: 255) }
+            let numbers = ends.compactMap { Digits.number($0, upTo: 255) }
             guard numbers.count == ends.count, let first = numbers.first, numbers.count <= 2 else { return false }
             return first <= Int(event) && Int(event) <= numbers[numbers.count - 1]
         }

@@ -1,3 +1,5 @@
+internal import Core
+
 /// The bitrate of payloads that the peer's `b=` lines (RFC 8866 §5.8) permit.
 ///
 /// Of the kinds there are, `TIAS` (RFC 3890) and `AS` count. `CT` does not, because its meaning for a single section is
@@ -34,7 +36,7 @@ enum BandwidthLimit {
         let values = lines.lazy.filter { $0.type == "b" }.prefix(64).compactMap { line -> Int? in
             let fields = line.value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             guard fields.count == 2, fields[0] == kind else { return nil }
-            return Decimal.integer(fields[1], upTo: limit)
+            return Digits.number(fields[1], upTo: limit)
         }
         return values.min()
     }

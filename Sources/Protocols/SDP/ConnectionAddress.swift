@@ -1,3 +1,5 @@
+internal import Core
+
 /// A `c=` line: where media is to be sent (RFC 8866 §5.7).
 public struct ConnectionAddress: Equatable, Hashable, Sendable {
     /// An IPv4 or IPv6 address, or a name; without the TTL and count of multicast.
@@ -25,5 +27,5 @@ public struct ConnectionAddress: Equatable, Hashable, Sendable {
     var text: String { "IN \(addressType) \(address)" }
 
     /// The address of all zeros, by which older peers put a call on hold (RFC 3264 §8.4).
-    var isUnspecified: Bool { IPLiteral(address)?.isUnspecified ?? false }
+    var isUnspecified: Bool { SocketAddress(literal: address)?.isUnspecified ?? false }
 }

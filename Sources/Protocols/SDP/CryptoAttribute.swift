@@ -27,7 +27,7 @@ public struct CryptoAttribute: Equatable, Sendable {
     public init(parsing value: String) throws(ParseError) {
         let fields = value.split(separator: " ", omittingEmptySubsequences: true)
         guard fields.count >= 3 else { throw ParseError(reason: "is not a tag, a suite and a key") }
-        guard fields[0].utf8.count <= 9, let tag = Decimal.integer(fields[0], upTo: 999_999_999) else {
+        guard fields[0].utf8.count <= 9, let tag = Digits.number(fields[0], upTo: 999_999_999) else {
             throw ParseError(reason: "has a tag that is no number of up to nine digits")
         }
         guard let suite = SDESSuite(rawValue: String(fields[1])) else {
@@ -66,9 +66,9 @@ public struct CryptoAttribute: Equatable, Sendable {
     private static func packets(_ text: Substring) -> UInt64? {
         let packets: UInt64?
         if text.hasPrefix("2^") {
-            packets = Decimal.parse(text.dropFirst(2), upTo: 48).map { 1 << $0 }
+            packets = Digits.number(text.dropFirst(2), upTo: 48).map { 1 << $0 }
         } else {
-            packets = Decimal.parse(text, upTo: 1 << 48)
+            packets = Digits.number(text, upTo: 1 << 48)
         }
         return packets.flatMap { $0 > 0 ? $0 : nil }
     }

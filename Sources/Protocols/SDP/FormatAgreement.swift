@@ -1,3 +1,5 @@
+internal import Core
+
 /// The payload types that two descriptions have in common.
 struct FormatAgreement {
     /// Codecs that may come and go, the one to send with first.
@@ -85,7 +87,7 @@ struct FormatAgreement {
     private func isRedundantOpus(_ section: MediaSection, _ number: Int) -> Bool {
         guard let opus = codecs.first(where: { $0.codec == .opus })?.payloadTypes else { return false }
         let blocks = (section.formatParameters(number) ?? "").split(separator: "/")
-        return blocks.allSatisfy { Decimal.integer($0, upTo: 127) == Int(opus.send) }
+        return blocks.allSatisfy { Digits.number($0, upTo: 127) == Int(opus.send) }
     }
 
     /// The formats of a section that we know, in its order.
@@ -96,7 +98,7 @@ struct FormatAgreement {
     ) -> [(number: Int, format: AudioFormat)] {
         var found: [(number: Int, format: AudioFormat)] = []
         for text in section.formats.prefix(128) {
-            guard let number = Decimal.integer(text, upTo: 127) else { continue }
+            guard let number = Digits.number(text, upTo: 127) else { continue }
             let format = section.rtpMap(number).map(AudioFormat.init) ?? assigned(number) ?? offered(number)
             if let format { found.append((number, format)) }
         }
@@ -121,7 +123,7 @@ struct FormatAgreement {
 
     private static func nothingInCommon(_ section: MediaSection, _ local: LocalMedia) -> NegotiationError {
         let names = section.formats.prefix(128).compactMap { text in
-            Decimal.integer(text, upTo: 127).flatMap { number in
+            Digits.number(text, upTo: 127).flatMap { number in
                 section.rtpMap(number)?.encoding ?? assigned(number)?.map(number).encoding
             }
         }

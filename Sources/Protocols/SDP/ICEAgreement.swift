@@ -1,3 +1,5 @@
+internal import Core
+
 /// Reading the peer's ICE attributes, and choosing the address for our `m=` and `c=` lines.
 enum ICEAgreement {
     /// The peer's parameters, or `nil` if it does not use ICE.
@@ -39,7 +41,7 @@ enum ICEAgreement {
         for candidate in candidates {
             let fields = value(of: candidate).split(separator: " ", omittingEmptySubsequences: true)
             guard fields.count >= 8, fields[1] == "1", fields[2].lowercased() == "udp", fields[6] == "typ",
-                IPLiteral(fields[4]) != nil, let port = Decimal.integer(fields[5], upTo: 65_535), port > 0
+                SocketAddress(literal: fields[4]) != nil, let port = Digits.number(fields[5], upTo: 65_535), port > 0
             else { continue }
             let rank =
                 switch fields[7] {

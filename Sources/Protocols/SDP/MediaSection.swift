@@ -1,3 +1,5 @@
+internal import Core
+
 /// One `m=` line and what follows it (RFC 8866 §5.14).
 public struct MediaSection: Equatable, Sendable {
     /// `audio`, `video`, `application` and so on.
@@ -78,7 +80,7 @@ extension MediaSection {
     public func formatParameters(_ payloadType: Int) -> String? {
         for value in attributes.values("fmtp") {
             let fields = value.split(separator: " ", maxSplits: 1)
-            if let first = fields.first, Decimal.integer(first, upTo: 127) == payloadType {
+            if let first = fields.first, Digits.number(first, upTo: 127) == payloadType {
                 return fields.count > 1 ? String(fields[1]) : ""
             }
         }
@@ -89,7 +91,7 @@ extension MediaSection {
     public var rtcpEndpoint: (port: Int, address: ConnectionAddress?)? {
         guard let value = attributes.value("rtcp") else { return nil }
         let fields = value.split(separator: " ", maxSplits: 1)
-        guard let first = fields.first, let port = Decimal.integer(first, upTo: 65_535), port > 0 else { return nil }
+        guard let first = fields.first, let port = Digits.number(first, upTo: 65_535), port > 0 else { return nil }
         return (port, fields.count > 1 ? ConnectionAddress(parsing: fields[1]) : nil)
     }
 
@@ -99,7 +101,7 @@ extension MediaSection {
         var name: String?
         for value in attributes.values("ssrc").prefix(64) {
             let fields = value.split(separator: " ", maxSplits: 1)
-            guard let first = fields.first, let number = Decimal.parse(first, upTo: UInt64(UInt32.max)) else {
+            guard let first = fields.first, let number = Digits.number(first, upTo: UInt64(UInt32.max)) else {
                 continue
             }
             let ssrc = UInt32(truncatingIfNeeded: number)
@@ -122,6 +124,6 @@ extension MediaSection {
     private static func milliseconds(_ text: String) -> Int? {
         // Some peers write fractions ("ptime:20.0"); Opus uses whole milliseconds only.
         let whole = text.prefix { $0 != "." }
-        return Decimal.integer(whole, upTo: 1_000).flatMap { $0 > 0 ? $0 : nil }
+        return Digits.number(whole, upTo: 1_000).flatMap { $0 > 0 ? $0 : nil }
     }
 }

@@ -1,3 +1,5 @@
+internal import Core
+
 /// One side's Opus parameters in its `fmtp` line (RFC 7587 §6.1). All except the two `sprop` ones describe what it
 /// wants to *receive*, and so bind the other side's encoder.
 public struct OpusParameters: Equatable, Sendable {
@@ -44,7 +46,7 @@ public struct OpusParameters: Equatable, Sendable {
             let pair = field.split(separator: "=", maxSplits: 1)
             guard pair.count == 2 else { continue }
             let name = Self.trimmed(pair[0]).lowercased()
-            guard let value = Decimal.integer(Self.trimmed(pair[1]), upTo: 10_000_000) else { continue }
+            guard let value = Digits.number(Self.trimmed(pair[1]), upTo: 10_000_000) else { continue }
             apply(name, value)
         }
     }

@@ -1,3 +1,5 @@
+internal import Core
+
 /// A header extension that we know (RFC 8285).
 public enum RTPHeaderExtensionKind: String, Equatable, Hashable, Sendable, CaseIterable {
     /// How loud the packet's sound is (RFC 6464).
@@ -55,7 +57,7 @@ struct ExtensionMap: Equatable {
         let fields = value.split(separator: " ", omittingEmptySubsequences: true)
         guard fields.count >= 2, let kind = RTPHeaderExtensionKind(rawValue: String(fields[1])) else { return nil }
         let parts = fields[0].split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count <= 2, let number = Decimal.integer(parts[0], upTo: 255), number > 0, number != 15 else {
+        guard parts.count <= 2, let number = Digits.number(parts[0], upTo: 255), number > 0, number != 15 else {
             return nil
         }
         var direction = MediaDirection.sendrecv

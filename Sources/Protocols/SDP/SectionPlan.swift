@@ -1,3 +1,5 @@
+internal import Core
+
 /// Our audio section, of an offer or an answer, before it is written.
 struct SectionPlan {
     let local: LocalMedia
@@ -177,7 +179,7 @@ struct SectionPlan {
         if ice != nil { return candidate ?? .unknown }
         if local.ice == nil { return MediaEndpoint(address: local.address, port: local.port) }
         // The peer has no ICE, and we had thought it would.
-        if IPLiteral(local.address)?.isUnspecified == false {
+        if SocketAddress(literal: local.address)?.isUnspecified == false {
             return MediaEndpoint(address: local.address, port: local.port)
         }
         guard let candidate else {

@@ -1,3 +1,5 @@
+internal import Core
+
 extension SessionDescription {
     /// Reads a description.
     ///
@@ -132,13 +134,13 @@ private struct Parser {
         let fields = value.split(separator: " ", omittingEmptySubsequences: true)
         guard fields.count >= 3 else { throw malformed(number, "expected \"m=kind port profile formats\"") }
         let ports = fields[1].split(separator: "/", omittingEmptySubsequences: false)
-        guard ports.count <= 2, let port = Decimal.integer(ports[0], upTo: 65_535) else {
+        guard ports.count <= 2, let port = Digits.number(ports[0], upTo: 65_535) else {
             throw malformed(number, "expected a port from 0 to 65535")
         }
         var section = MediaSection(
             kind: String(fields[0]), port: port, profile: String(fields[2]), formats: fields[3...].map(String.init))
         if ports.count == 2 {
-            guard let count = Decimal.integer(ports[1], upTo: 65_535) else {
+            guard let count = Digits.number(ports[1], upTo: 65_535) else {
                 throw malformed(number, "expected a number of ports behind the slash")
             }
             section.portCount = count

@@ -7,9 +7,8 @@ package struct ClientAddress: Hashable, Sendable {
         var name = String(text.hasPrefix("[") && text.hasSuffix("]") ? text.dropFirst().dropLast() : text[...])
         if let zone = name.firstIndex(of: "%") { name = String(name[..<zone]) }
         guard let address = SocketAddress(host: name, port: 0) else { return nil }
-        let whole = address.addressBytes
-        let mapped: [UInt8] = Array(repeating: 0, count: 10) + [255, 255]
-        bytes = Array(!address.isIPv6 ? whole[...] : whole.starts(with: mapped) ? whole[12...] : whole[..<8])
+        let whole = address.unmappedBytes
+        bytes = whole.count == 4 ? whole : Array(whole[..<8])
     }
 
     private init(_ bytes: [UInt8] = []) { self.bytes = bytes }

@@ -24,6 +24,13 @@ extension SocketAddress {
         return isIPv6 ? bytes : Array(bytes.prefix(4))
     }
 
+    /// ``addressBytes``, but of an IPv4 address within IPv6 (RFC 4291 §2.5.5.2) its four.
+    public var unmappedBytes: [UInt8] {
+        let bytes = addressBytes
+        let mapped: [UInt8] = Array(repeating: 0, count: 10) + [255, 255]
+        return isIPv6 && bytes.starts(with: mapped) ? Array(bytes[12...]) : bytes
+    }
+
     /// The same address with another port.
     public func withPort(_ port: UInt16) -> SocketAddress {
         var copy = self
@@ -35,6 +42,12 @@ extension SocketAddress {
     public var isLinkLocalIPv6: Bool {
         let bytes = low.littleEndian
         return isIPv6 && bytes & 0xFF == 0xFE && bytes >> 8 & 0xC0 == 0x80
+    }
+
+    /// Whether this is a multicast address: 224.0.0.0/4 or ff00::/8.
+    public var isMulticast: Bool {
+        let first = low.littleEndian & 0xFF
+        return isIPv6 ? first == 0xFF : first >> 4 == 14
     }
 
     /// Whether the address cannot be that of one peer: it is unspecified, multicast or broadcast, or its port is 0.

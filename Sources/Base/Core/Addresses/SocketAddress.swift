@@ -25,6 +25,17 @@ public struct SocketAddress: Hashable, BitwiseCopyable, Sendable {
         self.port = port
     }
 
+    /// Parses a literal address of a message: without a zone, which means something on this machine only.
+    ///
+    /// - Returns: nil if `text` is no literal IPv4 or IPv6 address.
+    public init?(literal text: some StringProtocol, port: UInt16 = 0) {
+        let isPlain = text.utf8.allSatisfy { byte in
+            Hexadecimal.value(of: byte) != nil || byte == UInt8(ascii: ":") || byte == UInt8(ascii: ".")
+        }
+        guard isPlain else { return nil }
+        self.init(host: String(text), port: port)
+    }
+
     /// Equality for the media path, where the generic `==` cannot be proved free of allocation.
     @_noAllocation @_noLocks
     public func isSame(as other: SocketAddress) -> Bool {

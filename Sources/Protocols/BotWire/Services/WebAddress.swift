@@ -1,3 +1,5 @@
+internal import Core
+
 /// The address of a bot's server: an absolute URL without a user, a password or a fragment (RFC 3986).
 ///
 /// Its parts are what a connection is made with, so that no second reader of the text can take another host from it.
@@ -83,9 +85,9 @@ public struct WebAddress: Hashable, Sendable {
         var port: Int?
         if let colon = text.lastIndex(of: ":"), !text[colon...].contains("]") {
             let digits = text[text.index(after: colon)...]
-            guard (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-                let number = Int(digits), (1...0xFFFF).contains(number)
-            else { return nil }
+            guard digits.utf8.count <= 5, let number = Digits.number(digits, upTo: 0xFFFF), number > 0 else {
+                return nil
+            }
             port = number
             host = text[..<colon]
         }

@@ -55,9 +55,7 @@ public struct SIPHost: Hashable, Sendable, CustomStringConvertible {
         guard let host = SIPHost(String(text[..<hostEnd])) else { return nil }
         guard hostEnd < text.endIndex else { return (host, nil) }
         let digits = text[text.index(after: hostEnd)...]
-        guard text[hostEnd] == ":", !digits.isEmpty, digits.utf8.allSatisfy(TextScanner.isDigit),
-            let port = UInt16(digits)
-        else { return nil }
+        guard text[hostEnd] == ":", let port = Digits.number(digits, upTo: UInt16.max) else { return nil }
         return (host, port)
     }
 }

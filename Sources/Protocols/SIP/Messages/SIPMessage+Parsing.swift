@@ -1,3 +1,5 @@
+internal import Core
+
 extension SIPMessage {
     /// Reads one message that fills a datagram, or that ``SIPStreamFramer`` cut from a stream.
     ///
@@ -74,7 +76,7 @@ private struct MessageParser {
     private func statusLine(_ text: String) throws(SIPParseError) -> Start {
         let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count >= 2, String(parts[0]).isSame(as: "SIP/2.0"), parts[1].utf8.count == 3,
-            parts[1].utf8.allSatisfy(TextScanner.isDigit), let status = Int(parts[1]), (100...699).contains(status)
+            let status = Digits.number(parts[1], upTo: 699), status >= 100
         else { throw dropped("expected SIP/2.0, a status from 100 to 699 and a reason") }
         return .response(status, parts.count > 2 ? String(parts[2]) : "")
     }
@@ -187,9 +189,7 @@ enum MessageCheck {
         if let method, sequence.method != method { return "CSeq has another method than the request" }
         guard headers.contacts != nil else { return "Contact is malformed" }
         if let text = headers["Max-Forwards"], method != nil {
-            guard text.utf8.allSatisfy(TextScanner.isDigit), let hops = Int(text), (0...255).contains(hops) else {
-                return "expected Max-Forwards from 0 to 255"
-            }
+            guard Digits.number(text, upTo: 255) != nil else { return "expected Max-Forwards from 0 to 255" }
         }
         for name: SIPHeaderName in ["Route", "Record-Route"] where headers.addresses(name) == nil {
             return "\(name) is malformed"

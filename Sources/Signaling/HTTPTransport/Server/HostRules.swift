@@ -1,4 +1,4 @@
-internal import Glibc
+internal import Core
 package import NIOHTTP1
 
 /// A host as a `Host` header names it: a name or an address.
@@ -33,7 +33,7 @@ package enum HostName: Hashable, Sendable {
         // The colons of an IPv6 address are within its brackets.
         if let colon = host.lastIndex(of: ":"), !host.hasSuffix("]") {
             let port = host[host.index(after: colon)...]
-            guard port.isEmpty || (port.utf8.allSatisfy { (0x30...0x39).contains($0) } && UInt16(port) != nil) else {
+            guard port.isEmpty || Digits.number(port, upTo: UInt16.max) != nil else {
                 return nil
             }
             host = host[..<colon]
@@ -78,14 +78,7 @@ package enum HostName: Hashable, Sendable {
     private static let nameBytes = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_".utf8)
 
     private static func address(_ text: some StringProtocol) -> [UInt8]? {
-        let name = String(text.prefix { $0 != "%" })
-        var four = [UInt8](repeating: 0, count: 4)
-        var six = [UInt8](repeating: 0, count: 16)
-        // Both write exactly the sizes of their address families.
-        if unsafe inet_pton(AF_INET, name, &four) == 1 { return four }
-        guard unsafe inet_pton(AF_INET6, name, &six) == 1 else { return nil }
-        let mapped: [UInt8] = Array(repeating: 0, count: 10) + [255, 255]
-        return six.starts(with: mapped) ? Array(six[12...]) : six
+        SocketAddress(literal: text.prefix { $0 != "%" })?.unmappedBytes
     }
 }
 
