@@ -57,6 +57,48 @@ private final class Lines: Sendable {
         for line in lines.all { _ = try JSONSerialization.jsonObject(with: Data(line.utf8)) }
     }
 
+    @Test("A log that cannot be written delays no caller, and the lines that are lost are counted in their place")
+    func stalled() throws {
+        let (taken, gate, reported) = (
+            DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+        )
+        let written = Mutex<[String]>([])
+        let lossLine: @Sendable (Int) -> String = { count in
+            reported.signal()
+            return "lost \(count)"
+        }
+        let writer = try LogWriter(capacity: 100, lossLine: lossLine) { line in
+            taken.signal()
+            gate.wait()
+            gate.signal()
+            written.withLock { $0.append(line) }
+        }
+        writer.write("first")
+        taken.wait()
+        for number in 0..<1_000 { writer.write("line \(number)") }
+        gate.signal()
+        reported.wait()
+        writer.write("after")
+        writer.finish(withinMilliseconds: 60_000)
+        // 15 lines have 95 bytes.
+        let lines = written.withLock { $0 }
+        #expect(lines == ["first"] + (0..<15).map { "line \($0)" } + ["lost 985", "after"])
+    }
+
+    @Test("A process ends although its log cannot be written")
+    func stalledEnd() throws {
+        let (taken, gate) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let writer = try LogWriter(lossLine: { "lost \($0)" }) { _ in
+            taken.signal()
+            gate.wait()
+        }
+        writer.write("first")
+        taken.wait()
+        writer.finish(withinMilliseconds: 0)
+        gate.signal()
+        writer.finish(withinMilliseconds: 60_000)
+    }
+
     @Test("What a peer sent can neither begin a line of its own nor steer the terminal", arguments: LogFormat.allCases)
     func injection(format: LogFormat) {
         let lines = Lines()

@@ -67,6 +67,14 @@ final class LogLimiter: Sendable {
 }
 
 extension LogLine {
+    /// Reports how many lines were lost.
+    init(lost count: Int, at time: WallClock) {
+        self.init(
+            time: time, level: .warning, label: "handset",
+            message: "Lines of the log were lost, because they could not be written in time",
+            metadata: ["lost": .stringConvertible(count)])
+    }
+
     /// Reports how many lines with a message were not written.
     init(_ withheld: MessageLimit.Withheld, at time: WallClock) {
         self.init(

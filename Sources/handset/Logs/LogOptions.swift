@@ -16,21 +16,31 @@ struct LogOptions: ParsableArguments {
         let format = logFormat
         let level = logLevel
         let style = TerminalStyle.standardError
-        let limiter = LogLimiter { withheld in
-            Terminal.printError(format.render(LogLine(withheld, at: SystemTime.now()), style: style))
+        // Without a thread for it, which a machine without memory may refuse, each line is written where it is logged.
+        let writer = try? LogWriter(
+            lossLine: { format.render(LogLine(lost: $0, at: SystemTime.now()), style: style) },
+            output: { Terminal.printError($0) })
+        let write: @Sendable (String) -> Void = { line in
+            if let writer { writer.write(line) } else { Terminal.printError(line) }
         }
-        Self.limiter.withLock { $0 = limiter }
+        let limiter = LogLimiter { withheld in
+            write(format.render(LogLine(withheld, at: SystemTime.now()), style: style))
+        }
+        Self.log.withLock { $0 = (limiter, writer) }
         LoggingSystem.bootstrap { label in
-            LineLogHandler(label: label, level: level, format: format, style: style, limiter: limiter) {
-                Terminal.printError($0)
-            }
+            LineLogHandler(label: label, level: level, format: format, style: style, limiter: limiter, write: write)
         }
     }
 
-    private static let limiter = Mutex<LogLimiter?>(nil)
+    private static let log = Mutex<(limiter: LogLimiter, writer: LogWriter?)?>(nil)
 
-    /// Reports what was withheld and not reported yet, at the end of the process.
-    static func finish() { limiter.withLock { $0 }?.finish() }
+    /// Writes what is not written yet, and reports what was withheld, at the end of the process. A log that takes nothing delays the
+    /// end by a second.
+    static func finish() {
+        guard let log = log.withLock({ $0 }) else { return }
+        log.limiter.finish()
+        log.writer?.finish(withinMilliseconds: 1_000)
+    }
 
     private static let levelNames = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
 
