@@ -144,7 +144,7 @@ class Call:
         final = await self.ask("INVITE", offer(by.host, self.media.address[1], self.keys))
         took = time.monotonic() - begun
         if final is None or not 200 <= final.status < 300:
-            if final is None and not model.promises_new_calls:
+            if not model.promises_new_calls and (final is None or final.status == 503):
                 model.outcomes["a bystander's INVITE lost in a flood"] += 1
                 return
             outcome = final.first if final else f"no final response within {PATIENCE:.0f} s"

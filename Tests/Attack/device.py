@@ -233,16 +233,18 @@ class Usage:
 
 
 class Witness:
-    """Stalls of this process and of the device's threads, which tell a busy machine from a fault.
+    """Looks at this process and at the threads of the device, which tells a busy machine from a fault.
 
-    This process is late by what its sleep takes too long. A thread of the device stalls while it has no processor, or waits for a disk,
-    at several looks one after another. The log's thread does not count, because no call depends on it.
+    This process waits for as long as its sleep takes too long. A thread of the device waits while it has no processor, and while it is at
+    a disk. Two things count: the longest wait without an end, and the share of the time for which one of them waited. The log's thread
+    does not count, because no call depends on it.
     """
 
     INTERVAL = 0.05
+    MOST_WAITING = 0.25  # The share beside which a judgement counts.
 
     def __init__(self):
-        self.stalls = collections.deque(maxlen=20_000)
+        self.looks = collections.deque(maxlen=4_000)
         self.device = None
 
     async def watch(self) -> None:
@@ -250,19 +252,37 @@ class Witness:
         while True:
             await asyncio.sleep(self.INTERVAL)
             now = time.monotonic()
-            elapsed = now - before
-            if elapsed > 2 * self.INTERVAL:
-                self.stalls.append((now, elapsed - self.INTERVAL))
+            elapsed, longest = now - before, 0.0
+            waits = {"model": elapsed - self.INTERVAL}
             looked = self.device.threads() if self.device else {}
-            for number, thread in looked.items():
-                last = threads.get(number)
-                waits = last and thread.name != "log" and (thread.state == "D" or thread.delay - last.delay > 0.8 * elapsed)
-                if waits:
-                    self.stalls.append((now, now - since.setdefault(number, before)))
+            for number in threads.keys() & looked.keys():
+                if looked[number].name != "log":
+                    is_at_disk = looked[number].state == "D"
+                    waits[number] = elapsed if is_at_disk else looked[number].delay - threads[number].delay
+            for number, wait in waits.items():
+                if wait > 0.8 * elapsed:
+                    longest = max(longest, now - since.setdefault(number, before))
                 else:
                     since.pop(number, None)
+            self.looks.append((now, elapsed, max(longest, waits["model"]), waits))
             before, threads = now, looked
 
-    def worst(self, since: float) -> float:
-        """The longest stall, in seconds, after an instant."""
-        return max((length for at, length in self.stalls if at >= since), default=0.0)
+    def longest(self, since: float) -> float:
+        """The longest wait without an end, in seconds, after an instant."""
+        return max((longest for now, _, longest, _ in self.looks if now >= since), default=0.0)
+
+    def share(self, since: float) -> float:
+        """The share of the time after an instant for which the thread waited that waited most."""
+        waited, total = collections.Counter(), 0.0
+        for now, elapsed, _, waits in self.looks:
+            if now >= since:
+                total += elapsed
+                waited.update(waits)
+        return max(waited.values(), default=0.0) / total if total else 0.0
+
+    def excuse(self, since: float, slack: float) -> str | None:
+        """Why a judgement with `slack` seconds does not count, or None (CONTRIBUTING.md, Windows of real time)."""
+        longest, share = self.longest(since), self.share(since)
+        if longest > slack / 4 - 0.005:
+            return f"beside a stall of {longest * 1000:.0f} ms"
+        return f"beside a thread that waited for {share:.0%} of the time" if share > self.MOST_WAITING else None

@@ -14,7 +14,7 @@ import time
 import traceback
 
 from bystander import PATIENCE, SPEAKING, Bystander, Path
-from device import MIB, MOST_CALLS, MOST_KEPT, MOST_MEMORY, REGISTERED, SERVER, Device, Server, Usage, Witness
+from device import MIB, MOST_CALLS, MOST_KEPT, MOST_MEMORY, REGISTERED, SERVER, TRANSACTIONS, Device, Server, Usage, Witness
 from strangers import VICTIM, Stranger
 from wire import Address, Socket, Tone
 
@@ -26,18 +26,14 @@ KEPT = 40  # Seconds for which a call may last that nobody ends: 5 of silence, a
 ELSEWHERE = 3_096 + 8 * 120
 MOST_FAULTS = 12
 # Datagrams a second of all strangers together in episodes with even numbers. `calls_from: anybody` reads 1,000 a second from all hosts
-# without a call (`DatagramGate.ofStrangers`). Beyond it new calls are lost in proportion, and only established ones are promised to
-# continue. Episodes with odd numbers have no such bound.
-PACE = 700
+# without a call (`DatagramGate.ofStrangers`), and has half of the memory for requests, of which each is kept with 2 kB for 32 s
+# (docs/security.md). Beyond that new calls are lost or refused with 503, and only established ones are promised to continue. Episodes with
+# odd numbers have no such bound.
+PACE = min(1_000, TRANSACTIONS // 2 // 2_048 // 32) * 9 // 10
 # A device registers again between 80 and 90 % of what is granted (docs/sip.md); repetitions of a lost REGISTER take a second or two.
 REGISTERS_AFTER = 0.8 * REGISTERED, 0.9 * REGISTERED + 5
 # Seconds of an episode with an even number in which the device's log is not read, as on a disk that stalls.
 UNREAD_LOG = 5, 20
-
-
-def tolerated(slack: float) -> float:
-    """Seconds of a stall beside which a judgement counts that has `slack` seconds (CONTRIBUTING.md, Windows of real time)."""
-    return slack / 4 - 0.005
 
 
 class Model:
@@ -107,10 +103,10 @@ class Model:
     # --- What must not happen ---
 
     def fault(self, text: str, since: float | None = None, slack: float = 0) -> None:
-        """Notes a fault. One of time, which has `slack` seconds, is withheld beside a longer stall of the machine since that instant."""
-        stall = self.witness.worst(since) if since is not None else 0
-        if since is not None and stall > tolerated(slack):
-            self.withheld.append(f"{text} (beside a stall of {stall * 1000:.0f} ms)")
+        """Notes a fault. One of time, which has `slack` seconds, is withheld if the machine was too busy after that instant."""
+        excuse = self.witness.excuse(since, slack) if since is not None else None
+        if excuse:
+            self.withheld.append(f"{text} ({excuse})")
             return
         print(f"FAULT {self.mode}: {text[:800]}", flush=True)
         self.faults.append({"at_seconds": round(time.monotonic() - self.begun, 2), "fault": text, "before": list(self.recent)})
@@ -205,7 +201,8 @@ class Model:
         """One episode, and a record of it."""
         bystanders, strangers = self.people(number)
         self.is_running, self.is_paced = True, number % 2 == 0
-        before, datagrams, lost, faults = self.steps, self.datagrams, self.device.lost_datagrams(), len(self.faults)
+        before, datagrams, lost = self.steps, self.datagrams, self.device.lost_datagrams()
+        faults, withheld = len(self.faults), len(self.withheld)
         self.usage.load()
         working = [self.keep(one.live()) for one in [*bystanders, *strangers]]
         watching = self.keep(self.watch())
@@ -225,7 +222,7 @@ class Model:
         self.check_registration()
         times = sorted(time for one in bystanders for time in one.times) or [0]
         shares = [share for one in bystanders for share in one.shares] or [0]
-        if not any(one.calls for one in bystanders) and len(self.faults) == faults and not self.withheld:
+        if not any(one.calls for one in bystanders) and len(self.faults) == faults and len(self.withheld) == withheld:
             self.fault("no bystander's call was completed")
         return {
             "mode": self.mode,
@@ -241,8 +238,9 @@ class Model:
             "least_sound": round(min(shares), 3),
             "processor": round(load, 2),
             "memory_mib": self.usage.peak // MIB,
-            "worst_stall_ms": round(self.witness.worst(begun) * 1000),
-            "withheld": len(self.withheld),
+            "waiting": round(self.witness.share(begun), 2),
+            "worst_stall_ms": round(self.witness.longest(begun) * 1000),
+            "withheld": self.withheld[withheld:],
             "faults": self.faults[faults:],
         }
 
