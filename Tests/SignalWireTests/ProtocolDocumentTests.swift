@@ -206,7 +206,7 @@ import Testing
             "past which no such owner adds it to one more | \(SignalLimits.groupsOfStrangers); it can join",
             "| Connection data of a participant | \(SignalLimits.connectionDataBytes) bytes |",
             "| Push tokens of a device | \(SignalLimits.pushTargets), of \(SignalLimits.pushTokenBytes) bytes each |",
-            "| Invites told of by `device.register` | \(SignalLimits.syncBytes) bytes |",
+            "| Invites that follow `device.register` | \(SignalLimits.syncBytes) bytes |",
             "| Users in the answer to `presence.subscribe` | \(SignalLimits.presenceUsers) |",
             "| `ttl` | \(Int(SignalLimits.ttlSeconds)) seconds, or 0 for no end |",
         ] { #expect(page.contains(row), "\(row)") }
