@@ -205,9 +205,12 @@ let package = Package(
                 "Realtime", "TLS",
             ]),
         module(
+            "Agent", "Call",
+            ["AudioKit", "AudioPort", "CallControl", "CallMedia", "CallParticipation", "Core", "JSON", "VoiceActivity"]),
+        module(
             "Agent", "CallAgent",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Call", "CallControl", "CallMedia",
                 "CallParticipation",
                 "CallPrograms", "ConfigReader", "Core", "Files", "ICE", "JSON", "MediaEngine", "Playout", "RTP",
                 "Realtime", "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "TLS",
@@ -386,9 +389,12 @@ let package = Package(
                 "SignalSupport", "SignalWire", "TLS", logging,
             ]),
         tests(
+            "CallTests",
+            ["AudioKit", "Call", "CallControl", "CallMedia", "CallParticipation", "Core", "JSON", "VoiceActivity"]),
+        tests(
             "CallAgentTests",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CThreadCounters", "CallAgent",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CThreadCounters", "Call", "CallAgent",
                 "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Core", "ExchangeCore", "ExchangeServer",
                 "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "Playout", "SDP", "SIP",
                 "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway", logging,

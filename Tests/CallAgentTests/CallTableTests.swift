@@ -1,3 +1,4 @@
+import Call
 @testable import CallAgent
 @testable import CallControl
 import ICE
@@ -8,81 +9,75 @@ import Testing
 
 @Suite("Calls, as a device keeps them")
 struct CallTableTests {
-    private let record = CallRecord(
-        invite: "i1", direction: .outgoing, peer: "echo", began: .zero, duration: .zero, reason: .busy, endedBy: .remote
-    )
-
-    private func call(_ key: IdempotencyKey, _ source: AudioBehaviour.Source = .silence) -> ActiveCall {
+    private func call(
+        _ number: UInt64, _ key: IdempotencyKey, _ source: AudioBehaviour.Source = .silence,
+        inPlaceOf origin: CallID? = nil
+    ) -> ActiveCall {
         ActiveCall(
-            machine: CallMachine(dialling: InviteOptions(to: "echo", idempotencyKey: key)),
-            audio: AudioBehaviour(source: source), invite: .sending(idempotencyKey: key))
+            CallSession(
+                CallID(number: number), dialling: InviteOptions(to: "echo", idempotencyKey: key),
+                audio: AudioBehaviour(source: source), inPlaceOf: origin.map { (call: $0, peer: "origin") }))
+    }
+
+    private func feed(_ input: CallSession.Input, to call: inout ActiveCall) {
+        var outbox: [CallSession.Output] = []
+        call.session.handle(input, at: .zero, into: &outbox)
     }
 
     @Test("The number of a call that is over is not used again")
     func numbers() {
-        var calls = CallTable()
         var claims = MediaClaims()
-        let first = calls.add(call("a"), number: claims.nextCall())
-        calls.remove(first)
-        let second = calls.add(call("b"), number: claims.nextCall())
-        #expect(second.number == 2)
-        #expect(calls.ids.count == 1)
+        let numbers = [claims.nextCall(), claims.nextCall()]
+        #expect(numbers == [1, 2])
     }
 
     @Test("With legs a bot's call that is not placed yet takes two streams of the workers, any other one")
     func unplacedLegs() {
         var calls = CallTable()
-        let first = calls.add(call("a", .program), number: 1)
-        _ = calls.add(call("b"), number: 2)
+        calls.add(call(1, "a", .program))
+        calls.add(call(2, "b"))
         #expect(calls.unplacedCount(besides: nil) == 2 && calls.unplacedCount(besides: nil, legs: BotLegs()) == 3)
-        #expect(calls.unplacedCount(besides: first, legs: BotLegs()) == 1)
+        #expect(calls.unplacedCount(besides: CallID(number: 1), legs: BotLegs()) == 1)
     }
 
     @Test("A call is found by its key, and by its invite once the service has given that an id")
     func search() {
         var calls = CallTable()
-        let (first, second) = (calls.add(call("a"), number: 1), calls.add(call("b"), number: 2))
-        #expect(calls.id(ofKey: "b") == second && calls.id(of: "i1") == nil)
-        calls[first]?.invite.noteSent(as: "i1")
-        #expect(calls.id(of: "i1") == first && calls.id(ofKey: "a") == first)
+        var first = call(1, "a")
+        calls.add(first)
+        calls.add(call(2, "b"))
+        #expect(calls.id(ofKey: "b")?.number == 2 && calls.id(of: "i1") == nil)
+        feed(.begin, to: &first)
+        feed(.service(.event(.inviteSent("i1", invitees: []))), to: &first)
+        calls.add(first)
+        #expect(calls.id(of: "i1")?.number == 1 && calls.id(ofKey: "a")?.number == 1 && calls.ids.count == 2)
     }
 
     @Test("The card is taken until the machine of the call that uses it has ended")
     func card() {
         var calls = CallTable()
-        let (talking, other) = (calls.add(call("a", .card), number: 1), calls.add(call("b", .card), number: 2))
+        var talking = call(1, "a", .card)
+        let other = CallID(number: 2)
+        calls.add(talking)
+        calls.add(call(2, "b", .card))
         #expect(calls.isCardTaken(besides: [other, nil]))
-        _ = calls[talking]?.end(record)
-        #expect(!calls.isCardTaken(besides: [other]) && calls.isCardTaken(besides: [talking]))
+        feed(.begin, to: &talking)
+        feed(.service(.event(.disconnected)), to: &talking)
+        calls.add(talking)
+        #expect(!calls.isCardTaken(besides: [other]) && calls.isCardTaken(besides: [CallID(number: 1)]))
     }
 
     @Test("A call has the card in place of the one that it replaces, and of the one whose peer asked for it")
-    func replacedCard() {
+    func replacedCard() throws {
         var calls = CallTable()
-        let talking = calls.add(call("a", .card), number: 1)
-        var replacing = call("b", .card)
-        #expect(replacing.predecessor == nil)
-        replacing.replaces = talking
-        let new = calls.add(replacing, number: 2)
-        #expect(calls[new]?.predecessor == talking && !calls.isCardTaken(besides: [new, talking]))
-        var placed = call("c", .card)
-        placed.transfer = .inPlaceOf(new)
-        #expect(placed.predecessor == new)
-    }
-
-    @Test("CALL-7: The end of a call is told when its record is on disk, or at once if no journal has it")
-    func kept() {
-        var unrecorded = call("a")
-        let noKey = unrecorded.end(record)
-        #expect(noKey == nil)
-        #expect(unrecorded.keptRecord?.reason == .busy)
-        var recorded = call("b")
-        recorded.began(inJournal: "key")
-        let key = recorded.end(record)
-        #expect(key == "key")
-        #expect(recorded.record?.reason == .busy && recorded.keptRecord == nil)
-        recorded.wasKept()
-        #expect(recorded.keptRecord?.reason == .busy)
+        let talking = CallID(number: 1)
+        calls.add(call(1, "a", .card))
+        let invite = ReceivedInvite(id: "i2", inviter: "carol", invitees: ["echo"], data: [:], remaining: nil)
+        let replacing = CallSession(
+            CallID(number: 2), receiving: invite, audio: AudioBehaviour(source: .card), replacing: talking)
+        calls.add(ActiveCall(replacing))
+        #expect(replacing.predecessor == talking && !calls.isCardTaken(besides: [replacing.id, talking]))
+        #expect(call(3, "c", .card, inPlaceOf: replacing.id).session.predecessor == replacing.id)
     }
 
     @Test("That the machine is full is told once")

@@ -1,5 +1,6 @@
 internal import AudioPort
 internal import BotCalls
+internal import Call
 internal import CallControl
 internal import CallMedia
 internal import ICE
@@ -28,8 +29,8 @@ struct BotLegs {
     /// Whether a call's leg is going to run and does not yet.
     ///
     /// - Parameter isExpected: Whether one that has not begun will come: the call itself does not run.
-    func isUnplaced(of id: CallID, _ call: ActiveCall, isExpected: Bool) -> Bool {
-        if let leg = leg(of: id) { return !leg.isRunning }
+    func isUnplaced(of call: CallSession, isExpected: Bool) -> Bool {
+        if let leg = leg(of: call.id) { return !leg.isRunning }
         return isExpected && call.hasParticipant
     }
 }

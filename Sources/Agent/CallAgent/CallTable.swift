@@ -1,5 +1,7 @@
+internal import Call
 internal import CallControl
 internal import CallMedia
+internal import CallParticipation
 internal import MediaEngine
 
 /// The calls of a device whose end has not been reported, by their numbers, which are never used again.
@@ -11,43 +13,31 @@ struct CallTable {
         set { calls[id] = newValue }
     }
 
-    /// - Parameter number: One that no call of the process has or had.
-    mutating func add(_ call: ActiveCall, number: UInt64) -> CallID {
-        let id = CallID(number: number)
-        calls[id] = call
-        return id
-    }
+    mutating func add(_ call: ActiveCall) { calls[call.session.id] = call }
 
     mutating func remove(_ id: CallID) { calls[id] = nil }
 
     /// Whether a call has come that is to take this one's place.
-    func isReplaced(_ id: CallID) -> Bool { calls.values.contains { $0.replaces == id } }
-
-    /// The call that takes this one's place and was accepted.
-    func successor(of id: CallID) -> ActiveCall? {
-        calls.values.first { $0.replaces == id && ($0.machine.isAnswered || $0.machine.progress == .connecting) }
-    }
+    func isReplaced(_ id: CallID) -> Bool { calls.values.contains { $0.session.replaces == id } }
 
     var isEmpty: Bool { calls.isEmpty }
 
     /// Calls that continue, without this one. A call that has ended while its sound and its record are stored hinders no other.
     func ongoingCount(besides id: CallID? = nil) -> Int {
-        calls.count { $0.key != id && $0.value.record == nil }
+        calls.count { $0.key != id && $0.value.session.record == nil }
     }
 
     var ids: [CallID] { Array(calls.keys) }
 
     /// The oldest first.
-    var inOrder: [(id: CallID, call: ActiveCall)] {
-        calls.sorted { $0.key.number < $1.key.number }.map { (id: $0.key, call: $0.value) }
-    }
+    var inOrder: [ActiveCall] { calls.values.sorted { $0.session.id.number < $1.session.id.number } }
 
     // MARK: Searches. A few calls at most begin or end at once: a scan is as good as an index.
 
-    func id(of invite: InviteID) -> CallID? { calls.first { $0.value.invite.id == invite }?.key }
+    func id(of invite: InviteID) -> CallID? { calls.first { $0.value.session.inviteID == invite }?.key }
 
     /// The call that this device made with an idempotency key.
-    func id(ofKey key: IdempotencyKey) -> CallID? { calls.first { $0.value.invite.idempotencyKey == key }?.key }
+    func id(ofKey key: IdempotencyKey) -> CallID? { calls.first { $0.value.session.idempotencyKey == key }?.key }
 
     /// The call whose media, or the connection of its media, the media engine knows by this name.
     func id(of media: MediaCallID) -> CallID? { calls.first { $0.value.media.goes(by: media) }?.key }
@@ -57,20 +47,20 @@ struct CallTable {
     /// - Parameter legs: Those of bots; nil if bots have none.
     func unplacedCount(besides id: CallID?, legs: BotLegs? = nil) -> Int {
         calls.reduce(0) { sum, call in
-            guard call.key != id, call.value.record == nil else { return sum }
+            guard call.key != id, call.value.session.record == nil else { return sum }
             let isUnplaced = call.value.media.id == nil
-            let leg = legs.map { $0.isUnplaced(of: call.key, call.value, isExpected: isUnplaced) } ?? false
+            let leg = legs.map { $0.isUnplaced(of: call.value.session, isExpected: isUnplaced) } ?? false
             return sum + (isUnplaced ? 1 : 0) + (leg ? 1 : 0)
         }
     }
 
     /// Whether another call than these uses the sound card.
     func isCardTaken(besides ids: [CallID?]) -> Bool {
-        calls.contains { !ids.contains($0.key) && $0.value.usesCard && $0.value.record == nil }
+        calls.contains { !ids.contains($0.key) && $0.value.session.usesCard && $0.value.session.record == nil }
     }
 
     /// The media of a call that uses the sound card and runs; nil if there is none.
     var mediaOnCard: MediaCallID? {
-        calls.values.lazy.filter(\.usesCard).compactMap(\.media.runningID).first
+        calls.values.lazy.filter(\.session.usesCard).compactMap(\.media.runningID).first
     }
 }

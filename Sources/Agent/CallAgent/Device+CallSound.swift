@@ -1,4 +1,5 @@
 internal import AudioKit
+internal import Call
 public import CallParticipation
 internal import CallControl
 internal import Logging
@@ -7,7 +8,7 @@ internal import CallMedia
 internal import Realtime
 internal import Files
 
-// What is played, recorded and attached in calls that run, and how they end by themselves.
+// What is played, recorded and attached in calls that run.
 extension Device {
     /// Plays a WAV or Ogg Opus file in place of the call's source, once; then the source is heard again. A program or bot
     /// hears the peer meanwhile, and what it says waits. Another file that is being played ends.
@@ -36,10 +37,10 @@ extension Device {
     /// - Returns: The file. It has that name when it is whole.
     public func record(_ id: CallID, to path: String? = nil) throws(CallSoundError) -> String {
         let media = try runningMedia(of: id)
-        if let current = calls[id]?.sound.soundRecording {
+        if let current = calls[id]?.session.wholeRecording {
             throw CallSoundError(.wrongState, "\(id) is being recorded already, to \"\(current)\"; stop that first")
         }
-        var format = calls[id]?.rules.recordingFormat ?? configuration.behaviour.recordingFormat
+        var format = calls[id]?.session.recordingFormat ?? configuration.behaviour.recordingFormat
         if let ending = path.flatMap(RecordingFormat.Container.init(ofFile:)) { format.container = ending }
         guard let path = path ?? nextRecording(of: id) else {
             throw CallSoundError(
@@ -60,7 +61,7 @@ extension Device {
         } catch {
             throw CallSoundError(error.file == nil ? .failed : .file, "\(error)")
         }
-        recordingBegan(in: id, path)
+        feed(.user(.recordingBegan(path: path)), to: id)
         return path
     }
 
@@ -70,10 +71,10 @@ extension Device {
     @discardableResult
     public func stopRecording(_ id: CallID) throws(CallSoundError) -> String {
         let media = try runningMedia(of: id)
-        guard let path = calls[id]?.sound.recording else {
+        guard let path = calls[id]?.session.recording else {
             throw CallSoundError(.wrongState, "\(id) is not being recorded")
         }
-        calls[id]?.sound.stopRecording()
+        feed(.user(.recordingStopped), to: id)
         engine.stopRecording(media)
         return path
     }
@@ -90,11 +91,10 @@ extension Device {
         } catch let error as CallSoundError {
             throw error
         } catch {
-            detachParticipant(of: id)
+            feed(.user(.attachingFailed), to: id)
             throw CallSoundError(.failed, "\(error)")
         }
-        calls[id]?.sound.participation = .present
-        publish(.attached(id))
+        feed(.user(.attached), to: id)
     }
 
     /// Lets this process take part in a call that runs, in place of its source. A closed port that the call has leaves it.
@@ -107,8 +107,7 @@ extension Device {
             let port = try participants.ports.open(plan, for: id)
             calls[id]?.participant = participants.ports
             if let line = participants.ports.attach(to: id) { engine.attach(line, to: media) }
-            calls[id]?.sound.participation = .present
-            publish(.attached(id))
+            feed(.user(.attached), to: id)
             return port
         } catch {
             throw CallSoundError(.failed, "\(error)")
@@ -118,10 +117,10 @@ extension Device {
     /// The media of a call in which a program can begin to take part.
     private func mediaWithoutProgram(of id: CallID) throws(CallSoundError) -> MediaCallID {
         let media = try runningMedia(of: id)
-        guard calls[id]?.sound.participation != .present else {
+        guard calls[id]?.session.isAttended != true else {
             throw CallSoundError(.wrongState, "a program or bot takes part in \(id) already; detach it first")
         }
-        guard calls[id]?.usesCard != true else {
+        guard calls[id]?.session.usesCard != true else {
             throw CallSoundError(.wrongState, "\(id) is on the sound card, where no program can take part")
         }
         return media
@@ -130,18 +129,16 @@ extension Device {
     /// Removes the program, bot or port from a call, which continues with its source; silence if the source is a program or bot.
     public func detach(from id: CallID) throws(CallSoundError) {
         let media = try runningMedia(of: id)
-        guard calls[id]?.sound.participation == .present else {
+        guard calls[id]?.session.isAttended == true else {
             throw CallSoundError(.wrongState, "no program or bot takes part in \(id)")
         }
-        calls[id]?.sound.participation = .left
         engine.detach(from: media)
-        detachParticipant(of: id)
-        publish(.detached(id))
+        feed(.user(.detach), to: id)
     }
 
     private func runningMedia(of id: CallID) throws(CallSoundError) -> MediaCallID {
         // Of a call that has just ended the media may still run: nothing would end what joined it now.
-        guard let call = calls[id], call.record == nil, let media = call.media.runningID else {
+        guard let call = calls[id], call.session.record == nil, let media = call.media.runningID else {
             throw CallSoundError(.wrongState, "the media of \(id) does not run: wait until it is established")
         }
         return media
@@ -150,25 +147,13 @@ extension Device {
     // MARK: Recordings
 
     private func nextRecording(of id: CallID) -> String? {
-        guard let call = calls[id], let first = call.audio.recording else { return nil }
         makeRecordingFolder()
-        return call.sound.nextRecording(beside: first) { FileIdentity(path: $0) != nil }
-    }
-
-    /// The call's media runs, with the recording that the call was begun with.
-    func noteStart(of id: CallID) {
-        guard let call = calls[id], let media = call.media.runningID else { return }
-        if call.hasParticipant { calls[id]?.sound.participation = .present }
-        if let path = call.audio.recording, engine.isRecording(media) { recordingBegan(in: id, path) }
-    }
-
-    private func recordingBegan(in id: CallID, _ path: String) {
-        calls[id]?.sound.began(recording: path)
-        publish(.recording(id, path: path))
+        return calls[id]?.session.nextRecording { FileIdentity(path: $0) != nil }
     }
 
     func recordingEnded(in id: CallID, _ end: RecordingEnd) {
-        guard let reason = calls[id]?.sound.ended(recording: end) else { return }
+        let isWhole = end.failure == nil
+        guard let reason = calls[id]?.session.recordingEnded(end.requestedPath, isWhole: isWhole) else { return }
         publish(.recordingEnded(id, end, reason))
     }
 
@@ -178,48 +163,6 @@ extension Device {
         for path in PartFile.keepLeftovers(in: folder) {
             logger.notice("A recording of an earlier run was cut off", metadata: ["file": "\(path)"])
         }
-    }
-
-    // MARK: Calls that end by themselves
-
-    /// The last packets are still on their way, or in the peer's jitter buffer.
-    private static let lastWord = Duration.milliseconds(250)
-    /// How long the last words of a program may take.
-    private static let drainLimit = Duration.seconds(15)
-
-    func hangUp(_ id: CallID, because cause: CallRecord.HangUpCause) {
-        calls[id]?.noteHangUp(cause)
-        feed(.user(.hangUp), to: id)
-    }
-
-    /// The call's file was played to its end.
-    func fileIsOver(in id: CallID) {
-        guard let call = calls[id], call.rules.hangsUpAfterFile else { return }
-        guard call.machine.isEstablished else {
-            calls[id]?.sound.isOverEarly = true
-            return
-        }
-        hangUp(id, because: .playbackEnded, after: Self.lastWord)
-    }
-
-    /// The call is established.
-    func beginDuration(of id: CallID) {
-        if calls[id]?.sound.isOverEarly == true { hangUp(id, because: .playbackEnded, after: Self.lastWord) }
-        guard let limit = calls[id]?.rules.maximumDuration else { return }
-        calls[id]?.timers.limit(after: limit) { [weak self] in await self?.reachLimit(of: id) }
-    }
-
-    /// The call has had its longest duration: it ends, once its program's last words are played.
-    private func reachLimit(of id: CallID) {
-        logger.info("A call has reached its longest duration, and ends", metadata: about(id))
-        guard calls[id]?.sound.participation == .present else { return hangUp(id, because: .maximumDuration) }
-        calls[id]?.noteHangUp(.maximumDuration)
-        hangUp(id, because: .maximumDuration, after: Self.drainLimit)
-        calls[id]?.participant?.hearOut(id)
-    }
-
-    private func hangUp(_ id: CallID, because cause: CallRecord.HangUpCause, after delay: Duration) {
-        calls[id]?.timers.hangUp(after: delay) { [weak self] in await self?.hangUp(id, because: cause) }
     }
 }
 

@@ -1,4 +1,6 @@
+internal import Call
 internal import CallControl
+internal import CallParticipation
 internal import JSON
 internal import Logging
 internal import MediaEngine
@@ -6,134 +8,71 @@ internal import Realtime
 internal import SignalingClient
 internal import Core
 
-// Carries out what the calls' machines ask for.
+// Drives the sessions of calls: feeds them, and carries out what they order.
 extension Device {
-    /// Gives a call's machine an input and does what it says.
-    func feed(_ input: CallMachine.Input, to id: CallID, at now: Instant = MonotonicClock.now) {
-        guard var call = calls[id] else { return }
-        var outbox: [CallMachine.Output] = []
-        call.machine.handle(input, at: now, into: &outbox)
-        calls[id] = call
-        for output in outbox { carryOut(output, of: id) }
-        arm(id)
+    /// Gives a call's session an input and does what it orders.
+    func feed(_ input: CallSession.Input, to id: CallID, at now: Instant = MonotonicClock.now) {
+        var outbox: [CallSession.Output] = []
+        calls[id]?.session.handle(input, at: now, into: &outbox)
+        carryOut(outbox, of: id)
+    }
+
+    /// Carries out orders in order, each to its end. A call may be fed again meanwhile.
+    func carryOut(_ outputs: [CallSession.Output], of id: CallID) {
+        for output in outputs {
+            switch output {
+            case .service(let order): carryOut(order, of: id)
+            case .media(let order): carryOut(order, of: id)
+            case .participant(let order): carryOut(order, of: id)
+            case .device(let order): carryOut(order, of: id)
+            case .event(let event): report(event, of: id)
+            case .note(let note): log(note, of: id)
+            }
+        }
+        let deadline = calls[id]?.session.nextDeadline
+        calls[id]?.timer.set(at: deadline) { [weak self] in await self?.feed(.timerFired, to: id) }
         noteUnplaced()
     }
 
-    private func carryOut(_ output: CallMachine.Output, of id: CallID) {
-        switch output {
-        case .prepareOffer: prepareOffer(for: id)
-        case .prepareAnswer(let offer): prepareAnswer(to: offer, for: id)
-        case .applyAnswer(let answer): applyAnswer(answer, for: id)
-        case .releaseMedia: releaseMedia(of: id)
-        case .sendInvite(let options):
+    private func report(_ event: CallEvent, of id: CallID) {
+        if event == .answered { note(.talking, of: id) }
+        publish(DeviceEvent(event, of: id))
+    }
+
+    // MARK: The service
+
+    private func carryOut(_ order: CallSession.ServiceOrder, of id: CallID) {
+        switch order {
+        case .invite(let options):
             note(.calling, of: id)
-            sendInvite(options, for: id)
-        case .sendCancel(let invite, let data):
+            // The id comes with the event `inviteSent`, ahead of everything else about the invite.
+            let sending = hand { (service) throws(SignalingError) in _ = try await service.invite(options) }
+            Task { if let error = await sending.value { feed(.service(.event(.inviteFailed(error))), to: id) } }
+        case .cancel(let invite, let data):
             request(for: id, .cancelConfirmed, orElse: { .cancelFailed($0) }) { (service) throws(SignalingError) in
                 try await service.cancel(invite, data: data)
             }
-        case .sendAccept(let invite, let data):
+        case .accept(let invite, let data):
             request(
                 for: id, .answerConfirmed, isAccept: true, orElse: { .answerFailed($0) }
             ) { (service) throws(SignalingError) in
                 try await service.accept(invite, data: data)
             }
-        case .sendReject(let invite, let data):
+        case .reject(let invite, let data):
             request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { (service) throws(SignalingError) in
                 try await service.reject(invite, data: data)
             }
-        case .sendHangUp(let news): sendHangUp(news)
-        case .ringing: ring(id)
-        case .answered:
-            note(.talking, of: id)
-            publish(.answered(id))
-            // On an exchange the accept is confirmed with that; over SIP by the ACK.
-            if !isSIP { peerIsThere(in: id, at: nil) }
-            noteTransfer(of: id, .accepted)
-            if let call = calls[id], let replaced = call.replaces {
-                calls[replaced]?.transferredTo = call.machine.peer
-                handOver(replaced)
-            }
-            for report in calls[id]?.media.takeEarly() ?? [] { feed(.media(report), to: id) }
-            carryOutWaitingTransfer(of: id)
-        case .established(let time):
-            publish(.established(id, after: time))
-            beginDuration(of: id)
-            watchPeer(of: id)
-            expectSound(in: id)
-        case .flowing(let time, let establishedAfter):
-            publish(.flowing(id, after: time, establishedAfter: establishedAfter))
-        case .ended(var record):
-            if record.endedBy == .local { record.hangUpCause = calls[id]?.hangUpCause }
-            noteTransfer(of: id, .failed)
-            record.transferredBy = calls[id]?.transferredBy
-            // The service may end a call that is replaced before it confirms the accept of the one that replaces it.
-            record.transferredTo = calls[id]?.transferredTo ?? calls.successor(of: id)?.machine.peer
-            let key = calls[id]?.end(record)
-            logFailure(of: id, record)
-            noteEnd(of: id, record)
-            releaseCard(of: id)
-            calls[id]?.participant?.end(id, .callEnded(record))
-            keep(record, of: id, journalKey: key)
-            finishIfOver(id)
-        case .refused(let error):
-            logger.info("A wish came too late for its call", metadata: about(id, ["error": "\(error)"]))
+        case .hangUp(let news): sendHangUp(news)
+        case .signal(let signal): send(signal)
+        case .probe(let invite, let peer): probe(invite, peer, of: id)
         }
-    }
-
-    /// Sleeps until the machine's next deadline, and then wakes it.
-    private func arm(_ id: CallID) {
-        let deadline = calls[id]?.machine.nextDeadline
-        calls[id]?.timers.wakeMachine(at: deadline) { [weak self] in await self?.feed(.timerFired, to: id) }
-    }
-
-    private func ring(_ id: CallID) {
-        guard let call = calls[id] else { return }
-        let status = AnswerPolicy.Status(
-            caller: call.machine.peer, activeCalls: calls.ongoingCount(besides: id), isDraining: isDraining,
-            hasRoom: hasRoom(for: id))
-        if let invite = call.invite.id { publish(.identified(id, invite)) }
-        publish(.incoming(id, from: status.caller))
-        if call.replaces != nil, !isDraining {
-            // The transferred peer replaces a call that we have answered already.
-            return feed(.user(.answer), to: id)
-        }
-        var refusal = configuration.answer.refusal(of: status).map { (reason: $0.reason, rule: "\($0)") }
-        if call.usesCard, isCardTaken(besides: id), refusal?.reason != .declined {
-            // Who may not get through learns nothing of it.
-            refusal = (.busy, "audio.several_calls: refuse, and another call has the sound card")
-        }
-        if let (reason, rule) = refusal {
-            logger.info(
-                "A call is refused",
-                metadata: about(id, ["from": "\(status.caller)", "reason": "\(reason.rawValue)", "rule": "\(rule)"]))
-            return feed(.user(.reject(reason)), to: id)
-        }
-        if call.usesCard, let failure = shared.cardFailure {
-            // Instead of ringing, or being answered in silence.
-            return feed(.media(.failed(MediaFailure(CardAbsent(failure, configuration.audio)))), to: id)
-        }
-        switch configuration.answer.decide(status) {
-        case .answer(let delay) where delay == .zero: feed(.user(.answer), to: id)
-        case .answer(let delay):
-            note(.ringing, of: id)
-            calls[id]?.timers.answer(after: delay) { [weak self] in await self?.feed(.user(.answer), to: id) }
-        case .ring: note(.ringing, of: id)
-        case .reject(let reason): feed(.user(.reject(reason)), to: id)
-        }
-    }
-
-    private func sendInvite(_ options: InviteOptions, for id: CallID) {
-        // The id comes with the event `inviteSent`, ahead of everything else about the invite.
-        let sending = hand { (service) throws(SignalingError) in _ = try await service.invite(options) }
-        Task { if let error = await sending.value { feed(.service(.inviteFailed(error)), to: id) } }
     }
 
     /// Hands a request to the service before this returns, so that requests leave in the order in which they are made: an invite
     /// that overtakes a hang-up would find the peer busy.
     ///
-    /// - Returns: What becomes of it, which must not be waited for by what hands it over: a call's machine is not called again
-    ///   before all of its outputs are carried out.
+    /// - Returns: What becomes of it, which must not be waited for by what hands it over: a call is not fed again before that
+    ///   order is carried out.
     func hand(
         _ request:
             nonisolated(nonsending) @escaping @Sendable (any SignalingService) async throws(SignalingError) -> Void
@@ -155,19 +94,133 @@ extension Device {
     ) {
         let asking = hand(ask)
         Task {
-            if let error = await asking.value { return feed(.service(failure(error)), to: id) }
-            if isAccept { hangUpIfOver(id) }
-            feed(.service(confirmation), to: id)
-            if confirmation == .answerConfirmed { peerKnows(id) }
+            if let error = await asking.value { return feed(.service(.event(failure(error))), to: id) }
+            if isAccept { feed(.service(.acceptTaken), to: id) }
+            feed(.service(.event(confirmation)), to: id)
         }
     }
 
-    /// The service has taken an accept that this side had given up waiting for: the caller is not left with it.
-    private func hangUpIfOver(_ id: CallID) {
-        guard let call = calls[id], let record = call.record, let invite = call.invite.id,
-            record.reason == .acceptFailed
-        else { return }
-        sendHangUp(CallHangUp(invite: invite, reason: CallEndReason.acceptFailed.rawValue, duration: .zero))
+    private func send(_ signal: CallSignal) {
+        // In order: candidates come before their end, and a transfer's success before the hang-up that follows it.
+        let sending = hand { (service) throws(SignalingError) in try await service.send(signal) }
+        Task { [logger] in
+            guard let error = await sending.value else { return }
+            // The log alone reports a lost key.
+            logger.log(
+                level: signal.type == CallKey.signal ? .notice : .debug, "A signal did not reach the peer",
+                metadata: ["type": "\(signal.type)", "error": "\(error)"])
+        }
+    }
+
+    private func probe(_ invite: InviteID, _ peer: UserID?, of id: CallID) {
+        Task { [service, logger] in
+            do throws(SignalingError) {
+                let probe = try await service.probe(invite, peer: peer)
+                feed(.service(.probed(probe)), to: id)
+            } catch {
+                logger.debug(
+                    "The peer of a call could not be probed", metadata: ["call": "\(id)", "error": "\(error)"])
+                feed(.service(.probed(nil)), to: id)
+            }
+        }
+    }
+
+    /// The peer of a call probes this device, which may not know the call any more because it was started again: then it hangs up,
+    /// so that the peer does not wait for it.
+    func answerProbe(_ signal: CallSignal) {
+        guard calls.id(of: signal.invite) == nil, !invites.knows(signal.invite) else { return }
+        logger.info("A peer probes a call that is not known here; hanging up", metadata: ["invite": "\(signal.invite)"])
+        sendHangUp(
+            CallHangUp(
+                invite: signal.invite, reason: CallEndReason.connectionLost.rawValue, duration: .zero, peer: signal.from
+            ))
+    }
+
+    // MARK: The device
+
+    private func carryOut(_ order: CallSession.DeviceOrder, of id: CallID) {
+        switch order {
+        case .decide: decide(id)
+        case .consider(let wish): consider(wish, of: id)
+        case .judge(let target):
+            feed(.device(.judged(configuration.account.mayTransferForBot(target))), to: id)
+        case .placeSuccessor(let target, let origin): placeSuccessor(of: id, to: target, origin)
+        case .inform(let other, let news): feed(.device(news), to: other)
+        case .ended(let record):
+            noteEnd(of: id, record)
+            releaseCard(of: id)
+        case .keep(let record, let turns): keep(record, turns, of: id)
+        case .over(let record):
+            guard let call = calls[id] else { return }
+            publish(.ended(id, record, call.media.report))
+            forget(id)
+        }
+    }
+
+    /// Decides whether a call that has come in is answered, and when.
+    private func decide(_ id: CallID) {
+        guard let call = calls[id]?.session else { return }
+        let status = AnswerPolicy.Status(
+            caller: call.peer, activeCalls: calls.ongoingCount(besides: id), isDraining: isDraining,
+            hasRoom: hasRoom(for: id))
+        if call.replaces != nil, !isDraining {
+            // The transferred peer replaces a call that we have answered already.
+            return answer(id)
+        }
+        var refusal = configuration.answer.refusal(of: status).map { (reason: $0.reason, rule: "\($0)") }
+        if call.usesCard, isCardTaken(besides: id), refusal?.reason != .declined {
+            // Who may not get through learns nothing of it.
+            refusal = (.busy, "audio.several_calls: refuse, and another call has the sound card")
+        }
+        if let (reason, rule) = refusal {
+            logger.info(
+                "A call is refused",
+                metadata: about(id, ["from": "\(status.caller)", "reason": "\(reason.rawValue)", "rule": "\(rule)"]))
+            return reject(id, reason)
+        }
+        if call.usesCard, let failure = shared.cardFailure {
+            // Instead of ringing, or being answered in silence.
+            return fail(id, MediaFailure(CardAbsent(failure, configuration.audio)))
+        }
+        switch configuration.answer.decide(status) {
+        case .answer(let delay):
+            if delay > .zero { note(.ringing, of: id) }
+            feed(.user(.answer(after: delay)), to: id)
+        case .ring: note(.ringing, of: id)
+        case .reject(let reason): reject(id, reason)
+        }
+    }
+
+    /// The call cannot be set up, or go on.
+    func fail(_ id: CallID, _ failure: MediaFailure) { feed(.media(.report(.failed(failure))), to: id) }
+
+    // MARK: The log
+
+    private func log(_ note: CallNote, of id: CallID) {
+        switch note {
+        case .failed(let record): logFailure(of: id, record)
+        case .tooLate(let error):
+            logger.info("A wish came too late for its call", metadata: about(id, ["error": "\(error)"]))
+        case .notAccepted(let why):
+            logger.notice("A call is not accepted", metadata: about(id, ["reason": "\(why)"]))
+        case .pathLost: logger.info("The peer has fallen silent; looking for another path", metadata: about(id))
+        case .pathBack: logger.info("The peer is back", metadata: about(id))
+        case .restartingICE: logger.info("Restarting ICE", metadata: about(id))
+        case .probing(let isOnHold):
+            logger.log(
+                level: isOnHold ? .debug : .info, "Nothing comes from the peer of a call; probing it over signaling",
+                metadata: about(id, ["on_hold": "\(isOnHold)"]))
+        case .peerGone(let cause):
+            logger.notice(
+                "The peer of a call is gone; ending the call", metadata: about(id, ["reason": "\(cause.rawValue)"]))
+        case .longestDuration:
+            logger.info("A call has reached its longest duration, and ends", metadata: about(id))
+        case .participantTransfers(let user):
+            logger.info("A program transfers a call", metadata: about(id, ["to": "\(user)"]))
+        case .transferRequested(let user, let isAccepted):
+            logger.info(
+                "A peer asks for a transfer", metadata: about(id, ["to": "\(user)", "accepted": "\(isAccepted)"]))
+        }
     }
 
     /// Says why a call has failed; loudly if it is this device's fault.
@@ -182,14 +235,5 @@ extension Device {
                     "reason": "\(record.reason.rawValue)", "cause": "\(cause.rawValue)",
                     "error": "\(record.error.map { "\($0)" } ?? cause.sentence)",
                 ]))
-    }
-
-    /// Reports the end of a call once its machine and its media have ended.
-    func finishIfOver(_ id: CallID) {
-        guard var call = calls[id], let record = call.keptRecord else { return }
-        if call.media.stop(on: engine) { return }
-        call.timers.cancelAll()
-        publish(.ended(id, record, call.media.report))
-        forget(id)
     }
 }

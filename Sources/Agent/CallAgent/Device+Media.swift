@@ -1,5 +1,6 @@
 internal import AudioDevices
 internal import AudioKit
+internal import Call
 internal import CallControl
 internal import JSON
 internal import Logging
@@ -11,59 +12,74 @@ internal import SDP
 internal import SignalingClient
 internal import Core
 
-// A call's media: preparation, start and events.
+// Has the media of calls do what their sessions order.
 extension Device {
-    func prepareOffer(for id: CallID) {
-        guard !isDraining else {
-            return feed(.media(.failed(MediaFailure(.deviceFull, "the device takes no more calls: it stops"))), to: id)
+    func carryOut(_ order: CallSession.MediaOrder, of id: CallID) {
+        switch order {
+        case .makeOffer:
+            guard !isDraining else {
+                return fail(id, MediaFailure(.deviceFull, "the device takes no more calls: it stops"))
+            }
+            makeOffer(for: id)
+        case .makeAnswer(let offer): answer(offer, for: id)
+        case .applyAnswer(let answer): applyAnswer(answer, for: id)
+        case .hearEarly(let answer): hearEarly(answer, in: id)
+        case .reportEarly:
+            for report in calls[id]?.media.takeEarly() ?? [] { feed(.media(.report(report)), to: id) }
+        case .answerOffer(let offer, let isInviter): answer(newOffer: offer, isInviter: isInviter, in: id)
+        case .acceptAnswer(let answer, let mayBeFirst): accept(newAnswer: answer, mayBeFirst: mayBeFirst, in: id)
+        case .offerAgain: offerAgain(in: id)
+        case .withdrawOffer: calls[id]?.media.offerRefused()
+        case .restartICE: restartICE(of: id)
+        case .add(let candidates): calls[id]?.media.add(candidates, on: engine)
+        case .liftSoundLimit(let host): liftSoundLimit(of: id, for: host)
+        case .observe: observePeer(of: id)
+        case .checkSound(let time):
+            if calls[id]?.media.hasHeardPeer == false {
+                logger.notice(
+                    "The peer has sent no sound yet",
+                    metadata: about(id, ["established_s": "\(Int(time / .seconds(1)))"]))
+            }
+        case .press(let keys):
+            do throws(DigitError) {
+                try press(keys, on: id)
+            } catch {
+                calls[id]?.participant?.refuse(.press, of: id, "\(error)")
+            }
+        case .release: calls[id]?.media.release(on: engine)
+        case .stop: if calls[id]?.media.stop(on: engine) != true { feed(.media(.over), to: id) }
         }
-        makeOffer(for: id)
     }
+
+    // MARK: Offer and answer before media runs
 
     private func makeOffer(for id: CallID) {
         do {
             try prepareMedia(of: id)
             let isWebRTC = configuration.media.offers == .webRTC
             guard let offer = try calls[id]?.media.makeOffer(isWebRTC: isWebRTC, with: &media) else { return }
-            feed(.media(.ready(description: offer)), to: id)
+            feed(.media(.report(.ready(description: offer))), to: id)
         } catch {
-            feed(.media(.failed(MediaFailure(error))), to: id)
+            fail(id, MediaFailure(error))
         }
-    }
-
-    /// Answers at once, or when the call's program or bot is ready.
-    func prepareAnswer(to offer: JSONValue, for id: CallID) {
-        do {
-            guard try summonParticipant(of: id) else { return answer(offer, for: id) }
-            calls[id]?.waitingOffer = offer
-        } catch {
-            feed(.media(.failed(MediaFailure(error))), to: id)
-        }
-    }
-
-    /// The program or bot that a call waits for is ready.
-    func answerWithParticipant(in id: CallID) {
-        guard let offer = calls[id]?.waitingOffer else { return }
-        calls[id]?.waitingOffer = nil
-        answer(offer, for: id)
     }
 
     /// The answering side takes media from before its accept is sent (contract CALL-1), unless the caller leaves the offer to us, and
     /// only its answer to that says where from.
     private func answer(_ offer: JSONValue, for id: CallID) {
-        if OfferWish.isMade(by: offer), configuration.account.sip != nil { return makeOffer(for: id) }
+        if OfferWish.isMade(by: offer), traits.takesOfferWishes { return makeOffer(for: id) }
         do {
             try prepareMedia(of: id)
             guard let (answer, audio) = try calls[id]?.media.makeAnswer(to: offer, with: &media) else { return }
             try start(audio, .withFirstPacket(noLaterThan: .milliseconds(200)), for: id)
-            feed(.media(.ready(description: answer)), to: id)
+            feed(.media(.report(.ready(description: answer))), to: id)
         } catch {
             logFile(error, of: id)
-            feed(.media(.failed(MediaFailure(error))), to: id)
+            fail(id, MediaFailure(error))
         }
     }
 
-    func applyAnswer(_ answer: JSONValue, for id: CallID) {
+    private func applyAnswer(_ answer: JSONValue, for id: CallID) {
         do {
             if calls[id]?.media.isEarly == true {
                 guard calls[id]?.media.runningID == nil else {
@@ -76,17 +92,12 @@ extension Device {
             try start(audio, .atOnce, for: id)
         } catch {
             logFile(error, of: id)
-            feed(.media(.failed(MediaFailure(error))), to: id)
+            fail(id, MediaFailure(error))
         }
     }
 
-    /// The one that we call lets us hear something before it answers: what it plays while it rings, or an announcement. A program
-    /// begins with the answer, so that a call with one is not heard before.
+    /// The one that we call lets us hear something before it answers: what it plays while it rings, or an announcement.
     private func hearEarly(_ answer: JSONValue, in id: CallID) {
-        guard configuration.account.sip != nil, let call = calls[id], call.machine.progress == .calling,
-            !call.hasParticipant
-        else { return }
-        defer { noteUnplaced() }
         do {
             guard let audio = try calls[id]?.media.acceptEarly(answer, on: engine) else { return }
             try start(audio, .atOnce, for: id, isEarly: true)
@@ -98,40 +109,69 @@ extension Device {
         }
     }
 
-    func releaseMedia(of id: CallID) { calls[id]?.media.release(on: engine) }
-
     private func prepareMedia(of id: CallID) throws {
         guard let call = calls[id], !call.media.isPrepared else { return }
-        if call.usesCard, isCardTaken(besides: id) {
-            throw CardTaken()
-        }
-        if call.usesCard, let failure = shared.cardFailure { throw CardAbsent(failure, configuration.audio) }
-        try calls[id]?.media.prepare(usesCard: call.usesCard, with: &media)
+        let usesCard = call.session.usesCard
+        if usesCard, isCardTaken(besides: id) { throw CardTaken() }
+        if usesCard, let failure = shared.cardFailure { throw CardAbsent(failure, configuration.audio) }
+        try calls[id]?.media.prepare(usesCard: usesCard, with: &media)
     }
 
     private func start(
         _ audio: NegotiatedAudio, _ start: MediaCallPlan.Start, for id: CallID, isEarly: Bool = false
     ) throws {
-        guard let call = calls[id], let agreed = try call.media.plan(for: audio, call.audio, start: start) else {
-            return
-        }
+        guard let call = calls[id], let agreed = try call.media.plan(for: audio, call.session.audio, start: start)
+        else { return }
         var plan = agreed.plan
         plan.isEarly = isEarly
         if plan.audio.recording != nil { makeRecordingFolder() }
         if agreed.remote == nil { calls[id]?.media.dropConnection(on: engine) }
         plan.soundCondition = soundCondition(of: id)
         plan.capture = nextCapture()
-        let line = call.hasParticipant ? try beginParticipation(in: id) : nil
+        let line = call.session.hasParticipant ? try beginParticipation(in: id) : nil
         try calls[id]?.media.start(plan, line: line, on: engine)
-        if let known = call.acknowledgement { peerIsThere(in: id, at: known.host) }
-        noteStart(of: id)
+        feed(.media(.started(recording: recordingAtStart(of: id))), to: id)
         if let capture = plan.capture { logger.info("A call is captured", metadata: ["file": "\(capture)"]) }
         if audio.direction != .sendrecv { calls[id]?.media.setDirection(audio.direction, on: engine) }
         guard let remote = agreed.remote else { return }
         calls[id]?.media.connect(to: remote, on: engine)
+        feed(.media(.peerIsKnown), to: id)
         // Without ICE only the handshake is waited for.
         if case .direct = remote.way { noteMedia(.pathFound, of: id, at: MonotonicClock.now) }
     }
+
+    /// The file that the call is recorded to from its start.
+    private func recordingAtStart(of id: CallID) -> String? {
+        guard let call = calls[id], let media = call.media.runningID, engine.isRecording(media) else { return nil }
+        return call.session.audio.recording
+    }
+
+    // MARK: What is sent to a caller without ICE and DTLS before anything has come from where its description wants our sound
+
+    /// Whether calls come from peers of which nothing vouches for what their descriptions say.
+    private var takesStrangers: Bool { configuration.account.sip?.callers == .anybody }
+
+    /// What a call's sound waits for.
+    private func soundCondition(of id: CallID) -> MediaCallPlan.SoundCondition {
+        guard let call = calls[id], !call.session.isOutgoing, !call.media.isConnectedByHandshake else { return .none }
+        if takesStrangers { return .heard }
+        return call.session.isAcknowledged ? .none : .confirmed
+    }
+
+    /// The peer of a call has answered by signaling, with something that only the receiver of our message can know.
+    ///
+    /// - Parameter host: The source of the answer, if it is known. If strangers may call, it must be where our sound goes.
+    private func liftSoundLimit(of id: CallID, for host: String?) {
+        guard let call = calls[id], let media = call.media.runningID else { return }
+        if takesStrangers {
+            guard let remote = call.media.remote, let host = host.flatMap({ SocketAddress(host: $0, port: 0) }),
+                host.hasSameHost(as: remote)
+            else { return }
+        }
+        engine.liftSoundLimit(of: media)
+    }
+
+    // MARK: Files
 
     /// The file that the next call is captured in; nil if it is not.
     private func nextCapture() -> String? {
@@ -163,6 +203,8 @@ extension Device {
         logger.error("A call fails because of its file", metadata: about(id, ["error": "\(error)"]))
     }
 
+    // MARK: Keys
+
     /// Presses telephone keys in a call whose media runs, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the
     /// flash of the hook, as far as the peer takes them. More than 32 at once are too many. To a peer at a SIP server that takes no
     /// telephone events they go by INFO.
@@ -173,17 +215,17 @@ extension Device {
         guard let call = calls[id], let media = call.media.id else {
             throw DigitError("keys can be sent while a call's media runs: wait until it is established")
         }
-        if call.media.sentEvents == nil, configuration.account.sip != nil {
-            for key in try DigitError.keys(in: digits) {
-                signal(CallKey.signal, CallKey(key, held: .milliseconds(180)).data, of: id)
-            }
-            return
+        if call.media.sentEvents == nil, traits.carriesKeys {
+            let keys = try DigitError.keys(in: digits)
+            return feed(.user(.sendKeys(keys)), to: id)
         }
         try DigitError.check(digits, against: call.media.sentEvents)
         guard engine.press(digits, on: media) else {
             throw DigitError("the call has just ended")
         }
     }
+
+    // MARK: Events
 
     /// Handles the media side's events.
     func handle(_ event: MediaEvent) {
@@ -202,34 +244,29 @@ extension Device {
                 // What rings there is heard in place of our tone.
                 if calls[id]?.media.isEarly == true { note(.talking, of: id) }
             }
-        case .playbackEnded(let media):
-            with(media) { id in
-                publish(.playbackEnded(id))
-                fileIsOver(in: id)
-            }
+        case .playbackEnded(let media): with(media) { feed(.media(.playbackEnded), to: $0) }
         case .announcementEnded(let media, let path, let end):
             with(media) { publish(.playingEnded($0, path: path, end)) }
         case .recordingEnded(let media, let end): with(media) { recordingEnded(in: $0, end) }
         case .digit(let media, let digit, let time):
-            with(media) { heard(digit, by: .media, heldFor: time, in: $0) }
+            with(media) { feed(.media(.digit(digit, heldFor: time)), to: $0) }
         case .sendingStopped(let media, let reason): with(media) { publish(.sendingStopped($0, reason)) }
         case .sendingResumed(let media): with(media) { publish(.sendingResumed($0)) }
         case .fileFailed(let media, let error):
             with(media) { id in
                 logger.error("A file of a call has failed", metadata: about(id, ["error": "\(error)"]))
-                calls[id]?.sound.failed(error)
+                feed(.media(.fileFailed(error)), to: id)
                 publish(.fileFailed(id, error))
             }
         case .refused(let media):
             with(media) { id in
                 calls[id]?.media.noteRefused()
-                let failure = MediaFailure(.deviceFull, "the media workers have as many calls as they may have")
-                feed(.media(.failed(failure)), to: id)
+                fail(id, MediaFailure(.deviceFull, "the media workers have as many calls as they may have"))
             }
         case .ended(let media, let report):
             with(media) { id in
                 calls[id]?.media.noteEnded(report)
-                finishIfOver(id)
+                feed(.media(.over), to: id)
             }
         case .candidate(let connection, let candidate): with(connection) { found(candidate, for: $0) }
         case .candidatesComplete(let connection): with(connection) { found(nil, for: $0) }
@@ -248,16 +285,15 @@ extension Device {
             with(connection) { id in
                 logger.info("A call's connection has failed", metadata: about(id, ["reason": "\(failure)"]))
                 guard calls[id]?.media.noteEarlyFailure() != true else { return }
-                let isEstablished = calls[id]?.machine.isEstablished == true
-                feed(.media(isEstablished ? .lost : .failed(MediaFailure(failure))), to: id)
+                feed(.media(.connectionFailed(MediaFailure(failure))), to: id)
             }
         case .connected(let connection, let path):
             with(connection) { id in
                 logger.debug("A call has a path", metadata: about(id, ["path": "\(path)"]))
                 noteMedia(.pathFound, of: id, at: MonotonicClock.now)
             }
-        case .connectionQuiet(let connection): with(connection) { peerFellSilent(in: $0) }
-        case .connectionBack(let connection): with(connection) { peerIsBack(in: $0) }
+        case .connectionQuiet(let connection): with(connection) { feed(.media(.quiet), to: $0) }
+        case .connectionBack(let connection): with(connection) { feed(.media(.back), to: $0) }
         case .effortLimited: publish(.loadChanged(load))
         case .loadMeasured: noteLoad()
         case .realtimePriorityRefused(let error): publish(.realtimePriorityRefused(error))
@@ -272,115 +308,68 @@ extension Device {
 
     /// What the media has found out counts once the call is answered.
     private func noteMedia(_ report: CallMachine.MediaReport, of id: CallID, at time: Instant) {
-        if calls[id]?.media.noteEarly(report) != true { feed(.media(report), to: id, at: time) }
+        if calls[id]?.media.noteEarly(report) != true { feed(.media(.report(report)), to: id, at: time) }
     }
 
-    /// How long after a call is established its peer is silent before the log says so.
-    private static let soundExpected = Duration.seconds(10)
-
-    /// A peer that sends no sound is reported, and nothing follows from it (contract CALL-2).
-    func expectSound(in id: CallID) {
-        calls[id]?.timers.expectSound(after: Self.soundExpected) { [weak self] in await self?.noteSilence(in: id) }
+    private func found(_ candidate: String?, for id: CallID) {
+        guard let mid = calls[id]?.media.mid else { return }
+        feed(.media(.candidate(candidate, mid: mid)), to: id)
     }
 
-    private func noteSilence(in id: CallID) {
-        guard let call = calls[id], call.machine.isEstablished, !call.media.hasHeardPeer else { return }
-        logger.notice(
-            "The peer has sent no sound yet",
-            metadata: about(id, ["established_s": "\(Int(Self.soundExpected / .seconds(1)))"]))
-    }
-
-    /// The peer has pressed a key.
-    private func heard(_ key: Character, by carrier: ReceivedKeys.Carrier, heldFor time: Duration, in id: CallID) {
-        guard calls[id]?.keys.isNew(key, by: carrier, heldFor: time, at: MonotonicClock.now) == true else { return }
-        publish(.digit(id, key, heldFor: time))
-        sendDigit(key, heldFor: time, toParticipantOf: id)
+    /// Finds out when the peer's newest packet arrived.
+    private func observePeer(of id: CallID) {
+        guard let media = calls[id]?.media else { return }
+        switch media.expectation {
+        case .covered: return feed(.media(.observed(.covered)), to: id)
+        case .onHold: return feed(.media(.observed(.onHold)), to: id)
+        case .expecting: break
+        }
+        guard let running = media.runningID else {
+            return feed(.media(.observed(.expecting(newest: nil))), to: id)
+        }
+        Task { [engine] in
+            let report = await engine.report(on: running)
+            feed(.media(.observed(.expecting(newest: report?.newestArrival))), to: id)
+        }
     }
 
     private func with(_ media: MediaCallID, _ act: (CallID) -> Void) {
         if let id = calls.id(of: media) { act(id) }
     }
-}
 
-// What a call's two sides exchange about its media during set-up and in the call: candidates, and new offers and
-// answers.
-extension Device {
-    /// Sends local candidates, because the peer can assign them to the call from now on.
-    func peerKnows(_ id: CallID) {
-        for data in calls[id]?.media.peerKnowsCall() ?? [] { signal("candidate", data, of: id) }
-    }
-
-    func found(_ candidate: String?, for id: CallID) {
-        for data in calls[id]?.media.found(candidate) ?? [] { signal("candidate", data, of: id) }
-    }
-
-    /// Takes what the peer signals about a call's media; false if it is something else.
-    func take(_ signal: CallSignal) -> Bool {
-        guard
-            [
-                "candidate", "offer", "answer", EarlyAnswer.signal, OfferRefusal.signal, CallTransfer.signal,
-                CallTransfer.progressSignal,
-            ].contains(signal.type) || [CallKey.signal, Acknowledgement.signal].contains(signal.type) && isSIP,
-            let id = calls.id(of: signal.invite),
-            let call = calls[id]
-        else { return false }
-        // One of several who were asked, and not the one who got the call.
-        guard call.machine.isWith(signal.from) else { return true }
-        switch signal.type {
-        case "candidate": calls[id]?.media.received(candidate: signal.data, on: engine)
-        case "offer" where OfferWish.isMade(by: signal.data) && isSIP: offerAgain(in: id)
-        case "offer": answer(newOffer: signal.data, in: id)
-        case OfferRefusal.signal: calls[id]?.media.offerRefused()
-        case CallKey.signal:
-            // Before the answer nothing of the device takes part in the call.
-            guard call.machine.isAnswered || call.machine.progress == .connecting, let key = CallKey(data: signal.data)
-            else { break }
-            heard(key.key, by: .signaling, heldFor: key.held, in: id)
-        case Acknowledgement.signal: take(Acknowledgement(data: signal.data), in: id)
-        case EarlyAnswer.signal: hearEarly(signal.data, in: id)
-        case CallTransfer.signal, CallTransfer.progressSignal: take(transfer: signal, in: id)
-        default: accept(newAnswer: signal.data, in: id)
-        }
-        return true
-    }
-
-    /// Whether calls go by a SIP server, which sees to it that offers do not cross.
-    var isSIP: Bool { configuration.account.sip != nil }
+    // MARK: Offer and answer while media runs
 
     /// The peer renegotiates: hold, resume, another microphone, an ICE restart. It is notified of a refusal.
-    private func answer(newOffer offer: JSONValue, in id: CallID) {
+    private func answer(newOffer offer: JSONValue, isInviter: Bool, in id: CallID) {
         do {
-            let isInviter = calls[id]?.machine.isOutgoing == true && !isSIP
             guard let new = try calls[id]?.media.answer(newOffer: offer, isInviter: isInviter, with: &media) else {
-                if isSIP { signal(OfferRefusal.signal, [:], of: id) }
-                return
+                return feed(.media(.offerNotTaken(isFault: false)), to: id)
             }
-            signal("answer", new.answer, of: id)
-            if new.owesRestart { restartICE(of: id) }
+            feed(.media(.answered(new.answer, owesRestart: new.owesRestart)), to: id)
         } catch {
             logger.warning(
                 "The peer's new offer cannot be taken; the call goes on as it was",
                 metadata: about(id, ["error": "\(error)"]))
-            signal(OfferRefusal.signal, [:], of: id)
+            feed(.media(.offerNotTaken(isFault: true)), to: id)
         }
     }
 
     /// The peer requests an offer: it may choose from all that this device can do from then on.
     private func offerAgain(in id: CallID) {
         do throws(NegotiationError) {
-            guard let offer = try calls[id]?.media.offerAgain() else { return signal(OfferRefusal.signal, [:], of: id) }
-            signal("offer", offer, of: id)
+            guard let offer = try calls[id]?.media.offerAgain() else {
+                return feed(.media(.nothingOffered), to: id)
+            }
+            feed(.media(.offered(offer, restartsICE: false)), to: id)
         } catch {
             logger.warning("No new offer can be made", metadata: about(id, ["error": "\(error)"]))
-            signal(OfferRefusal.signal, [:], of: id)
+            feed(.media(.nothingOffered), to: id)
         }
     }
 
     /// The peer's answer to an offer that we made in an established call, or when we accepted it.
-    private func accept(newAnswer answer: JSONValue, in id: CallID) {
-        if let call = calls[id], !call.machine.isOutgoing, call.media.awaitsFirstAnswer {
-            return applyAnswer(answer, for: id)
-        }
+    private func accept(newAnswer answer: JSONValue, mayBeFirst: Bool, in id: CallID) {
+        if mayBeFirst, calls[id]?.media.awaitsFirstAnswer == true { return applyAnswer(answer, for: id) }
         do {
             try calls[id]?.media.accept(newAnswer: answer, on: engine)
         } catch {
@@ -391,51 +380,11 @@ extension Device {
         }
     }
 
-    func signal(_ type: String, _ data: JSONValue, of id: CallID) {
-        guard let call = calls[id], let invite = call.invite.id else { return }
-        let peer = call.machine.namedPeer
-        // In order: candidates come before their end, and a transfer's success before the hang-up that follows it.
-        let sending = hand { (service) throws(SignalingError) in
-            try await service.send(CallSignal(invite: invite, type: type, data: data, peer: peer))
-        }
-        Task { [logger] in
-            guard let error = await sending.value else { return }
-            // The log alone reports a lost key.
-            logger.log(
-                level: type == CallKey.signal ? .notice : .debug, "A signal did not reach the peer",
-                metadata: ["type": "\(type)", "error": "\(error)"])
-        }
-    }
-
-    // MARK: A peer that has fallen silent (contract CALL-4): ICE is restarted once over signaling, and if that does not help
-    // the call ends.
-
-    /// How much later the side that was called restarts ICE, if the other has not by then.
-    private static let inviteeDelay = Duration.seconds(4)
-
-    /// The peer does not answer on any path any more.
-    func peerFellSilent(in id: CallID) {
-        guard let call = calls[id], call.machine.isEstablished, !call.timers.isPeerSilent else { return }
-        logger.info("The peer has fallen silent; looking for another path", metadata: about(id))
-        calls[id]?.timers.waitForPeer(
-            restartAfter: call.machine.isOutgoing ? .zero : Self.inviteeDelay,
-            restart: { [weak self] in await self?.restartICE(of: id) },
-            end: { [weak self] in await self?.feed(.media(.lost), to: id) })
-    }
-
-    /// The peer answers again.
-    func peerIsBack(in id: CallID) {
-        guard calls[id]?.timers.isPeerSilent == true else { return }
-        logger.info("The peer is back", metadata: about(id))
-        calls[id]?.timers.stopWaitingForPeer()
-    }
-
     /// Offers the peer new ICE credentials; media continues by any path that still works.
     private func restartICE(of id: CallID) {
         do throws(NegotiationError) {
             guard let offer = try calls[id]?.media.restartICE(with: &media) else { return }
-            logger.info("Restarting ICE", metadata: about(id))
-            signal("offer", offer, of: id)
+            feed(.media(.offered(offer, restartsICE: true)), to: id)
         } catch {
             logger.warning("ICE cannot be restarted", metadata: about(id, ["error": "\(error)"]))
         }

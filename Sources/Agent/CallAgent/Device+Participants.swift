@@ -1,5 +1,6 @@
 public import AudioPort
 internal import BotCalls
+internal import Call
 internal import CallControl
 public import CallParticipation
 public import Logging
@@ -24,13 +25,37 @@ extension Device {
 
 // The participant of a call, from its beginning to its end.
 extension Device {
-    /// Begins the participation in an incoming call that waits for its participant; false if it does not wait.
-    func summonParticipant(of id: CallID) throws -> Bool {
-        guard let call = calls[id], call.hasParticipant, let participant = participant(of: call),
-            participant.delaysAnswer
-        else { return false }
-        try join(participant, id, call, isAttached: false)
-        return true
+    func carryOut(_ order: CallSession.ParticipantOrder, of id: CallID) {
+        let participant = calls[id]?.participant
+        switch order {
+        case .summon: summonParticipant(of: id)
+        case .ring: bots?.ring(id)
+        case .sendDigit(let key, let time):
+            participant?.sendDigit(key, heldFor: time, to: id)
+            pressOnLeg(key, of: id)
+        case .noteTransfer(let target, let progress): participant?.noteTransfer(to: target, progress, of: id)
+        case .refuse(let request, let why): participant?.refuse(request, of: id, why)
+        case .hearOut: participant?.hearOut(id)
+        case .end(let end):
+            if case .detached = end {
+                calls[id]?.participant = nil
+                // Nobody else says so.
+                if participant == nil { feed(.participant(.left(id), from: .line), to: id) }
+            }
+            participant?.end(id, end)
+        }
+    }
+
+    /// Begins the participation in an incoming call, which waits for a participant that delays its answer.
+    private func summonParticipant(of id: CallID) {
+        do {
+            guard let call = calls[id], let participant = participant(of: call), participant.delaysAnswer else {
+                return feed(.participant(.ready(id), from: .line), to: id)
+            }
+            try join(participant, call.session, isAttached: false)
+        } catch {
+            fail(id, MediaFailure(error))
+        }
     }
 
     /// Begins the participation in a call whose media is about to start, or runs.
@@ -40,8 +65,8 @@ extension Device {
     func beginParticipation(in id: CallID, isAttached: Bool = false) throws -> PortLine? {
         guard let call = calls[id], let participant = participant(of: call, isAttached: isAttached) else { return nil }
         // A participant that delays the answer of an incoming call has begun with that.
-        if call.machine.isOutgoing || isAttached || !participant.delaysAnswer {
-            try join(participant, id, call, isAttached: isAttached)
+        if call.session.isOutgoing || isAttached || !participant.delaysAnswer {
+            try join(participant, call.session, isAttached: isAttached)
         }
         return try participant.attach(to: id)
     }
@@ -53,26 +78,12 @@ extension Device {
         return call.participant ?? participants.participant(mayBePort: mayBePort)
     }
 
-    private func join(_ participant: any CallParticipant, _ id: CallID, _ call: ActiveCall, isAttached: Bool) throws {
+    private func join(_ participant: any CallParticipant, _ call: CallSession, isAttached: Bool) throws {
         try participant.begin(
             ParticipantCall(
-                id, peer: call.machine.peer, own: user, isOutgoing: call.machine.isOutgoing,
-                isAnswered: call.machine.isOutgoing || isAttached))
-        calls[id]?.participant = participant
-    }
-
-    /// The peer has pressed a key.
-    func sendDigit(_ digit: Character, heldFor time: Duration, toParticipantOf id: CallID) {
-        calls[id]?.participant?.sendDigit(digit, heldFor: time, to: id)
-        pressOnLeg(digit, of: id)
-    }
-
-    /// Ends the participation in a call that continues.
-    func detachParticipant(of id: CallID) {
-        guard let participant = calls[id]?.participant else { return }
-        calls[id]?.participant = nil
-        calls[id]?.sound.beganToLeave()
-        participant.end(id, .detached)
+                call.id, peer: call.peer, own: user, isOutgoing: call.isOutgoing,
+                isAnswered: call.isOutgoing || isAttached))
+        calls[call.id]?.participant = participant
     }
 }
 
@@ -95,16 +106,13 @@ extension Device {
         }
     }
 
-    /// The callee is ringing.
-    func ringBot(of id: CallID) { bots?.ring(id) }
-
     /// Places a call that the bot's server requests.
     private func place(_ placement: BotPlacement) {
         guard let callee = try? UserID(placement.to) else {
             bots?.refuse(placement.number, .callee, "nobody can have the callee's name")
             return
         }
-        guard mayBeCalledForBot(callee) else {
+        guard configuration.account.lists(callee) else {
             let why = "account.callees does not have the callee"
             logger.warning("A bot's call is refused", metadata: ["error": "\(why)"])
             bots?.refuse(placement.number, .unlisted, why)
@@ -118,7 +126,7 @@ extension Device {
         // Also where the bot is only attached to other calls.
         audio.source = .program
         let id = call([callee], audio: audio, timeToLive: .seconds(placement.timeoutSeconds))
-        guard let call = calls[id], call.record == nil else {
+        guard goesOn(id) else {
             bots?.refuse(placement.number, .unavailable, "the call could not be made")
             return
         }
@@ -136,56 +144,10 @@ extension Device {
     /// Handles what a participant asks or reports.
     func handle(_ input: CallParticipants.Input) {
         switch input {
-        case .event(let event, let kind): handle(event, from: kind)
+        case .event(.noted(let notice, let id), let kind): log(notice, from: kind, of: id)
+        case .event(let event, let kind): if let id = event.call { feed(.participant(event, from: kind), to: id) }
         case .bot(.place(let placement)): place(placement)
         case .bot(.leg(let number, let order)): carryOut(order, ofLeg: number)
-        }
-    }
-
-    private func handle(_ event: ParticipantEvent, from kind: ParticipantKind) {
-        switch event {
-        case .ready(let id): answerWithParticipant(in: id)
-        case .rejected(let id, let reason, let why):
-            if let why { logger.notice("A call is not accepted", metadata: about(id, ["reason": "\(why)"])) }
-            feed(.user(.reject(reason)), to: id)
-        case .failed(let id, let why): fail(id, kind, why)
-        case .press(let id, let keys):
-            guard calls[id]?.hasLeft == false else { return }
-            do throws(DigitError) {
-                try press(keys, on: id)
-            } catch {
-                calls[id]?.participant?.refuse(.press, of: id, "\(error)")
-            }
-        case .transfer(let id, let target):
-            guard calls[id]?.hasLeft == false else { return }
-            if let why = transferForProgram(id, to: target) { refuseTransfer(of: id, why) }
-        case .turn(let id, let news, let summary): note(news, summary, in: id, from: kind)
-        case .done(let id, let failure):
-            // It may say so while it is being detached.
-            guard calls[id]?.hasLeft == false else { return }
-            if let failure { fail(id, kind, failure) } else { hangUp(id, because: .program) }
-        case .left(let id):
-            calls[id]?.sound.noteLeft()
-            calls[id]?.turns.leave(kind)
-        case .noted(let notice, let id): log(notice, from: kind, of: id)
-        }
-    }
-
-    private func fail(_ id: CallID, _ kind: ParticipantKind, _ why: String) {
-        let cause = kind == .bot ? "the call's bot: \(why)" : "the call's program: \(why)"
-        feed(.media(.failed(MediaFailure(.deviceFault, cause))), to: id)
-    }
-
-    /// Handles a change of the speaker.
-    private func note(_ news: TurnNews, _ summary: TurnSummary, in id: CallID, from kind: ParticipantKind) {
-        calls[id]?.turns.note(summary, from: kind)
-        switch news {
-        case .speechBegan(let at): publish(.speech(id, isOver: false, at: at))
-        case .speechEnded(let at): publish(.speech(id, isOver: true, at: at))
-        case .interrupted(let played): publish(.interrupted(id, played: played))
-        case .answered(let time):
-            calls[id]?.turns.noteResponse(time)
-            publish(.responded(id, after: time))
         }
     }
 

@@ -35,11 +35,11 @@ extension Device {
     public func signal(
         _ type: String, data: JSONValue = .null, on call: CallID, retryAfterReconnect: Bool = true
     ) async throws(SignalingError) {
-        guard let active = calls[call], let invite = active.invite.id else {
+        guard let active = calls[call]?.session, let invite = active.inviteID else {
             throw SignalingError(.unknownCall, activity: "send a signal to the peer", cause: "there is no \(call)")
         }
         try await service.send(
-            CallSignal(invite: invite, type: type, data: data, peer: active.machine.namedPeer),
+            CallSignal(invite: invite, type: type, data: data, peer: active.namedPeer),
             retryAfterReconnect: retryAfterReconnect)
     }
 

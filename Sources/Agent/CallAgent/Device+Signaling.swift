@@ -1,4 +1,5 @@
 internal import AudioKit
+internal import Call
 internal import CallControl
 internal import JSON
 internal import Logging
@@ -17,11 +18,7 @@ extension Device {
             guard let id = calls.id(ofKey: key) else {
                 return handle(.inviteSent(invite, invitees: []), forInvite: invite)
             }
-            calls[id]?.invite.noteSent(as: invite)
-            publish(.identified(id, invite))
-            feed(.service(.inviteSent(invite, invitees: [])), to: id)
-            peerKnows(id)
-            ringBot(of: id)
+            feed(.service(.event(.inviteSent(invite, invitees: []))), to: id)
         case .inviteHandled(let handling): feed(.handledElsewhere(handling.action), about: handling.invite)
         case .inviteCancelled(let invite, _): feed(.cancelled, about: invite)
         case .inviteAccepted(let answer): feed(.accepted(answer), about: answer.invite)
@@ -31,7 +28,10 @@ extension Device {
         case .callEnded(let news): feed(.hungUp(news), about: news.invite)
         case .callSignal(let signal) where signal.type == PeerProbe.signal: answerProbe(signal)
         case .callSignal(let signal):
-            if !take(signal) { publish(.signaling(event)) }
+            guard CallSession.takes(signal.type, by: traits), let id = calls.id(of: signal.invite) else {
+                return publish(.signaling(event))
+            }
+            feed(.peer(signal), to: id)
         case .inviteModified(let invite, let data): publish(.invite(.modified(invite, data: data)))
         case .inviteMissed(let invite, let payload): publish(.invite(.missed(invite, payload: payload)))
         case .iceServersChanged:
@@ -48,17 +48,17 @@ extension Device {
         guard isNew(invite.id) else { return }
         guard invite.data["offer"] != nil, asksUser(invite) else { return takeInvite(invite) }
         let audio = configuration.behaviour.audio(named: recordingName(from: invite))
-        var call = ActiveCall(
-            machine: CallMachine(receiving: invite, timings: callTimings, awaitsAcknowledgement: isSIP), audio: audio,
-            invite: .received(invite.id))
-        call.replaces = replacedCall(by: invite)
-        call.transferredBy = CallTransfer.Origin(inviteData: invite.data)?.by
-        feed(.begin, to: newCall(call))
+        let id = nextCall()
+        add(
+            CallSession(
+                id, receiving: invite, audio: audio, rules: rules(for: audio), traits: traits,
+                replacing: replacedCall(by: invite), timings: callTimings))
+        feed(.begin, to: id)
     }
 
     private func feed(_ event: CallMachine.ServiceEvent, about invite: InviteID) {
         guard let id = calls.id(of: invite) else { return handle(event, forInvite: invite) }
-        feed(.service(event), to: id)
+        feed(.service(.event(event)), to: id)
     }
 }
 

@@ -39,14 +39,14 @@ extension Device {
     /// Whether another call has the card, of calls that refuse each other. A call whose place this one takes gives the card up to it.
     func isCardTaken(besides id: CallID) -> Bool {
         guard configuration.audio.severalCalls == .refuse else { return false }
-        let former = calls[id]?.predecessor
+        let former = calls[id]?.session.predecessor
         return calls.isCardTaken(besides: [id, former]) || !shared.claimCard(for: id, inPlaceOf: former)
     }
 
     /// A call has ended. The call that it would have replaced has the card again.
     func releaseCard(of id: CallID) {
-        if configuration.audio.severalCalls == .refuse, let former = calls[id]?.predecessor,
-            let call = calls[former], call.usesCard, call.record == nil
+        if configuration.audio.severalCalls == .refuse, let former = calls[id]?.session.predecessor,
+            let call = calls[former]?.session, call.usesCard, call.record == nil
         {
             _ = shared.claimCard(for: former, inPlaceOf: id)
         }
@@ -55,14 +55,14 @@ extension Device {
 
     /// A call has reached another phase: updates the loudspeaker's tone.
     func note(_ phase: CallTonePolicy.Phase, of id: CallID) {
-        if calls[id]?.usesCard == true { shared.withCard { $0.note(phase, of: id) } }
+        if calls[id]?.session.usesCard == true { shared.withCard { $0.note(phase, of: id) } }
     }
 
     /// A call has ended; a failed outgoing call is announced by a tone.
     func noteEnd(of id: CallID, _ record: CallRecord) {
-        guard let call = calls[id], call.usesCard else { return }
+        guard let call = calls[id]?.session, call.usesCard else { return }
         shared.withCard { [shared] card in
-            card.noteEnd(of: id, isOutgoing: call.machine.isOutgoing, reason: record.reason) {
+            card.noteEnd(of: id, isOutgoing: call.isOutgoing, reason: record.reason) {
                 Task {
                     try? await Task.sleep(for: CallTonePolicy.failureToneDuration)
                     if !Task.isCancelled { shared.withCard { $0.endFailureTone() } }

@@ -86,7 +86,7 @@ extension Device {
     func about(_ id: CallID, _ more: Logger.Metadata = [:]) -> Logger.Metadata {
         var metadata = more
         metadata["call"] = "\(id)"
-        if let invite = calls[id]?.invite.id { metadata["invite"] = "\(invite)" }
+        if let invite = calls[id]?.session.inviteID { metadata["invite"] = "\(invite)" }
         return metadata
     }
 
@@ -94,15 +94,16 @@ extension Device {
     public var status: DeviceStatus {
         DeviceStatus(
             connection: connection, user: user,
-            calls: calls.inOrder.map { id, call in
-                CallStatus(
-                    id: id, invite: call.invite.id, peer: call.machine.peer, direction: call.direction,
-                    progress: call.machine.progress, usesCard: call.usesCard, isHeld: isHeld(call))
+            calls: calls.inOrder.map { call in
+                let session = call.session
+                return CallStatus(
+                    id: session.id, invite: session.inviteID, peer: session.peer, direction: session.direction,
+                    progress: session.progress, usesCard: session.usesCard, isHeld: isHeld(call))
             }, sound: shared.sound, card: cardStatistics)
     }
 
     private func isHeld(_ call: ActiveCall) -> Bool {
-        guard call.usesCard, configuration.audio.severalCalls == .hold, let media = call.media.id else { return false }
+        guard call.session.usesCard, configuration.audio.severalCalls == .hold, let media = call.media.id else { return false }
         return engine.cardHolder != media
     }
 }
@@ -127,7 +128,7 @@ extension Device {
     ///
     /// - Parameter id: The call that asks, which is among `calls` already.
     func hasRoom(for id: CallID) -> Bool {
-        hasRoom(streams: calls[id].map { streams(of: $0.audio.source) } ?? 1, besides: id, isCall: true)
+        hasRoom(streams: calls[id].map { streams(of: $0.session.audio.source) } ?? 1, besides: id, isCall: true)
     }
 
     /// The same of a call that begins next, without a suspension in between, and for which the room is reserved.

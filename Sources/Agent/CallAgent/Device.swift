@@ -1,4 +1,5 @@
 internal import BotCalls
+internal import Call
 public import CallControl
 internal import JSON
 public import Logging
@@ -6,6 +7,7 @@ public import CallMedia
 internal import MediaEngine
 public import Realtime
 public import SignalingClient
+internal import VoiceActivity
 internal import Core
 
 /// A logged-in device: receives invites, answers by policy, makes calls, and reports events.
@@ -167,7 +169,7 @@ public actor Device {
         _ users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, timeToLive: Duration?? = .none,
         onlineOnly: Bool? = nil
     ) -> CallID {
-        call(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, nil)
+        call(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, data: [:])
     }
 
     /// Calls a user for a caller of a telephone network. An exchange takes that from its trunks alone.
@@ -175,51 +177,55 @@ public actor Device {
         _ user: UserID, audio: AudioBehaviour, for caller: TrunkCall, timeToLive: Duration?? = .none
     ) -> CallID {
         call(
-            [user], in: nil, audio: audio, timeToLive: timeToLive, onlineOnly: nil, nil,
+            [user], in: nil, audio: audio, timeToLive: timeToLive, onlineOnly: nil,
             data: [TrunkCall.key: caller.data])
     }
 
     /// What is said of a call that comes from, or goes to, a telephone network; nil for others, and for calls that this device places.
     public func trunkCall(of id: CallID) -> TrunkCall? {
-        calls[id]?.machine.inviteData.flatMap { TrunkCall(inviteData: $0) }
+        calls[id]?.session.inviteData.flatMap { TrunkCall(inviteData: $0) }
     }
 
     /// Whether an incoming call waits for an answer. One that the device has refused itself does not, though it was reported.
-    public func isRinging(_ id: CallID) -> Bool { calls[id]?.machine.progress == .ringing }
+    public func isRinging(_ id: CallID) -> Bool { calls[id]?.session.progress == .ringing }
 
     /// Whether a call of this device has not ended. A call whose sound is still being stored, and whose end is not reported yet, has.
-    public func goesOn(_ id: CallID) -> Bool { calls[id].map { $0.record == nil } ?? false }
+    public func goesOn(_ id: CallID) -> Bool { calls[id].map { $0.session.record == nil } ?? false }
 
     /// Makes a call in the place of one whose peer asked for it; it begins with `feed(.begin, to:)`.
-    func makeCall(to user: UserID, audio: AudioBehaviour, in origin: CallTransfer.Origin) -> CallID {
-        makeCall([user], in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, origin)
+    func makeCall(
+        to user: UserID, audio: AudioBehaviour, _ origin: CallTransfer.Origin, inPlaceOf call: CallSession
+    ) -> CallID {
+        makeCall(
+            [user], in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, data: [CallTransfer.key: origin.data],
+            inPlaceOf: (call.id, call.peer))
     }
 
     private func call(
         _ users: [UserID], in group: GroupID?, audio: AudioBehaviour, timeToLive: Duration??, onlineOnly: Bool?,
-        _ origin: CallTransfer.Origin?, data: [String: JSONValue] = [:]
+        data: [String: JSONValue]
     ) -> CallID {
-        let id = makeCall(
-            users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, origin, data: data)
+        let id = makeCall(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, data: data)
         feed(.begin, to: id)
         return id
     }
 
     private func makeCall(
         _ users: [UserID], in group: GroupID?, audio: AudioBehaviour, timeToLive: Duration??, onlineOnly: Bool?,
-        _ origin: CallTransfer.Origin?, data: [String: JSONValue] = [:]
+        data: [String: JSONValue], inPlaceOf origin: (call: CallID, peer: UserID)? = nil
     ) -> CallID {
-        let key = IdempotencyKey(ours: newKey())
         let defaults = configuration.invites
         var options = InviteOptions(
             to: users, in: group, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
             timeoutPayload: defaults.missedPayload, isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly,
-            idempotencyKey: key)
-        var data = data
-        if let origin { data[CallTransfer.key] = origin.data }
+            idempotencyKey: IdempotencyKey(ours: newKey()))
         if !data.isEmpty { options.data = .object(data) }
-        let machine = CallMachine(dialling: options, timings: callTimings)
-        return newCall(ActiveCall(machine: machine, audio: audio, invite: .sending(idempotencyKey: key)))
+        let id = nextCall()
+        add(
+            CallSession(
+                id, dialling: options, audio: audio, rules: rules(for: audio), traits: traits, inPlaceOf: origin,
+                timings: callTimings))
+        return id
     }
 
     /// Calls a user, with the configured behaviour.
@@ -242,10 +248,10 @@ public actor Device {
     }
 
     /// Hangs up, cancels or declines, whichever fits.
-    public func hangUp(_ id: CallID) { hangUp(id, because: .request) }
+    public func hangUp(_ id: CallID) { feed(.user(.hangUp(because: .request)), to: id) }
 
     /// Takes a call that rings.
-    public func answer(_ id: CallID) { feed(.user(.answer), to: id) }
+    public func answer(_ id: CallID) { feed(.user(.answer(after: .zero)), to: id) }
 
     /// The report of a call's media so far; nil if it has none.
     public func mediaReport(on id: CallID) async -> MediaReport? {
@@ -321,9 +327,9 @@ public actor Device {
 
     private func endCalls() async {
         drain.begin()
-        for id in calls.ids { feed(.user(.hangUp), to: id) }
+        for id in calls.ids { feed(.user(.hangUp(because: nil)), to: id) }
         await allCallsEnded(within: .milliseconds(600))
-        for id in calls.ids { feed(.service(.disconnected), to: id) }
+        for id in calls.ids { feed(.service(.event(.disconnected)), to: id) }
     }
 
     private func close() async {
@@ -388,18 +394,24 @@ public actor Device {
         if events.hub.lostCount > before { logger.warning("An event found nobody to take it and is lost") }
     }
 
-    func newCall(_ call: ActiveCall) -> CallID {
+    /// A name that no call of the process has or had.
+    func nextCall() -> CallID { CallID(number: shared.nextCall()) }
+
+    /// Adds a call that is about to begin.
+    func add(_ session: CallSession) {
         engine.warmUp()
-        var call = call
-        call.rules = CallRules(
-            configuration.behaviour, for: call.audio, silenceTimeout: configuration.media.silenceTimeout)
-        let id = calls.add(call, number: shared.nextCall())
-        if let journal {
-            let key = journal.begin(invite: call.invite.id, peer: call.machine.peer, direction: call.direction)
-            calls[id]?.began(inJournal: key)
-        }
-        return id
+        var call = ActiveCall(session)
+        call.journalKey = journal?.begin(invite: session.inviteID, peer: session.peer, direction: session.direction)
+        calls.add(call)
     }
+
+    /// What the configuration says of a call that begins now.
+    func rules(for audio: AudioBehaviour) -> CallRules {
+        CallRules(configuration.behaviour, for: audio, silenceTimeout: configuration.media.silenceTimeout)
+    }
+
+    /// What calls of the device's service are like.
+    var traits: SignalingTraits { configuration.account.sip == nil ? .exchange : .sip }
 
     /// Times and limits of the calls' machines.
     var callTimings: CallTimings {
@@ -420,21 +432,17 @@ public actor Device {
 
     /// Forgets an ended call.
     func forget(_ id: CallID) {
+        calls[id]?.timer.cancel()
         calls.remove(id)
         if areCallsOver { drain.resume() }
     }
 
     /// Puts a call's record on disk; the call is reported as ended after that (contract CALL-7).
-    ///
-    /// - Parameter key: The journal's for the call; nil if it has none.
-    func keep(_ record: CallRecord, of id: CallID, journalKey key: String?) {
-        guard let journal, let key else { return }
-        journal.end(key, record, turns: calls[id]?.turns.summary) { [weak self] in Task { await self?.wasKept(id) } }
-    }
-
-    private func wasKept(_ id: CallID) {
-        calls[id]?.wasKept()
-        finishIfOver(id)
+    func keep(_ record: CallRecord, _ turns: TurnSummary?, of id: CallID) {
+        guard let journal, let key = calls[id]?.journalKey else { return feed(.device(.recordKept), to: id) }
+        journal.end(key, record, turns: turns) { [weak self] in
+            Task { await self?.feed(.device(.recordKept), to: id) }
+        }
     }
 
     // MARK: The end of calls

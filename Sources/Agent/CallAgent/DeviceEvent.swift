@@ -1,20 +1,11 @@
 public import AudioDevices
 public import AudioKit
+public import Call
 public import CallControl
 public import CallMedia
 public import CallParticipation
 public import MediaEngine
 public import Realtime
-
-/// Why a recording has ended.
-public enum RecordingEndReason: String, Sendable {
-    /// It was stopped by request.
-    case stopped
-    /// The call has ended.
-    case callEnded = "call_ended"
-    /// Its file failed; ``RecordingEnd/failure`` says how.
-    case failed
-}
 
 /// Events of a device for the program that runs it.
 public enum DeviceEvent: Sendable {
@@ -93,5 +84,29 @@ extension DeviceEvent {
             call
         case .signaling, .invited, .invite, .card, .loadChanged, .realtimePriorityRefused: nil
         }
+    }
+}
+
+extension DeviceEvent {
+    init(_ event: CallEvent, of call: CallID) {
+        self =
+            switch event {
+            case .identified(let invite): .identified(call, invite)
+            case .incoming(let caller): .incoming(call, from: caller)
+            case .answered: .answered(call)
+            case .established(let time): .established(call, after: time)
+            case .flowing(let time, let established): .flowing(call, after: time, establishedAfter: established)
+            case .playbackEnded: .playbackEnded(call)
+            case .recording(let path): .recording(call, path: path)
+            case .attached: .attached(call)
+            case .detached: .detached(call)
+            case .digit(let key, let time): .digit(call, key, heldFor: time)
+            case .speech(let isOver, let time): .speech(call, isOver: isOver, at: time)
+            case .interrupted(let played): .interrupted(call, played: played)
+            case .responded(let time): .responded(call, after: time)
+            case .transferRequested(let target, let isAccepted):
+                .transferRequested(call, to: target, isAccepted: isAccepted)
+            case .transferProgress(let target, let progress): .transferProgress(call, to: target, progress)
+            }
     }
 }

@@ -8,6 +8,8 @@
 @_exported public import enum JSON.JSONValue
 /// Sound settings of calls, and their reports.
 @_exported public import CallMedia
+/// Why recordings have ended.
+@_exported public import enum Call.RecordingEndReason
 /// The names of calls, and their sound in this process.
 @_exported public import struct CallParticipation.CallID
 @_exported public import class CallParticipation.CallPort

@@ -1,4 +1,5 @@
 internal import AudioPort
+internal import Call
 internal import CallControl
 internal import JSON
 internal import CallMedia
@@ -28,7 +29,6 @@ struct MediaSession {
     private var connection: MediaCallID?
     /// The port of a call without ICE and DTLS, until its stream takes it over.
     private var port: MediaPort?
-    private var candidates = CandidateExchange()
     private var stream = Stream.none
     /// The peer's first packet has come.
     private(set) var hasHeardPeer = false
@@ -277,11 +277,9 @@ struct MediaSession {
         self.port = nil
     }
 
-    /// Gives the connection what was agreed, and the candidates that came early.
-    mutating func connect(to remote: RemoteConnection, on engine: MediaEngine) {
-        guard let connection else { return }
-        engine.connect(connection, to: remote)
-        Self.give(candidates.peerIsKnown(), to: connection, on: engine)
+    /// Gives the connection what was agreed.
+    func connect(to remote: RemoteConnection, on engine: MediaEngine) {
+        if let connection { engine.connect(connection, to: remote) }
     }
 
     /// A call without ICE needs no connection, though its offer had looked like it.
@@ -291,28 +289,12 @@ struct MediaSession {
         self.connection = nil
     }
 
-    // MARK: Candidates
+    /// The media section that candidates are of; nil before the negotiation has begun.
+    var mid: String? { preparation?.negotiation.mid }
 
-    /// The peer knows the call of our local candidates now: returns the ones to send.
-    mutating func peerKnowsCall() -> [JSONValue] { candidates.peerKnowsCall() }
-
-    /// The connection has found a candidate; nil says that there are no more.
-    ///
-    /// - Returns: What is to be sent now.
-    mutating func found(_ candidate: String?) -> [JSONValue] {
-        guard let mid = preparation?.negotiation.mid else { return [] }
-        return candidates.found(candidate, mid: mid)
-    }
-
-    /// A candidate of the peer came.
-    mutating func received(candidate: JSONValue, on engine: MediaEngine) {
-        let known = candidates.received(candidate)
-        if let connection { Self.give(known, to: connection, on: engine) }
-    }
-
-    private static func give(
-        _ candidates: [CandidateExchange.Candidate], to connection: MediaCallID, on engine: MediaEngine
-    ) {
+    /// Gives candidates of the peer to the connection, if there is one.
+    func add(_ candidates: [CandidateExchange.Candidate], on engine: MediaEngine) {
+        guard let connection else { return }
         for candidate in candidates {
             switch candidate {
             case .candidate(let text): engine.addCandidate(text, to: connection)

@@ -22,6 +22,16 @@ public enum ParticipantEvent: Sendable, Equatable {
     case left(CallID)
     /// A notice for the log; about a call, or about all.
     case noted(ParticipantNotice, CallID?)
+
+    /// The call that it is about; nil if it is about all.
+    public var call: CallID? {
+        switch self {
+        case .ready(let call), .rejected(let call, _, _), .failed(let call, _), .press(let call, _), .transfer(let call, _),
+            .turn(let call, _, _), .done(let call, _), .left(let call):
+            call
+        case .noted(_, let call): call
+        }
+    }
 }
 
 /// Requests of participants that a device may refuse.

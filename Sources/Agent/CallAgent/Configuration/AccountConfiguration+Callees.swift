@@ -3,19 +3,6 @@ internal import SIP
 internal import SIPSignaling
 
 // Calls that strangers ask for, which `account.callees` admits or not.
-extension Device {
-    /// Whether a transfer that a peer asks for is carried out.
-    func admits(_ wish: CallTransfer.Wish) -> Bool {
-        guard answerPolicy.transfers.admits(wish) else { return false }
-        // The SIP account has judged the address itself, of which the name is a part.
-        guard configuration.account.sip == nil, configuration.account.callees != nil else { return true }
-        return configuration.account.lists(wish.target)
-    }
-
-    /// Whether a bot's server may have a user called.
-    func mayBeCalledForBot(_ callee: UserID) -> Bool { configuration.account.lists(callee) }
-}
-
 extension AccountConfiguration {
     /// The user that a program or bot names, if it may transfer its call there. Without a list these are all users of
     /// an exchange, where a transfer leads to no telephone number, and none at a SIP server.

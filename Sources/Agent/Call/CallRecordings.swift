@@ -1,40 +1,30 @@
 internal import AudioKit
-internal import MediaEngine
 
-/// What clients have changed in the sound of a call that runs.
-struct RunningSound {
-    /// The part of a program or bot in the call.
-    enum Participation {
-        case none, present, left
-    }
+/// Why a recording has ended.
+public enum RecordingEndReason: String, Sendable {
+    /// It was stopped by request.
+    case stopped
+    /// The call has ended.
+    case callEnded = "call_ended"
+    /// Its file failed.
+    case failed
+}
 
-    var participation = Participation.none
-    /// Participants that were asked to leave, and whose events may still come.
-    private var leaving = 0
-    /// The file was played to its end before the call was established.
-    var isOverEarly = false
+/// The recordings of a call, one after the other.
+struct CallRecordings {
     /// The file that is being recorded to.
     private(set) var recording: String?
     /// That file has failed, and gets nothing more.
     private var hasFailed = false
     /// Recordings that were stopped, and whose files are not finished yet.
     private var stopped: Set<String> = []
-    private var recordings = 0
-
-    /// Whether events of a program or bot are of one that was detached.
-    var hasLeft: Bool { participation == .left || leaving > 0 }
-
-    /// A participant is asked to leave.
-    mutating func beganToLeave() { leaving += 1 }
-
-    /// One of those has left.
-    mutating func noteLeft() { leaving = max(0, leaving - 1) }
+    private var count = 0
 
     /// A recording has begun.
-    mutating func began(recording path: String) {
+    mutating func began(_ path: String) {
         recording = path
         hasFailed = false
-        recordings += 1
+        count += 1
     }
 
     /// A file has failed.
@@ -44,23 +34,24 @@ struct RunningSound {
     }
 
     /// The file that is being recorded to and has not failed.
-    var soundRecording: String? { hasFailed ? nil : recording }
+    var intact: String? { hasFailed ? nil : recording }
 
     /// Ends the recording in a continuing call.
-    mutating func stopRecording() {
+    mutating func stop() {
         if let recording { stopped.insert(recording) }
         recording = nil
     }
 
     /// A recording has ended.
     ///
+    /// - Parameter path: The file that was asked for.
     /// - Returns: Why.
-    mutating func ended(recording end: RecordingEnd) -> RecordingEndReason {
-        let wasStopped = stopped.remove(end.requestedPath) != nil
-        if wasStopped, end.failure == nil { return .stopped }
+    mutating func ended(_ path: String, isWhole: Bool) -> RecordingEndReason {
+        let wasStopped = stopped.remove(path) != nil
+        if wasStopped, isWhole { return .stopped }
         // One that was stopped, or has failed, may have been followed by another.
-        if !wasStopped, end.requestedPath == recording { recording = nil }
-        return end.failure == nil ? .callEnded : .failed
+        if !wasStopped, path == recording { recording = nil }
+        return isWhole ? .callEnded : .failed
     }
 
     /// Names that are tried for a recording.
@@ -69,11 +60,11 @@ struct RunningSound {
     /// The file for the next recording, beside the one that the configuration gives the call.
     ///
     /// - Parameter isTaken: Whether there is a file of this name.
-    func nextRecording(beside first: String, isTaken: (String) -> Bool) -> String {
-        guard recordings > 0 else { return first }
+    func next(beside first: String, isTaken: (String) -> Bool) -> String {
+        guard count > 0 else { return first }
         let name = first.lastIndex(of: "/").map { first.index(after: $0) } ?? first.startIndex
         let dot = first[name...].lastIndex(of: ".") ?? first.endIndex
-        let numbers = recordings + 1...recordings + Self.mostNames
+        let numbers = count + 1...count + Self.mostNames
         let names = numbers.lazy.map { "\(first[..<dot])-\($0)\(first[dot...])" }
         // If all are, the recording is refused.
         return names.first { !isTaken($0) } ?? first

@@ -1,7 +1,7 @@
 import Testing
 import Core
 
-@testable import CallAgent
+@testable import Call
 
 @Suite("Keys that media and signaling both carry")
 struct ReceivedKeysTests {

@@ -3,7 +3,7 @@ internal import JSON
 
 /// Candidates on their way between a call's two sides (contract CALL-1; docs/protocol.md, "Calls with WebRTC"): local
 /// ones are held until the peer can assign them to this device, the peer's until the connection knows the peer.
-struct CandidateExchange {
+public struct CandidateExchange: Sendable {
     private var ours: [JSONValue] = []
     private var theirs: [JSONValue] = []
     private var canSend = false
@@ -53,7 +53,7 @@ struct CandidateExchange {
     }
 
     /// The peer's candidates.
-    enum Candidate: Equatable {
+    public enum Candidate: Equatable, Sendable {
         /// The value of a `candidate` attribute.
         case candidate(String)
         /// There are no more.

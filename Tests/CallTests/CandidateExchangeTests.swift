@@ -1,7 +1,7 @@
 import JSON
 import Testing
 
-@testable import CallAgent
+@testable import Call
 
 @Suite("Candidates on their way")
 struct CandidateExchangeTests {

@@ -1,0 +1,40 @@
+internal import Core
+
+/// The times at which a call does something by itself.
+struct CallDeadlines {
+    /// What becomes due.
+    enum Event: CaseIterable, Hashable {
+        /// The answer policy's delay is over.
+        case answer
+        /// The call has had its longest duration.
+        case longestDuration
+        /// What was still to be heard has been.
+        case hangUp
+        /// The peer should have sent sound.
+        case sound
+        /// ICE is restarted, because the peer is silent on all paths.
+        case restart
+        /// The peer has been silent for too long.
+        case loss
+    }
+
+    private var times: [Event: Instant] = [:]
+
+    /// The next time at which something is due; nil for never.
+    var next: Instant? { times.values.min() }
+
+    func isSet(_ event: Event) -> Bool { times[event] != nil }
+
+    mutating func set(_ event: Event, at time: Instant) { times[event] = time }
+
+    mutating func clear(_ event: Event) { times[event] = nil }
+
+    mutating func clearAll() { times = [:] }
+
+    /// What is due now, the earliest first; each once.
+    mutating func takeDue(at now: Instant) -> [Event] {
+        let due = times.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
+        for event in due { times[event] = nil }
+        return due
+    }
+}

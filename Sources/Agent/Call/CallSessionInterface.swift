@@ -1,0 +1,278 @@
+public import AudioKit
+public import CallControl
+public import CallParticipation
+public import JSON
+public import VoiceActivity
+
+// What a call's driver feeds into its session, and what it carries out for it.
+extension CallSession {
+    /// The inputs.
+    public enum Input: Sendable {
+        /// The call begins: it was dialled, or its invite arrived.
+        case begin
+        case user(UserRequest)
+        case service(ServiceNews)
+        /// The peer signals about the call, with a type that ``CallSession/takes(_:by:)``.
+        case peer(CallSignal)
+        case media(MediaNews)
+        /// What the call's participant asks and reports; notices for the log are not the call's.
+        case participant(ParticipantEvent, from: ParticipantKind)
+        case device(DeviceNews)
+        /// `nextDeadline` has come. Early calls are harmless.
+        case timerFired
+    }
+
+    /// Requests of the user, or of a policy on the user's behalf.
+    public enum UserRequest: Sendable {
+        /// Take the call, after a delay.
+        case answer(after: Duration)
+        /// Decline it; the caller receives the cause beside the reason.
+        case reject(RejectReason, cause: CallFailureCause?)
+        /// Hang up, cancel or decline, whichever fits; the record has the cause, if there is one.
+        case hangUp(because: CallRecord.HangUpCause?)
+        /// Press keys over signaling.
+        case sendKeys([Character])
+        /// A participant was attached to the running call.
+        case attached
+        /// The participant leaves the call, which continues.
+        case detach
+        /// The participant that was to be attached could not take part.
+        case attachingFailed
+        /// A recording in mid-call has begun, to this file.
+        case recordingBegan(path: String)
+        /// The recording in mid-call is to end.
+        case recordingStopped
+    }
+
+    /// Reports of the signaling service.
+    public enum ServiceNews: Sendable {
+        /// An event about the call or its invite.
+        case event(CallMachine.ServiceEvent)
+        /// The service has taken our accept; its confirmation follows.
+        case acceptTaken
+        /// What came of a probe; nil if it could not be sent.
+        case probed(PeerProbe?)
+    }
+
+    /// Reports of the call's media.
+    public enum MediaNews: Sendable {
+        /// What the call's machine expects of the media.
+        case report(CallMachine.MediaReport)
+        /// The connection has failed.
+        case connectionFailed(MediaFailure)
+        /// A media worker runs the call, and records it to this file, if any.
+        case started(recording: String?)
+        /// A file of the call has failed, which may be the one that is recorded to.
+        case fileFailed(AudioFileError)
+        /// The connection has found a candidate for this media section; nil when there are no more.
+        case candidate(String?, mid: String)
+        /// The connection knows the peer's description.
+        case peerIsKnown
+        /// Our answer to the peer's new offer; with `owesRestart` our own offer gave way and is made again.
+        case answered(JSONValue, owesRestart: Bool)
+        /// Our new offer, which restarts ICE or which the peer has asked for.
+        case offered(JSONValue, restartsICE: Bool)
+        /// The peer's new offer was not taken; with `isFault` it could not be.
+        case offerNotTaken(isFault: Bool)
+        /// No offer could be made at the peer's request.
+        case nothingOffered
+        /// The answer to ``MediaOrder/observe``.
+        case observed(SilenceWatch.Observation)
+        /// The peer does not answer on any path.
+        case quiet
+        /// The peer answers again.
+        case back
+        /// The peer has pressed a key, which the media carried.
+        case digit(Character, heldFor: Duration)
+        /// The call's file was played to its end.
+        case playbackEnded
+        /// No media worker runs the call, or does any more.
+        case over
+    }
+
+    /// What the device and its other calls have to do with this one.
+    public enum DeviceNews: Sendable {
+        /// The call that an invite replaces this one by is about to be accepted, with that peer.
+        case successorConnects(UserID)
+        /// It has ended.
+        case successorEnded
+        /// It was answered: this call ends.
+        case replaced(by: UserID)
+        /// Whether the peer's wish of a transfer is carried out.
+        case decided(CallTransfer.Wish, isAdmitted: Bool)
+        /// The call to the target of the transfer was made.
+        case successorPlaced(CallID, to: UserID)
+        /// How that call proceeds.
+        case successor(CallID, CallTransfer.Progress)
+        /// Whom the participant may transfer the call to, of what it named; nil if nobody.
+        case judged(UserID?)
+        /// The call's record is on disk, or is not to be.
+        case recordKept
+    }
+
+    /// The outputs.
+    public enum Output: Sendable {
+        case service(ServiceOrder)
+        case media(MediaOrder)
+        case participant(ParticipantOrder)
+        case device(DeviceOrder)
+        case event(CallEvent)
+        case note(CallNote)
+    }
+
+    /// What is handed to the signaling service, in order.
+    public enum ServiceOrder: Sendable {
+        /// The answer comes as ``CallMachine/ServiceEvent/inviteSent(_:invitees:)`` or ``CallMachine/ServiceEvent/inviteFailed(_:)``.
+        case invite(InviteOptions)
+        case cancel(InviteID, data: JSONValue)
+        case accept(InviteID, data: JSONValue)
+        case reject(InviteID, data: JSONValue)
+        case hangUp(CallHangUp)
+        case signal(CallSignal)
+        /// ``ServiceNews/probed(_:)`` follows.
+        case probe(InviteID, peer: UserID?)
+    }
+
+    /// What the call's media is to do.
+    public enum MediaOrder: Sendable {
+        /// Get ready to receive, and report the offer.
+        case makeOffer
+        /// Get ready to receive what suits the offer, and report the answer, or the offer if the peer leaves that to us.
+        case makeAnswer(to: JSONValue)
+        /// Take the answer to our first offer.
+        case applyAnswer(JSONValue)
+        /// Take an answer that comes before the call is answered.
+        case hearEarly(JSONValue)
+        /// Report what was found out before the call was answered.
+        case reportEarly
+        /// Take the peer's new offer; `isInviter` says whether ours counts if the two have crossed.
+        case answerOffer(JSONValue, isInviter: Bool)
+        /// Take an answer to our new offer, or to the one in our accept if `mayBeFirst`.
+        case acceptAnswer(JSONValue, mayBeFirst: Bool)
+        /// Make an offer that the peer has asked for.
+        case offerAgain
+        /// Take back our new offer, which the peer has refused.
+        case withdrawOffer
+        /// Offer new ICE credentials.
+        case restartICE
+        /// Candidates of the peer for the connection.
+        case add([CandidateExchange.Candidate])
+        /// The peer has answered by signaling: sound to it needs no limit any more, if it is at this host; nil if its host is unknown.
+        case liftSoundLimit(host: String?)
+        /// Look whether anything comes from the peer; ``MediaNews/observed(_:)`` follows.
+        case observe
+        /// Report in the log that the peer has sent no sound for so long, if that is so.
+        case checkSound(after: Duration)
+        /// Press keys at the request of the participant, which is notified if that fails.
+        case press(keys: String)
+        /// Stop, also before a media worker runs the call.
+        case release
+        /// Stop the stream; ``MediaNews/over`` follows.
+        case stop
+    }
+
+    /// What the call's participant is to do.
+    public enum ParticipantOrder: Sendable {
+        /// Begin, if the participant delays the answer. ``ParticipantEvent/ready(_:)`` follows, at once from a participant that does not.
+        case summon
+        /// The callee rings.
+        case ring
+        case sendDigit(Character, heldFor: Duration)
+        case noteTransfer(to: UserID, CallTransfer.Progress)
+        case refuse(ParticipantRequest, why: String)
+        case hearOut
+        case end(ParticipationEnd)
+    }
+
+    /// What only the device knows, or does.
+    public enum DeviceOrder: Sendable {
+        /// Decide whether the call that came in is answered.
+        case decide
+        /// Decide whether the peer's wish of a transfer is carried out; ``DeviceNews/decided(_:isAdmitted:)`` follows.
+        case consider(CallTransfer.Wish)
+        /// Judge the target that the participant names; ``DeviceNews/judged(_:)`` follows.
+        case judge(target: String)
+        /// Call the target of a transfer; ``DeviceNews/successorPlaced(_:to:)`` follows.
+        case placeSuccessor(UserID, CallTransfer.Origin)
+        /// Feed another call.
+        case inform(CallID, DeviceNews)
+        /// The call has ended, except that its media and its record may not be finished.
+        case ended(CallRecord)
+        /// Put the record on disk; ``DeviceNews/recordKept`` follows.
+        case keep(CallRecord, TurnSummary?)
+        /// The call, its media and its record are finished: nothing follows.
+        case over(CallRecord)
+    }
+}
+
+/// Events of a call for the program that runs its device.
+public enum CallEvent: Hashable, Sendable {
+    /// The service knows the call by this id.
+    case identified(InviteID)
+    case incoming(from: UserID)
+    case answered
+    case established(after: Duration)
+    case flowing(after: Duration, establishedAfter: Duration)
+    case playbackEnded
+    case recording(path: String)
+    case attached
+    case detached
+    case digit(Character, heldFor: Duration)
+    case speech(isOver: Bool, at: Duration)
+    case interrupted(played: Duration)
+    case responded(after: Duration)
+    case transferRequested(to: UserID, isAccepted: Bool)
+    case transferProgress(to: UserID, CallTransfer.Progress)
+}
+
+/// What a call's log says of its decisions.
+public enum CallNote: Hashable, Sendable {
+    /// The call has failed, with this record.
+    case failed(CallRecord)
+    /// A request came too late.
+    case tooLate(SignalingError)
+    /// The participant does not accept the call.
+    case notAccepted(why: String)
+    /// Nothing comes on any path; another one is looked for.
+    case pathLost
+    /// The peer is back.
+    case pathBack
+    case restartingICE
+    /// Nothing comes from the peer, which is probed.
+    case probing(isOnHold: Bool)
+    /// The peer is gone, and the call ends.
+    case peerGone(PeerProbe.Cause)
+    /// The call has reached its longest duration, and ends.
+    case longestDuration
+    /// The participant transfers the call.
+    case participantTransfers(to: UserID)
+    /// The peer asks for a transfer.
+    case transferRequested(to: UserID, isAccepted: Bool)
+}
+
+/// How the calls of a signaling service differ from those of another.
+public struct SignalingTraits: Hashable, Sendable {
+    /// Whether the service confirms an accept before the caller has our answer, and reports that by ``Acknowledgement``.
+    public var acknowledgesAnswers = false
+    /// Whether a caller may leave the offer to us (``OfferWish``).
+    public var takesOfferWishes = false
+    /// Whether the callee may be heard before it answers (``EarlyAnswer``).
+    public var hasEarlyMedia = false
+    /// Whether telephone keys come by signaling (``CallKey``).
+    public var carriesKeys = false
+    /// Whether the service sees to it that new offers do not cross; otherwise the inviter's counts.
+    public var ordersOffers = false
+
+    /// Those of an exchange.
+    public static let exchange = SignalingTraits()
+    /// Those of SIP.
+    public static let sip: SignalingTraits = {
+        var traits = SignalingTraits()
+        traits.acknowledgesAnswers = true
+        traits.takesOfferWishes = true
+        traits.hasEarlyMedia = true
+        traits.carriesKeys = true
+        traits.ordersOffers = true
+        return traits
+    }()
+}

@@ -1,0 +1,402 @@
+import AudioKit
+import CallControl
+import CallMedia
+import CallParticipation
+import Core
+import JSON
+import TestSupport
+import Testing
+
+@testable import Call
+@testable import VoiceActivity
+
+/// Drives a session in virtual time, and keeps what it orders. The service and the media do at once what they are asked for.
+private struct Driven {
+    var session: CallSession
+    var now = Instant.zero
+    var outputs: [CallSession.Output] = []
+    private var notFed: [CallSession.Input] = []
+
+    static let invite: InviteID = "i1"
+
+    static func outgoing(
+        _ source: AudioBehaviour.Source = .silence, rules: CallRules = CallRules(), traits: SignalingTraits = .exchange,
+        inPlaceOf origin: (call: CallID, peer: UserID)? = nil
+    ) -> Driven {
+        Driven(
+            session: CallSession(
+                CallID(number: 1), dialling: InviteOptions(to: "bob", idempotencyKey: "k"),
+                audio: AudioBehaviour(source: source), rules: rules, traits: traits, inPlaceOf: origin))
+    }
+
+    static func incoming(
+        _ source: AudioBehaviour.Source = .silence, rules: CallRules = CallRules(), traits: SignalingTraits = .exchange,
+        replacing replaced: CallID? = nil
+    ) -> Driven {
+        let invite = ReceivedInvite(
+            id: invite, inviter: "bob", invitees: ["alice"], data: ["offer": ["type": "offer"]], remaining: nil)
+        return Driven(
+            session: CallSession(
+                CallID(number: 1), receiving: invite, audio: AudioBehaviour(source: source), rules: rules,
+                traits: traits, replacing: replaced))
+    }
+
+    init(session: CallSession) { self.session = session }
+
+    /// Feeds the session, and returns what it orders for that, without what follows from the driver's answers.
+    @discardableResult
+    mutating func feed(_ input: CallSession.Input) -> [CallSession.Output] {
+        var outbox: [CallSession.Output] = []
+        session.handle(input, at: now, into: &outbox)
+        outputs += outbox
+        return outbox
+    }
+
+    mutating func wait(_ time: Duration) -> [CallSession.Output] {
+        let end = now.advanced(by: time)
+        var all: [CallSession.Output] = []
+        while let deadline = session.nextDeadline, deadline <= end {
+            now = max(now, deadline)
+            all += feed(.timerFired)
+        }
+        now = end
+        return all
+    }
+
+    /// Establishes an outgoing call.
+    mutating func connectOutgoing() {
+        feed(.begin)
+        feed(.media(.report(.ready(description: ["type": "offer"]))))
+        feed(.service(.event(.inviteSent(Self.invite, invitees: ["bob"]))))
+        feed(.service(.event(.accepted(InviteAnswer(invite: Self.invite, invitee: "bob", device: "d1", data: ["answer": ["type": "answer"]])))))
+        feed(.media(.started(recording: nil)))
+        feed(.media(.report(.connected(isVerified: true))))
+    }
+
+    /// Establishes an incoming call.
+    mutating func connectIncoming() {
+        feed(.begin)
+        feed(.user(.answer(after: .zero)))
+        if session.hasParticipant { feed(.participant(.ready(session.id), from: .program)) }
+        feed(.media(.started(recording: nil)))
+        feed(.media(.report(.ready(description: ["type": "answer"]))))
+        feed(.service(.event(.answerConfirmed)))
+        feed(.media(.report(.connected(isVerified: true))))
+    }
+
+    mutating func end() {
+        feed(.user(.hangUp(because: .request)))
+        feed(.device(.recordKept))
+        feed(.media(.over))
+    }
+}
+
+extension [CallSession.Output] {
+    fileprivate var events: [CallEvent] { compactMap { if case .event(let event) = $0 { event } else { nil } } }
+    fileprivate var notes: [CallNote] { compactMap { if case .note(let note) = $0 { note } else { nil } } }
+
+    fileprivate var signals: [String] {
+        compactMap { if case .service(.signal(let signal)) = $0 { signal.type } else { nil } }
+    }
+
+    fileprivate var record: CallRecord? {
+        for case .device(.ended(let record)) in self { return record }
+        return nil
+    }
+
+    fileprivate var areOver: Bool { contains { if case .device(.over) = $0 { true } else { false } } }
+
+    fileprivate var sendHangUp: Bool { contains { if case .service(.hangUp) = $0 { true } else { false } } }
+}
+
+@Suite("A call's session")
+struct CallSessionTests {
+    @Test("An outgoing call is placed, answered, established and hung up, and its record has all of that")
+    func outgoing() throws {
+        var call = Driven.outgoing()
+        call.connectOutgoing()
+        #expect(call.session.isEstablished && call.session.inviteID == Driven.invite)
+        #expect(call.outputs.events.contains(.identified(Driven.invite)) && call.outputs.events.contains(.answered))
+        _ = call.wait(.seconds(5))
+        call.end()
+        let record = try #require(call.outputs.record)
+        #expect(record.duration == .seconds(5) && record.hangUpCause == .request && record.endedBy == .local)
+        #expect(call.outputs.areOver && call.session.nextDeadline == nil)
+    }
+
+    @Test("CALL-7: The end of a call is told when its record is on disk and its media has ended, whichever is later")
+    func kept() {
+        var call = Driven.outgoing()
+        call.connectOutgoing()
+        call.feed(.user(.hangUp(because: nil)))
+        let early = call.feed(.media(.over))
+        #expect(!early.areOver && call.session.record != nil)
+        let stop = call.feed(.device(.recordKept))
+        #expect(stop.contains { if case .media(.stop) = $0 { true } else { false } } && !stop.areOver)
+        #expect(call.feed(.media(.over)).areOver)
+        let again = call.feed(.media(.over)) + call.feed(.device(.recordKept))
+        #expect(again.isEmpty, "once")
+    }
+
+    @Test("The delay of an answer ends with a call that is declined, cancelled or answered before")
+    func delay() {
+        var call = Driven.incoming()
+        call.feed(.begin)
+        call.feed(.user(.answer(after: .seconds(3))))
+        #expect(call.wait(.seconds(2)).isEmpty)
+        #expect(!call.wait(.seconds(1)).isEmpty && call.session.progress == .connecting)
+
+        var declined = Driven.incoming()
+        declined.feed(.begin)
+        declined.feed(.user(.answer(after: .seconds(3))))
+        declined.feed(.user(.reject(.declined, cause: nil)))
+        let later = declined.wait(.seconds(4))
+        #expect(!later.notes.contains { if case .tooLate = $0 { true } else { false } })
+    }
+
+    @Test("A call with a participant is accepted when that is ready, and declined if it does not want it")
+    func participant() {
+        var call = Driven.incoming(.program)
+        call.feed(.begin)
+        let answer = call.feed(.user(.answer(after: .zero)))
+        #expect(answer.contains { if case .participant(.summon) = $0 { true } else { false } })
+        #expect(!answer.contains { if case .media(.makeAnswer) = $0 { true } else { false } })
+        let ready = call.feed(.participant(.ready(call.session.id), from: .bot))
+        #expect(ready.contains { if case .media(.makeAnswer) = $0 { true } else { false } })
+        #expect(call.feed(.participant(.ready(call.session.id), from: .bot)).isEmpty, "once")
+
+        var other = Driven.incoming(.program)
+        other.feed(.begin)
+        other.feed(.user(.answer(after: .zero)))
+        let rejected = other.feed(.participant(.rejected(other.session.id, .busy, "no line"), from: .bot))
+        #expect(rejected.notes == [.notAccepted(why: "no line")])
+        #expect(rejected.contains { if case .service(.reject) = $0 { true } else { false } })
+    }
+
+    @Test("A participant that was detached asks for nothing any more, and the next one does")
+    func detached() {
+        var call = Driven.incoming(.program)
+        call.connectIncoming()
+        let id = call.session.id
+        #expect(!call.feed(.participant(.press(id, keys: "1"), from: .program)).isEmpty)
+        call.feed(.user(.detach))
+        #expect(call.feed(.participant(.press(id, keys: "1"), from: .program)).isEmpty)
+        #expect(call.feed(.participant(.done(id, failure: nil), from: .program)).isEmpty && call.session.isEstablished)
+        call.feed(.user(.attached))
+        #expect(call.feed(.participant(.press(id, keys: "1"), from: .program)).isEmpty, "still of the first")
+        call.feed(.participant(.left(id), from: .program))
+        #expect(!call.feed(.participant(.press(id, keys: "2"), from: .program)).isEmpty)
+    }
+
+    @Test("A call that has had its longest duration hears its participant out, and hangs up after that or 15 s")
+    func longestDuration() throws {
+        var rules = CallRules()
+        rules.maximumDuration = .seconds(60)
+        var call = Driven.incoming(.program, rules: rules)
+        call.connectIncoming()
+        let limit = call.wait(.seconds(60))
+        #expect(limit.notes == [.longestDuration])
+        #expect(limit.contains { if case .participant(.hearOut) = $0 { true } else { false } })
+        #expect(try #require(call.wait(.seconds(15)).record).hangUpCause == .maximumDuration)
+    }
+
+    @Test("A file that is over before the call is established ends the call a quarter of a second after that")
+    func shortFile() throws {
+        var rules = CallRules()
+        rules.hangsUpAfterFile = true
+        var call = Driven.outgoing(.file(path: "/a.wav", loops: false), rules: rules)
+        call.feed(.begin)
+        call.feed(.media(.playbackEnded))
+        call.feed(.media(.report(.ready(description: ["type": "offer"]))))
+        call.feed(.service(.event(.inviteSent(Driven.invite, invitees: ["bob"]))))
+        call.feed(.service(.event(.accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", data: ["answer": ["type": "answer"]])))))
+        call.feed(.media(.report(.connected(isVerified: true))))
+        #expect(call.wait(.milliseconds(249)).record == nil)
+        #expect(try #require(call.wait(.milliseconds(1)).record).hangUpCause == .playbackEnded)
+    }
+
+    @Test("CALL-4: A peer that is silent on all paths gets an ICE restart, and is waited for for 25 s")
+    func pathLost() throws {
+        var call = Driven.incoming()
+        call.connectIncoming()
+        call.feed(.media(.quiet))
+        func restarts(_ outputs: [CallSession.Output]) -> Bool {
+            outputs.contains { if case .media(.restartICE) = $0 { true } else { false } }
+        }
+        #expect(!restarts(call.wait(.milliseconds(3_999))))
+        #expect(restarts(call.wait(.milliseconds(1))))
+        #expect(call.feed(.media(.back)).notes == [.pathBack])
+        #expect(call.wait(.seconds(60)).record == nil)
+        call.feed(.media(.quiet))
+        let end = try #require(call.wait(.seconds(25)).record)
+        #expect(end.reason == .connectionLost)
+    }
+
+    @Test("A key that comes by media and by signaling is delivered once, and before the answer none")
+    func keys() {
+        var call = Driven.incoming(traits: .sip)
+        call.feed(.begin)
+        let signal = CallSignal(
+            invite: Driven.invite, type: CallKey.signal, data: CallKey("5", held: .milliseconds(100)).data, from: "bob")
+        #expect(call.feed(.peer(signal)).isEmpty)
+        var other = Driven.incoming(traits: .sip)
+        other.connectIncoming()
+        #expect(other.feed(.peer(signal)).events == [.digit("5", heldFor: .milliseconds(100))])
+        #expect(other.feed(.media(.digit("5", heldFor: .milliseconds(90)))).isEmpty)
+    }
+
+    @Test("Local candidates wait until the peer can know the call, and those of the peer until the media knows the peer")
+    func candidates() {
+        var call = Driven.incoming()
+        call.feed(.begin)
+        call.feed(.user(.answer(after: .zero)))
+        let candidate = CallSignal(
+            invite: Driven.invite, type: "candidate", data: ["candidate": "candidate:1"], from: "bob")
+        #expect(call.feed(.media(.candidate("2", mid: "0"))).isEmpty && call.feed(.peer(candidate)).isEmpty)
+        let known = call.feed(.media(.peerIsKnown))
+        #expect(known.count == 1 && known.contains { if case .media(.add(let some)) = $0 { some.count == 1 } else { false } })
+        call.feed(.media(.report(.ready(description: ["type": "answer"]))))
+        #expect(call.feed(.service(.event(.answerConfirmed))).signals == ["candidate"])
+    }
+
+    @Test("CALL-8: A transfer that the peer asks for before we know of the answer waits for that")
+    func earlyWish() {
+        var call = Driven.incoming(traits: .sip)
+        call.feed(.begin)
+        call.feed(.user(.answer(after: .zero)))
+        let wish = CallSignal(
+            invite: Driven.invite, type: CallTransfer.signal, data: CallTransfer.Wish(target: "carol").data, from: "bob")
+        #expect(call.feed(.peer(wish)).isEmpty)
+        call.feed(.media(.report(.ready(description: ["type": "answer"]))))
+        let confirmed = call.feed(.service(.event(.answerConfirmed)))
+        #expect(confirmed.contains { if case .device(.consider(let asked)) = $0 { asked.target == "carol" } else { false } })
+    }
+
+    @Test("CALL-8: Two calls of a transfer end each other as one succeeds, and each record names who took over")
+    func transfer() throws {
+        var old = Driven.incoming()
+        old.connectIncoming()
+        let admitted = old.feed(.device(.decided(CallTransfer.Wish(target: "carol"), isAdmitted: true)))
+        #expect(admitted.signals == [CallTransfer.progressSignal])
+        #expect(admitted.contains { if case .device(.placeSuccessor("carol", _)) = $0 { true } else { false } })
+        var new = Driven.outgoing(inPlaceOf: (call: CallID(number: 1), peer: "bob"))
+        old.feed(.device(.successorPlaced(new.session.id, to: "carol")))
+        #expect(!old.session.canBeTransferred, "one at a time")
+        new.connectOutgoing()
+        var news: [CallSession.DeviceNews] = []
+        for case .device(.inform(CallID(number: 1), let word)) in new.outputs { news.append(word) }
+        #expect(news.count == 1)
+        for word in news { old.feed(.device(word)) }
+        let record = try #require(old.outputs.record)
+        #expect(record.transferredTo == "carol" && record.hangUpCause == .request && old.outputs.sendHangUp)
+        new.end()
+        #expect(try #require(new.outputs.record).transferredBy == "bob")
+    }
+
+    @Test("CALL-8: A call that an invite replaces ends with that one's answer, and knows its heir if it ends before")
+    func replaced() throws {
+        var old = Driven.incoming()
+        old.connectIncoming()
+        var new = Driven.incoming(replacing: CallID(number: 7))
+        new.feed(.begin)
+        var words: [CallSession.DeviceNews] = []
+        func collect(_ outputs: [CallSession.Output]) {
+            for case .device(.inform(CallID(number: 7), let word)) in outputs { words.append(word) }
+        }
+        collect(new.feed(.user(.answer(after: .zero))))
+        for word in words { old.feed(.device(word)) }
+        var cut = old
+        cut.feed(.service(.event(.hungUp(CallHangUp(invite: Driven.invite, reason: "completed", duration: .zero)))))
+        #expect(try #require(cut.outputs.record).transferredTo == "bob", "the service was quicker")
+        words = []
+        collect(new.feed(.media(.report(.ready(description: ["type": "answer"])))))
+        collect(new.feed(.service(.event(.answerConfirmed))))
+        for word in words { old.feed(.device(word)) }
+        #expect(try #require(old.outputs.record).transferredTo == "bob")
+    }
+
+    @Test("Signals that are none of the call's are left to its program, by the service's traits")
+    func foreignSignals() {
+        #expect(!CallSession.takes("chat", by: .sip) && !CallSession.takes(CallKey.signal, by: .exchange))
+        #expect(CallSession.takes(CallKey.signal, by: .sip) && CallSession.takes("offer", by: .exchange))
+    }
+
+    @Test("CALL-5: Whatever happens in whichever order, a call ends once, is over once, and says nothing after that", arguments: UInt64(0)..<300)
+    func walk(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var call = seed % 2 == 0 ? Driven.outgoing(.program, rules: Self.strict) : Driven.incoming(.program, rules: Self.strict, traits: .sip)
+        var isOver = false
+        var ends = 0
+        for _ in 0..<400 {
+            let outputs: [CallSession.Output]
+            // An accept that is taken after all is hung up, whenever that is.
+            var isTakenLate = false
+            if Int.random(in: 0..<6, using: &random) == 0 {
+                outputs = call.wait(.milliseconds(Int64.random(in: 0...20_000, using: &random)))
+            } else {
+                let input = Self.input(call.session.id, &random)
+                if case .service(.acceptTaken) = input { isTakenLate = true }
+                outputs = call.feed(input)
+            }
+            if isOver {
+                #expect(!outputs.areOver && outputs.record == nil && (isTakenLate || !outputs.sendHangUp), "it was over")
+            }
+            ends += outputs.record == nil ? 0 : 1
+            isOver = isOver || outputs.areOver
+        }
+        call.feed(.service(.event(.disconnected)))
+        call.feed(.device(.recordKept))
+        call.feed(.media(.over))
+        #expect(call.session.record == nil || call.outputs.record != nil)
+        #expect(ends <= 1)
+    }
+
+    private static var strict: CallRules {
+        var rules = CallRules()
+        rules.maximumDuration = .seconds(30)
+        rules.silenceTimeout = .seconds(10)
+        rules.hangsUpAfterFile = true
+        return rules
+    }
+
+    private static func input(_ id: CallID, _ random: inout SeededGenerator) -> CallSession.Input {
+        func signal(_ type: String, _ data: JSONValue = [:]) -> CallSession.Input {
+            .peer(CallSignal(invite: Driven.invite, type: type, data: data, from: "bob"))
+        }
+        let answer: JSONValue = ["answer": ["type": "answer"]]
+        let all: [CallSession.Input] = [
+            .begin, .begin, .begin, .timerFired, .user(.answer(after: .zero)), .user(.answer(after: .seconds(2))),
+            .user(.reject(.busy, cause: nil)), .user(.hangUp(because: .request)), .user(.sendKeys(["1"])),
+            .user(.attached), .user(.detach), .user(.attachingFailed), .user(.recordingBegan(path: "/a.wav")),
+            .user(.recordingStopped), .service(.event(.inviteSent(Driven.invite, invitees: ["bob"]))),
+            .service(.event(.inviteSent(Driven.invite, invitees: ["bob"]))),
+            .service(.event(.accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", data: answer)))),
+            .service(.event(.accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", data: answer)))),
+            .service(.event(.answerConfirmed)), .service(.event(.answerConfirmed)), .service(.acceptTaken),
+            .service(.event(.inviteEnded)), .service(.event(.cancelled)), .service(.probed(.failed(.noAnswer))),
+            .service(.probed(.answered())), .service(.probed(nil)), .service(.event(.cancelConfirmed)),
+            signal("candidate", ["candidate": "candidate:1"]), signal("offer", ["type": "wanted"]), signal("offer"),
+            signal("answer"), signal(OfferRefusal.signal), signal(EarlyAnswer.signal), signal(Acknowledgement.signal),
+            signal(CallKey.signal, CallKey("1", held: .milliseconds(100)).data),
+            signal(CallTransfer.signal, CallTransfer.Wish(target: "carol").data),
+            signal(CallTransfer.progressSignal, CallTransfer.Progress.accepted.data),
+            .media(.report(.ready(description: ["type": "offer"]))), .media(.report(.pathFound)),
+            .media(.report(.ready(description: ["type": "answer"]))), .media(.report(.connected(isVerified: true))),
+            .media(.report(.connected(isVerified: false))), .media(.report(.flowing)), .media(.report(.lost)),
+            .media(.connectionFailed(MediaFailure(.deviceFull, "test"))), .media(.started(recording: "/a.wav")),
+            .media(.candidate("1", mid: "0")), .media(.candidate(nil, mid: "0")), .media(.peerIsKnown),
+            .media(.answered(["type": "answer"], owesRestart: true)), .media(.offered([:], restartsICE: true)),
+            .media(.offerNotTaken(isFault: false)), .media(.nothingOffered), .media(.observed(.covered)),
+            .media(.observed(.onHold)), .media(.observed(.expecting(newest: nil))), .media(.quiet), .media(.back),
+            .media(.digit("1", heldFor: .milliseconds(80))), .media(.playbackEnded), .media(.over),
+            .participant(.ready(id), from: .bot), .participant(.rejected(id, .busy, "why"), from: .bot),
+            .participant(.failed(id, "why"), from: .program), .participant(.press(id, keys: "1"), from: .program),
+            .participant(.transfer(id, to: "carol"), from: .program), .participant(.done(id, failure: nil), from: .program),
+            .participant(.left(id), from: .program), .device(.successorConnects("carol")), .device(.successorEnded),
+            .device(.replaced(by: "carol")), .device(.decided(CallTransfer.Wish(target: "carol"), isAdmitted: true)),
+            .device(.successorPlaced(CallID(number: 9), to: "carol")), .device(.judged("carol")), .device(.judged(nil)),
+            .device(.successor(CallID(number: 9), .accepted)), .device(.recordKept),
+        ]
+        return all[Int.random(in: 0..<all.count, using: &random)]
+    }
+}
