@@ -4,7 +4,7 @@ internal import Core
 struct CallDeadlines {
     /// What becomes due.
     enum Event: CaseIterable, Hashable {
-        /// The answer policy's delay is over.
+        /// The answer policy's delay has passed.
         case answer
         /// The call has had its longest duration.
         case longestDuration

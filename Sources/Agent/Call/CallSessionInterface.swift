@@ -98,13 +98,13 @@ extension CallSession {
         case successorEnded
         /// It was answered: this call ends.
         case replaced(by: UserID)
-        /// Whether the peer's wish of a transfer is carried out.
+        /// Whether the transfer that the peer asks for is carried out.
         case decided(CallTransfer.Wish, isAdmitted: Bool)
         /// The call to the target of the transfer was made.
         case successorPlaced(CallID, to: UserID)
         /// How that call proceeds.
         case successor(CallID, CallTransfer.Progress)
-        /// Whom the participant may transfer the call to, of what it named; nil if nobody.
+        /// The user that the participant's target names; nil if the participant may not transfer the call there.
         case judged(UserID?)
         /// The call's record is on disk, or is not to be.
         case recordKept
@@ -161,7 +161,7 @@ extension CallSession {
         case liftSoundLimit(host: String?)
         /// Look whether anything comes from the peer; ``MediaNews/observed(_:)`` follows.
         case observe
-        /// Report in the log that the peer has sent no sound for so long, if that is so.
+        /// Log that the peer has sent no sound for this time, if it has sent none.
         case checkSound(after: Duration)
         /// Press keys at the request of the participant, which is notified if that fails.
         case press(keys: String)
@@ -188,7 +188,7 @@ extension CallSession {
     public enum DeviceOrder: Sendable {
         /// Decide whether the call that came in is answered.
         case decide
-        /// Decide whether the peer's wish of a transfer is carried out; ``DeviceNews/decided(_:isAdmitted:)`` follows.
+        /// Decide whether the transfer that the peer asks for is carried out; ``DeviceNews/decided(_:isAdmitted:)`` follows.
         case consider(CallTransfer.Wish)
         /// Judge the target that the participant names; ``DeviceNews/judged(_:)`` follows.
         case judge(target: String)

@@ -21,11 +21,11 @@ struct TransferRole {
     /// Who has taken the place of one of the call's sides.
     private var replacement: UserID?
 
-    /// Our call that this one replaces at its caller's wish, once it is answered.
+    /// Our call that this one replaces at its caller's request, once it is answered.
     let replaces: CallID?
     /// Our call whose peer asked for this one, and which ends when this one is answered.
     let origin: CallID?
-    /// Who asked for this call; nil if nobody did.
+    /// The user who asked for this call; nil if none did.
     let requester: UserID?
 
     init(replaces: CallID? = nil, origin: CallID? = nil, requester: UserID? = nil) {
@@ -68,7 +68,7 @@ struct TransferRole {
 
     /// The peer reports its progress.
     ///
-    /// - Returns: The user whom it was asked to call; nil if it was not asked.
+    /// - Returns: The user that it was asked to call; nil if it was not asked.
     mutating func note(_ progress: CallTransfer.Progress) -> UserID? {
         guard case .asked(let target) = state else { return nil }
         end(progress, with: target)

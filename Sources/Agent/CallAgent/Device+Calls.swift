@@ -191,7 +191,7 @@ extension Device {
         }
     }
 
-    /// The call cannot be set up, or go on.
+    /// The call cannot be set up, or cannot continue.
     func fail(_ id: CallID, _ failure: MediaFailure) { feed(.media(.report(.failed(failure))), to: id) }
 
     // MARK: The log

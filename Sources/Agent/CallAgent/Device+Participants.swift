@@ -39,7 +39,7 @@ extension Device {
         case .end(let end):
             if case .detached = end {
                 calls[id]?.participant = nil
-                // Nobody else says so.
+                // No participant reports it.
                 if participant == nil { feed(.participant(.left(id), from: .line), to: id) }
             }
             participant?.end(id, end)
