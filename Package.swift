@@ -116,7 +116,7 @@ let package = Package(
         module("Base", "JSON"),
         module("Base", "Identifiers"),
         module("Base", "XML", ["CExpat"]),
-        module("Base", "Realtime", ["CRealtime", "Core"]),
+        module("Base", "Realtime", ["CRealtime", "Core", "Files"]),
         module("Base", "DomainNames", ["Core"]),
         module("Base", "NameLookup", ["CAres", "Core", "DomainNames"]),
         module("Base", "Files"),
@@ -195,7 +195,7 @@ let package = Package(
         module(
             "Agent", "CallPrograms",
             [
-                "AudioPort", "BotWire", "CPrograms", "CallControl", "CallParticipation", "ControlWire", "Core",
+                "AudioPort", "BotWire", "CPrograms", "CallControl", "CallParticipation", "ControlWire", "Core", "Files",
                 "Realtime",
             ]),
         module(
@@ -222,8 +222,8 @@ let package = Package(
         module(
             "Agent", "DeviceControl",
             [
-                "AudioKit", "AudioDevices", "CallAgent", "CallControl", "ControlWire", "MediaEngine", "Realtime",
-                "Core", logging,
+                "AudioKit", "AudioDevices", "CallAgent", "CallControl", "ControlWire", "Core", "Files", "MediaEngine",
+                "Realtime", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -233,7 +233,7 @@ let package = Package(
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "CallControl",
                 "CallParticipation", "CallScript", "ConfigReader",
-                "Core", "JSON", "LoopbackAnalysis", "Realtime",
+                "Core", "Files", "JSON", "LoopbackAnalysis", "Realtime",
             ]),
 
         // Floor 6: the command line.

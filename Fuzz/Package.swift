@@ -90,7 +90,7 @@ let package = Package(
         module("Base", "TLS", ["COpenSSL", "Files"]),
         module("Base", "ConfigReader", ["CYAML", "Core", "Files"]),
         module("Base", "DomainNames", ["Core"]),
-        module("Base", "Realtime", ["CRealtime", "Core"]),
+        module("Base", "Realtime", ["CRealtime", "Core", "Files"]),
         module("Protocols", "BotWire", ["Core", "Cryptography", "JSON", "XML"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "RTP", ["Core"]),

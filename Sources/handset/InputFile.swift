@@ -1,3 +1,4 @@
+internal import Files
 internal import Glibc
 
 /// A file that a command reads as a whole.
@@ -7,24 +8,11 @@ enum InputFile {
 
     /// All bytes of the file at `path`.
     static func bytes(of path: String) throws(CommandFailure) -> [UInt8] {
-        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw failure(path) }
-        defer { close(file) }
-        var bytes: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-            let count = unsafe block.withUnsafeMutableBytes { unsafe read(file, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count >= 0 else { throw failure(path) }
-            if count == 0 { return bytes }
-            guard bytes.count + count <= maximumBytes else {
-                throw CommandFailure(.audioFileUnusable, "\(path) is longer than a gigabyte")
-            }
-            bytes.append(contentsOf: block[..<count])
+        do throws(SystemError) {
+            if let bytes = try OpenFile(path, O_RDONLY).readAll(maximumBytes: maximumBytes) { return bytes }
+        } catch {
+            throw CommandFailure(.audioFileUnusable, "cannot read \(path): \(error)")
         }
-    }
-
-    private static func failure(_ path: String) -> CommandFailure {
-        CommandFailure(.audioFileUnusable, "cannot read \(path): \(unsafe String(cString: strerror(errno)))")
+        throw CommandFailure(.audioFileUnusable, "\(path) is longer than a gigabyte")
     }
 }

@@ -1,4 +1,4 @@
-import Core
+import struct Core.TokenBucket
 import HTTPTransport
 import NIOCore
 import NIOEmbedded

@@ -18,6 +18,34 @@ struct AddressBytesTests {
         #expect(address.withPort(5_004) == address)
     }
 
+    @Test(
+        "A message's literal has no zone, and nothing else around it",
+        arguments: [
+            "fe80::1%lo", "192.0.2.1%lo", "192.0.2.1\0x", " 192.0.2.1", "192.0.2", "1:2", "[::1]", "", "example.org",
+        ])
+    func noLiteral(text: String) {
+        #expect(SocketAddress(literal: text) == nil)
+    }
+
+    @Test("A literal is read as any address, and an IPv4 address within IPv6 has four bytes")
+    func literal() throws {
+        #expect(SocketAddress(literal: "192.0.2.1", port: 7) == SocketAddress(host: "192.0.2.1", port: 7))
+        #expect(SocketAddress(literal: "2001:DB8::5") == SocketAddress(host: "2001:db8::5", port: 0))
+        #expect(try #require(SocketAddress(literal: "::ffff:192.0.2.1")).unmappedBytes == [192, 0, 2, 1])
+        #expect(try #require(SocketAddress(literal: "192.0.2.1")).unmappedBytes == [192, 0, 2, 1])
+        #expect(try #require(SocketAddress(literal: "2001:db8::5")).unmappedBytes.count == 16)
+    }
+
+    @Test("Multicast is 224.0.0.0/4 and ff00::/8")
+    func multicast() throws {
+        for (text, isMulticast) in [
+            ("224.0.0.0", true), ("239.255.255.255", true), ("240.0.0.1", false), ("223.255.255.255", false),
+            ("ff02::1", true), ("fe80::1", false),
+        ] {
+            #expect(try #require(SocketAddress(literal: text)).isMulticast == isMulticast, "\(text)")
+        }
+    }
+
     @Test("Any bytes come back the same, and any other number of them is refused")
     func anyBytes() {
         var generator = SeededGenerator(seed: 1)

@@ -16,8 +16,9 @@ let package = Package(
     targets: [
         .target(name: "CRealtime", path: "Sources/CLibraries/CRealtime", cSettings: [.define("_GNU_SOURCE")]),
         .target(name: "Core", dependencies: ["CRealtime"], path: "Sources/Base/Core", swiftSettings: strict),
+        .target(name: "Files", path: "Sources/Base/Files", swiftSettings: strict),
         .target(
-            name: "Realtime", dependencies: ["CRealtime", "Core"], path: "Sources/Base/Realtime",
+            name: "Realtime", dependencies: ["CRealtime", "Core", "Files"], path: "Sources/Base/Realtime",
             swiftSettings: strict),
         .target(name: "TestSupport", dependencies: ["Core"], path: "Tests/Support", swiftSettings: settings),
         .target(

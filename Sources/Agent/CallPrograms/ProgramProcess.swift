@@ -1,3 +1,4 @@
+internal import Files
 internal import AudioPort
 internal import CPrograms
 internal import Glibc
@@ -65,7 +66,7 @@ struct ProgramProcess: ~Copyable {
     deinit { for end in [input, output, errors, events] where end >= 0 { close(end) } }
 
     private static func failure(of words: [String], _ code: Int32) -> ProgramStartError {
-        let said = unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
+        let said = SystemError(code)
         let hint =
             switch code {
             case ENOENT where isThere(words.first ?? ""):

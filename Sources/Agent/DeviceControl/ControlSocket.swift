@@ -1,5 +1,7 @@
 // DeviceControl: where programs on this machine act on a running device: the socket, its clients, and their requests.
 
+internal import Realtime
+internal import Files
 public import CallAgent
 internal import Glibc
 internal import Synchronization
@@ -135,22 +137,30 @@ public final class ControlSocket: Sendable {
 
 /// A lock on a folder; others who want it wait. It goes with its process.
 private struct FolderLock: ~Copyable {
-    private let descriptor: Int32
+    private let file: OpenFile
+
+    init(_ folder: String, for path: String) throws(ControlSocketError) {
+        file = try Self.lock(try Self.open(folder, for: path), folder, for: path)
+    }
+
+    private static func open(_ folder: String, for path: String) throws(ControlSocketError) -> OpenFile {
+        do throws(SystemError) {
+            return try OpenFile(folder, O_RDONLY | O_DIRECTORY)
+        } catch {
+            throw ControlSocketError(.notUsable, path, "open the folder \"\(folder)\"", errno: error.code)
+        }
+    }
 
     /// Waits for at most two seconds: the lock is held only during a few system calls.
-    init(_ folder: String, for path: String) throws(ControlSocketError) {
-        descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw ControlSocketError(.notUsable, path, "open the folder \"\(folder)\"", errno: errno)
-        }
+    private static func lock(
+        _ file: consuming OpenFile, _ folder: String, for path: String
+    ) throws(ControlSocketError) -> OpenFile {
         for _ in 0..<200 {
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return }
+            if flock(file.number, LOCK_EX | LOCK_NB) == 0 { return file }
             usleep(10_000)
         }
         throw ControlSocketError(.notUsable, path, "lock the folder \"\(folder)\"", errno: EWOULDBLOCK)
     }
-
-    deinit { close(descriptor) }
 
     consuming func end() {}
 }
@@ -194,12 +204,7 @@ private enum Listener {
 /// The system's name of a process.
 private enum ProcessName {
     static func of(_ process: Int32) -> String? {
-        let descriptor = unsafe open("/proc/\(process)/comm", O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 64)
-        let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
-        let name = bytes.prefix(max(0, count)).prefix { $0 >= 0x20 && $0 < 0x7F }
-        return name.isEmpty ? nil : String(decoding: name, as: UTF8.self)
+        let name = KernelFile.text(of: "/proc/\(process)/comm")?.prefix { $0 >= " " && $0 <= "~" } ?? ""
+        return name.isEmpty ? nil : String(name)
     }
 }

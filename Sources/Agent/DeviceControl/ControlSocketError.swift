@@ -1,3 +1,4 @@
+internal import Files
 internal import Glibc
 
 /// A control socket that cannot be listened at, or connected to. Match on `code`; print the error itself.
@@ -33,8 +34,7 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
 
     init(_ code: Code, _ path: String, _ activity: String, errno: Int32) {
         self.init(
-            code, path, activity, cause: unsafe strerror(errno).map { unsafe String(cString: $0) } ?? "error \(errno)",
-            isForbidden: errno == EACCES)
+            code, path, activity, cause: "\(SystemError(errno))", isForbidden: errno == EACCES)
     }
 
     /// The whole story in one line.

@@ -1,5 +1,5 @@
 internal import AudioDevices
-internal import Glibc
+internal import Files
 
 /// A measurement could not be made, or could not continue.
 public struct LoopbackError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -34,7 +34,7 @@ public struct LoopbackError: Error, Equatable, Sendable, CustomStringConvertible
         self.code = code
         let names = Set([configuration.playback, configuration.capture].compactMap(\.self)).sorted()
         let cards = names.map { "\"\($0)\"" }.joined(separator: " and ")
-        let message = unsafe strerror(errno).map { unsafe String(cString: $0) } ?? "error"
+        let message = SystemError(errno)
         description =
             code == .cardLost
             ? "the sound card went away while it was measured: \(cards): \(message) (\(errno)). Plug it in again, and look "

@@ -1,3 +1,4 @@
+internal import Files
 internal import Glibc
 
 /// Identifies a version of a file.
@@ -37,24 +38,31 @@ public struct FileChangeError: Error, Sendable, CustomStringConvertible {
     }
 
     init(_ action: String, _ path: String, errno code: Int32) {
-        let reason = unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
-        self.init("cannot \(action) \(path): \(reason). Check that its folder is there and may be written to.")
+        self.init(
+            "cannot \(action) \(path): \(SystemError(code)). Check that its folder is there and may be written to.")
     }
 }
 
 /// The folder of a file that is replaced as a whole, and locked while it is.
 public struct FileFolder: ~Copyable {
     private let path: String
-    private let descriptor: Int32
+    private let folder: OpenFile
 
     /// Opens the folder of `file`.
     public init(of file: String) throws(FileChangeError) {
         path = file.lastIndex(of: "/").map { String(file[...$0]) } ?? "."
-        descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw FileChangeError("open the folder", path, errno: errno) }
+        folder = try Self.open(path, O_RDONLY | O_DIRECTORY, "open the folder")
     }
 
-    deinit { close(descriptor) }
+    private static func open(
+        _ path: String, _ flags: Int32, _ action: String
+    ) throws(FileChangeError) -> OpenFile {
+        do throws(SystemError) {
+            return try OpenFile(path, flags)
+        } catch {
+            throw FileChangeError(action, path, errno: error.code)
+        }
+    }
 
     /// Waits until no other process changes a file here.
     ///
@@ -62,7 +70,7 @@ public struct FileFolder: ~Copyable {
     /// - Throws: ``FileChangeError``; one that ``FileChangeError/isForNow`` if the other process keeps the lock.
     public borrowing func lock(patience: Int) throws(FileChangeError) {
         var tries = 0
-        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+        while flock(folder.number, LOCK_EX | LOCK_NB) != 0 {
             let code = errno
             if code == EINTR { continue }
             guard code == EWOULDBLOCK else { throw FileChangeError("lock", path, errno: code) }
@@ -82,35 +90,33 @@ public struct FileFolder: ~Copyable {
         let temporary = "\(file).\(getpid()).new"
         // A file that a crash left behind, or that another user has put there and keeps open.
         _ = unsafe unlink(temporary)
-        let output = unsafe open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard output >= 0 else { throw FileChangeError("write", temporary, errno: errno) }
-        defer { close(output) }
+        let output = try Self.open(temporary, O_WRONLY | O_CREAT | O_EXCL, "write")
         do throws(FileChangeError) {
             var status = stat()
             if unsafe stat(file, &status) == 0 {
-                _ = fchmod(output, status.st_mode & 0o777)
-                _ = fchown(output, status.st_uid, status.st_gid)
-            } else if unsafe fstat(descriptor, &status) == 0 {
-                _ = fchown(output, status.st_uid, status.st_gid)
+                _ = fchmod(output.number, status.st_mode & 0o777)
+                _ = fchown(output.number, status.st_uid, status.st_gid)
+            } else if unsafe fstat(folder.number, &status) == 0 {
+                _ = fchown(output.number, status.st_uid, status.st_gid)
             }
             try Self.write(bytes, to: output, temporary)
-            guard fsync(output) == 0 else { throw FileChangeError("write", temporary, errno: errno) }
+            guard fsync(output.number) == 0 else { throw FileChangeError("write", temporary, errno: errno) }
             guard unsafe rename(temporary, file) == 0 else { throw FileChangeError("replace", file, errno: errno) }
         } catch {
             _ = unsafe unlink(temporary)
             throw error
         }
         // The file is whole in either case; this makes its new name durable, if the file system can.
-        _ = fsync(descriptor)
+        _ = fsync(folder.number)
     }
 
-    private static func write(_ bytes: [UInt8], to output: Int32, _ name: String) throws(FileChangeError) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(output, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { throw FileChangeError("write", name, errno: errno) }
-            rest = rest.dropFirst(count)
+    private static func write(
+        _ bytes: [UInt8], to output: borrowing OpenFile, _ name: String
+    ) throws(FileChangeError) {
+        do throws(SystemError) {
+            try output.write(bytes)
+        } catch {
+            throw FileChangeError("write", name, errno: error.code)
         }
     }
 }

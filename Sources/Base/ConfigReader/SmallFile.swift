@@ -86,41 +86,25 @@ public enum SmallFile {
         return Failure(message: "it is not UTF-8 text", line: line ?? 0)
     }
 
-    /// The bytes of a file, of which a longer one than most secrets are leaves copies behind.
+    /// The bytes of a file, of which one that is longer than 16 KB leaves copies behind.
     private static func bytes(path: String, maximumBytes: Int) -> Result<[UInt8], Failure> {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { return .failure(Failure(message: systemMessage(errno))) }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(4_096)
-        var block = [UInt8](repeating: 0, count: 16_384)
-        defer { block.wipe() }
-        while true {
-            let count = unsafe block.withUnsafeMutableBytes {
-                unsafe Glibc.read(descriptor, $0.baseAddress, $0.count)
-            }
-            if count < 0 && errno == EINTR { continue }
-            guard count >= 0 else { return .failure(Failure(message: systemMessage(errno))) }
-            guard count > 0 else { break }
-            bytes.append(contentsOf: block.prefix(count))
-            guard bytes.count <= maximumBytes else {
+        do throws(SystemError) {
+            guard let bytes = try OpenFile(path, O_RDONLY | O_NONBLOCK).readAll(maximumBytes: maximumBytes) else {
                 return .failure(Failure(message: "it is longer than the \(maximumBytes) bytes allowed"))
             }
+            return .success(bytes)
+        } catch {
+            return .failure(Failure(message: "\(error)"))
         }
-        return .success(bytes)
     }
 
     /// Why the file at `path` cannot be read; nil if it is a regular file that can be.
     static func unreadable(_ path: String) -> Failure? {
         do throws(RegularFileError) {
-            close(try RegularFile.open(path, O_RDONLY))
+            _ = try RegularFile.open(path, O_RDONLY)
             return nil
         } catch {
             return Failure(message: error.message)
         }
-    }
-
-    static func systemMessage(_ code: Int32) -> String {
-        unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
     }
 }

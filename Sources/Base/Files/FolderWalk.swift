@@ -10,7 +10,7 @@ struct FolderWalk: ~Copyable {
     /// `O_PATH`, which Swift does not import: the same number on all of Linux that Swift runs on.
     private static let pathOnly: Int32 = 0x20_0000
 
-    private var folder: FileDescriptor
+    private var folder: OpenFile
     /// The path of `folder`, without a slash at its end.
     private var place = ""
     /// Names that follow, the next one last.
@@ -33,17 +33,15 @@ struct FolderWalk: ~Copyable {
     /// - Parameters:
     ///   - mode: The rights to the last folder if this makes it, independent of the process's mask.
     ///   - parents: The rights to those above it that this makes.
-    mutating func finish(mode: mode_t, parents: mode_t) throws(PrivateFileError) -> FileDescriptor {
+    mutating func finish(mode: mode_t, parents: mode_t) throws(PrivateFileError) -> OpenFile {
         while let name = names.popLast() {
             try enter(name, mode: names.isEmpty ? mode : parents)
         }
-        let last = unsafe openat(folder.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard last >= 0 else { throw PrivateFileError(doing: "open the folder", path, errno) }
-        let descriptor = FileDescriptor(adopting: last)
-        guard unsafe faccessat(last, ".", W_OK | X_OK, AT_EACCESS) == 0 else {
+        let last = try open(".", path, O_RDONLY | O_DIRECTORY)
+        guard unsafe faccessat(last.number, ".", W_OK | X_OK, AT_EACCESS) == 0 else {
             throw PrivateFileError(doing: "write to the folder", path, errno)
         }
-        return descriptor
+        return last
     }
 
     private mutating func enter(_ name: String, mode: mode_t) throws(PrivateFileError) {
@@ -83,26 +81,34 @@ struct FolderWalk: ~Copyable {
     /// Opens an entry of the folder, without following it; makes a folder if there is none.
     private mutating func open(
         _ name: String, _ whole: String, mode: mode_t
-    ) throws(PrivateFileError) -> FileDescriptor {
-        let flags = Self.pathOnly | O_NOFOLLOW | O_CLOEXEC
-        var number = unsafe openat(folder.number, name, flags)
-        if number < 0, errno == ENOENT {
+    ) throws(PrivateFileError) -> OpenFile {
+        let flags = Self.pathOnly | O_NOFOLLOW
+        do throws(SystemError) {
+            return try OpenFile(name, in: folder, flags)
+        } catch  where error.code == ENOENT {
             let isMade = unsafe mkdirat(folder.number, name, 0o700) == 0
             // Another process may have made it meanwhile.
             guard isMade || errno == EEXIST else { throw PrivateFileError(doing: "make the folder", whole, errno) }
             if isMade { made.append(whole) }
-            number = unsafe openat(folder.number, name, flags)
-            if isMade, number >= 0, mode != 0o700 { try permit(name, whole, mode) }
+            let entry = try open(name, whole, flags)
+            if isMade, mode != 0o700 { try permit(name, whole, mode) }
+            return entry
+        } catch {
+            throw PrivateFileError(doing: "open the folder", whole, error.code)
         }
-        guard number >= 0 else { throw PrivateFileError(doing: "open the folder", whole, errno) }
-        return FileDescriptor(adopting: number)
+    }
+
+    private func open(_ name: String, _ whole: String, _ flags: Int32) throws(PrivateFileError) -> OpenFile {
+        do throws(SystemError) {
+            return try OpenFile(name, in: folder, flags)
+        } catch {
+            throw PrivateFileError(doing: "open the folder", whole, error.code)
+        }
     }
 
     /// Changes the rights to a folder that this process has made.
     private func permit(_ name: String, _ whole: String, _ mode: mode_t) throws(PrivateFileError) {
-        let number = unsafe openat(folder.number, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard number >= 0 else { throw PrivateFileError(doing: "open the folder", whole, errno) }
-        let made = FileDescriptor(adopting: number)
+        let made = try open(name, whole, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
         let status = try Self.status(made.number, whole)
         guard status.st_uid == geteuid() else {
             throw PrivateFileError(doing: "make the folder", whole, "another user has replaced it")
@@ -120,10 +126,8 @@ struct FolderWalk: ~Copyable {
 
     private static func isTrusted(_ user: uid_t) -> Bool { user == 0 || user == geteuid() }
 
-    private static func root(_ path: String) throws(PrivateFileError) -> FileDescriptor {
-        let number = unsafe Glibc.open("/", pathOnly | O_DIRECTORY | O_CLOEXEC)
-        guard number >= 0 else { throw PrivateFileError(doing: "open the folder", path, errno) }
-        return FileDescriptor(adopting: number)
+    private static func root(_ path: String) throws(PrivateFileError) -> OpenFile {
+        try OpenFile(opening: "/", pathOnly | O_DIRECTORY, doing: "open the folder")
     }
 
     /// The names of a path, the first one last.
@@ -139,7 +143,7 @@ struct FolderWalk: ~Copyable {
     }
 
     /// The target of an open link.
-    private static func target(of link: borrowing FileDescriptor, _ whole: String) throws(PrivateFileError) -> String {
+    private static func target(of link: borrowing OpenFile, _ whole: String) throws(PrivateFileError) -> String {
         let number = link.number
         var text = [CChar](repeating: 0, count: 4_096)
         // Writes at most `buffer.count` bytes, and no zero behind them.

@@ -22,7 +22,7 @@ public struct HeldFolder: ~Copyable {
     public let exposed: [String]
     /// Folders on its path that this made, itself included, the outermost first.
     public let made: [String]
-    private let folder: FileDescriptor
+    private let folder: OpenFile
 
     /// Opens the folder at `path`, which is absolute, and makes it and those above it that are missing.
     ///
@@ -55,14 +55,15 @@ public struct HeldFolder: ~Copyable {
     /// Reads a file of the folder; nil if there is none. A symbolic link is refused.
     public borrowing func read(_ name: String, maximumBytes: Int) throws(PrivateFileError) -> [UInt8]? {
         let whole = "\(path)/\(name)"
-        let number = unsafe openat(folder.number, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-        guard number >= 0 else {
-            if errno == ENOENT { return nil }
-            guard errno == ELOOP else { throw PrivateFileError(doing: "read", whole, errno) }
+        let file: OpenFile
+        do throws(SystemError) {
+            file = try OpenFile(name, in: folder, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+        } catch {
+            if error.code == ENOENT { return nil }
+            guard error.code == ELOOP else { throw PrivateFileError(doing: "read", whole, error.code) }
             throw PrivateFileError(doing: "read", whole, "it is a symbolic link, not a regular file")
         }
-        let file = FileDescriptor(adopting: number)
-        guard try FolderWalk.status(number, whole).st_mode & S_IFMT == S_IFREG else {
+        guard try FolderWalk.status(file.number, whole).st_mode & S_IFMT == S_IFREG else {
             throw PrivateFileError(doing: "read", whole, "it is not a regular file")
         }
         return try file.readAll(of: whole, maximumBytes: maximumBytes)
@@ -112,9 +113,12 @@ public struct HeldFolder: ~Copyable {
     private borrowing func write(
         _ bytes: [UInt8], to draft: String, _ whole: String, for reader: Reader
     ) throws(PrivateFileError) {
-        let number = unsafe openat(folder.number, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard number >= 0 else { throw PrivateFileError(doing: "write", whole, errno) }
-        let file = FileDescriptor(adopting: number)
+        let file: OpenFile
+        do throws(SystemError) {
+            file = try OpenFile(draft, in: folder, O_WRONLY | O_CREAT | O_EXCL)
+        } catch {
+            throw PrivateFileError(doing: "write", whole, error.code)
+        }
         try file.makePrivate(whole)
         try file.write(bytes, to: whole)
         try file.permit(reader, whole)
@@ -122,7 +126,7 @@ public struct HeldFolder: ~Copyable {
     }
 }
 
-extension FileDescriptor {
+extension OpenFile {
     /// Gives a file its owner, or its group and the rights for that.
     fileprivate func permit(_ reader: HeldFolder.Reader, _ path: String) throws(PrivateFileError) {
         guard geteuid() == 0 else { return }

@@ -17,7 +17,7 @@ public struct LineJournal: Sendable {
         self.path = path
         self.maximumBytes = max(1, maximumBytes)
         self.keptFiles = max(0, keptFiles)
-        let file = try FileDescriptor(opening: path, O_RDWR | O_CREAT | O_APPEND, doing: "open")
+        let file = try OpenFile(opening: path, O_RDWR | O_CREAT | O_APPEND, doing: "open")
         try file.makePrivate(path)
         let bytes = try file.readAll(of: path, maximumBytes: .max)
         let whole = bytes.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
@@ -90,8 +90,8 @@ public struct LineJournal: Sendable {
         [path] + (0..<keptFiles).map { "\(path).\($0 + 1)" }
     }
 
-    private func open() throws(PrivateFileError) -> FileDescriptor {
-        try FileDescriptor(opening: path, O_RDWR | O_CREAT | O_APPEND, doing: "open")
+    private func open() throws(PrivateFileError) -> OpenFile {
+        try OpenFile(opening: path, O_RDWR | O_CREAT | O_APPEND, doing: "open")
     }
 
     private func rotate() throws(PrivateFileError) {

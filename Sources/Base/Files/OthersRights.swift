@@ -45,8 +45,7 @@ public enum OthersRights {
         guard status.st_uid == 0 || status.st_uid == geteuid() else { throw .linkOfAnother(path) }
         // Writes one status.
         if unsafe stat(path, &status) != 0, errno == ENOENT {
-            let made = unsafe Glibc.open(path, O_CREAT | O_WRONLY | O_NONBLOCK | O_CLOEXEC, mode_t(0o600))
-            if made >= 0 { close(made) }
+            _ = try? OpenFile(path, O_CREAT | O_WRONLY | O_NONBLOCK)
         }
         guard let whole = unsafe realpath(path, nil) else { throw .system(path, errno) }
         defer { unsafe free(whole) }
@@ -60,20 +59,21 @@ public enum OthersRights {
     ///
     /// - Returns: Whether they had any; false if there is no file.
     public static func remove(from path: String) throws(Failure) -> Bool {
-        let file = unsafe Glibc.open(path, pathOnly | O_NOFOLLOW | O_CLOEXEC)
-        guard file >= 0 else {
-            if errno == ENOENT { return false }
-            throw .system(path, errno)
+        let file: OpenFile
+        do throws(SystemError) {
+            file = try OpenFile(path, pathOnly | O_NOFOLLOW)
+        } catch {
+            if error.code == ENOENT { return false }
+            throw .system(path, error.code)
         }
-        defer { close(file) }
         var status = stat()
         // Writes one status.
-        guard unsafe fstat(file, &status) == 0 else { throw .system(path, errno) }
+        guard unsafe fstat(file.number, &status) == 0 else { throw .system(path, errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .notRegular(path) }
         guard status.st_mode & 0o077 != 0 else { return false }
         guard status.st_nlink == 1 else { throw .notAlone(path) }
         // Before Linux 6.6, only this path can change the file of such a descriptor.
-        guard unsafe chmod("/proc/self/fd/\(file)", 0o600) == 0 else { throw .system(path, errno) }
+        guard unsafe chmod("/proc/self/fd/\(file.number)", 0o600) == 0 else { throw .system(path, errno) }
         return true
     }
 }

@@ -8,9 +8,9 @@ public enum PrivateFile {
     ///
     /// - Throws: ``PrivateFileError`` if there is one and it cannot be read, or it is longer than `maximumBytes`.
     public static func read(_ path: String, maximumBytes: Int = 1_048_576) throws(PrivateFileError) -> [UInt8]? {
-        let descriptor: FileDescriptor
+        let descriptor: OpenFile
         do throws(PrivateFileError) {
-            descriptor = try FileDescriptor(opening: path, O_RDONLY, doing: "read")
+            descriptor = try OpenFile(opening: path, O_RDONLY, doing: "read")
         } catch {
             guard error.isAboutNothingThere else { throw error }
             return nil
@@ -27,7 +27,7 @@ public enum PrivateFile {
         // A draft that a crash left behind may be there, with another mode.
         _ = unsafe unlink(draft)
         do throws(PrivateFileError) {
-            let file = try FileDescriptor(opening: draft, O_WRONLY | O_CREAT | O_EXCL, doing: "write")
+            let file = try OpenFile(opening: draft, O_WRONLY | O_CREAT | O_EXCL, doing: "write")
             try file.write(bytes, to: path)
             try file.synchronize(path)
         } catch {
@@ -57,7 +57,7 @@ public enum PrivateFile {
     /// A name is on disk only when its folder is.
     static func synchronizeFolder(of path: String) throws(PrivateFileError) {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
-        let descriptor = try FileDescriptor(opening: folder, O_RDONLY | O_DIRECTORY, doing: "open the folder")
+        let descriptor = try OpenFile(opening: folder, O_RDONLY | O_DIRECTORY, doing: "open the folder")
         try descriptor.synchronize(folder)
     }
 }
@@ -76,7 +76,7 @@ public struct PrivateFileError: Error, Hashable, Sendable, CustomStringConvertib
         self.path = path
         self.activity = activity
         self.code = code
-        cause = unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
+        cause = "\(SystemError(code))"
     }
 
     init(doing activity: String, _ path: String, _ cause: String) {

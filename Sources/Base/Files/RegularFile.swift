@@ -12,24 +12,22 @@ public enum RegularFile {
     /// - Parameters:
     ///   - flags: Those of `open(2)`. With `O_NOFOLLOW` a symbolic link at the end of the path is refused.
     ///   - mode: The rights of a file that this creates.
-    /// - Returns: The descriptor, which the caller closes.
     /// - Throws: ``RegularFileError`` if the system refuses, or something other than a regular file is there.
-    public static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0o600) throws(RegularFileError) -> Int32 {
+    public static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0o600) throws(RegularFileError) -> OpenFile {
         var status = stat()
         let followsLinks = flags & O_NOFOLLOW == 0
         // Looked at before it is opened, because opening some devices has effects. Each call writes one status.
         if unsafe (followsLinks ? stat(path, &status) : lstat(path, &status)) == 0 { try check(status) }
-        let descriptor = unsafe Glibc.open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode_t(mode))
-        guard descriptor >= 0 else { throw RegularFileError(systemError: errno) }
-        do throws(RegularFileError) {
-            // And again, because another file may be at the path by now.
-            guard unsafe fstat(descriptor, &status) == 0 else { throw RegularFileError(systemError: errno) }
-            try check(status)
+        let file: OpenFile
+        do throws(SystemError) {
+            file = try OpenFile(path, flags | O_NONBLOCK | O_NOCTTY, mode: mode)
         } catch {
-            close(descriptor)
-            throw error
+            throw RegularFileError(systemError: error.code)
         }
-        return descriptor
+        // And again, because another file may be at the path by now.
+        guard unsafe fstat(file.number, &status) == 0 else { throw RegularFileError(systemError: errno) }
+        try check(status)
+        return file
     }
 
     /// Finds out whether a regular file is at `path`, or nothing, without opening it.
@@ -117,13 +115,13 @@ public struct RegularFileError: Error, Equatable, Sendable {
 
     init(systemError: Int32) {
         // The system's answers to files that changed between the look and the opening.
-        let message: String? =
+        let message =
             switch systemError {
             case ELOOP: "it is a symbolic link, not a regular file"
             case ENXIO: "it is not a regular file"
-            default: unsafe strerror(systemError).map { unsafe String(cString: $0) }
+            default: "\(SystemError(systemError))"
             }
-        self.init(message: message ?? "error \(systemError)", systemError: systemError)
+        self.init(message: message, systemError: systemError)
     }
 }
 

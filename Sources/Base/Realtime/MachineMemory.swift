@@ -1,10 +1,8 @@
-internal import Glibc
-
 /// How much memory this process may have.
 public enum MachineMemory {
     /// Bytes of memory that the machine has, or that its control group leaves it (`MemoryMax=` in systemd, the limit of
     /// a container), whichever is less; `nil` if the system does not report it.
-    public static var limitBytes: Int? { limit { text(of: $0) } }
+    public static var limitBytes: Int? { limit { KernelFile.text(of: $0) } }
 
     /// - Parameter file: The contents of a file; `nil` if there is none.
     static func limit(reading file: (String) -> String?) -> Int? {
@@ -42,15 +40,5 @@ public enum MachineMemory {
             guard parts[1].split(separator: ",").contains("memory") else { return nil }
             return ("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes")
         }
-    }
-
-    private static func text(of path: String) -> String? {
-        // A file of the kernel's, of a few kilobytes at most, which is there at once.
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 16_384)
-        let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
-        return count >= 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
     }
 }

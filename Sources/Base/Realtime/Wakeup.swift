@@ -1,3 +1,4 @@
+internal import Files
 internal import CRealtime
 internal import Glibc
 
@@ -92,7 +93,7 @@ public struct RealtimeError: Error, Sendable, CustomStringConvertible {
             case EADDRNOTAVAIL: " No interface of this machine has that address."
             default: ""
             }
-        return "\(action) failed: \(unsafe String(cString: strerror(errno))) (errno \(errno)).\(hint ?? usualHint)"
+        return "\(action) failed: \(SystemError(errno)) (errno \(errno)).\(hint ?? usualHint)"
     }
 }
 

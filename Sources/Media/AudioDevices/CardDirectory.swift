@@ -1,3 +1,4 @@
+internal import Realtime
 internal import Glibc
 
 /// Where a card was found, to be found again under another number.
@@ -34,7 +35,7 @@ public struct CardDirectory: Sendable {
                 Self.cardNumber(linkedFrom: "\(root)/dev/snd/\(folder)/\(name)").map { ($0, "\(folder)/\(name)") }
             }
         }
-        return Self.parse(Self.text(of: "\(root)/proc/asound/cards")).map { card in
+        return Self.parse(KernelFile.text(of: "\(root)/proc/asound/cards") ?? "").map { card in
             var card = card
             card.identities = links.filter { $0.0 == card.number }.map(\.1) + ["hw:CARD=\(card.id)"]
             return card
@@ -59,7 +60,8 @@ public struct CardDirectory: Sendable {
     /// The cards and the configuration now. The nodes of a card that was plugged in come after the card.
     var surroundings: Surroundings {
         Surroundings(
-            cards: Self.text(of: "\(root)/proc/asound/cards"), devices: Self.entries(of: "\(root)/dev/snd").sorted(),
+            cards: KernelFile.text(of: "\(root)/proc/asound/cards") ?? "",
+            devices: Self.entries(of: "\(root)/dev/snd").sorted(),
             configuration: ConfigurationStamps(root: root))
     }
 
@@ -134,24 +136,6 @@ public struct CardDirectory: Sendable {
             if !name.hasPrefix(".") { names.append(name) }
         }
         return names
-    }
-
-    private static func text(of path: String) -> String {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        // 32 cards of two lines each are some kilobytes.
-        while bytes.count < 65_536 {
-            let old = bytes.count
-            bytes += Array(repeating: 0, count: 4_096)
-            let count = unsafe bytes.withUnsafeMutableBytes { buffer in
-                unsafe Glibc.read(descriptor, buffer.baseAddress?.advanced(by: old), 4_096)
-            }
-            bytes.removeLast(4_096 - max(0, count))
-            if count <= 0 { break }
-        }
-        return String(decoding: bytes, as: UTF8.self)
     }
 }
 

@@ -1,3 +1,5 @@
+internal import Files
+
 /// A file that only its owner may read (mode 0600), written sequentially up to a maximum size.
 ///
 /// Blocks on the disk: for control and file threads. The first failure is thrown, once; afterwards nothing is written,
@@ -55,8 +57,8 @@ public struct AppendedFile: ~Copyable, Sendable {
         if let error = file.synchronise() { throw Self.error(error, path) }
     }
 
-    private static func error(_ error: PosixFile.SystemError, _ path: String) -> AudioFileError {
+    private static func error(_ error: SystemError, _ path: String) -> AudioFileError {
         AudioFileError(
-            PosixFile.recordingCode(error.code), .record, path: path, reason: error.message, errno: error.code)
+            PosixFile.recordingCode(error.code), .record, path: path, reason: "\(error)", errno: error.code)
     }
 }

@@ -82,11 +82,11 @@ public struct AudioFileReader: ~Copyable, Sendable {
     private static func magic(_ path: String) throws(AudioFileError) -> (UInt32?, FileIdentity?) {
         let file = try PosixFile.reading(path)
         var head = [UInt8](repeating: 0, count: 4)
-        switch file.read(into: &head, from: 0) {
-        case .success(let count):
+        do throws(SystemError) {
+            let count = try file.read(into: &head, from: 0)
             return (count < 4 ? nil : unsafe head.span.bytes.uint32(at: 0), file.identity)
-        case .failure(let error):
-            throw AudioFileError(.unreadable, .play, path: path, reason: error.message, errno: error.code)
+        } catch {
+            throw AudioFileError(.unreadable, .play, path: path, reason: "\(error)", errno: error.code)
         }
     }
 }

@@ -91,9 +91,9 @@ public struct OggOpusWriter: ~Copyable, Sendable {
         writtenBytes += page.count
     }
 
-    private static func error(_ error: PosixFile.SystemError, _ path: String) -> AudioFileError {
+    private static func error(_ error: SystemError, _ path: String) -> AudioFileError {
         AudioFileError(
-            PosixFile.recordingCode(error.code), .record, path: path, reason: error.message, errno: error.code)
+            PosixFile.recordingCode(error.code), .record, path: path, reason: "\(error)", errno: error.code)
     }
 
     /// RFC 7845 §5.1.

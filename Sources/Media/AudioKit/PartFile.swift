@@ -30,17 +30,16 @@ public enum PartFile {
             throw AudioFileError(
                 .inUse, .record, path: path, reason: "such names are those of recordings that are not whole")
         }
-        let descriptor: Int32
+        let file: OpenFile
         do throws(RegularFileError) {
-            descriptor = try RegularFile.open(path, O_WRONLY | O_NOFOLLOW)
+            file = try RegularFile.open(path, O_WRONLY | O_NOFOLLOW)
         } catch {
             if error.systemError == ENOENT { return nil }
             throw AudioFileError(
                 error.systemError.map(PosixFile.recordingCode) ?? .unwritable, .record, path: path,
                 reason: error.message, errno: error.systemError)
         }
-        defer { close(descriptor) }
-        guard let identity = FileIdentity(descriptor: descriptor) else { return nil }
+        guard let identity = FileIdentity(descriptor: file.number) else { return nil }
         guard !played.contains(identity) else {
             throw AudioFileError(.inUse, .record, path: path, reason: "it is the file that is played")
         }
@@ -76,7 +75,7 @@ public enum PartFile {
     private static func nameless(_ path: String, _ code: Int32) -> AudioFileError {
         AudioFileError(
             PosixFile.recordingCode(code), .record, path: path,
-            reason: "it cannot be given its name: \(PosixFile.systemMessage(code))", errno: code)
+            reason: "it cannot be given its name: \(SystemError(code))", errno: code)
     }
 
     /// Renames a file unless the name is taken.
@@ -131,9 +130,8 @@ public enum PartFile {
 
     /// Whether no process writes a file: a writer holds its lock.
     private static func isAbandoned(_ path: String) -> Bool {
-        guard let descriptor = try? RegularFile.open(path, O_RDONLY | O_NOFOLLOW) else { return false }
-        defer { close(descriptor) }
-        return flock(descriptor, LOCK_EX | LOCK_NB) == 0
+        guard let file = try? RegularFile.open(path, O_RDONLY | O_NOFOLLOW) else { return false }
+        return flock(file.number, LOCK_EX | LOCK_NB) == 0
     }
 }
 

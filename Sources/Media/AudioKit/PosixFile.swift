@@ -3,16 +3,14 @@ internal import Files
 
 /// An open file, closed with its owner. All file calls of this module are here.
 struct PosixFile: ~Copyable, Sendable {
-    private let descriptor: Int32
+    private let file: OpenFile
 
-    private init(descriptor: Int32) { self.descriptor = descriptor }
-
-    deinit { Glibc.close(descriptor) }
+    private init(_ file: consuming OpenFile) { self.file = file }
 
     /// Opens a regular file for reading.
     static func reading(_ path: String) throws(AudioFileError) -> PosixFile {
         do throws(RegularFileError) {
-            return PosixFile(descriptor: try RegularFile.open(path, O_RDONLY))
+            return PosixFile(try RegularFile.open(path, O_RDONLY))
         } catch {
             throw AudioFileError(
                 error.systemError == ENOENT ? .notFound : .unreadable, .play, path: path, reason: error.message,
@@ -45,31 +43,31 @@ struct PosixFile: ~Copyable, Sendable {
     }
 
     private static func opened(_ path: String, sparing played: [FileIdentity]) throws(AudioFileError) -> Recording {
-        let (descriptor, isNew): (Int32, Bool)
+        var isNew = true
+        let file: PosixFile
         do throws(RegularFileError) {
-            (descriptor, isNew) = try openForWriting(path)
+            file = PosixFile(try openForWriting(path, &isNew))
         } catch {
             throw AudioFileError(
                 error.systemError.map(recordingCode) ?? .unwritable, .record, path: path, reason: error.message,
                 errno: error.systemError)
         }
-        let file = PosixFile(descriptor: descriptor)
         if let identity = file.identity, played.contains(identity) {
             throw AudioFileError(.inUse, .record, path: path, reason: "it is the file that is played")
         }
         // Some file systems know no locks; there nothing is lost but this check.
-        if flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
+        if flock(file.file.number, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
             throw AudioFileError(.inUse, .record, path: path, reason: "another recording is written to it")
         }
         return Recording(file: file, isNew: isNew)
     }
 
     private static func unwritable(_ path: String, _ error: SystemError) -> AudioFileError {
-        AudioFileError(recordingCode(error.code), .record, path: path, reason: error.message, errno: error.code)
+        AudioFileError(recordingCode(error.code), .record, path: path, reason: "\(error)", errno: error.code)
     }
 
     /// Keeps it to its owner.
-    private func restrict() -> SystemError? { fchmod(descriptor, 0o600) == 0 ? nil : SystemError(code: errno) }
+    private func restrict() -> SystemError? { fchmod(file.number, 0o600) == 0 ? nil : .last }
 
     struct Recording: ~Copyable {
         let file: PosixFile
@@ -81,69 +79,46 @@ struct PosixFile: ~Copyable, Sendable {
     /// Removes a file.
     static func remove(_ path: String) { _ = unsafe unlink(path) }
 
-    private static func openForWriting(_ path: String) throws(RegularFileError) -> (Int32, isNew: Bool) {
+    private static func openForWriting(_ path: String, _ isNew: inout Bool) throws(RegularFileError) -> OpenFile {
         do throws(RegularFileError) {
-            return (try RegularFile.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW), true)
+            return try RegularFile.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
         } catch {
             guard error.systemError == EEXIST else { throw error }
-            return (try RegularFile.open(path, O_WRONLY | O_NOFOLLOW), false)
+            isNew = false
+            return try RegularFile.open(path, O_WRONLY | O_NOFOLLOW)
         }
     }
 
     /// Which file it is.
-    var identity: FileIdentity? { FileIdentity(descriptor: descriptor) }
+    var identity: FileIdentity? { FileIdentity(descriptor: file.number) }
 
     /// Hands over the descriptor, which the caller closes.
-    consuming func release() -> Int32 {
-        let descriptor = descriptor
-        discard self
-        return descriptor
-    }
+    consuming func release() -> Int32 { file.release() }
 
     /// Reads into `bytes` from `offset` on, as much as the system has in one go.
     ///
-    /// - Returns: Bytes read, 0 at the end of the file; or an `errno`.
-    func read(into bytes: inout [UInt8], from offset: Int) -> Result<Int, SystemError> {
-        while true {
-            let count = unsafe bytes.withUnsafeMutableBytes { buffer in
-                unsafe Glibc.read(descriptor, buffer.baseAddress?.advanced(by: offset), buffer.count - offset)
-            }
-            if count >= 0 { return .success(count) }
-            if errno != EINTR { return .failure(SystemError(code: errno)) }
-        }
+    /// - Returns: Bytes read, 0 at the end of the file.
+    func read(into bytes: inout [UInt8], from offset: Int) throws(SystemError) -> Int {
+        try file.read(into: &bytes, from: offset)
     }
 
     /// Moves the reading position; `false` where that is not possible.
-    func seek(to offset: Int) -> Bool { lseek(descriptor, offset, SEEK_SET) == offset }
+    func seek(to offset: Int) -> Bool { lseek(file.number, offset, SEEK_SET) == offset }
 
     /// Writes all of `bytes` at `offset`, going on after partial writes.
     ///
     /// - Returns: Bytes that were written, and the error that stopped it.
     func write(_ bytes: [UInt8], at offset: Int) -> (written: Int, error: SystemError?) {
-        var written = 0
-        while written < bytes.count {
-            let count = unsafe bytes.withUnsafeBytes { buffer in
-                unsafe pwrite(
-                    descriptor, buffer.baseAddress?.advanced(by: written), buffer.count - written, offset + written)
-            }
-            if count > 0 {
-                written += count
-            } else if count < 0, errno == EINTR {
-                continue
-            } else {
-                return (written, SystemError(code: count < 0 ? errno : ENOSPC))
-            }
-        }
-        return (written, nil)
+        file.write(bytes, at: offset)
     }
 
     /// Cuts the file to `length` bytes. Best effort: readers of a WAV tolerate more data than its header claims.
-    func truncate(to length: Int) { _ = ftruncate(descriptor, length) }
+    func truncate(to length: Int) { _ = ftruncate(file.number, length) }
 
     /// Brings what was written to the disk.
     func synchronise() -> SystemError? {
         // Some file systems cannot synchronise a file.
-        fdatasync(descriptor) == 0 || errno == EINVAL || errno == EROFS ? nil : SystemError(code: errno)
+        fdatasync(file.number) == 0 || errno == EINVAL || errno == EROFS ? nil : .last
     }
 
     static func recordingCode(_ code: Int32) -> AudioFileError.Code {
@@ -152,14 +127,5 @@ struct PosixFile: ~Copyable, Sendable {
         case ENOENT: .notFound
         default: .unwritable
         }
-    }
-
-    struct SystemError: Error, Equatable {
-        let code: Int32
-        var message: String { PosixFile.systemMessage(code) }
-    }
-
-    static func systemMessage(_ code: Int32) -> String {
-        unsafe strerror(code).map { unsafe String(cString: $0) } ?? "unknown error"
     }
 }

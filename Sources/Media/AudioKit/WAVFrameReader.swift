@@ -1,4 +1,5 @@
 internal import Core
+internal import Files
 
 /// Reads the frames of a WAV file at the file's own rate, its channels averaged into one.
 struct WAVFrameReader: ~Copyable, Sendable {
@@ -99,10 +100,10 @@ struct WAVFrameReader: ~Copyable, Sendable {
     private static func read(_ path: String, _ file: borrowing PosixFile, _ buffer: inout [UInt8], from offset: Int)
         throws(AudioFileError) -> Int
     {
-        switch file.read(into: &buffer, from: offset) {
-        case .success(let count): return count
-        case .failure(let error):
-            throw AudioFileError(.unreadable, .play, path: path, reason: error.message, errno: error.code)
+        do throws(SystemError) {
+            return try file.read(into: &buffer, from: offset)
+        } catch {
+            throw AudioFileError(.unreadable, .play, path: path, reason: "\(error)", errno: error.code)
         }
     }
 }

@@ -141,9 +141,9 @@ public struct WAVWriter: ~Copyable, Sendable {
         return (headError == nil ? saved : savedBytes, (result.error ?? headError).map { Self.error($0, path) })
     }
 
-    private static func error(_ error: PosixFile.SystemError, _ path: String) -> AudioFileError {
+    private static func error(_ error: SystemError, _ path: String) -> AudioFileError {
         AudioFileError(
-            PosixFile.recordingCode(error.code), .record, path: path, reason: error.message, errno: error.code)
+            PosixFile.recordingCode(error.code), .record, path: path, reason: "\(error)", errno: error.code)
     }
 
     /// The 44 bytes before the samples; written whole and in one call, so that no reader sees half of it.

@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
 internal import Core
+internal import Files
 
 /// Runs a program that prints an access token.
 enum TokenCommand {
@@ -83,6 +84,6 @@ enum TokenCommand {
 
 extension TokenCommand.Failure {
     fileprivate static func system(_ activity: String, _ code: Int32) -> Self {
-        Self(text: "cannot \(activity): \(unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)")")
+        Self(text: "cannot \(activity): \(SystemError(code))")
     }
 }

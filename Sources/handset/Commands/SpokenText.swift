@@ -1,3 +1,4 @@
+internal import Files
 internal import AudioKit
 internal import CPrograms
 internal import Glibc
@@ -14,7 +15,7 @@ enum SpokenText {
         var pattern = Array("\(folder)/handset-voice-XXXXXX.wav".utf8CString)
         let file = unsafe mkstemps(&pattern, 4)
         guard file >= 0 else {
-            throw CommandFailure(.failed, "cannot make a file in \(folder): \(unsafe String(cString: strerror(errno)))")
+            throw CommandFailure(.failed, "cannot make a file in \(folder): \(SystemError.last)")
         }
         close(file)
         let path = String(decoding: pattern.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -36,7 +37,7 @@ enum SpokenText {
         let result = unsafe handset_program_start(&arguments, &none, &none, 4_096, &program)
         guard result == 0 else {
             throw CommandFailure(
-                .failed, "cannot start \(words[0]): \(unsafe String(cString: strerror(-result))). Is it installed?")
+                .failed, "cannot start \(words[0]): \(SystemError(-result)). Is it installed?")
         }
         defer { for end in [program.output, program.errors, program.events] { close(end) } }
         close(program.input)

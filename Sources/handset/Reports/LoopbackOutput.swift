@@ -1,3 +1,4 @@
+internal import Files
 internal import ArgumentParser
 internal import AudioKit
 internal import ConfigReader
@@ -104,7 +105,7 @@ struct MomentFolder {
         for part in path.split(separator: "/") {
             made += made.isEmpty || made == "/" ? part : "/" + part
             guard unsafe mkdir(made, 0o755) != 0, errno != EEXIST else { continue }
-            let reason = String(unsafe String(cString: strerror(errno)))
+            let reason = SystemError.last
             // One that may not be written to, but is there, is as good.
             guard unsafe access(made, F_OK) != 0 else { continue }
             throw LoopbackError(

@@ -1,3 +1,4 @@
+internal import Files
 internal import Glibc
 internal import Loopback
 internal import Realtime
@@ -29,8 +30,7 @@ final class LoopbackView: Sendable {
         case .state(let state): if isLive { show(state) }
         case .minute(let minute): say(LoopbackSummary.line(minute))
         case .card(let absence?):
-            let reason = unsafe strerror(absence).map { unsafe String(cString: $0) } ?? "error"
-            say("The card is gone (\(reason)); waiting for it to come back", isWarning: true)
+            say("The card is gone (\(SystemError(absence))); waiting for it to come back", isWarning: true)
         case .card(nil): say("The card is back")
         case .repeats(let withheld):
             say(

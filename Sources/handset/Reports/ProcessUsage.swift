@@ -18,7 +18,7 @@ struct ProcessUsage {
     /// Of another process on this machine; nil if there is none.
     init?(of process: pid_t) {
         // /proc/PID/stat: utime and stime are fields 14 and 15; the name in field 2 may hold anything, in brackets.
-        guard let stat = Self.contents(of: "/proc/\(process)/stat"), let end = stat.lastIndex(of: ")"),
+        guard let stat = KernelFile.text(of: "/proc/\(process)/stat"), let end = stat.lastIndex(of: ")"),
             let resident = Self.residentBytes(of: process)
         else { return nil }
         let fields = stat[end...].split(separator: " ").dropFirst()
@@ -33,19 +33,10 @@ struct ProcessUsage {
     }
 
     private static func residentBytes(of process: pid_t) -> Double? {
-        guard let pages = contents(of: "/proc/\(process)/statm")?.split(separator: " ").dropFirst().first else {
+        guard let pages = KernelFile.text(of: "/proc/\(process)/statm")?.split(separator: " ").dropFirst().first else {
             return nil
         }
         return Double(pages).map { $0 * Double(sysconf(Int32(_SC_PAGESIZE))) }
-    }
-
-    private static func contents(of path: String) -> String? {
-        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 4_096)
-        let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(file, $0.baseAddress, $0.count) }
-        return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
     }
 }
 

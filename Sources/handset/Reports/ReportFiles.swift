@@ -1,3 +1,4 @@
+internal import Files
 internal import Glibc
 internal import Loopback
 
@@ -50,9 +51,11 @@ struct ReportFiles {
     /// Tries whether a report can be written.
     static func check(_ path: String) throws(CommandFailure) {
         guard path != "-" else { return }
-        let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
-        guard file >= 0 else { throw failure(path, String(unsafe String(cString: strerror(errno)))) }
-        close(file)
+        do throws(SystemError) {
+            _ = try OpenFile(path, O_WRONLY | O_CREAT, mode: 0o644)
+        } catch {
+            throw failure(path, error)
+        }
     }
 
     /// Writes a report to its file, or to standard output; without a path, nowhere.
@@ -61,25 +64,16 @@ struct ReportFiles {
         if path == "-" { Terminal.write(text, to: STDOUT_FILENO) } else { try write(text, to: path) }
     }
 
-    private static func failure(_ path: String, _ reason: String) -> CommandFailure {
+    private static func failure(_ path: String, _ reason: SystemError) -> CommandFailure {
         CommandFailure(
             .recordingFailed, "cannot write the report \(path): \(reason). Choose another place, or free some space.")
     }
 
     private static func write(_ text: String, to path: String) throws(CommandFailure) {
-        let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard file >= 0 else { throw failure(path, String(unsafe String(cString: strerror(errno)))) }
-        defer { close(file) }
-        let bytes = Array(text.utf8)
-        var written = 0
-        while written < bytes.count {
-            let count = unsafe bytes.withUnsafeBytes { all in
-                unsafe Glibc.write(file, all.baseAddress.map { unsafe $0 + written }, bytes.count - written)
-            }
-            guard count > 0 || errno == EINTR else {
-                throw failure(path, String(unsafe String(cString: strerror(errno))))
-            }
-            written += max(0, count)
+        do throws(SystemError) {
+            try OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644).write(Array(text.utf8))
+        } catch {
+            throw failure(path, error)
         }
     }
 }

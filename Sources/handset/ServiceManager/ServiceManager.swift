@@ -3,6 +3,7 @@
 internal import Glibc
 internal import Synchronization
 internal import Core
+internal import Files
 
 /// The service manager that waits for notices of this process. Its methods may be called from any thread.
 public final class ServiceManager: Sendable {
@@ -72,7 +73,6 @@ public struct ServiceManagerError: Error, Hashable, Sendable, CustomStringConver
     }
 
     init(_ name: String, errno code: Int32) {
-        let cause = unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
-        self.init(name, cause, "Check that it listens there, and that the unit has NotifyAccess=main.")
+        self.init(name, "\(SystemError(code))", "Check that it listens there, and that the unit has NotifyAccess=main.")
     }
 }

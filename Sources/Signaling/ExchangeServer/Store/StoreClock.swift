@@ -1,3 +1,4 @@
+internal import Realtime
 internal import ExchangeCore
 internal import Glibc
 public import Core
@@ -36,13 +37,7 @@ public struct StoreClock: Sendable {
 
     /// Empty where the system does not say; then no two runs are taken to be of one boot.
     private static func currentBoot() -> String {
-        let file = unsafe open("/proc/sys/kernel/random/boot_id", O_RDONLY)
-        guard file >= 0 else { return "" }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 64)
-        // Reads at most the 64 bytes that are there.
-        let count = unsafe Glibc.read(file, &bytes, bytes.count)
-        return String(decoding: bytes.prefix(max(0, count)).filter { $0 > 32 }, as: UTF8.self)
+        (KernelFile.text(of: "/proc/sys/kernel/random/boot_id") ?? "").filter { $0 > " " }
     }
 
     /// By how much the time of day is ahead of the instants' origin now, in milliseconds.

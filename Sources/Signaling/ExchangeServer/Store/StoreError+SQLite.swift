@@ -1,3 +1,4 @@
+internal import Files
 internal import ExchangeCore
 internal import GRDB
 internal import Glibc
@@ -27,7 +28,7 @@ extension StoreError {
             self.init(readOnly: said, task)
         case .SQLITE_IOERR where StoreFiles.isOnReadOnlyDisk(path):
             // To SQLite, which has the file open, a disk that turns read-only is any other error of it.
-            self.init(readOnly: StoreFiles.text(EROFS), task)
+            self.init(readOnly: SystemError(EROFS).description, task)
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
             self.init(.corrupt, "\(task): it is damaged, or no database (\(said)). \(Self.corruptRemedy)")
         case .SQLITE_CANTOPEN:

@@ -11,12 +11,12 @@ enum StoreFiles {
     ///
     /// - Returns: The files that others had rights to.
     static func make(_ path: String) throws(StoreError) -> [String] {
-        let file = unsafe open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode_t(0o600))
-        if file >= 0 {
-            close(file)
+        do throws(SystemError) {
+            _ = try OpenFile(path, O_CREAT | O_EXCL | O_WRONLY)
             return []
+        } catch {
+            guard error.code == EEXIST else { throw notReachable(path, error.code) }
         }
-        guard errno == EEXIST else { throw notReachable(path, errno) }
         do throws(RegularFileError) {
             // Not opened: closing a second descriptor would drop SQLite's locks.
             try RegularFile.check(path)
@@ -55,12 +55,10 @@ enum StoreFiles {
     /// Before the database is open, because closing a second descriptor would drop SQLite's locks.
     static func canBeDatabase(_ path: String) -> Bool {
         guard let file = try? RegularFile.open(path, O_RDONLY) else { return true }
-        defer { close(file) }
         let magic = Array("SQLite format 3\0".utf8)
         var bytes = [UInt8](repeating: 0, count: magic.count)
-        // Reads at most this number of bytes.
-        let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(file, $0.baseAddress, $0.count) }
-        return count <= 0 || bytes == magic
+        guard let count = try? file.read(into: &bytes), count > 0 else { return true }
+        return bytes == magic
     }
 
     private static func notProtected(_ failure: OthersRights.Failure) -> StoreError {
@@ -87,7 +85,7 @@ enum StoreFiles {
             guard ending.isEmpty || code != ENOENT else { continue }
             throw StoreError(
                 code == ENOENT ? .notReachable : .failed,
-                "cannot rename the damaged database \(path) to \(aside): \(text(code)). Move it away by hand.")
+                "cannot rename the damaged database \(path) to \(aside): \(SystemError(code)). Move it away by hand.")
         }
         return aside
     }
@@ -97,14 +95,14 @@ enum StoreFiles {
         case EROFS, EACCES, EPERM:
             StoreError(
                 .readOnly,
-                "cannot open the database \(path): \(text(code)). Mount the disk for writing, and give the user that "
+                "cannot open the database \(path): \(SystemError(code)). Mount the disk for writing, and give the user that "
                     + "runs the exchange the right to write the file and its folder.")
         case ENOSPC:
-            StoreError(.full, "cannot open the database \(path): \(text(code)). Make room on the disk.")
+            StoreError(.full, "cannot open the database \(path): \(SystemError(code)). Make room on the disk.")
         default:
             StoreError(
                 .notReachable,
-                "cannot open the database \(path): \(text(code)). The folder must be there, and the user that runs "
+                "cannot open the database \(path): \(SystemError(code)). The folder must be there, and the user that runs "
                     + "the exchange may write it.")
         }
     }
@@ -113,43 +111,38 @@ enum StoreFiles {
     /// report that only to a process that opens a file.
     static func isOnReadOnlyDisk(_ path: String) -> Bool {
         // Not the database itself: closing a second descriptor would drop SQLite's locks.
-        let file = unsafe open(path + ".lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC)
-        guard file >= 0 else { return errno == EROFS }
-        close(file)
-        return false
+        do throws(SystemError) {
+            _ = try OpenFile(path + ".lock", O_RDWR | O_NOFOLLOW)
+            return false
+        } catch {
+            return error.code == EROFS
+        }
     }
-
-    /// The system's words for an error.
-    static func text(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
 }
 
 /// Keeps a second exchange away from a database: a lock on a file beside it, which ends with the process.
 final class StoreLock: Sendable {
-    /// -1 once it is released.
-    private let descriptor: Mutex<Int32>
+    /// nil once it is released.
+    private let file: Mutex<OpenFile?>
 
     init(path: String) throws(StoreError) {
         // Not on the database itself: closing any descriptor of that would drop SQLite's own locks.
-        let file = unsafe open(path + ".lock", O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, mode_t(0o600))
-        guard file >= 0 else { throw StoreFiles.notReachable(path, errno) }
-        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
-            let code = errno
-            close(file)
+        let file: OpenFile
+        do throws(SystemError) {
+            file = try OpenFile(path + ".lock", O_CREAT | O_RDWR | O_NOFOLLOW)
+        } catch {
+            throw StoreFiles.notReachable(path, error.code)
+        }
+        guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else {
+            let error = SystemError.last
             throw StoreError(
                 .inUse,
                 "cannot open the database \(path): "
-                    + (code == EWOULDBLOCK ? "another exchange has it. " : "\(StoreFiles.text(code)). ")
+                    + (error.code == EWOULDBLOCK ? "another exchange has it. " : "\(error). ")
                     + "`fuser \(path).lock` names the process; stop that one, or give this one a database of its own.")
         }
-        descriptor = Mutex(file)
+        self.file = Mutex(file)
     }
 
-    func release() {
-        descriptor.withLock { file in
-            if file >= 0 { close(file) }
-            file = -1
-        }
-    }
-
-    deinit { release() }
+    func release() { file.withLock { $0 = nil } }
 }

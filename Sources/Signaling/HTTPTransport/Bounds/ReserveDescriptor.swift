@@ -1,26 +1,20 @@
+internal import Files
 internal import Glibc
 
 /// A descriptor that is held for the moment in which there is no other.
 package struct ReserveDescriptor: ~Copyable {
-    private var descriptor: Int32 = -1
+    private var file: OpenFile?
 
     /// Whether there is one.
-    var isHeld: Bool { descriptor >= 0 }
+    var isHeld: Bool { file != nil }
 
     /// Takes one, if there is one to be had; it is an end of nothing, and costs no more than its number.
     mutating func take() {
-        guard !isHeld else { return }
-        descriptor = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
+        if !isHeld { file = try? OpenFile("/dev/null", O_RDONLY) }
     }
 
     /// Releases the descriptor, so that other code can use it.
-    mutating func give() {
-        guard isHeld else { return }
-        close(descriptor)
-        descriptor = -1
-    }
-
-    deinit { if descriptor >= 0 { close(descriptor) } }
+    mutating func give() { file = nil }
 
     /// How many descriptors this process may have.
     package static var limit: Int {

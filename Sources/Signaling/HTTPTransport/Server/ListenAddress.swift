@@ -1,3 +1,4 @@
+internal import Files
 internal import Glibc
 package import NIOCore
 
@@ -65,11 +66,7 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
         let code = unsafe address.withSockAddr { pointer, length in
             unsafe Glibc.bind(descriptor, pointer, socklen_t(length)) == 0 ? 0 : errno
         }
-        if code != 0, code != EADDRINUSE { throw explain(errno: code, "\(Self.text(ofErrno: code))") }
-    }
-
-    private static func text(ofErrno code: Int32) -> String {
-        unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
+        if code != 0, code != EADDRINUSE { throw explain(errno: code, "\(SystemError(code))") }
     }
 
     /// Whether only this machine reaches an address.
