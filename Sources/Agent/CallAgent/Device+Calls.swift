@@ -200,7 +200,7 @@ extension Device {
         switch note {
         case .failed(let record): logFailure(of: id, record)
         case .tooLate(let error):
-            logger.info("A wish came too late for its call", metadata: about(id, ["error": "\(error)"]))
+            logger.info("A request came too late for its call", metadata: about(id, ["error": "\(error)"]))
         case .notAccepted(let why):
             logger.notice("A call is not accepted", metadata: about(id, ["reason": "\(why)"]))
         case .pathLost: logger.info("The peer has fallen silent; looking for another path", metadata: about(id))

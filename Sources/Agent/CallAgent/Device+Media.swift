@@ -348,7 +348,7 @@ extension Device {
             feed(.media(.answered(new.answer, owesRestart: new.owesRestart)), to: id)
         } catch {
             logger.warning(
-                "The peer's new offer cannot be taken; the call goes on as it was",
+                "The peer's new offer cannot be used; the call continues unchanged",
                 metadata: about(id, ["error": "\(error)"]))
             feed(.media(.offerNotTaken(isFault: true)), to: id)
         }
@@ -375,7 +375,7 @@ extension Device {
         } catch {
             calls[id]?.media.offerRefused()
             logger.warning(
-                "The peer's answer cannot be taken; the call goes on as it was",
+                "The peer's answer cannot be used; the call continues unchanged",
                 metadata: about(id, ["error": "\(error)"]))
         }
     }

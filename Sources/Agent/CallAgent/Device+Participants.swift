@@ -109,7 +109,7 @@ extension Device {
     /// Places a call that the bot's server requests.
     private func place(_ placement: BotPlacement) {
         guard let callee = try? UserID(placement.to) else {
-            bots?.refuse(placement.number, .callee, "nobody can have the callee's name")
+            bots?.refuse(placement.number, .callee, "no user can have the callee's name")
             return
         }
         guard configuration.account.lists(callee) else {

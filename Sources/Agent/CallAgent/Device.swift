@@ -123,7 +123,7 @@ public actor Device {
 
     private func expectOpen() throws(SignalingError) {
         guard isClosed else { return }
-        throw SignalingError(.disconnected, activity: "connect", cause: "the device was told to end meanwhile")
+        throw SignalingError(.disconnected, activity: "connect", cause: "the end of the device was requested meanwhile")
     }
 
     /// Removes recordings and records that are older, or more, than are kept: now and every hour, until it is cancelled. Nothing
@@ -391,7 +391,7 @@ public actor Device {
     func publish(_ event: DeviceEvent) {
         let before = events.hub.lostCount
         events.hub.publish(event)
-        if events.hub.lostCount > before { logger.warning("An event found nobody to take it and is lost") }
+        if events.hub.lostCount > before { logger.warning("An event of the device is lost: its program took none in time") }
     }
 
     /// A name that no call of the process has or had.

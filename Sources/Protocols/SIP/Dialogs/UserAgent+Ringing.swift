@@ -74,7 +74,7 @@ extension UserAgent {
             return replaces.isEarlyOnly ? .refused(486) : .call(id)
         case .calling(let calling):
             return calling.end == nil && calling.forks[replaces.fromTag] != nil ? .call(id) : .refused(481)
-        // Only the called party may replace an early dialog, and here we are that party.
+        // Only the party that initiated an early dialog may have it replaced (RFC 3891 §3), and here the peer initiated it.
         case .ringing: return .refused(481)
         case .mortal: return .refused(603)
         }
