@@ -67,6 +67,22 @@ struct CallTableTests {
         #expect(!calls.isCardTaken(besides: [other]) && calls.isCardTaken(besides: [CallID(number: 1)]))
     }
 
+    @Test("INV-12: A call that is rejected hinders no other, whether or not the service has confirmed it")
+    func rejected() {
+        var calls = CallTable()
+        let invite = ReceivedInvite(
+            id: "i1", inviter: "alice", invitees: ["bob"], data: ["offer": "their offer"], remaining: .seconds(30))
+        var ringing = ActiveCall(
+            CallSession(CallID(number: 1), receiving: invite, audio: AudioBehaviour(source: .card)))
+        feed(.begin, to: &ringing)
+        calls.add(ringing)
+        #expect(calls.ongoingCount() == 1 && calls.unplacedCount(besides: nil) == 1 && calls.isCardTaken(besides: []))
+        feed(.user(.reject(.declined, cause: nil)), to: &ringing)
+        calls.add(ringing)
+        #expect(calls.ongoingCount() == 0 && calls.unplacedCount(besides: nil) == 0 && !calls.isCardTaken(besides: []))
+        #expect(ringing.session.record == nil)
+    }
+
     @Test("A call has the card in place of the one that it replaces, and of the one whose peer asked for it")
     func replacedCard() throws {
         var calls = CallTable()

@@ -140,6 +140,9 @@ public struct CallSession: ProtocolCore, Sendable {
         }
     }
 
+    /// Whether the call hinders others: not once it was rejected or has ended, whatever its service, sound and record still need.
+    public var isOngoing: Bool { record == nil && !machine.isRejecting }
+
     /// Whether the sound that is sent is that of a participant.
     public var hasParticipant: Bool { audio.source == .program }
 

@@ -22,9 +22,9 @@ struct CallTable {
 
     var isEmpty: Bool { calls.isEmpty }
 
-    /// Calls that continue, without this one. A call that has ended while its sound and its record are stored hinders no other.
+    /// Calls that continue, without this one.
     func ongoingCount(besides id: CallID? = nil) -> Int {
-        calls.count { $0.key != id && $0.value.session.record == nil }
+        calls.count { $0.key != id && $0.value.session.isOngoing }
     }
 
     var ids: [CallID] { Array(calls.keys) }
@@ -47,7 +47,7 @@ struct CallTable {
     /// - Parameter legs: Those of bots; nil if bots have none.
     func unplacedCount(besides id: CallID?, legs: BotLegs? = nil) -> Int {
         calls.reduce(0) { sum, call in
-            guard call.key != id, call.value.session.record == nil else { return sum }
+            guard call.key != id, call.value.session.isOngoing else { return sum }
             let isUnplaced = call.value.media.id == nil
             let leg = legs.map { $0.isUnplaced(of: call.value.session, isExpected: isUnplaced) } ?? false
             return sum + (isUnplaced ? 1 : 0) + (leg ? 1 : 0)
@@ -56,7 +56,7 @@ struct CallTable {
 
     /// Whether another call than these uses the sound card.
     func isCardTaken(besides ids: [CallID?]) -> Bool {
-        calls.contains { !ids.contains($0.key) && $0.value.session.usesCard && $0.value.session.record == nil }
+        calls.contains { !ids.contains($0.key) && $0.value.session.usesCard && $0.value.session.isOngoing }
     }
 
     /// The media of a call that uses the sound card and runs; nil if there is none.

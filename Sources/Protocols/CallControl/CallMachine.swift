@@ -144,6 +144,9 @@ public struct CallMachine: ProtocolCore, Sendable {
         }
     }
 
+    /// Whether the call was rejected, which the service has not confirmed yet.
+    public var isRejecting: Bool { if case .rejecting = current { true } else { false } }
+
     /// Makes an incoming call.
     ///
     /// - Parameter awaitsAcknowledgement: Whether the service confirms an accept before the caller has received the answer,
