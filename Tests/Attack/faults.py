@@ -20,7 +20,7 @@ class Mute(Path):
 class Thief(Path):
     """The host that sent to a media port last gets the call's sound."""
 
-    shows = "packets came back"
+    shows = "hears"
 
     def __init__(self, model):
         super().__init__(model)
