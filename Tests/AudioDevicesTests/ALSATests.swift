@@ -120,7 +120,7 @@ struct ALSATests {
     }
 
     @Test(
-        "Whatever rate, format and channels a card has, sound comes back through its cable after the delay that is told",
+        "Sound comes back through a card's cable after the reported delay, at any rate, format and number of channels",
         arguments: [
             (48_000, "S16_LE", 2, 1), (44_100, "S32_LE", 10, 2), (16_000, "S24_3LE", 32, 2),
             (96_000, "FLOAT_LE", 14, 6),
@@ -141,7 +141,7 @@ struct ALSATests {
         #expect(bench.statistics.playback.xruns == 0 && bench.statistics.capture.xruns == 0)
     }
 
-    @Test("A card with long periods only is taken as it is, and told so")
+    @Test("A card that has long periods only is accepted as it is, and its grant reports that")
     func longPeriods() throws {
         let card = try ScriptedCard()
         card.control.least_period = 2_048
@@ -299,7 +299,7 @@ struct ALSATests {
         #expect(scripted.control.opens == 2 && scripted.control.open_policy == SCHED_OTHER)
     }
 
-    @Test("A name that libasound does not know is told with what to try")
+    @Test("A name that libasound does not know is reported with what to try")
     func unknownName() throws {
         let card = try ScriptedCard()
         let bench = ALSABench(card, AudioDeviceConfiguration(playback: "nonesuch", capture: nil))

@@ -34,7 +34,7 @@ struct DelayTests {
     }
 
     @Test(
-        "Cards of other rates, periods and buffers have the delay that their statistics tell, stage by stage",
+        "Cards of other rates, periods and buffers have the delay that their statistics report, stage by stage",
         arguments: [(44_100, 10), (16_000, 20), (96_000, 5), (8_000, 10), (48_000, 5)])
     func rates(rate: Int, period: Int) {
         let bench = CardBench()

@@ -116,7 +116,7 @@ struct PartsTests {
         #expect(loop.jumps == 1)
     }
 
-    @Test("Events of a kind are told at once, then as a number every ten seconds")
+    @Test("Events of a kind are reported at once, then as a number every ten seconds")
     func limiter() {
         var limiter = EventLimiter()
         #expect(limiter.count(at: .zero) == 1)
@@ -127,7 +127,7 @@ struct PartsTests {
         #expect(limiter.deadline == nil)
     }
 
-    @Test("A resampler that is told another rate all the time keeps a tone clean")
+    @Test("A resampler whose rate changes all the time keeps a tone clean")
     func resamplerKeepsTone() {
         guard var resampler = ClockResampler(from: 48_000, to: 48_000) else {
             Issue.record("speexdsp has no resampler for equal rates")

@@ -12,7 +12,7 @@ extension ALSATests {
     /// The device's own threads, in real time, each waited for and never for long.
     @Suite("In real time", .witnessed, .serialized)
     struct RealTimeTests {
-        @Test("A device's thread runs a card, loses it, finds it again, and lets go of it when it is told to")
+        @Test("A device's thread runs a card, loses it, finds it again, and closes it on request")
         func life() throws {
             let card = try ScriptedCard()
             card.control.jitter_ns = 2_000_000
@@ -39,7 +39,7 @@ extension ALSATests {
             if case .some = device.takeLine() { true } else { false }
         }
 
-        @Test("A device without any card starts, tells why, and stops")
+        @Test("A device without any card starts, reports why, and stops")
         func noCard() throws {
             let card = try ScriptedCard()
             card.control.absent_errno = ENODEV

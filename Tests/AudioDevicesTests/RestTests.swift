@@ -4,7 +4,7 @@ import Realtime
 import Testing
 import Core
 
-@Suite("A sound card that nobody uses")
+@Suite("An unused sound card")
 struct RestTests {
     /// A card that rests: used for three seconds, and then left alone for twelve.
     private func resting() -> CardBench {
@@ -33,7 +33,7 @@ struct RestTests {
     }
 
     @Test(
-        "Until ten seconds have passed it goes on; then it stands still, and its thread wakes up less than once a second"
+        "Until ten seconds have passed it continues; then it rests, and its thread wakes up less than once a second"
     )
     func rests() {
         let bench = CardBench()
@@ -78,7 +78,7 @@ struct RestTests {
         }
     }
 
-    @Test("Once it is unplugged that is told within three seconds, and back in place it is found")
+    @Test("A card that is unplugged is reported within three seconds, and found again once it is back")
     func unplugged() {
         let bench = resting()
         bench.world.absence = ENODEV

@@ -28,7 +28,7 @@ struct TroubleTests {
         }
     }
 
-    @Test("A card opens, is told with what it granted, and runs after its first stale frames are gone")
+    @Test("A card opens, reports what it granted, and runs after its first stale frames are gone")
     func start() {
         let bench = CardBench()
         bench.start()
@@ -126,7 +126,7 @@ struct TroubleTests {
         expectSteadySound(bench)
     }
 
-    @Test("A card that stands still without a word is opened again", arguments: [0, 1])
+    @Test("A card that stops without an error is opened again", arguments: [0, 1])
     func standsStill(direction: Int) {
         let bench = running()
         if direction == 0 { bench.world.playback.isStuck = true } else { bench.world.capture.isStuck = true }
@@ -173,7 +173,7 @@ struct TroubleTests {
         #expect(bench.events.last == .stopped)
     }
 
-    @Test("A stop ends in time although the card stands still")
+    @Test("A stop ends in time although the card does not move")
     func stopOfDeadCard() {
         let bench = running()
         bench.world.playback.isStuck = true

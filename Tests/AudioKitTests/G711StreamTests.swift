@@ -114,7 +114,7 @@ struct G711StreamTests {
         #expect(heard == wanted)
     }
 
-    @Test("Comfort noise goes on at its level until sound comes")
+    @Test("Comfort noise continues at its level until sound comes")
     func noise() {
         var decoder = G711Decoder(.aLaw)
         _ = decode(&decoder, encode(.aLaw, TestSignal.tone(400, samples: 9_600)))
@@ -168,7 +168,7 @@ struct G711StreamTests {
     }
 
     @Test(
-        "Each byte is that of the sum of 192 products, to the bit, in whatever pieces sound is encoded",
+        "Each byte is that of the sum of 192 products, to the bit, for sound encoded in any pieces",
         arguments: [1, 7, 80, 81, 160, 250])
     func encodesExactly(piece: Int) {
         let samples = Self.noise(500 * 6)
@@ -193,7 +193,7 @@ struct G711StreamTests {
     }
 
     @Test(
-        "Each sample is that of the sum of 32 products, to the bit, in whatever pieces sound is decoded",
+        "Each sample is that of the sum of 32 products, to the bit, for sound decoded in any pieces",
         arguments: [1, 7, 80, 81, 160, 250])
     func decodesExactly(piece: Int) {
         let bytes = Self.noise(500).map { UInt8(truncatingIfNeeded: $0) }

@@ -19,7 +19,7 @@ struct G711Tests {
     }
 
     @Test(
-        "Every byte decodes to a sample that encodes to the same byte, but for µ-law's second zero",
+        "Every byte decodes to a sample that encodes to the same byte, except µ-law's second zero",
         arguments: [
             G711.muLaw, .aLaw,
         ])
@@ -128,7 +128,7 @@ struct ComfortNoiseTests {
         #expect(payload(long, room: 0).isEmpty)
     }
 
-    @Test("Noise is made as loud as it is told, whatever its colour", arguments: [20, 40, 60, 75])
+    @Test("Noise is as loud as requested, regardless of its colour", arguments: [20, 40, 60, 75])
     func levels(attenuation: Int) throws {
         for coefficients in [[], [UInt8(60)], [UInt8(190), 100, 127, 140]] as [[UInt8]] {
             let wanted = try #require(noise([UInt8(attenuation)] + coefficients))

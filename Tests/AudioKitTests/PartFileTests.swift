@@ -98,7 +98,7 @@ import Testing
         #expect(PartFile.keepLeftovers(in: folder.path("nowhere")) == [])
     }
 
-    @Test("A packet that tells its own length has it in one byte up to 251, and in two beyond (RFC 6716 §3.2.1)")
+    @Test("A packet that contains its own length has it in one byte up to 251, and in two beyond (RFC 6716 §3.2.1)")
     func selfDelimited() {
         for count in [0, 1, 251, 252, 255, 256, 1_000, 1_275] {
             let packet = [UInt8(0x78)] + [UInt8](repeating: 7, count: count)

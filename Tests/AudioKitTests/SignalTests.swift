@@ -27,7 +27,7 @@ private func measure(_ samples: [Int16], _ meter: inout LevelMeter) { meter.add(
         }
     }
 
-    @Test("Frames join without a step, whatever their length")
+    @Test("Frames join without a step, regardless of their length")
     func continuity() {
         let whole = TestSignal.tone(700, samples: 4_000)
         var generator = ToneGenerator(frequencyHz: 700)

@@ -66,7 +66,7 @@ struct SilenceDetectorTests {
         #expect((14...24).contains(told), "of 400 frames")
     }
 
-    @Test("Noise that changes by more than 3 dB is told again before the half second is over")
+    @Test("Noise that changes by more than 3 dB is described again within the half second")
     func change() {
         let said = Self.decide(Self.noise(66, milliseconds: 6_000) + Self.noise(62, milliseconds: 2_000, seed: 2))
         let after = said[300...].prefix(20)
@@ -87,7 +87,7 @@ struct SilenceDetectorTests {
         #expect(said.allSatisfy { $0 == .sound })
     }
 
-    @Test("Digital silence is told as the faintest noise")
+    @Test("Digital silence is described as the faintest noise")
     func nothing() {
         let said = Self.decide([Int16](repeating: 0, count: 8_000))
         #expect(said.contains(.noise(attenuation: 127)) && said.last == .nothing)

@@ -6,7 +6,7 @@ import Testing
 @Suite struct WAVHeaderTests {
     private func parse(_ bytes: [UInt8]) throws -> WAVHeader { try WAVHeader(parsing: bytes.span.bytes) }
 
-    @Test("The forms of samples are told apart, extensible ones too", arguments: [false, true])
+    @Test("The forms of samples are distinguished, extensible ones too", arguments: [false, true])
     func sampleFormats(isExtensible: Bool) throws {
         let forms: [(UInt16, UInt16, WAVHeader.SampleFormat)] = [
             (1, 8, .unsigned8), (1, 16, .signed16), (1, 24, .signed24), (1, 32, .signed32), (3, 32, .float32),
@@ -216,7 +216,7 @@ import Testing
         #expect(try read(folder.write(builder.file([1, 0, 2, 0]), as: "long.wav")) == [1, 2])
     }
 
-    @Test("A looping file goes on without a gap, and one without samples ends")
+    @Test("A looping file continues without a gap, and one without samples ends")
     func looping() throws {
         let file = try folder.write(WAVBuilder().file([1, 0, 2, 0, 3, 0]), as: "loop.wav")
         #expect(try read(file, block: 4, loops: true, limit: 12) == [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3])

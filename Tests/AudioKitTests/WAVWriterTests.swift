@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test("A recording is its owner's alone, whatever the file's mode was, and takes the place of a longer one")
+    @Test("Only its owner can read a recording, regardless of the file's earlier mode, and it replaces a longer one")
     func mode() throws {
         func mode(_ path: String) throws -> Int? {
             try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
@@ -151,7 +151,7 @@ import Testing
         #expect(before.count == 2_044)
     }
 
-    @Test("Space that runs out is told once, and what was saved before is intact")
+    @Test("A full disk is reported once, and what was saved before is intact")
     func fullLater() throws {
         // The limit stands for a full disk. It is far above what any other test writes.
         let limitBytes = 8 << 20
@@ -177,7 +177,7 @@ import Testing
         #expect(header.dataByteCount == limitBytes - 44)
     }
 
-    @Test("A folder that is not there and one that may not be written to are told apart")
+    @Test("A missing folder and one that is not writable are distinguished")
     func cannotCreate() {
         #expect(failure(folder.path("no/such/folder.wav"))?.code == .notFound)
         #expect(failure(folder.url.path)?.code == .unwritable)

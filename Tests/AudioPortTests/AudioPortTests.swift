@@ -73,7 +73,7 @@ struct AudioPortTests {
         (0..<count).map { Int16(level * sin(2 * .pi * hertz * Double($0) / Double(rate))) }
     }
 
-    @Test("At 48 kHz the caller gets the very samples that the program wrote, but for the first 5 ms, which rise")
+    @Test("At 48 kHz the caller gets the very samples that the program wrote, except the first 5 ms, which rise")
     func exact() throws {
         let bench = try Bench(.hz48000)
         let tone = Self.tone(4_000, rate: 48_000)
@@ -126,7 +126,7 @@ struct AudioPortTests {
         #expect(bench.isOver)
     }
 
-    @Test("A clear is silence from the next frame on, within 5 ms, and tells what had been played")
+    @Test("A clear is silence from the next frame on, within 5 ms, and reports what had been played")
     func clear() throws {
         let bench = try Bench(.hz16000)
         bench.say(Self.tone(6_400, rate: 16_000))
@@ -174,7 +174,7 @@ struct AudioPortTests {
         #expect((150...170).contains(bench.room))
     }
 
-    @Test("The end is told when all is played, also what the program has yet to hand over")
+    @Test("The end is reported when all is played, also what the program has yet to hand over")
     func end() throws {
         let bench = try Bench(.hz24000)
         bench.say(Self.tone(1_000, rate: 24_000))
@@ -187,7 +187,7 @@ struct AudioPortTests {
         #expect(bench.events == [.ended] && bench.played == 1_200)
     }
 
-    @Test("A program's side that stands still for a second loses nothing but sound, and the worker goes on")
+    @Test("A program's side that stops for a second loses nothing but sound, and the worker continues")
     func stall() throws {
         let bench = try Bench(.hz48000)
         _ = bench.write([Int16](repeating: 5, count: 30_000))

@@ -28,7 +28,7 @@ struct PlaybackTrackerTests {
         }
     }
 
-    @Test("A mark is told in the very frame in which its last sample is sent, and no earlier")
+    @Test("A mark is reported in the very frame in which its last sample is sent, and no earlier")
     func markIsExact() {
         var tracker = PlaybackTracker(ratio: 6)
         var events: [PlaybackEvent] = []
@@ -57,7 +57,7 @@ struct PlaybackTrackerTests {
         #expect(events == [.played(mark: "a", played: 100)])
     }
 
-    @Test("A clear tells what had been played, discards the marks of the rest, and leaves the marks behind it")
+    @Test("A clear reports what had been played, discards the marks of the rest, and leaves the marks behind it")
     func clear() {
         var tracker = PlaybackTracker(ratio: 2)
         var events: [PlaybackEvent] = []
@@ -130,7 +130,7 @@ struct PlaybackTrackerTests {
     }
 
     @Test(
-        "Whatever is written, marked, cleared and reported, each mark ends once, in order, and exactly",
+        "For anything written, marked, cleared and reported, each mark ends once, in order, and exactly",
         arguments: 0..<300)
     func property(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -160,7 +160,7 @@ struct TurnTests {
     }
 
     @Test(
-        "The caller's speech lowers the program within 150 ms, P95, and stops it within 350 ms, P50; it is told what was heard"
+        "The caller's speech lowers the program within 150 ms, P95, and stops it within 350 ms, P50; the program learns what was heard"
     )
     func interruption() throws {
         let bot = Self.bot(seconds: 5)
@@ -349,7 +349,7 @@ struct TurnTests {
         #expect(call.summary?.turns == 1)
     }
 
-    @Test("A call that leaves turns to its program changes no sample, and tells who speaks")
+    @Test("A call that leaves turns to its program changes no sample, and reports who speaks")
     func off() throws {
         let bot = Self.bot(seconds: 5)
         let call = try Call(bot, interrupts: false)

@@ -40,7 +40,7 @@ struct BotCourseTests {
             from: WebAddress("http://bot.example/answer", WebAddress.Scheme.requests))
     }
 
-    @Test("The call is accepted when the stream stands, and ends when the bot is done")
+    @Test("The call is accepted when the stream is open, and ends when the bot is done")
     func directly() throws {
         var bench = Bench()
         let stream = try socket()

@@ -156,7 +156,7 @@ struct BotLineTests {
         #expect(bench.sound == speech)
     }
 
-    @Test("A bot presses ten keys a second in the long run; of more it is told in the log, and the call goes on")
+    @Test("A bot presses ten keys a second in the long run; more are logged and dropped, and the call continues")
     func keyFlood() {
         var bench = opened(PlivoWire(caller: .mulaw))
         let key = WireMessage.text(Array(#"{"event":"sendDTMF","dtmf":"1"}"#.utf8))
@@ -277,7 +277,7 @@ struct BotLineTests {
     }
 
     @Test(
-        "A bot that does not read loses what the caller says, is told of the gap by the time stamps, and costs no memory"
+        "A bot that does not read loses what the caller says, sees the gap in the time stamps, and costs no memory"
     )
     func slowReader() {
         var bench = opened()
@@ -296,7 +296,7 @@ struct BotLineTests {
         #expect(bench.sent.last?["media"]?["timestamp"]?.string == "1000")
     }
 
-    @Test("A bot that closes its connection is heard out; the line is over a moment after its last word")
+    @Test("A bot that closes its connection is heard to its end; the line ends a moment after its last word")
     func lastWord() {
         var bench = opened()
         bench.say([UInt8](repeating: 3, count: 16_000))
@@ -308,7 +308,7 @@ struct BotLineTests {
         #expect(bench.other == [.close, .over(failure: nil)])
     }
 
-    @Test("A connection that breaks off is heard out likewise, and says why it is over")
+    @Test("A connection that breaks off is heard to its end likewise, and says why it ended")
     func brokenOff() {
         var bench = opened()
         bench.say([3])
@@ -317,7 +317,7 @@ struct BotLineTests {
         #expect(bench.other.last == .over(failure: "gone"))
     }
 
-    @Test("A line whose sound is never played is over in the end")
+    @Test("A line whose sound is never played ends in the end")
     func stuck() {
         var bench = opened(attached: false)
         bench.say([UInt8](repeating: 3, count: 8_000))
@@ -342,7 +342,7 @@ struct BotLineTests {
         #expect(bench.other.last == .over(failure: nil))
     }
 
-    @Test("A line whose sound stops being played once the caller can hear is over in seconds")
+    @Test("A line whose sound stops being played once the caller can hear ends in seconds")
     func stopsPlaying() {
         var bench = opened()
         bench.say([UInt8](repeating: 3, count: 800))
@@ -352,7 +352,7 @@ struct BotLineTests {
         #expect(bench.line.nextDeadline.map { $0 < bench.now.advanced(by: .seconds(6)) } == true)
     }
 
-    @Test("The time stamps of a call's second stream begin at zero, whatever the call has lost before it")
+    @Test("The time stamps of a call's second stream begin at zero, regardless of losses before it")
     func secondStream() {
         var bench = LineBench(attached: false)
         bench.feed(.attached(room: bench.room, missedAt48kHz: 24_000))
@@ -373,7 +373,7 @@ struct BotLineTests {
         #expect(bench.sent.last?["media"]?["timestamp"]?.string == "0")
     }
 
-    @Test("Rubbish is told a few times, counted every time, and ends the connection only as a flood")
+    @Test("Rubbish is reported a few times, counted every time, and ends the connection only as a flood")
     func rubbish() {
         var bench = opened()
         for _ in 0..<50 { bench.feed(.message(.text(Array("rubbish".utf8)))) }
@@ -420,7 +420,7 @@ struct BotLineTests {
         #expect(bench.other.last == .over(failure: nil))
     }
 
-    @Test("When the call is over the bot is told, and nothing happens any more")
+    @Test("When the call has ended the bot is notified, and nothing happens any more")
     func callOver() {
         var bench = opened()
         bench.say([UInt8](repeating: 3, count: 16_000))

@@ -25,7 +25,7 @@ struct FarewellsTests {
         #expect(left == 0)
     }
 
-    @Test("The end waits for no longer than it may, and tells how many are cut off")
+    @Test("The end waits no longer than its limit, and reports how many are cut off")
     func limit() {
         let loop = EmbeddedEventLoop()
         let farewells = Farewells(on: loop)

@@ -25,7 +25,7 @@ struct HostGuardTests {
     }
 
     @Test(
-        "Addresses of this machine, of links, of private networks and of nobody are not public, in every way to write them"
+        "Addresses of this machine, of links, of private networks and unassigned ones are not public, in any notation"
     )
     func addresses() {
         let hosts = HostGuard(own: [], allowed: ["*.x.example"])

@@ -35,7 +35,7 @@ struct LookupQueueTests {
         #expect(bench.answered == [0, 1, 3, 4])
     }
 
-    @Test("Nobody waits longer than five seconds for a resolver that hangs, and no more than two threads do")
+    @Test("No request waits longer than five seconds for a resolver that hangs, and at most two threads do")
     func hanging() {
         var bench = Bench()
         for number in 0..<3 { bench.feed(.ask(host: "\(number)", number: number)) }

@@ -36,7 +36,7 @@ struct StatusQueueTests {
         }
     }
 
-    @Test("News of a call are sent one after the other, those of another call beside them")
+    @Test("Status callbacks of a call are sent one after the other, those of another call in parallel")
     func order() throws {
         var bench = Bench()
         try bench.tell(1, .ringing)
@@ -68,7 +68,7 @@ struct StatusQueueTests {
         #expect(bench.sent.count == 3)
     }
 
-    @Test("An answer that asking again cannot change loses the news at once, and those behind them are sent")
+    @Test("An answer that a retry cannot change drops the callback at once, and those behind it are sent")
     func refused() throws {
         for status in [301, 404] {
             var bench = Bench()
@@ -91,7 +91,7 @@ struct StatusQueueTests {
         #expect(bench.lost == ["nothing listens"] && bench.queue.isEmpty)
     }
 
-    @Test("A server that does not answer gets 32 requests at a time, and 1,024 news wait for it")
+    @Test("A server that does not answer gets 32 requests at a time, and 1,024 callbacks wait for it")
     func bounds() throws {
         var bench = Bench()
         for call in 0..<2_000 { try bench.tell(CallID(number: UInt64(call)), .completed) }

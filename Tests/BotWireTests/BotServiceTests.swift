@@ -47,7 +47,7 @@ struct TwilioWebhookTests {
         #expect(webhook.request(to: Webhook(address), token: nil)?.signature == nil)
     }
 
-    @Test("News of a stream are a signed form with its name, its event, the time, and why it failed")
+    @Test("A stream's callback is a signed form with its name, its event, the time, and why it failed")
     func streamNews() throws {
         let address = try #require(WebAddress("http://bot.example:7860/stream", WebAddress.Scheme.requests))
         var news = StreamWebhook(
@@ -67,7 +67,7 @@ struct TwilioWebhookTests {
     }
 
     @Test(
-        "Times are told as RFC 3339 has them",
+        "Times are written as in RFC 3339",
         arguments: [
             (0, "1970-01-01T00:00:00.000Z"), (951_782_399_999, "2000-02-28T23:59:59.999Z"),
             (951_782_400_000, "2000-02-29T00:00:00.000Z"), (951_868_800_000, "2000-03-01T00:00:00.000Z"),
@@ -96,7 +96,7 @@ struct TwilioWebhookTests {
         #expect(FormFields(body: [UInt8](repeating: 0x61, count: WireLimits.requestBytes + 1)) == nil)
     }
 
-    @Test("An address has one scheme, host, port and target, whoever reads it")
+    @Test("An address has one scheme, host, port and target for every reader")
     func addresses() throws {
         let sound: [(String, String, Int, String)] = [
             ("http://bot.example", "bot.example", 80, "/"), ("HTTPS://Bot.Example/", "bot.example", 443, "/"),
@@ -339,7 +339,7 @@ struct BotRequestTests {
         )
     }
 
-    @Test("A call is ended, canceled, or told something else, in Twilio's words")
+    @Test("A call is ended, canceled or redirected in Twilio's words")
     func updates() throws {
         let call = Self.account + "/Calls/CA1.json"
         #expect(try request(call, "Status=completed").order() == .end(call: "CA1", onlyUnanswered: false))
@@ -402,7 +402,7 @@ struct BotRequestTests {
         #expect(json?.kind == .badRequest)
     }
 
-    @Test("A call is transferred in Telnyx's words, and told something else in Plivo's")
+    @Test("A call is transferred in Telnyx's words and redirected in Plivo's")
     func transfers() throws {
         func order(_ target: String, _ body: String) throws -> BotRequest.Order {
             try request(target, body, type: "application/json").order()

@@ -38,7 +38,8 @@ struct SerializerFixtureTests {
         return sent
     }
 
-    @Test("A call is told in the words that the stock serializer was seen to understand", arguments: WireBench.texts)
+    @Test(
+        "A call is described in the words that the stock serializer was seen to understand", arguments: WireBench.texts)
     func toBot(name: String) throws {
         let path = "to-bot/\(name).jsonl"
         if ProcessInfo.processInfo.environment["HANDSET_RENEW"] != nil {

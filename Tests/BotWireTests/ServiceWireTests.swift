@@ -27,7 +27,7 @@ struct ServiceWireTests {
         #expect(media.map { $0["timestamp"]?.string } == ["0", "20", "40", "1060"])
     }
 
-    @Test("Telnyx's codecs are chosen for each way, and a fault is told to the bot")
+    @Test("Telnyx's codecs are chosen for each direction, and a fault is reported to the bot")
     func telnyx() throws {
         var wire = TelnyxWire(caller: .pcma, bot: .pcma)
         var outbox: [WireOutput] = []
@@ -46,7 +46,7 @@ struct ServiceWireTests {
         #expect(outbox.faults == [.wrongSound])
     }
 
-    @Test("Plivo's bots choose a format for each message, press keys, and are told of marks only when they were played")
+    @Test("Plivo's bots choose a format for each message, press keys, and get marks only when they were played")
     func plivo() throws {
         var wire = PlivoWire(caller: .linear16000)
         var outbox: [WireOutput] = []
@@ -84,7 +84,7 @@ struct ServiceWireTests {
         #expect(outbox == [.close])
     }
 
-    @Test("Exotel's rate is told and used both ways", arguments: ExotelWire.Rate.allCases)
+    @Test("Exotel's rate is announced and used in both directions", arguments: ExotelWire.Rate.allCases)
     func exotel(rate: ExotelWire.Rate) throws {
         var wire = ExotelWire(rate: rate)
         var outbox: [WireOutput] = []
@@ -186,7 +186,7 @@ struct AudioSocketWireTests {
         #expect(outbox.isEmpty)
     }
 
-    @Test("Frames are the same in whatever pieces they come", arguments: [1, 2, 3, 4, 5, 7, 11])
+    @Test("Frames are the same for any pieces in which they come", arguments: [1, 2, 3, 4, 5, 7, 11])
     func pieces(size: Int) {
         let bytes: [UInt8] = [
             0x10, 0, 4, 1, 2, 3, 4, 0x03, 0, 1, 0x35, 0x77, 0, 3, 9, 9, 9, 0x12, 0, 2, 5, 6, 0xFF, 0, 1, 1, 0x00, 0, 0,

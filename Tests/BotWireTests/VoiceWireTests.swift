@@ -7,7 +7,7 @@ import Core
 
 @Suite("What all wires of voice bots have in common")
 struct VoiceWireTests {
-    @Test("Nothing is sent before the connection stands, and no sound before the opening", arguments: WireBench.all)
+    @Test("Nothing is sent before the connection is open, and no sound before the opening", arguments: WireBench.all)
     func order(name: String) {
         var bench = WireBench(name, isOpen: false)
         #expect(bench.feed(.sound([1, 2])).isEmpty && bench.feed(.digit("1", heldMilliseconds: 1)).isEmpty)
@@ -26,7 +26,7 @@ struct VoiceWireTests {
         #expect(bench.feed(.connected(WireBench.calls[name]!)).failure == nil)
     }
 
-    @Test("After the end nothing comes out, whatever comes in", arguments: WireBench.all)
+    @Test("After the end nothing comes out, regardless of what comes in", arguments: WireBench.all)
     func over(name: String) {
         for isOpen in [true, false] {
             var bench = WireBench(name, isOpen: isOpen)
@@ -49,7 +49,7 @@ struct VoiceWireTests {
     }
 
     @Test(
-        "Sound is played in whatever form of base64 it is: without padding, in lines, in the alphabet for URLs",
+        "Sound is played in any form of base64: without padding, in lines, in the alphabet for URLs",
         arguments: WireBench.texts)
     func forms(name: String) {
         let sound = (0..<160).map { UInt8(truncatingIfNeeded: $0 &* 83 &+ 1) }
@@ -92,7 +92,7 @@ struct VoiceWireTests {
     }
 
     @Test(
-        "A mark is told once for each time that it was set, and not at all if it was never set",
+        "A mark is reported once for each time that it was set, and not at all if it was never set",
         arguments: WireBench.texts)
     func marks(name: String) {
         var bench = WireBench(name)
@@ -102,7 +102,7 @@ struct VoiceWireTests {
         #expect((0..<3).map { _ in bench.feed(.markPlayed("a")).count } == [1, 1, 0])
     }
 
-    @Test("No more marks wait than may, and there is room again when one is told", arguments: WireBench.texts)
+    @Test("Marks wait up to their limit, and one that is reported makes room", arguments: WireBench.texts)
     func manyMarks(name: String) {
         var bench = WireBench(name)
         let mark = bench.mark("a")
@@ -112,7 +112,7 @@ struct VoiceWireTests {
         #expect(bench.say(mark) == [.setMark("a")])
     }
 
-    @Test("What cannot be followed is a fault with words, and the call goes on", arguments: WireBench.texts)
+    @Test("What cannot be followed is a fault with words, and the call continues", arguments: WireBench.texts)
     func faults(name: String) {
         var bench = WireBench(name)
         let long = String(repeating: "n", count: WireLimits.markBytes + 1)
@@ -170,7 +170,7 @@ struct VoiceWireTests {
     }
 
     @Test(
-        "A hundred faults at once are told, the next one ends the wire, and ten in a second go on for ever",
+        "A hundred faults at once are reported, the next one ends the wire, and ten in a second are allowed for ever",
         arguments: WireBench.all)
     func flood(name: String) {
         func bad(_ bench: inout WireBench) -> [WireOutput] {
@@ -228,7 +228,7 @@ struct VoiceWireTests {
         }
     }
 
-    @Test("Keys that a telephone does not have are not told", arguments: WireBench.all)
+    @Test("Keys that a telephone does not have are ignored", arguments: WireBench.all)
     func keys(name: String) {
         var bench = WireBench(name)
         for key in "0123456789*#ABCD" { #expect(bench.feed(.digit(key, heldMilliseconds: 100)).count == 1) }

@@ -92,7 +92,7 @@ import Core
         #expect(Base64.lenientBytes(of: text.utf8) == nil)
     }
 
-    @Test("Bytes come back from each form, whatever its lines, and cut anywhere nothing traps")
+    @Test("Bytes come back from each form, with any line ends, and nothing traps at any cut")
     func formsRoundTrip() {
         for count in 0..<200 {
             let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 151 &+ count &* 7) }

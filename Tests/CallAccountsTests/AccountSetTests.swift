@@ -125,7 +125,7 @@ struct AccountSetTests {
         await accounts.shutDown()
     }
 
-    @Test("A device that was told to end does not connect")
+    @Test("A device that was asked to end does not connect")
     func closed() async throws {
         let configuration = try configuration(entry("a")).accounts[0].configuration
         let service = ScriptedService()
@@ -137,7 +137,7 @@ struct AccountSetTests {
         #expect(service.connects == 0)
     }
 
-    @Test("That the workers are busy is news of no account")
+    @Test("Busy workers are an event of no account")
     func load() async throws {
         let accounts = try set(configuration(entry("a"), entry("b"))) { ScriptedService() }
         var events = accounts.events.makeAsyncIterator()

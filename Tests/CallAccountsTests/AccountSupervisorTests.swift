@@ -154,7 +154,7 @@ struct AccountSupervisorTests {
         #expect(timeline.core.nextDeadline == nil)
     }
 
-    @Test("An account that fails while it is told to end has ended")
+    @Test("An account that fails while it is asked to end has ended")
     func failsAtItsEnd() throws {
         var timeline = Timeline()
         _ = timeline.feed(.add("a"))

@@ -143,7 +143,7 @@ struct CallMachineTests {
         #expect(timeline.now == Instant.zero.advanced(by: .seconds(30)))
     }
 
-    @Test("CALL-3: Hanging up tells the peer the duration, and both sides record the same")
+    @Test("CALL-3: Hanging up sends the peer the duration, and both sides record the same")
     func hangUp() throws {
         var ours = Timeline(Fixtures.establishedOutgoing)
         ours.advance(by: .milliseconds(61_234), firing: .timerFired)
@@ -163,7 +163,7 @@ struct CallMachineTests {
         #expect(here.endedBy == .local && there.endedBy == .remote)
     }
 
-    @Test("INV-9: A call that nobody takes within the device's limit is rejected, and the caller hears noAnswer")
+    @Test("INV-9: A call without a decision within the device's limit is rejected, and the caller gets noAnswer")
     func ringLimit() throws {
         var timings = CallTimings()
         timings.invite.answerLimit = .seconds(20)
@@ -256,7 +256,7 @@ struct CallMachineTests {
     }
 
     @Test(
-        "CALL-5: Whatever happens in whatever order, a call ends once, releases its media, and never hangs",
+        "CALL-5: For any inputs in any order, a call ends once, releases its media, and never hangs",
         arguments: 0..<300)
     func exactlyOneEnd(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
@@ -294,7 +294,7 @@ struct CallMachineTests {
         #expect(error.code == .inviteCancelled)
     }
 
-    @Test("INV-6: A cancel that crosses the accept still ends the call, and the peer is told")
+    @Test("INV-6: A cancel that crosses the accept still ends the call, and the peer is notified")
     func crossing() throws {
         var timeline = Timeline(Fixtures.withdrawing)
         timeline.feed(.service(.accepted(Fixtures.accepted)))

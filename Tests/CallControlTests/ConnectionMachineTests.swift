@@ -27,7 +27,7 @@ struct ConnectionMachineTests {
         #expect(timeline.outputs == expected)
     }
 
-    @Test("CONN-3: A drop gives reconnecting, then reconnected, and the session is asked to go on where it was")
+    @Test("CONN-3: A drop gives reconnecting, then reconnected, and the session is asked to continue where it was")
     func dropAndReturn() {
         var timeline = Timeline(ConnectionMachine.standing())
         timeline.feed(.link(.received(sequence: 12), attempt: 1))
@@ -69,7 +69,8 @@ struct ConnectionMachineTests {
     }
 
     @Test(
-        "CONN-12: Asked to move, a device resumes at the new address and leaves the old link then, and no drop is told")
+        "CONN-12: Asked to move, a device resumes at the new address and leaves the old link then, and no drop is reported"
+    )
     func moving() {
         var timeline = Timeline(ConnectionMachine.standing())
         timeline.feed(.link(.received(sequence: 12), attempt: 1))
@@ -141,7 +142,7 @@ struct ConnectionMachineTests {
         #expect(timeline.core.nextDeadline == nil)
     }
 
-    @Test("CONN-3: Whatever happens in whatever order, no event comes twice in a row", arguments: 0..<200)
+    @Test("CONN-3: For any inputs in any order, no event comes twice in a row", arguments: 0..<200)
     func neverTwoOfAKind(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var timeline = Timeline(ConnectionMachine(seed: seed))
@@ -237,7 +238,7 @@ struct ConnectionMachineTests {
         #expect(timeline.feed(.link(.socketOpened, attempt: 1)).isEmpty)
     }
 
-    @Test("CONN-4: With a limit on first attempts the last failure is told and the connection has failed")
+    @Test("CONN-4: With a limit on first attempts the last failure is reported and the connection has failed")
     func limitedAttempts() {
         var timings = ConnectionTimings()
         timings.firstAttempts = 3

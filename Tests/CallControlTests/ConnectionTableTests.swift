@@ -221,7 +221,7 @@ struct ConnectionTableTests {
         table.check(at: Instant.zero.advanced(by: .seconds(60)))
     }
 
-    @Test("CONN-4: A timer that fires before its deadline changes nothing, whatever the state")
+    @Test("CONN-4: A timer that fires before its deadline changes nothing, regardless of the state")
     func earlyTimer() {
         for state in Self.states {
             var core = state.core

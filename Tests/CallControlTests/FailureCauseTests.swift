@@ -20,7 +20,9 @@ struct FailureCauseTests {
         return nil
     }
 
-    @Test("Who cannot answer rejects with the cause, tells the caller nothing else, and keeps the whole story")
+    @Test(
+        "A device that cannot answer rejects with the cause, sends the caller nothing else, and keeps the whole story"
+    )
     func reject() throws {
         var call = CallFixtures.preparingAnswer
         let sent = Self.outputs(&call, .media(.failed(MediaFailure(.noCommonCodec, Self.detail))))

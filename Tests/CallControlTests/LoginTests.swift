@@ -41,7 +41,7 @@ struct LoginTests {
         table.check(at: Instant.zero.advanced(by: .seconds(60)))
     }
 
-    @Test("AUTH-11: A refusal is told once, with its Trace-Id, and nothing more is tried")
+    @Test("AUTH-11: A refusal is reported once, with its Trace-Id, and nothing more is tried")
     func refusal() {
         var timeline = Timeline(LoginMachine(seed: 1))
         timeline.feed(.login)
@@ -79,7 +79,7 @@ struct LoginTests {
         #expect(timeline.outputs.last == .sendLogin(attempt: 3))
     }
 
-    @Test("AUTH-11: With bounded patience a service that stays unwell is told as a failure")
+    @Test("AUTH-11: With bounded patience a service that stays unwell is reported as a failure")
     func patience() {
         var timeline = Timeline(LoginMachine(patience: .seconds(20), seed: 1))
         timeline.feed(.login)

@@ -51,7 +51,7 @@ struct ReconnectBackoffTests {
         #expect((0.4...0.5).contains(longest))
     }
 
-    @Test("CONN-4: Nobody waits longer than it has been away, or 2ᵏ times 0.5 s after k attempts in vain, or 30 s")
+    @Test("CONN-4: No wait is longer than the outage, or 2ᵏ times 0.5 s after k failed attempts, or 30 s")
     func ceilings() {
         for (away, burdens, ceiling) in [
             (0.0, 0, 0.5), (0.3, 0, 0.5), (2, 0, 2), (29, 0, 29), (31, 0, 30), (9_999, 0, 30), (0, 1, 1), (0, 5, 16),

@@ -65,7 +65,7 @@ struct SendQueueTests {
         #expect(queue.count == 0)
     }
 
-    @Test("AUTH-7: An answer waits for the connection only so long")
+    @Test("AUTH-7: An answer waits for the connection for a limited time")
     func patience() {
         var queue = Queue()
         _ = offer(1, .waits(patience: .seconds(5)), to: &queue)

@@ -49,7 +49,7 @@ struct TokenMachineTests {
         #expect(!names(timeline).contains("expired"))
     }
 
-    @Test("AUTH-4: A token that cannot be renewed is used to its end, and its end is told once")
+    @Test("AUTH-4: A token that cannot be renewed is used to its end, and its end is reported once")
     func toTheEnd() {
         var timeline = Timeline(TokenMachine(seed: 1))
         timeline.feed(.granted(lifetime: .seconds(100)))

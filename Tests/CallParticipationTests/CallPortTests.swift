@@ -160,7 +160,7 @@ struct CallPortTests {
         }
     }
 
-    @Test("A writer waits while 0.68 s are queued, and goes on as they are played; not a sample is lost")
+    @Test("A writer waits while 0.68 s are queued, and continues as they are played; not a sample is lost")
     func backPressure() async throws {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
@@ -234,7 +234,7 @@ struct CallPortTests {
         #expect(await events(1, of: port) == [.played(mark: "behind", at: 60_000)])
     }
 
-    @Test("Clear discards what waits in the queue and in writers, tells its marks, and lets later sound be heard")
+    @Test("Clear discards what waits in the queue and in writers, reports its marks, and later sound is played")
     func clear() async throws {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
@@ -283,7 +283,7 @@ struct CallPortTests {
         await drain.value
     }
 
-    @Test("A port that is dropped plays what was written, then silence; the call goes on")
+    @Test("A port that is dropped plays what was written, then silence; the call continues")
     func dropped() async throws {
         let bench = try Bench(.hz48000)
         do {
@@ -298,7 +298,7 @@ struct CallPortTests {
         #expect(bench.sent[10_000...].allSatisfy { $0 == 0 })
     }
 
-    @Test("A port that is closed takes nothing more, and ends its sequences and whoever waits")
+    @Test("A port that is closed takes nothing more, and ends its sequences and all waiting tasks")
     func closed() async throws {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
@@ -315,7 +315,9 @@ struct CallPortTests {
         await #expect(throws: CallPortError.self) { try await port.write([1]) }
     }
 
-    @Test("When the call is over, frames that wait can be read, and then the sequences end; writers and drains return")
+    @Test(
+        "When the call has ended, frames that wait can be read, and then the sequences end; writers and drains return"
+    )
     func callOver() async throws {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
@@ -332,7 +334,7 @@ struct CallPortTests {
         for await _ in port.events {}
     }
 
-    @Test("A cancelled writer's rest is not played, and others go on; a cancelled reader ends alone")
+    @Test("A cancelled writer's rest is not played, and others continue; a cancelled reader ends alone")
     func cancelled() async throws {
         let bench = try Bench(.hz48000)
         let port = try #require(bench.port)
@@ -408,7 +410,7 @@ struct CallPortTests {
         #expect(heard == Array(bytes.prefix(960 * format.sampleBytes)))
     }
 
-    @Test("Ports of one device share a thread: one that nobody serves delays no other")
+    @Test("Ports of one device share a thread: an unserved one delays no other")
     func shared() async throws {
         let ports = CallPorts { _ in }
         let (first, second) = (CallID(number: 1), CallID(number: 2))

@@ -43,7 +43,7 @@ struct InflowTests {
     }
 
     @Test(
-        "Of a stream that never ends so many bytes a second are read, the rest is dropped at 50 reads a second, and reported once",
+        "A stream that never ends is read up to a limit of bytes a second; the rest is dropped at 50 reads a second, and reported once",
         arguments: [(65_536, 65_536), (65_536, 16_384)])
     func bounded(burst: Int, perSecond: Int) {
         var flood = Flood(Inflow(burst: burst, perSecond: perSecond))

@@ -53,7 +53,7 @@ struct ScriptReaderTests {
         #expect(error?.description.hasPrefix(message) == true, "\(error?.description ?? "")")
     }
 
-    @Test("All mistakes are told at once; an empty script, and statements after the end, are mistakes")
+    @Test("All mistakes are reported at once; an empty script, and statements after the end, are mistakes")
     func all() {
         let two = #expect(throws: ConfigError.self) { try CallScript(reading: "a\nb\n", file: "f") }
         #expect(two?.problems.count == 2)

@@ -57,7 +57,7 @@ struct ScriptedCallerTests {
     private static let sales = voice(1.6, seed: 2)
     private static let support = voice(1.6, seed: 3)
 
-    @Test("A script records ten minutes in all, and a call that goes on after its keys keeps nothing")
+    @Test("A script records ten minutes in all, and a call that continues after its keys keeps nothing")
     func bounded() throws {
         let minute = [Int16](repeating: 1_000, count: 60 * 48_000)
         var caller = ScriptedCaller(

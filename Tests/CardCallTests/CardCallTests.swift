@@ -16,7 +16,7 @@ import Testing
 /// Whole calls between two engines, one of which has a sound card behind the real libasound, in real time.
 @Suite("Calls on a sound card", .witnessed, .serialized, .timeLimit(.minutes(5)))
 struct CardCallTests {
-    @Test("A call plays on the card and sends what it captures; the card goes and comes back, and the call goes on")
+    @Test("A call plays on the card and sends what it captures; the card goes and comes back, and the call continues")
     func life() async throws {
         let card = try ScriptedCard()
         let call = try CardCall(playback: "card", capture: "card")
@@ -38,7 +38,7 @@ struct CardCallTests {
         withExtendedLifetime(card) {}
     }
 
-    @Test("A call on a card that is not there goes on without, and has sound when it comes")
+    @Test("A call on a missing card continues without it, and has sound when it comes")
     func late() async throws {
         let card = try ScriptedCard()
         card.control.absent_errno = ENODEV

@@ -16,7 +16,7 @@ struct CardMixerTests {
         #expect(bench.report(0).callSamplesLost == 0)
     }
 
-    @Test("On hold, a call hears silence and is not heard, and gets the card when the other is over")
+    @Test("On hold, a call hears silence and is not heard, and gets the card when the other call has ended")
     func hold() throws {
         let bench = try MixerBench { $0.sharing = .hold }
         let first = try bench.add(1)

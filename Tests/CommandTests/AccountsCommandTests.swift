@@ -134,7 +134,9 @@ private struct AccountsSite {
 
 @Suite("Several accounts in one process", .serialized, .timeLimit(.minutes(4)))
 struct AccountsCommandTests {
-    @Test("Three accounts have calls at once; one's server is killed and comes back, and the calls of the others go on")
+    @Test(
+        "Three accounts have calls at once; one's server is killed and comes back, and the calls of the others continue"
+    )
     func outage() async throws {
         var site = try await AccountsSite()
         defer { site.remove() }
@@ -183,7 +185,7 @@ struct AccountsCommandTests {
     }
 
     @Test(
-        "A reload adds, changes and removes accounts while a call of another stands, and refuses a file that is wrong")
+        "A reload adds, changes and removes accounts during a call of another, and refuses a file that is wrong")
     func reload() async throws {
         let site = try await AccountsSite()
         defer { site.remove() }
@@ -271,7 +273,7 @@ struct AccountsCommandTests {
         #expect(inbox.texts.last == "STOPPING=1\nSTATUS=Ending")
     }
 
-    @Test("News name their account, and whoever watches one account hears of no other")
+    @Test("Events name their account, and a client that watches one account gets no other's")
     func watch() async throws {
         let site = try await AccountsSite()
         defer { site.remove() }

@@ -92,7 +92,7 @@ struct CallScriptCommandTests {
         #expect(!failing.errorText.contains("Calling"))
     }
 
-    @Test("--press waits for a prompt, and pauses; a script's mistakes are told before the call")
+    @Test("--press waits for a prompt, and pauses; a script's mistakes are reported before the call")
     func pauses() async throws {
         let running = try await running()
         defer { running.site.remove() }

@@ -17,7 +17,7 @@ struct ControlCommandTests {
         Issue.record("no status with \(text): \(try await running.control("status", "--json"))")
     }
 
-    @Test("A call rings until it is answered by hand; mute, volume, keys, levels and its end are told to who watches")
+    @Test("A call rings until it is answered by hand; mute, volume, keys, levels and its end are reported to watchers")
     func byHand() async throws {
         let running = try await running()
         defer { running.site.remove() }
@@ -88,7 +88,7 @@ struct ControlCommandTests {
         #expect(try await running.control("status").code == 0)
     }
 
-    @Test("INV-11: A call is declined by hand, or told that we are busy", arguments: ["reject", "busy"])
+    @Test("INV-11: A call is declined, or refused as busy, by hand", arguments: ["reject", "busy"])
     func rejects(word: String) async throws {
         let running = try await running()
         defer { running.site.remove() }
@@ -100,7 +100,7 @@ struct ControlCommandTests {
             call.outputText.contains(#""outcome": "\#(word == "busy" ? "busy" : "declined")""#), "\(call.outputText)")
     }
 
-    @Test("A device calls whom it is told to, and what makes no sense there and then ends with 1, and says so")
+    @Test("A device calls on request, and a request that makes no sense at that moment ends with 1 and an explanation")
     func calls() async throws {
         let running = try await running()
         defer { running.site.remove() }
@@ -205,7 +205,7 @@ struct ControlSocketWireTests {
         #expect(try client.line() == nil)
     }
 
-    @Test("A client that watches and does not read is let go when too much waits for it, and nobody else notices")
+    @Test("A client that watches and does not read is disconnected when too much waits for it, and no other notices")
     func deafWatcher() async throws {
         let running = try await running()
         defer { running.site.remove() }
@@ -231,7 +231,7 @@ struct ControlSocketWireTests {
         #expect(try await running.control("status").code == 0)
     }
 
-    @Test("More clients than may be are told so, and take nothing from those there are")
+    @Test("Clients past the limit are notified, and take nothing from the others")
     func manyClients() async throws {
         let running = try await running()
         defer { running.site.remove() }

@@ -46,7 +46,7 @@ struct ExitCodeTests {
         #expect(second.errorText.contains("\(port)"))
     }
 
-    @Test("A file to play that is none ends with 8 before anybody is called, and one that cannot be recorded to with 9")
+    @Test("An unusable file to play ends with 8 before the callee rings, and one that cannot be recorded to with 9")
     func files() async throws {
         let running = try await RunningSite(Site())
         defer { running.site.remove() }
@@ -83,7 +83,7 @@ struct ExitCodeTests {
         #expect(call.outputText.contains(#""outcome": "noAnswer""#))
     }
 
-    @Test("INV-1: A callee who is not there is told of at once with 10, and is rung for with --wait")
+    @Test("INV-1: An offline callee ends the command at once with 10, and rings with --wait")
     func notThere() async throws {
         let running = try await RunningSite(Site())
         defer { running.site.remove() }

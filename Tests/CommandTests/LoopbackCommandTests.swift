@@ -98,7 +98,7 @@ struct LoopbackCommandTests {
     }
 
     @Test(
-        "A soak tells its minutes, keeps the worst moments as WAV files, and ends with a signal as it does with its time"
+        "A soak reports its minutes, keeps the worst moments as WAV files, and ends with a signal as it does with its time"
     )
     func soak() async throws {
         let card = try ScriptedCard()

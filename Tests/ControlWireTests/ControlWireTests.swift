@@ -34,7 +34,7 @@ struct LineCutterTests {
         #expect(lines == [.whole(Array("one".utf8)), .whole(Array("four".utf8))])
     }
 
-    @Test("A line that is too long is told once, and the next is read as ever")
+    @Test("A line that is too long is reported once, and the next is read normally")
     func tooLong() {
         let long = String(repeating: "x", count: 17)
         #expect(cut(["\(long)\nnext\n"]) == ["too long", "next"])
@@ -169,7 +169,7 @@ struct CallChoiceTests {
         #expect(try CallChoice.ringing(2, among: calls).call == 2)
     }
 
-    @Test("A call that is not there, is elsewhere, or is one of several is told apart, with what there is")
+    @Test("A missing call, one that is elsewhere, and one of several are distinguished, with the list of calls")
     func faults() {
         let calls = [call(1, .ringing), call(2, .ringing), call(3, .talking)]
         #expect(fault { () throws(ControlFault) in try CallChoice.ringing(9, among: calls) }?.code == .noSuchCall)
@@ -204,7 +204,7 @@ struct ControlEventBufferTests {
         #expect(lines == [[9], [2], nil])
     }
 
-    @Test("A client that takes nothing is too slow once so many lines wait; one that takes them never is")
+    @Test("A client that reads nothing is too slow once the limit of lines waits; one that reads them never is")
     func capacity() {
         var buffer = ControlEventBuffer()
         for number in 0..<ControlEventBuffer.capacity {

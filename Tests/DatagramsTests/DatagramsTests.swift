@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Sockets", .witnessed(slack: .seconds(5)))
 struct DatagramsTests {
-    @Test("A socket for all addresses tells which one was written to, and answers from there")
+    @Test("A socket for all addresses reports which one was written to, and answers from there")
     func wildcard() throws {
         let any = try #require(SocketAddress(host: "0.0.0.0", port: 0))
         let server = try UDPSocket(boundTo: any)

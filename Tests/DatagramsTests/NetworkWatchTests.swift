@@ -47,7 +47,7 @@ struct NetworkWatchTests {
         #expect(RouteMessage.read(all).isEmpty)
     }
 
-    @Test("Whatever is cut off or no message at all is passed over")
+    @Test("Truncated and unknown messages are ignored")
     func anything() {
         let all = link(2, flags: 0x1_1043) + address(7) + route()
         for length in 0..<all.count { #expect(RouteMessage.read(Array(all.prefix(length))).count < 3) }
@@ -62,7 +62,7 @@ struct NetworkWatchTests {
         }
     }
 
-    @Test("A burst of changes is told once, soon, and the next no earlier than the interval")
+    @Test("A burst of changes is reported once, soon, and the next no earlier than the interval")
     func burst() {
         var timeline = Timeline(NetworkWatch())
         timeline.feed(.messages(link(2, flags: 0x1_1043)))

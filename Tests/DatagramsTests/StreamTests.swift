@@ -37,7 +37,7 @@ struct StreamTests {
         #expect(batch.count == sent.count)
     }
 
-    @Test("A pair whose other end does not read holds back a bounded number of datagrams, and a batch tells how many")
+    @Test("A pair whose other end does not read holds back a bounded number of datagrams, and a batch reports how many")
     func bounded() throws {
         var other: UDPSocket?
         let one = try UDPSocket(joinedTo: &other, sendBufferBytes: 131_072)
@@ -59,7 +59,7 @@ struct StreamTests {
         #expect(isTakenAgain, "there is room again")
     }
 
-    @Test("A stream connects, carries bytes both ways, and tells that it has ended")
+    @Test("A stream connects, carries bytes both ways, and reports that it has ended")
     func stream() throws {
         let listener = LoopbackListener()
         let address = try address(of: listener)
@@ -88,7 +88,7 @@ struct StreamTests {
         guard case .gone = stream.read(into: &buffer) else { throw Unexpected() }
     }
 
-    @Test("A stream that nobody reads takes a bounded number of bytes")
+    @Test("A stream that is not read takes a bounded number of bytes")
     func stalled() throws {
         let listener = LoopbackListener()
         let address = try address(of: listener)
@@ -103,7 +103,7 @@ struct StreamTests {
         expect(stream.write(piece), .wait)
     }
 
-    @Test("A descriptor that the kernel does not watch is told, not left out in silence")
+    @Test("A descriptor that the kernel does not watch is reported, not left out in silence")
     func notWatched() throws {
         let set = try DescriptorSet()
         let error = #expect(throws: RealtimeError.self) { try set.insert(-1, token: 1, forWriting: true) }

@@ -10,7 +10,7 @@ struct ControlRequestHandlerTests {
     private struct Absent: Error {}
 
     @Test(
-        "While every account waits, the shared card is muted and its volume set, and the status tells of it and of drained accounts"
+        "While every account waits, the shared card is muted and its volume set, and the status reports it and drained accounts"
     )
     func waiting() async throws {
         let text = """

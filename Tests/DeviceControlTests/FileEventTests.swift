@@ -7,9 +7,9 @@ import Testing
 @testable import CallAgent
 @testable import DeviceControl
 
-@Suite("What clients are told of files")
+@Suite("Files that clients are notified of")
 struct FileEventTests {
-    @Test("A file that fails is told at once, a recording as such")
+    @Test("A file that fails is reported at once, a recording as such")
     func failures() throws {
         let call = CallID(number: 7)
         let played = try #require(

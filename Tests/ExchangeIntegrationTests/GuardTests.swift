@@ -107,7 +107,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
         }
     }
 
-    @Test("Every answer tells browsers to take it for nothing else; what they are told of TLS goes with TLS alone")
+    @Test("Every answer forbids browsers to sniff its type; headers about TLS are sent with TLS only")
     func headers() async throws {
         try await ServerFixture.withServer { server in
             let client = try await RawClient.connect(port: server.port)

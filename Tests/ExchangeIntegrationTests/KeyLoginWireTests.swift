@@ -113,7 +113,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
     }
 
     @Test(
-        "AUTH-13: While another process holds the lock of the users file logins go on, and who joins is told to come again"
+        "AUTH-13: While another process holds the lock of the users file logins continue, and a joining device gets a time to retry"
     )
     func standingLock() async throws {
         let (device, secret) = (try Device(), secret())

@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "A stranger gets no name that looks like somebody else's",
+        "A stranger gets no name that looks like another user's",
         arguments: [#"ali\u202Ece"#, #"alice\u200B"#, #"alice\u0000"#, #"alic\u0065\u0301"#, #""#, #"\u2066alice"#])
     func anonymous(name: String) async throws {
         try await Self.withDatabase { configuration in

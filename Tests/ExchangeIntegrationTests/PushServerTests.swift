@@ -138,7 +138,7 @@ import Testing
         await webhook.stop()
     }
 
-    @Test("DEV-4, INV-16: An exchange that restarts goes on with the pushes of the one before")
+    @Test("DEV-4, INV-16: An exchange that restarts continues with the pushes of the one before")
     func survives() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("push-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -54,7 +54,9 @@ import Testing
         }
     }
 
-    @Test("AUTH-6: A client that asks before login is told notAuthenticated, and one with a wrong token is closed")
+    @Test(
+        "AUTH-6: A request before login is refused as notAuthenticated, and a connection with a wrong token is closed"
+    )
     func notAuthenticated() async throws {
         try await ServerFixture.withServer { server in
             let client = try await RPCClient(RawClient.connect(port: server.port))
@@ -74,7 +76,7 @@ import Testing
         }
     }
 
-    @Test("Malformed messages are answered with their code and counted, and the connection goes on")
+    @Test("Malformed messages are answered with their code and counted, and the connection continues")
     func malformed() async throws {
         try await ServerFixture.withServer { server in
             let bob = try await ServerFixture.device("b", of: "bob", port: server.port)
@@ -161,7 +163,7 @@ import Testing
         }
     }
 
-    @Test("A client that does not read what it is sent is dropped and counted, and the others go on")
+    @Test("A client that does not read what it is sent is dropped and counted, and the others continue")
     func slowClient() async throws {
         try await ServerFixture.withServer { server in
             let bob = try await ServerFixture.device("b", of: "bob", port: server.port)
@@ -182,7 +184,9 @@ import Testing
         }
     }
 
-    @Test("CONN-12: The operator asks devices to move; one that resumes on another connection goes on, unheard")
+    @Test(
+        "CONN-12: The operator asks devices to move; one that resumes on another connection continues, unnoticed by the user"
+    )
     func move() async throws {
         try await ServerFixture.withServer { server in
             let alice = try await ServerFixture.device("a", of: "alice", port: server.port)

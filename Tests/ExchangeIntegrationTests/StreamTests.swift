@@ -68,7 +68,7 @@ import Testing
         return (await client.response(), invite)
     }
 
-    @Test("A stream is created, told candidates, and ended, in both directions", arguments: ["whip", "whep"])
+    @Test("A stream is created, receives candidates, and ends, in both directions", arguments: ["whip", "whep"])
     func whole(kind: String) async throws {
         try await ServerFixture.withServer(Self.configuration()) { server in
             let device = try await ServerFixture.device("b", of: "bob", port: server.port)
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test("The client is told of STUN and TURN servers")
+    @Test("The client receives STUN and TURN servers")
     func links() async throws {
         try await ServerFixture.withServer(Self.configuration()) { server in
             let device = try await ServerFixture.device("b", of: "bob", port: server.port)
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test("An access token streams as its own user, who may end it after logging in again, and nobody else may")
+    @Test("An access token streams as its own user, who alone may end it, also after logging in again")
     func accessTokens() async throws {
         try await ServerFixture.withServer(Self.configuration()) { server in
             let device = try await ServerFixture.device("b", of: "bob", port: server.port)
@@ -331,7 +331,7 @@ import Testing
         }
     }
 
-    @Test("Busy, declined and unanswered invites are told apart, each with a time to come back")
+    @Test("Busy, declined and unanswered invites are distinguished, each with a time to come back")
     func devices() async throws {
         var configuration = Self.configuration()
         configuration.streamRinging = .seconds(3)
@@ -385,7 +385,7 @@ import Testing
         }
     }
 
-    @Test("Streams beyond an account's share are told to come back")
+    @Test("Streams beyond an account's share are refused with a time to come back")
     func tooMany() async throws {
         try await ServerFixture.withServer(Self.configuration()) { server in
             let device = try await ServerFixture.device("b", of: "bob", port: server.port)
@@ -402,7 +402,7 @@ import Testing
         }
     }
 
-    @Test("An exchange that stops tells clients that wait, and nothing secret is in its log")
+    @Test("An exchange that stops notifies clients that wait, and nothing secret is in its log")
     func stops() async throws {
         let log = LogCapture()
         let server = try await ExchangeServer.start(

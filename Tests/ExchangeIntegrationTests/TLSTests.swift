@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("Over TLS browsers are told to come back over nothing else")
+    @Test("Over TLS browsers are bound to TLS for later visits")
     func strictTransport() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tls-\(UUID())").path
         defer { try? FileManager.default.removeItem(atPath: folder) }

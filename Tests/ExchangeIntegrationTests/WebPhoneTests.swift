@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("Where there is no file people get a page and programs get JSON, whatever the path looks like")
+    @Test("For a missing file people get a page and programs get JSON, for any path")
     func missing() async throws {
         try await ServerFixture.withServer(configuration()) { server in
             let client = try await RawClient.connect(port: server.port)

@@ -10,7 +10,7 @@ import Core
 @Suite struct AcquaintanceTests {
     private func names(_ saved: Saved) -> Set<String> { Set(saved.acquaintances.map { "\($0.owner) \($0.user)" }) }
 
-    @Test("INV-16: Who knows whom is there after a restart, and whoever is forgotten is not")
+    @Test("INV-16: Acquaintances survive a restart, except those that were forgotten")
     func kept() throws {
         let folder = try Folder()
         let clock = ScriptedClock()

@@ -62,7 +62,7 @@ import Core
         }
     }
 
-    @Test("INV-16, AUTH-4: Nor does it after a restart of the machine, whose clock alone tells how long that took")
+    @Test("INV-16, AUTH-4: Nor does it after a restart of the machine, whose clock alone shows how long that took")
     func nextBoot() throws {
         for step in Self.steps {
             let folder = try Folder()

@@ -54,7 +54,7 @@ import Core
         #expect(streams[guest]?.reserved == 9)
     }
 
-    @Test("Rows whose names do not fit are counted for the log, and stand aside with what is wrong with them")
+    @Test("Rows whose names do not fit are counted for the log, and set aside with the reason")
     func setAside() throws {
         let folder = try Folder()
         let store = try opened(folder)

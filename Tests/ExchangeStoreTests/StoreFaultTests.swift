@@ -26,7 +26,7 @@ import Testing
         #expect(code(opening: folder.database) == nil)
     }
 
-    @Test("Nobody but its owner may read the database or its log")
+    @Test("Only its owner may read the database and its log")
     func rights() throws {
         let folder = try Folder()
         let store = try ExchangeStore.open(path: folder.database)

@@ -178,7 +178,9 @@ import Core
         #expect(try CallDetailRecord.read(path: folder.database).map(\.invite) == ["new"])
     }
 
-    @Test("CALL-7: A caller has so many records, and all have so many: the oldest go, and nobody's push out another's")
+    @Test(
+        "CALL-7: Call records have a limit for each caller and in all: the oldest are removed, and no user's push out another's"
+    )
     func recordLimits() throws {
         let folder = try Folder()
         let clock = ScriptedClock()

@@ -24,7 +24,7 @@ import Core
         #expect(back == hash && back.matches("corréct horse"))
     }
 
-    @Test("A password that is set has eight characters, and is none of the thousand most common, in whatever case")
+    @Test("A new password has eight characters, and is none of the thousand most common, in any case")
     func passwordRule() throws {
         #expect(CommonPasswords.all.count == 1_000)
         #expect(CommonPasswords.all.allSatisfy { $0.count >= PasswordRule.minimumLength && $0 == $0.lowercased() })
@@ -179,7 +179,7 @@ import Core
         #expect(!lines.contains("s3cret"), "\(lines)")
     }
 
-    @Test("Deadlines come out in the order of their time, whatever the order they went in")
+    @Test("Deadlines come out in the order of their time, in any order of insertion")
     func deadlines() {
         var generator = SeededGenerator(seed: 3)
         var queue = DeadlineQueue<Int>()

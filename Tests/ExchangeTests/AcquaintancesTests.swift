@@ -8,7 +8,7 @@ import Core
 @Suite struct AcquaintancesTests {
     private func moment(_ seconds: Int) -> Instant { Instant.zero.advanced(by: .seconds(seconds)) }
 
-    @Test("Past its capacity a user forgets whom it had to do with longest ago, and the disk does")
+    @Test("Past its capacity a user's least recent acquaintance is forgotten, and on disk too")
     func capacity() {
         var table = Acquaintances()
         for number in 0...Acquaintances.capacity { table.meet("bob", "\(number)", at: moment(number)) }
@@ -35,7 +35,7 @@ import Core
         #expect(table.has("bob", "alice"))
     }
 
-    @Test("Of a user whose account is gone nothing is left, neither whom it knew nor who knew it")
+    @Test("Of a removed user nothing is left, neither its acquaintances nor others' with it")
     func forgotten() {
         var table = Acquaintances()
         table.meet("bob", "alice", at: moment(0))

@@ -38,7 +38,7 @@ extension ExchangeCore {
     }
 }
 
-@Suite("What is kept for somebody has a budget") struct BudgetTests {
+@Suite("What is kept for a user has a budget") struct BudgetTests {
     @Test("Who sends and cancels without end stays within one user's budget, and everybody else's invites arrive")
     func sendAndCancel() {
         var scenario = crowd(12)
@@ -71,7 +71,9 @@ extension ExchangeCore {
         #expect(scenario.core.invites.all.allSatisfy { !$0.isEnded || $0.data == nil })
     }
 
-    @Test("Whatever users do, the quota says what is kept, nobody is beyond the budget, and all of it goes by itself")
+    @Test(
+        "For any requests of users, the quota matches what is kept, no user exceeds the budget, and all of it expires"
+    )
     func property() {
         for seed in 1...2 as ClosedRange<UInt64> {
             var random = SeededGenerator(seed: seed)
@@ -197,7 +199,7 @@ extension ExchangeCore {
         #expect(told.count == 60 && Set(told.map(\.number)).count == 1)
     }
 
-    @Test("CONN-5: What there is no room to keep is told who is there, and who is not starts afresh")
+    @Test("CONN-5: Without room to keep an event connected devices get it, and a disconnected one starts afresh")
     func unkept() {
         var scenario = crowd(0, total: 64 << 10)
         let alice = scenario.device("a", of: "alice")
@@ -229,7 +231,7 @@ extension ExchangeCore {
         _ = resume
     }
 
-    @Test("Of ended invites the newest thousand of a user are remembered, and a key that is older stands for nothing")
+    @Test("The newest thousand ended invites of a user are remembered, and an older key is free")
     func endedInvites() {
         var settings = settings()
         settings.endedInvitesPerUser = 16
@@ -280,7 +282,9 @@ extension ExchangeCore {
         #expect(EventText(kept: "!\"data\":1}").event == nil)
     }
 
-    @Test("CONN-5: A device to which nothing was told for long resumes, whatever others of its user were told")
+    @Test(
+        "CONN-5: A device without events for a long time resumes, regardless of the events of its user's other devices"
+    )
     func quietDevice() {
         var scenario = crowd(0)
         let quiet = scenario.device("quiet", of: "alice", registers: false)

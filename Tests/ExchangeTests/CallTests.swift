@@ -88,7 +88,7 @@ private struct CallScenario {
             ])
     }
 
-    @Test("CALL-6: A connection that drops leaves its call alone, and the device that comes back goes on with it")
+    @Test("CALL-6: A connection that drops leaves its call alone, and the device that comes back continues with it")
     func drop() {
         var call = CallScenario()
         call.exchange.feed(.disconnected(call.bob))

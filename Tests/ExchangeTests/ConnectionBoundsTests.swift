@@ -84,7 +84,7 @@ private func address(_ text: String) throws -> ClientAddress { try #require(Clie
         #expect(census.total == 0 && census.connections(from: one) == 0 && census.connections(from: other) == 0)
     }
 
-    @Test("What goes on and on is told when it begins and when it is over, and counted meanwhile")
+    @Test("A lasting problem is reported when it begins and when it has ended, and counted meanwhile")
     func episodes() {
         var episode = Episode()
         var now = Instant(nanoseconds: 0)
@@ -104,7 +104,9 @@ private func address(_ text: String) throws -> ClientAddress { try #require(Clie
         #expect(begins)
     }
 
-    @Test("Without descriptors some clients are told, then nothing is accepted for longer and longer, up to a second")
+    @Test(
+        "Without descriptors some clients are notified, then nothing is accepted for longer and longer, up to a second"
+    )
     func backoff() {
         var backoff = AcceptBackoff()
         var (time, shed, steps) = (Duration.zero, 0, 0)

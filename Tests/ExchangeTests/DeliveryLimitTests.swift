@@ -8,7 +8,7 @@ import Core
 
 /// Plays somebody who sends the most that is accepted, in the text that grows the most, and holds all that anybody is told to
 /// what a client must take.
-@Suite("What the exchange accepts, every client can be told")
+@Suite("The exchange accepts only what fits into every client's events")
 struct DeliveryLimitTests {
     /// A name of 256 bytes, of which JSON makes twice as many.
     private static func longName<Kind>(_ number: Int) -> Identifier<Kind> {
@@ -53,7 +53,7 @@ struct DeliveryLimitTests {
         return [numbers, quotes, controls, keys, deep]
     }
 
-    @Test("INV-1: The largest invite, answer, change and cancellation are told to everybody; what is larger is refused")
+    @Test("INV-1: The largest invite, answer, change and cancellation are delivered to all; larger ones are refused")
     func invites() throws {
         let limit = SignalLimits.inviteDataBytes
         for data in Self.values(bytes: limit) {
@@ -94,7 +94,8 @@ struct DeliveryLimitTests {
         }
     }
 
-    @Test("INV-1: Of random data what is accepted can be told, and is refused as too large if it is", arguments: 0..<8)
+    @Test(
+        "INV-1: Random data that is accepted can be delivered, and is refused as too large otherwise", arguments: 0..<8)
     func randomData(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         var scenario = ExchangeScenario(settings: Self.settings, users: Self.users(2))
@@ -127,7 +128,7 @@ struct DeliveryLimitTests {
         try Self.check(scenario)
     }
 
-    @Test("CONN-7: A full room with the longest connection data is told in pages, each participant once")
+    @Test("CONN-7: A full room with the longest connection data is sent in pages, each participant once")
     func room() throws {
         let count = Rooms.participants
         var scenario = ExchangeScenario(settings: Self.settings, users: Self.users(count))
@@ -152,7 +153,7 @@ struct DeliveryLimitTests {
         try Self.check(scenario)
     }
 
-    @Test("GRP-1: The largest groups, and the most of them, are told in pages, each once")
+    @Test("GRP-1: The largest groups, and the most of them, are sent in pages, each once")
     func groups() throws {
         let count = SignalLimits.groupMembers
         var scenario = ExchangeScenario(settings: Self.settings, users: Self.users(count))
@@ -183,7 +184,7 @@ struct DeliveryLimitTests {
         try Self.check(scenario)
     }
 
-    @Test("Who is there fits into one message, whatever the users are called")
+    @Test("The list of present users fits into one message, for any names")
     func presence() throws {
         var scenario = ExchangeScenario(settings: Self.settings, users: Self.users(SignalLimits.presenceUsers + 1))
         let device = scenario.device("d", of: Self.longName(0))

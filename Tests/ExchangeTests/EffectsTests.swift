@@ -19,7 +19,7 @@ extension Effects {
 }
 
 @Suite("A part of the exchange's core changes itself, and asks for the rest") struct EffectsTests {
-    @Test("Who joins and leaves a room has the others told, in the order of what happened")
+    @Test("Users who join and leave a room are reported to the others, in the order in which it happened")
     func room() throws {
         let sessions = Sessions(.init())
         var rooms = Rooms()

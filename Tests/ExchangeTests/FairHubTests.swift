@@ -130,7 +130,7 @@ private func reads(_ channel: EmbeddedChannel) -> Bool? {
         #expect(scenario.hub.snapshot().invites == asked.count, "nothing that was refused was done")
     }
 
-    @Test("Without a database nobody waits for more than one turn of the event loop")
+    @Test("Without a database no request waits for more than one turn of the event loop")
     func withoutDisk() throws {
         let crowd = try Crowd(keeps: false)
         for _ in 0..<400 { try crowd.signal(from: 0) }
@@ -215,7 +215,7 @@ private func reads(_ channel: EmbeddedChannel) -> Bool? {
     }
 
     @Test(
-        "Long answers cost what they are long: nobody waits for more of them than a round has, however many are asked for"
+        "Long answers cost by their length: no client waits for more of them than a round has, for any number of requests"
     )
     func longAnswers() throws {
         // A list costs 1, and 14 for the data: before it is written, 17 are expected.
@@ -226,7 +226,7 @@ private func reads(_ channel: EmbeddedChannel) -> Bool? {
         #expect(atOnce + turns.reduce(0, +) == 60)
     }
 
-    @Test("What takes longer than its size allows for costs what it takes, and whoever takes long earns no turns by it")
+    @Test("Work that takes longer than its size suggests costs its time, and slow work earns no turns")
     func slowAnswers() throws {
         // 10 ms cost 200, of 192 in a round.
         let (atOnce, turns) = try answersByTurn(of: 60, taking: .milliseconds(10))

@@ -266,7 +266,7 @@ private struct Race {
     }
 
     @Test(
-        "The order within one account is that of its requests, whatever it costs and however it waits",
+        "The order within one account is that of its requests, regardless of their cost and waiting",
         arguments: 0..<50)
     func orderWithinAccount(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -104,7 +104,7 @@ private struct Served {
         }
     }
 
-    @Test("In the long run everybody gets the same, whatever one thing of theirs costs")
+    @Test("In the long run all accounts get the same, regardless of the cost of a single request")
     func sharesAreEqual() {
         var served = Served(.init(payerCount: 100_000))
         for number in 0..<20_000 { served.enqueue("cheap", line: 1, number: number, cost: 2, weight: 1_000) }
@@ -172,7 +172,7 @@ private struct Served {
         #expect(served.items.prefix(2).map(\.line) == [1, 2])
     }
 
-    @Test("What is told to many waits for its turn, though its user has nothing waiting")
+    @Test("An event for many receivers waits for its turn, though its user has nothing waiting")
     func heavyElementsWait() {
         var served = Served()
         let isHeavyServed = served.serveAtOnce("attacker", weight: 33)
@@ -213,7 +213,7 @@ private struct Served {
         #expect(served.inRound == 192)
     }
 
-    @Test("No debt is longer than 64 turns, whatever one thing cost")
+    @Test("No debt is longer than 64 turns, regardless of what one thing cost")
     func debtsAreBounded() {
         var served = Served()
         _ = served.serveAtOnce("user", weight: 1)
@@ -306,7 +306,7 @@ private struct Served {
         #expect(served.queue.mustWait("user"), "it has a backlog")
     }
 
-    @Test("Nobody is served at once while somebody is due who asked before")
+    @Test("No request is served at once while an earlier one is due")
     func nobodyIsOvertaken() {
         var served = Served()
         served.enqueue("early", line: 1, cost: 1)

@@ -82,7 +82,9 @@ import Core
         #expect(list.groups.count == 3 && list.groups.contains { $0.group == "g" })
     }
 
-    @Test("GRP-1: Strangers fill no more than a share of a user's groups; it joins others, and whom it knows adds it")
+    @Test(
+        "GRP-1: Strangers fill no more than a share of a user's groups; it joins others, and its acquaintances can add it"
+    )
     func shareOfStrangers() {
         let strangers = (0..<3).map { UserID(ours: "mallory-\($0)") }
         var scenario = ExchangeScenario(users: ExchangeScenario.users + strangers.map { Account(id: $0) })
@@ -124,7 +126,7 @@ import Core
         #expect(refusal(GroupCreate(group: "another")) == nil)
     }
 
-    @Test("GRP-1: A full group takes nobody, nor does a user who is in as many as allowed")
+    @Test("GRP-1: A full group accepts no member, nor does a user with the allowed number of groups join one")
     func capacity() throws {
         var groups = Groups()
         var effects = Effects(.init(), run: 1)

@@ -163,7 +163,7 @@ private struct Crowd {
 
 @Suite struct InviteShareModelTests {
     @Test(
-        "INV-12: Whatever users do in any order, a pair has 8 places and strangers 64 at most, and nobody else waits",
+        "INV-12: For any requests in any order, a pair has 8 open invites and strangers 64 at most, and no other user waits",
         arguments: [1, 2, 3] as [UInt64])
     func anyOrder(seed: UInt64) {
         var crowd = Crowd(seed: seed)

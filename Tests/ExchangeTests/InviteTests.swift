@@ -180,7 +180,7 @@ private func reject(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientReque
         }
     }
 
-    @Test("INV-9: An invite with a ttl of 0 rings for as long as nobody answers")
+    @Test("INV-9: An invite with a ttl of 0 rings until it is answered")
     func noTimeOut() {
         var settings = ExchangeCore.Settings()
         settings.tokenLifetime = .seconds(2_000_000)
@@ -220,7 +220,7 @@ private func reject(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientReque
         #expect(scenario.core.invites.calls.count == 0)
     }
 
-    @Test("INV-11: A busy device's reject reaches the inviter with data that tells it from a declined one")
+    @Test("INV-11: A busy device's reject reaches the inviter with data that distinguishes it from a declined one")
     func busy() {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")
@@ -256,7 +256,9 @@ private func reject(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientReque
         #expect(timedOut.count == 10)
     }
 
-    @Test("An invite to nobody, to nobody online, with a wrong ttl, or one too many, is refused with the reason")
+    @Test(
+        "An invite without users, with offline ones only, with a wrong ttl, or with one user too many, is refused with the reason"
+    )
     func refusals() {
         var settings = ExchangeCore.Settings()
         settings.invites.open = 2

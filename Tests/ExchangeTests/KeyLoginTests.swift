@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test("AUTH-13: A signature for one exchange is of no use at another that knows the same user and key")
+    @Test("AUTH-13: A signature for one exchange is invalid at another that knows the same user and key")
     func anotherExchange() throws {
         let device = try Device(1)
         let challenges = LoginChallenges(secret: Array(repeating: 1, count: 32))
@@ -285,7 +285,7 @@ import Testing
     }
 
     @Test(
-        "AUTH-13: A key of small order is none: what anybody can sign by it logs nobody in, and no device joins with it"
+        "AUTH-13: A key of small order is refused: it logs no user in, and no device joins with it"
     )
     func smallOrder() throws {
         let points = [

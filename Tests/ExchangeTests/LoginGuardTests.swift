@@ -57,7 +57,7 @@ import Testing
         #expect(guesses.begin("alice", from: new, at: at(6)) == nil, "nobody is locked out for good")
     }
 
-    @Test("However many addresses fail, only so many are remembered, and the worst of them is")
+    @Test("Failed addresses are remembered up to a limit, the worst of them always")
     func memory() throws {
         let rate = TokenBucket.Rate(burst: 3, perSecond: 0.001)
         var buckets = TokenBuckets<Int>(rate, capacity: 100)

@@ -266,7 +266,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(refusal(scenario, "without") == .tokenRevoked && refusal(scenario, "without, too") == nil)
     }
 
-    @Test("A jti that stands for something else already opens nothing, and leaves the login that has it alone")
+    @Test("A jti that is already used with other claims opens nothing, and leaves its login alone")
     func takenID() {
         var scenario = ExchangeScenario()
         present(&scenario, "of alice", id: "1")
@@ -290,7 +290,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(refusal(scenario, "token 0") == nil)
     }
 
-    @Test("A bearer who logs out of one signed token after the other comes to an end before anybody else does")
+    @Test("A bearer who logs out of one signed token after the other reaches its limit before all others")
     func loggingOutForEver() {
         var scenario = ExchangeScenario()
         for number in 0..<TokenStore.signedTokensPerUser {
@@ -311,7 +311,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.core.accounts.tokenCount == 0)
     }
 
-    @Test("AUTH-3: People without an account fill their half and no more; nobody who is there has to go for it")
+    @Test("AUTH-3: Guests fill their half and no more, and end no user's session")
     func capacity() throws {
         var store = TokenStore(capacity: 1_000)
         let later = Instant.zero.advanced(by: .seconds(600))
@@ -329,7 +329,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(try store.grant(for: digest("1"), at: .zero).user == "guest 1")
     }
 
-    @Test("AUTH-9: A logout by jti stands over a restart, for tokens that nobody has shown before")
+    @Test("AUTH-9: A logout by jti survives a restart, for tokens that were never used before")
     func restartedLogout() {
         var scenario = ExchangeScenario()
         present(&scenario, "first", id: "1", seconds: 9_000)

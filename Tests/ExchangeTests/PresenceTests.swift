@@ -16,7 +16,7 @@ import Core
         return result.users
     }
 
-    @Test("A subscriber is told of all others: those who can be reached first, and the others after them")
+    @Test("A subscriber receives all others: those who can be reached first, and the others after them")
     func list() {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice", registers: false)
@@ -47,7 +47,7 @@ import Core
         #expect(scenario.events(of: alice) == [news("bob", true), news("bob", false)])
     }
 
-    @Test("Nobody hears of themselves, and who has not subscribed or does no more hears of nobody")
+    @Test("A user's own presence is not reported to itself, and no presence without a subscription")
     func audience() {
         var scenario = ExchangeScenario()
         let alices = [scenario.device("a1", of: "alice"), scenario.device("a2", of: "alice")]
@@ -75,7 +75,7 @@ import Core
         #expect(scenario.events(of: alice) == [news("bob", false), news("bob", true)])
     }
 
-    @Test("Presence is not told to anonymous logins, and to nobody where it is off")
+    @Test("Presence is not reported to anonymous logins, and to no user where it is off")
     func refused() {
         var scenario = ExchangeScenario()
         let guest = scenario.device("g", of: "guest", registers: false)
@@ -89,7 +89,7 @@ import Core
         #expect(scenario.events(of: alice).isEmpty)
     }
 
-    @Test("However many come and go, a device that resumes gets every invite it missed, and nobody's presence")
+    @Test("For any number of users who come and go, a device that resumes gets every invite it missed, and no presence")
     func resume() {
         var scenario = ExchangeScenario()
         let alice = scenario.connect()

@@ -65,7 +65,7 @@ private struct Strangers {
         #expect(again.resumed && again.session == session.session)
     }
 
-    @Test("AUTH-3: However many log in by a guest's name, its login stands, and so does its session")
+    @Test("AUTH-3: A guest's login and session survive any number of logins by the same name")
     func manyOfOneName() throws {
         var strangers = Strangers()
         let (first, _) = try strangers.start("first sam")
@@ -81,7 +81,7 @@ private struct Strangers {
         #expect(strangers.exchange.core.sessions.principals(called: "sam").isEmpty)
     }
 
-    @Test("AUTH-4: A guest goes on with a login made since, with which the session then ends, and with nobody else's")
+    @Test("AUTH-4: A guest continues with a later login, which alone then ends the session")
     func renewedGuest() throws {
         var strangers = Strangers()
         let (first, session) = try strangers.start("first sam")
@@ -102,7 +102,9 @@ private struct Strangers {
         #expect(strangers.exchange.closed[second] == nil)
     }
 
-    @Test("AUTH-4: A login that a guest went on with is another guest again when no session of that guest stands on it")
+    @Test(
+        "AUTH-4: A login that a guest continued with is another guest again when no session of that guest depends on it"
+    )
     func loginThatNoSessionStandsOn() throws {
         for isLost in [true, false] {
             var strangers = Strangers()
@@ -202,7 +204,7 @@ private struct Strangers {
         return (0..<count).map { _ in source.next("session") }
     }
 
-    @Test("Names that the exchange gives have 128 bits that nobody foresees, whatever others he has seen")
+    @Test("Names that the exchange gives have 128 unpredictable bits, for a reader of any number of others")
     func unguessable() throws {
         let own = names(1, count: 2_000)
         #expect(own == names(1, count: 2_000), "a run is the same again with the same seed")

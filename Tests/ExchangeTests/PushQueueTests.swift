@@ -51,7 +51,7 @@ private struct QueueScenario {
 private let broken = PushAnswer.failed("500", wait: nil, isAboutAll: false)
 
 @Suite struct PushQueueTests {
-    @Test("However many pushes are over at once, they are given up in pieces, and all of them")
+    @Test("Any number of pushes that end at once are given up in pieces, and all of them")
     func crowd() {
         var queue = QueueScenario(parallel: 1)
         for number in 0..<1_500 { queue.add(PushID(ours: "p\(number)"), invite: InviteID(ours: "i\(number)")) }
@@ -173,7 +173,7 @@ private let broken = PushAnswer.failed("500", wait: nil, isAboutAll: false)
         #expect(queue.deaths.count == 1)
     }
 
-    @Test("DEV-4: By one token an invite's end is told only after the attempt to tell the invite is over")
+    @Test("DEV-4: With one token an invite's end is pushed only after the attempt to push the invite")
     func order() {
         var queue = QueueScenario()
         queue.add("p")

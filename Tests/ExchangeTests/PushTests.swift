@@ -263,7 +263,7 @@ extension ExchangeScenario {
         #expect(scenario.posts.count == 1 && scenario.core.pushes.entries(of: "bob").isEmpty)
     }
 
-    @Test("DEV-4, INV-16: After a restart pushes go on: what was under way is made again, what was made is not")
+    @Test("DEV-4, INV-16: After a restart pushes continue: what was under way is made again, what was made is not")
     func restart() {
         var scenario = ExchangeScenario(settings: settings)
         scenario.sleeper()

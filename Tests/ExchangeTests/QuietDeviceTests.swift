@@ -26,7 +26,7 @@ import Core
     }
 
     @Test(
-        "CONN-5: A device that was told nothing for long goes on with its session, whatever its user's others were told"
+        "CONN-5: A device without events for a long time continues with its session, regardless of the events of its user's others"
     )
     func quietDevice() {
         var scenario = ExchangeScenario()
@@ -52,7 +52,7 @@ import Core
     }
 
     @Test(
-        "CONN-5: A device that answered an invite long ago goes on with its session, whatever others heard of the answer"
+        "CONN-5: A device that answered an invite long ago continues with its session, regardless of what others received of the answer"
     )
     func answered() {
         for restarts in [false, true] {

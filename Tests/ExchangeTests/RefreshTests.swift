@@ -150,7 +150,7 @@ import Core
         #expect(login.exchange(used) != nil && login.isStanding)
     }
 
-    @Test("A device that goes on for a month leaves a handful of tokens, and any of the others still ends the login")
+    @Test("A device that runs for a month leaves a handful of tokens, and any of the others still ends the login")
     func alwaysOn() {
         var login = Login()
         var shown: [RefreshToken] = []
@@ -183,7 +183,7 @@ import Core
         #expect(login.store.count == TokenStore.tokensPerLogin)
     }
 
-    @Test("A token that somebody makes up ends no login, not even with another token's generation")
+    @Test("A forged token ends no login, not even with another token's generation")
     func forgery() throws {
         var login = Login()
         var current: RefreshToken? = login.first

@@ -29,7 +29,7 @@ import Core
         #expect(given.password.secret.utf8.count == 28)
     }
 
-    @Test("A user is told of all servers, with credentials of its own where there is a secret, and when those end")
+    @Test("A user receives all servers, with its own credentials where there is a secret, and their end")
     func users() {
         let offer = ICEServerOffer(Self.servers, user: "alice", guest: .guest(), at: Self.now)
         #expect(
@@ -43,7 +43,7 @@ import Core
         #expect(offer.lifetime == .seconds(3_600))
     }
 
-    @Test("A guest is told of no credentials that are good for ever, and of ones that are its own alone")
+    @Test("A guest receives no permanent credentials, only ones of its own")
     func guests() {
         func offer() -> ICEServerOffer { ICEServerOffer(Self.servers, user: nil, guest: .guest(), at: Self.now) }
         let (one, other) = (offer(), offer())
@@ -98,7 +98,7 @@ import Core
         }
     }
 
-    @Test("Only URLs that browsers take are handed out, and none of a TURN server that lets nobody in")
+    @Test("Only URLs that browsers accept are handed out, and none of a TURN server without credentials")
     func urls() throws {
         func problems(_ servers: String) throws -> [String] {
             let text = "apps: []\nusers: []\nice_servers: [\(servers)]\n"

@@ -29,7 +29,7 @@ import Testing
         #expect(stored.map(\.sequence) == [1])
     }
 
-    @Test("Open invites of a removed user, sent and received, leave no event for whoever gets the name")
+    @Test("Open invites of a removed user, sent and received, leave no event for the next user with the name")
     func openInvites() {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")
@@ -44,7 +44,7 @@ import Testing
         #expect(scenario.saved.events.contains { $0.principal == .account("alice") })
     }
 
-    @Test("Invites to a removed user end for it, and whoever gets the name is told of none of them")
+    @Test("Invites to a removed user end for it, and the next user with the name gets none of them")
     func invitesToRemovedUser() {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")
@@ -90,7 +90,9 @@ import Testing
         }
     }
 
-    @Test("Calls of a removed user end, a device's as well that was away, and whoever gets the name is in none of them")
+    @Test(
+        "Calls of a removed user end, a disconnected device's too, and the next user with the name is in none of them"
+    )
     func calls() {
         for isDown in [false, true] {
             var scenario = ExchangeScenario()
@@ -115,7 +117,7 @@ import Testing
     }
 
     @Test(
-        "INV-1: Whoever is given a removed user's name has its idempotency keys free, also if it was removed during a restart",
+        "INV-1: The next user with a removed user's name has its idempotency keys free, also if it was removed during a restart",
         arguments: [false, true])
     func idempotencyKeys(isDown: Bool) {
         var scenario = ExchangeScenario()
@@ -155,7 +157,7 @@ import Testing
         }
     }
 
-    @Test("GRP-2: Whoever makes a group of a dismissed one's name is told nothing of the invites in that")
+    @Test("GRP-2: The owner of a new group with a dismissed one's name gets none of the old invites")
     func dismissedGroup() {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")

@@ -185,7 +185,7 @@ private func resume(_ session: SessionID, after number: UInt64, of user: UserID,
         #expect(next.saved.calls.isEmpty)
     }
 
-    @Test("CONN-5, INV-13: A session resumes after a restart with what it missed, and numbers go on")
+    @Test("CONN-5, INV-13: A session resumes after a restart with what it missed, and numbers continue")
     func resumes() {
         var scenario = ExchangeScenario()
         let bob = scenario.device("b", of: "bob")
@@ -252,7 +252,7 @@ private func resume(_ session: SessionID, after number: UInt64, of user: UserID,
         }
     }
 
-    @Test("CALL-6: A call goes on if its devices come back within the resume window after a restart, and else ends")
+    @Test("CALL-6: A call continues if its devices come back within the resume window after a restart, and else ends")
     func callsOutliveDowntime() {
         for (downtime, areConnected) in [(0.0, true), (50, false), (50, true), (600, false), (600, true)] {
             var scenario = ExchangeScenario()
@@ -331,7 +331,7 @@ private func resume(_ session: SessionID, after number: UInt64, of user: UserID,
         #expect(scenario.saved.sessions.isEmpty)
     }
 
-    @Test("What is over and was forgotten leaves nothing on disk")
+    @Test("Ended and forgotten items leave nothing on disk")
     func nothingStays() {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")

@@ -18,7 +18,7 @@ private func participants(_ result: Result<ClientResponse, RPCError>) -> [RoomJo
 }
 
 @Suite struct RoomTests {
-    @Test("CONN-7: Who joins a room is told who is there; those who are there hear of each who comes and goes, and why")
+    @Test("CONN-7: A user who joins a room gets its participants; those get each join and leave, and the reason")
     func joinAndLeave() {
         var scenario = ExchangeScenario()
         let guest = scenario.device("g", of: "guest", registers: false)
@@ -125,7 +125,7 @@ private func participants(_ result: Result<ClientResponse, RPCError>) -> [RoomJo
         #expect(scenario.refusal(of: signal(to: name(alice)), from: guest) == .unknownRoom)
     }
 
-    @Test("SIG-1: A signal larger than the limits is refused with the limit, and reaches nobody")
+    @Test("SIG-1: A signal larger than the limits is refused with the limit, and not delivered")
     func largeSignals() {
         var scenario = ExchangeScenario()
         let bob = scenario.device("b", of: "bob")

@@ -10,7 +10,9 @@ import Testing
 @Suite struct SendBuffersTests {
     private typealias Buffers = SendBuffers<Int>
 
-    @Test("What waits never exceeds the bounds, and who is dropped has most of whoever has too much", arguments: 0..<20)
+    @Test(
+        "Queues never exceed their limits, and the connection that is closed has the most of the largest user",
+        arguments: 0..<20)
     func bounds(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let limits = Buffers.Limits(total: 1_000_000, account: 300_000)
@@ -65,7 +67,7 @@ import Testing
         #expect(buffers.bytes(of: .account("honest")) == 120_000)
     }
 
-    @Test("A connection that stops reading is measured, told of in the counters, and gone from them when it is closed")
+    @Test("A connection that stops reading is measured, counted, and gone from the counters when it is closed")
     func counters() throws {
         let scenario = HubScenario(users: ["alice"])
         let pool = scenario.hub.sendBuffers

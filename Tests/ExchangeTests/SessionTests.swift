@@ -90,7 +90,7 @@ private func start(_ token: String, device: DeviceID = "d", resume: SessionStart
         }
     }
 
-    @Test("A session tells who the user is; a second one on the same connection is refused")
+    @Test("A session names its user; a second one on the same connection is refused")
     func sessionResult() {
         var scenario = ExchangeScenario()
         let bob = scenario.connect()

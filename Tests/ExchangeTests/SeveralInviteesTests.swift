@@ -154,7 +154,7 @@ private struct Conference {
         #expect(conference.exchange.core.invites.calls.count == 0)
     }
 
-    @Test("INV-12: To several, to nobody, to one too many, and to one of whom nobody has heard")
+    @Test("INV-12: To several users, to none, to one too many, and to an unknown one")
     func bounds() {
         var settings = ExchangeCore.Settings()
         settings.invites.open = 2

@@ -83,7 +83,9 @@ private struct Meeting {
         #expect(data == [0, 1, 2])
     }
 
-    @Test("CONN-7, CONN-8: Who does not come back in time has left the room, while the call's media goes on")
+    @Test(
+        "CONN-7, CONN-8: A device that does not come back in time has left the room, while the call's media continues"
+    )
     func lost() {
         var meeting = Meeting()
         meeting.exchange.feed(.disconnected(meeting.bob))
@@ -160,7 +162,7 @@ private struct Meeting {
         #expect(scenario.core.invites.calls.count == 1)
     }
 
-    @Test("CONN-5: What a device's return tells its user has a higher number than the answer to session.start names")
+    @Test("CONN-5: Events caused by a device's return have a higher number than the answer to session.start names")
     func ownReturn() {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")

@@ -160,7 +160,7 @@ import Core
         #expect(scenario.signals(at: bob).last?.type == "offer")
     }
 
-    @Test("A client that goes away in a restart may try again; a call that ends in one is told so")
+    @Test("A client that leaves in a restart may try again; a call that ends in one is reported")
     func interrupted() throws {
         var scenario = StreamScenario()
         let bob = scenario.device("b", of: "bob")
@@ -191,7 +191,7 @@ import Core
 
         """
 
-    @Test("A fragment is read with its credentials, candidates and end, whatever its line ends")
+    @Test("A fragment is read with its credentials, candidates and end, with any line ends")
     func fragment() throws {
         for text in [Self.example, Self.example.replacing("\r\n", with: "\n")] {
             let fragment = try ICEFragment(parsing: Array(text.utf8))
@@ -228,7 +228,7 @@ import Core
         }
     }
 
-    @Test("Paths of streams are told from others, with users that are escaped")
+    @Test("Paths of streams are distinguished from others, with escaped users")
     func paths() {
         #expect(StreamPath("/whip/bob") == .endpoint(.whip, user: "bob"))
         #expect(StreamPath("/whep/bob%40localhost") == .endpoint(.whep, user: "bob@localhost"))

@@ -47,7 +47,7 @@ private func answer(_ reply: StreamReply?) -> String? {
     }
 
     @Test(
-        "An offer that goes both ways is answered one way, whatever the device makes of it (RFC 9725 §4.2)",
+        "An offer of both directions is answered with one, for any answer of the device (RFC 9725 §4.2)",
         arguments: [(StreamKind.whip, MediaDirection.sendonly), (.whep, .recvonly)], ["a=sendrecv\r\n", ""])
     func oneWay(kind: (StreamKind, offered: MediaDirection), line: String) throws {
         var scenario = StreamScenario()
@@ -67,7 +67,7 @@ private func answer(_ reply: StreamReply?) -> String? {
         #expect(!text.contains("sendrecv"))
     }
 
-    @Test("A stream's client is not rung itself, is nobody whom others can reach, and may stream to its own user")
+    @Test("A stream's client does not ring itself, cannot be called, and may stream to its own user")
     func ownUser() throws {
         var scenario = StreamScenario()
         let alice = scenario.device("a", of: "alice")
@@ -81,7 +81,7 @@ private func answer(_ reply: StreamReply?) -> String? {
         #expect(!scenario.exchange.core.sessions.isReachable("carol"))
     }
 
-    @Test("Candidates that the device tells before their end stand in the answer")
+    @Test("Candidates that the device sends before their end are in the answer")
     func candidates() throws {
         var scenario = StreamScenario()
         let bob = scenario.device("b", of: "bob")
@@ -129,7 +129,7 @@ private func answer(_ reply: StreamReply?) -> String? {
         #expect(answer(scenario.replies[ticket]) != nil)
     }
 
-    @Test("Who is busy, declines, does not answer or is not there is told apart")
+    @Test("Busy, declined, unanswered and offline are distinguished")
     func refused() throws {
         for (reason, failure) in [("busy", StreamFailure.busy), ("declined", .declined), ("whatever", .declined)] {
             var scenario = StreamScenario()
@@ -195,7 +195,9 @@ private func answer(_ reply: StreamReply?) -> String? {
         #expect(scenario.refusals.isEmpty)
     }
 
-    @Test("A device that cannot take an offer is told apart from one that declines, with the cause if the offer has it")
+    @Test(
+        "A device that cannot take an offer is distinguished from one that declines, with the cause if the offer has it"
+    )
     func notTaken() throws {
         let causes: [(String, StreamFailure)] = [
             ("noCommonCodec", .unusable("the two sides have no codec in common")), ("fileUnusable", .deviceFailed),
@@ -266,7 +268,7 @@ private func answer(_ reply: StreamReply?) -> String? {
         #expect(try scenario.offered(as: "carol") == nil)
     }
 
-    @Test("Whoever waits when the exchange ends is told so")
+    @Test("A client that waits when the exchange ends is notified")
     func stopping() throws {
         var scenario = StreamScenario()
         _ = scenario.device("b", of: "bob")

@@ -36,7 +36,7 @@ private func register(_ id: DeviceID, push: [DeviceRegister.PushTarget]? = nil) 
         #expect(scenario.events(of: late).count == 1, "what the user has answered is not told again")
     }
 
-    @Test("INV-14: What a device is told as it registers and does not get, since it drops, it gets as it resumes")
+    @Test("INV-14: What a device misses because it drops while it registers, it gets as it resumes")
     func lostSync() {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")
@@ -52,7 +52,7 @@ private func register(_ id: DeviceID, push: [DeviceRegister.PushTarget]? = nil) 
         #expect(scenario.events(of: back).count == 1)
     }
 
-    @Test("INV-14: What is told at once is bounded, oldest first, and invite.list tells the rest, page by page")
+    @Test("INV-14: The first report is bounded, oldest first, and invite.list returns the rest, page by page")
     func bounds() {
         let users = ExchangeScenario.users + (1..<5).map { Account(id: "caller-\($0)") }
         var scenario = ExchangeScenario(users: users)

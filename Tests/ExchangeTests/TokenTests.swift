@@ -79,7 +79,8 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
     }
 
     @Test(
-        "AUTH-4: A session whose token ends is closed with 4001 and counts as lost: its call stands, and it can resume")
+        "AUTH-4: A session whose token expires is closed with 4001 and counts as lost: its call stays, and it can resume"
+    )
     func expiry() throws {
         var scenario = ExchangeScenario(settings: Self.settings)
         let alice = scenario.connect()
@@ -192,7 +193,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.refusal(of: start("signed"), from: scenario.connect()) == .tokenRevoked)
     }
 
-    @Test("Whoever is removed, or whose logins were taken back, is logged out, and nobody else")
+    @Test("A removed user, or one whose logins were revoked, is logged out, and no other")
     func accountsChange() {
         var scenario = ExchangeScenario()
         let (alice, bob, carol) = (
@@ -248,7 +249,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
     // MARK: - Refresh tokens
 
     @Test(
-        "AUTH-4: A refresh token stays good until what it gave is used, and 60 s more, so that a lost answer harms nobody"
+        "AUTH-4: A refresh token stays valid until its successor is used, and 60 s more, so that a lost answer does no harm"
     )
     func refresh() throws {
         var store = TokenStore()
@@ -279,7 +280,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(store.copied(digest("r2"), at: at(6_061)) != nil, "a refresh with its successor counts as use, too")
     }
 
-    @Test("A login has so many tokens, oldest out; what is over is forgotten")
+    @Test("A login has a limited number of tokens, oldest out; expired ones are forgotten")
     func bounds() throws {
         var store = TokenStore()
         let now = Instant.zero
@@ -303,7 +304,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 
     // MARK: - Too many messages
 
-    @Test("A connection that sends too much is told so, goes on when it slows down, and is closed if it does not")
+    @Test("A connection that sends too much is notified, continues when it slows down, and is closed if it does not")
     func flood() {
         var settings = ExchangeCore.Settings()
         settings.messages = .init(burst: 20, perSecond: 10)

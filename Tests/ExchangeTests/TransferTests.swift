@@ -40,7 +40,7 @@ private struct TransferScenario {
 
 @Suite struct TransferTests {
     @Test(
-        "CALL-8: The new invite says who asked for it and the how-manyeth in a row it is, whatever its inviter claims")
+        "CALL-8: The new invite names the requester and its number in the row, regardless of what its inviter claims")
     func vouches() {
         var run = TransferScenario()
         #expect(run.ask(["to": "carol"]) == nil)
@@ -107,7 +107,7 @@ private struct TransferScenario {
         #expect(run.exchange.refusal(of: second, from: run.alice) == nil)
     }
 
-    @Test("CALL-8: A call of the target's is replaced only if it is one with whoever asks")
+    @Test("CALL-8: A call of the target's is replaced only if it is one with the requester")
     func replaces() {
         var run = TransferScenario()
         let consulted = run.exchange.invite("carol", from: run.bob, key: "consult")

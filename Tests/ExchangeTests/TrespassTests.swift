@@ -65,7 +65,7 @@ private struct Trespass {
 }
 
 @Suite struct TrespassTests {
-    @Test("No user sees, answers or ends another's invites, groups, rooms and calls, whatever ids it knows")
+    @Test("No user sees, answers or ends another's invites, groups, rooms and calls, even with known ids")
     func everyMethod() {
         var trespass = Trespass()
         for invite in [trespass.pending, trespass.call, trespass.hidden] {
@@ -102,7 +102,7 @@ private struct Trespass {
         #expect(trespass.exchange.events(of: trespass.strangers[0]).isEmpty)
     }
 
-    @Test("A session is resumed by the device that had it, with its user's token, and by nobody else")
+    @Test("A session is resumed only by the device that had it, with its user's token")
     func sessions() {
         for (user, device) in [("carol", "a"), ("alice", "other"), ("guest", "a")] as [(UserID, DeviceID)] {
             var trespass = Trespass()

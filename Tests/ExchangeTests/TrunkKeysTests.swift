@@ -14,7 +14,7 @@ import Testing
         return (configuration, problems)
     }
 
-    @Test("Without callers nobody may call, and the limits are low")
+    @Test("Without callers no user may call, and the limits are low")
     func defaults() throws {
         let (configuration, problems) = try read("trunks: [{ user: desk, numbers: ['2??'] }]\n")
         #expect(problems.isEmpty)
@@ -24,7 +24,7 @@ import Testing
         #expect(try read("").0.trunks.isEmpty)
     }
 
-    @Test("A problem is told with its line and key; an account that is not there yet is a warning")
+    @Test("A problem is reported with its line and key; a missing account is a warning")
     func problems() throws {
         let (_, problems) = try read(
             """

@@ -67,7 +67,7 @@ private struct TrunkScenario {
 }
 
 @Suite("Trunks of the exchange") struct TrunkTests {
-    @Test("A number that a user may call rings at the trunk's account, which is told what was dialled")
+    @Test("A number that a user may call rings at the trunk's account, which gets the dialled number")
     func goesOut() throws {
         var run = TrunkScenario()
         #expect(run.refusal(["+49301234"], from: run.alice) == nil)
@@ -76,7 +76,7 @@ private struct TrunkScenario {
         #expect(invite.data == ["offer": "o", "trunk": ["dialled": "+49301234"]])
     }
 
-    @Test("Nobody may call out who is not listed: other users, guests, and by default all")
+    @Test("Only listed users may call out: no other users, no guests, and by default none")
     func closed() {
         var run = TrunkScenario()
         #expect(run.refusal(["201"], from: run.bob) == .notAllowed)
@@ -180,7 +180,7 @@ private struct TrunkScenario {
     }
 
     @Test(
-        "A caller from outside never has the name of somebody here",
+        "A caller from outside never has a local user's name",
         arguments: ["alice", "alice@localhost", "+15550100", "desk"])
     func forged(caller: String) throws {
         var run = TrunkScenario()
@@ -190,7 +190,7 @@ private struct TrunkScenario {
     }
 
     @Test(
-        "A caller from outside does not call itself by the name of somebody here either, in whatever capitals",
+        "A caller from outside does not get a local user's name in any capitals either",
         arguments: ["alice", "ALICE", "Alice@LocalHost", "Bob", "Desk"])
     func forgedName(name: String) throws {
         var run = TrunkScenario()
@@ -209,7 +209,7 @@ private struct TrunkScenario {
         #expect(run.received(by: run.bob) == nil)
     }
 
-    @Test("Nobody but a trunk says that a call comes from outside, and nobody changes what is said")
+    @Test("Only a trunk marks a call as one from outside, and no user changes the mark")
     func claims() throws {
         var run = TrunkScenario()
         #expect(run.refusal(["alice"], from: run.bob, ["trunk": ["caller": "112"]]) == .invalidParams)
@@ -238,7 +238,7 @@ private struct TrunkScenario {
         #expect(run.received(by: run.desk) == nil)
     }
 
-    @Test("CALL-8: Nobody has another user call a number")
+    @Test("CALL-8: No user makes another user call a number")
     func transfers() throws {
         var run = TrunkScenario()
         let invite = try run.invite("bob", from: run.alice)

@@ -3,7 +3,7 @@ import Testing
 @testable import HTTPTransport
 
 @Suite struct CertificateFaultTests {
-    @Test("How long ago a certificate expired is told in words that fit the number")
+    @Test("The time since a certificate expired is written in words that fit the number")
     func days() {
         for (seconds, words) in [
             (1, "less than a day"), (86_399, "less than a day"), (86_400, "a day"), (172_799, "a day"),

@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("A machine without a way to the server is told so in words, and not in those of a system call")
+    @Test("A machine without a route to the server gets an error in words, and not in those of a system call")
     func noRoute() throws {
         let endpoint = try HTTPEndpoint("https://192.0.2.1:8443")
         for errno in [ENETUNREACH, EHOSTUNREACH] {
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("What a client says when it is told that its socket is open arrives")
+    @Test("What a client sends as soon as its socket is open arrives")
     func greeting() async throws {
         try await withEchoServer { server in
             let client = try await EchoClient.open("ws://127.0.0.1:\(server.port)/echo", greeting: "hello")
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("The server's choice among the subprotocols is told, and one that was not offered is refused")
+    @Test("The server's choice among the subprotocols is reported, and one that was not offered is refused")
     func subprotocols() async throws {
         try await withEchoServer { server in
             let url = "ws://127.0.0.1:\(server.port)/echo"
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test("A message that is longer than the client's limit ends its socket, and the server is told why")
+    @Test("A message that is longer than the client's limit ends its socket, and the server gets the reason")
     func messageLimit() async throws {
         try await withEchoServer { server in
             let client = try await EchoClient.open("ws://127.0.0.1:\(server.port)/echo", messageBytes: 1_000)
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test("A server that hangs up, speaks no HTTP or is not there is told apart")
+    @Test("A server that hangs up, speaks no HTTP or does not listen is distinguished")
     func nobody() async throws {
         try await RawServer.with(answer: nil) { port in
             let closed = try await failure { try await EchoClient.open("ws://127.0.0.1:\(port)/") }

@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test("Nothing that listens, and a name that is unknown, are told apart from silence")
+    @Test("A closed port and an unknown name are distinguished from silence")
     func nobody() async throws {
         let client = client()
         let kind = try await failure(of: client, try request(port: 1))

@@ -24,7 +24,7 @@ import Testing
     func good(host: String) { #expect(admits(host)) }
 
     @Test(
-        "It answers to no name that a page could make stand for its address, and to nothing that is no host",
+        "It answers to no name that a page could give its address, and to nothing that is not a host",
         arguments: [
             "evil.example", "evil.example:8555", "localhost.evil.example", "127.0.0.1.evil.example", "notlocalhost",
             "example.net", "a.b.example.net", "xexample.net", "10.0.0.6", "0.0.0.0", "[::]", "[2001:db8::2]", "",

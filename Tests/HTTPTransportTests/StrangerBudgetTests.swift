@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct StrangerBudgetTests {
-    @Test("Strangers together never hold more than the budget, whatever they do")
+    @Test("Strangers together never hold more than the budget, regardless of what they do")
     func bound() {
         var generator = SeededGenerator(seed: 10)
         var budget = StrangerBudget(limit: 10_000)
@@ -26,7 +26,9 @@ import Testing
         #expect(budget.held == 0 && budget.count == 0)
     }
 
-    @Test("Whoever has held bytes for the longest must go, and a login among ten thousand attackers gets through")
+    @Test(
+        "The client that has held bytes for the longest must go, and a login among ten thousand attackers gets through"
+    )
     func oldestGo() {
         var budget = StrangerBudget(limit: 16 << 20)
         var lost = 0

@@ -71,7 +71,7 @@ struct TLSHandlerTests {
     }
 
     @Test(
-        "What is written before the handshake is complete arrives after it, whatever the pieces",
+        "What is written before the handshake is complete arrives after it, regardless of the pieces",
         arguments: [1, 100, .max])
     func early(piece: Int) throws {
         let link = try Link()

@@ -77,7 +77,7 @@ private final class End {
         }
     }
 
-    @Test("What a server sends together with the end of the upgrade reaches the client after it is told of its socket")
+    @Test("What a server sends together with the end of the upgrade reaches the client after it has its socket")
     func earlyFrames() throws {
         let end = try End(client, hasBegun: false)
         try end.receive(.text, [104], isMasked: false)
@@ -90,7 +90,7 @@ private final class End {
         #expect(end.events.count == 3)
     }
 
-    @Test("Messages of both kinds arrive whole, pings are answered between their fragments, and pongs are told")
+    @Test("Messages of both kinds arrive whole, pings are answered between their fragments, and pongs are reported")
     func receiving() throws {
         for settings in [client, server] {
             let isMasked = settings === server
@@ -168,7 +168,7 @@ private final class End {
         }
     }
 
-    @Test("A peer that sends more frames than the rate allows is told so")
+    @Test("A peer that sends more frames than the rate allows is notified")
     func frameRate() throws {
         let end = try End(
             WebSocket.Settings(.server, messageBytes: 10, frameRate: TokenBucket.Rate(burst: 3, perSecond: 1)))

@@ -28,7 +28,7 @@ struct CallReportTests {
     }
 
     @Test(
-        "A call that reached nobody has the status of its cause",
+        "A call that was not answered has the status of its cause",
         arguments: [
             (CallFailureCause.noSuchNumber, handset.ExitStatus.noSuchNumber), (.notReachable, .calleeNotReachable),
             (.noCommonCodec, .failed), (nil, .failed),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import handset
 
-@Suite("Whom a command calls, and where")
+@Suite("The callee of a command, and its server")
 struct CalleeAddressTests {
     @Test(
         "A port, or an IP address as the host, names the server and is no part of who is invited",

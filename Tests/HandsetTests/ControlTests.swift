@@ -7,7 +7,7 @@ import Testing
 
 struct ControlWordsTests {
     @Test(
-        "What somebody types becomes the request that is meant",
+        "Typed words become the request that they mean",
         arguments: [
             (["status"], .status), (["mute"], .mute(true)), (["unmute"], .mute(false)),
             (["volume", "-6"], .volume(playbackDB: -6, microphoneDB: nil)),
@@ -39,7 +39,7 @@ struct ControlWordsTests {
         }
     }
 
-    @Test("Volumes below 0 are no options, and options stand before or behind the request")
+    @Test("Volumes below 0 are no options, and options come before or after the request")
     func commandLine() throws {
         for arguments in [["volume", "-6", "--json"], ["--json", "volume", "-6"]] {
             let command = try #require(try Handset.parseAsRoot(["control"] + arguments) as? ControlCommand)
@@ -49,7 +49,7 @@ struct ControlWordsTests {
 }
 
 struct UnitSocketsTests {
-    @Test("Who names no socket means the usual one, else the only unit that runs, and is told if there are several")
+    @Test("Without a socket's name the usual one is meant, else the only unit that runs, and several are an error")
     func units() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "units-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }

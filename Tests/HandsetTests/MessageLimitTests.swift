@@ -17,7 +17,7 @@ struct MessageLimitTests {
     }
 
     @Test(
-        "As many as may be are written, not one more, and the rest is told once when the minute is over",
+        "Messages up to the limit are written, not one more, and the rest is reported once when the minute has ended",
         arguments: [
             (Logger.Level.warning, 60), (.error, 60), (.info, 600), (.notice, 600), (.debug, 6_000), (.trace, 6_000),
         ])
@@ -52,7 +52,7 @@ struct MessageLimitTests {
         #expect(timeline.feed(.message("storm", .warning, label: "exchange")) == [.write])
     }
 
-    @Test("The end of the process tells what was withheld until then")
+    @Test("The end of the process reports what was withheld until then")
     func finish() {
         var timeline = Timeline(MessageLimit())
         for _ in 0..<65 { timeline.feed(input("storm")) }
@@ -111,7 +111,7 @@ struct MessageLimitTests {
         #expect(told.values.reduce(0, +) > 0, "nothing was withheld: the test is too gentle")
     }
 
-    @Test("The line that tells of it has the message, the number, and the number for programs")
+    @Test("The line that reports it has the message, the number, and the number for programs")
     func line() {
         let withheld = MessageLimit.Withheld(message: "login failed", level: .warning, label: "agent", count: 1_234_567)
         let text = LogFormat.json.render(
@@ -122,7 +122,7 @@ struct MessageLimitTests {
                 + #""metadata":{"withheld":1234567}}"#)
     }
 
-    @Test("A logger writes no more than it may, and tells the rest at its end")
+    @Test("A logger writes up to its limit, and reports the rest at its end")
     func handler() {
         let lines = Mutex<[String]>([])
         let limiter = LogLimiter(now: { .zero }) { withheld in

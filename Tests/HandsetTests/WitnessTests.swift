@@ -21,7 +21,7 @@ struct WitnessTests {
     }
 
     @Test(
-        "A stall is too long if four threads that it delays, and the 5 ms of it that nobody saw, are more than the slack",
+        "A stall is too long if four threads that it delays, and the 5 ms of it that no thread saw, are more than the slack",
         arguments: [(100, 20), (300, 70), (1_000, 245), (20, 0), (0, 0)])
     func longestStall(slack: Int, stall: Int) {
         #expect(Witness.longestStall(slack: .milliseconds(slack)) == .milliseconds(stall))

@@ -138,7 +138,9 @@ struct CallTests {
         return world
     }
 
-    @Test("Told that the path is quiet, both sides look at once, and are on another within half a second if it is dead")
+    @Test(
+        "Notified that the path is quiet, both sides look at once, and are on another within half a second if it is dead"
+    )
     func quietPath() {
         for seed: UInt64 in 0..<50 {
             let world = twoWays(seed: seed, World.Weather(delay: 5...40))
@@ -159,7 +161,7 @@ struct CallTests {
         }
     }
 
-    @Test("Told that the path is quiet, an agent stays on it if it answers, however often, and through loss")
+    @Test("Notified that the path is quiet, an agent stays on it if it answers, however often, and through loss")
     func pauses() {
         for seed: UInt64 in 0..<50 {
             let world = twoWays(seed: seed, World.Weather(delay: 5...40, loss: 0.02))

@@ -26,7 +26,7 @@ struct ForkTests {
     }
 
     @Test(
-        "The caller connects with whoever answers last, by the same credentials, and the one before is not heard any more",
+        "The caller connects with the latest to answer, by the same credentials, and the one before is not heard any more",
         arguments: [nil, SimulatedNAT.Kind.portRestricted], [false, true])
     func another(nat: SimulatedNAT.Kind?, firstIsGone: Bool) {
         for seed: UInt64 in 0..<10 {

@@ -58,7 +58,7 @@ struct RelayFamilyTests {
     }
 
     @Test(
-        "A server without IPv6 does no harm: the call between peers of IPv4 goes through it, and nothing is told",
+        "A server without IPv6 does no harm: the call between peers of IPv4 goes through it, and nothing is reported",
         arguments: [SimulatedServer.Families.unknown, .onlyIPv4, .intolerant])
     func without(families: SimulatedServer.Families) {
         for seed: UInt64 in 0..<20 {

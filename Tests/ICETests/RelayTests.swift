@@ -56,7 +56,7 @@ struct RelayTests {
         }
     }
 
-    @Test("Wrong credentials end with an error that says so, and gathering goes on without the relay")
+    @Test("Wrong credentials end with an error that says so, and gathering continues without the relay")
     func wrongPassword() throws {
         let peers = (0..<2).map { number in
             Scenes.peer(number, seed: 1) { $0.servers = Scenes.servers(password: "wrong") }
@@ -74,7 +74,7 @@ struct RelayTests {
     }
 
     @Test(
-        "A refused allocation is told with the server's code",
+        "A refused allocation is reported with the server's code",
         arguments: [
             STUNErrorCode.forbidden, .wrongCredentials, .unsupportedTransport, .allocationQuotaReached, .serverError,
             .insufficientCapacity,
@@ -144,7 +144,7 @@ struct RelayTests {
         #expect(world.peers.allSatisfy { $0.agent.path?.isRelayed == false })
     }
 
-    @Test("A server that restarts is noticed, and the call goes on by another way if there is one")
+    @Test("A server that restarts is noticed, and the call continues on another path if there is one")
     func forgottenAllocation() {
         let world = Scenes.natWorld(.symmetric, nil, seed: 2)
         world.start()

@@ -34,7 +34,7 @@ struct SignalingTests {
         #expect(world.peers[0].agent.path?.remote == world.peers[1].addresses[0])
     }
 
-    @Test("Nothing ever told: failed at 39.5 s")
+    @Test("Without any candidate: failed at 39.5 s")
     func emptyList() {
         let world = Scenes.plainWorld()
         for peer in world.peers { peer.tellsCandidates = false }
@@ -66,7 +66,8 @@ struct SignalingTests {
     }
 
     @Test(
-        "A name is told upward once, harms nothing unresolved, and makes a path when it is resolved, after the end too")
+        "A name is passed upward once, harms nothing unresolved, and makes a path when it is resolved, after the end too"
+    )
     func multicastNames() throws {
         let name = "7f1c2d4e-aaaa-4bbb-8ccc-0123456789ab.local"
         let candidate = try #require(
@@ -88,7 +89,7 @@ struct SignalingTests {
         #expect(world.run(for: .seconds(1)) { world.isSettled })
     }
 
-    @Test("Candidates for TCP, for RTCP, of an old generation or for nobody's address are ignored")
+    @Test("Candidates for TCP, for RTCP, of an old generation or of unusable addresses are ignored")
     func ignoredCandidates() throws {
         let world = Scenes.plainWorld()
         for peer in world.peers { peer.tellsCandidates = false }
@@ -160,7 +161,7 @@ struct SignalingTests {
         #expect(answered.first == arrival)
     }
 
-    @Test("Only relayed candidates are told, and nothing leaves a local socket, when the policy says so")
+    @Test("Only relayed candidates are sent, and nothing leaves a local socket, when the policy is to relay only")
     func relayOnly() {
         for seed: UInt64 in 0..<10 {
             let world = Scenes.natWorld(nil, .portRestricted, seed: seed) { configuration in

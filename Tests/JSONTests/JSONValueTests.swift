@@ -21,7 +21,7 @@ struct JSONValueTests {
     }
 
     @Test(
-        "Nesting counts brackets that stand outside of strings, and takes a text that is none as it comes",
+        "Nesting counts brackets outside of strings, and accepts text that is not JSON",
         arguments: [
             ("", 0), ("1", 0), ("[]", 1), (#"{"a":[1,{}],"b":[]}"#, 3), ("[][][]", 1), (#""[[[""#, 0),
             (#"["[[","\"[[",[]]"#, 2), (#"["\"[[]]"#, 1), (#"["\\",[[]]]"#, 3), ("]]][", 0), (#"[""#, 1), ("[[[", 3),

@@ -69,7 +69,7 @@ private struct TextMaker {
 
 @Suite("Plain JSON text")
 struct PlainJSONTests {
-    @Test("Whatever is taken for plain text is read as Foundation reads it")
+    @Test("All text that is taken as plain is read as Foundation reads it")
     func sameValue() {
         var maker = TextMaker(seed: 0x91A1)
         var (plain, read) = (0, 0)
@@ -185,7 +185,7 @@ struct PlainMessageTests {
         return encoder
     }()
 
-    @Test("A message is written as Foundation writes it, whatever the order of its members")
+    @Test("A message is written as Foundation writes it, regardless of the order of its members")
     func writing() throws {
         let sample = try JSONDecoder().decode(Sample.self, from: Data(Self.text.utf8))
         #expect(try JSONText(sample).bytes == Array(Self.encoder.encode(sample)))

@@ -47,7 +47,7 @@ struct CarrierTrackerTests {
     }
 
     @Test(
-        "A delay is found to a hundredth of a sample, whatever its fraction",
+        "A delay is found to a hundredth of a sample, regardless of its fraction",
         arguments: [0.0, 480.25, 9_999.5, 23_000.9])
     func delay(_ delay: Double) throws {
         let run = Self.run(SyntheticChannel(delay: delay))
@@ -68,7 +68,7 @@ struct CarrierTrackerTests {
         #expect(abs(last.rate * 1e6 - ppm) < 4, "\(last.rate * 1e6)")
     }
 
-    @Test("Level and polarity are told")
+    @Test("Level and polarity are reported")
     func inverted() throws {
         let run = Self.run(SyntheticChannel(delay: 100, gain: -0.25))
         #expect(run.found?.isInverted == true)

@@ -52,7 +52,7 @@ struct ChannelAnalysisTests {
         #expect(figures.heardCount == 2 && figures.unheardOutputs.isEmpty && figures.deafInputs.isEmpty)
     }
 
-    @Test("Swapped wires are told, and the level of each input is that of what it hears")
+    @Test("Swapped wires are reported, and the level of each input is that of what it hears")
     func swapped() throws {
         let figures = try Self.measured([[0, 0.25], [1, 0]])
         #expect(figures.isSwapped == true && figures.faults == [.swapped])
@@ -61,7 +61,7 @@ struct ChannelAnalysisTests {
         #expect(figures.crosstalk?.isBound == true && figures.heardCount == 2)
     }
 
-    @Test("Polarity is told of each channel; it is one fault if they differ, and another if both are turned")
+    @Test("Polarity is reported for each channel; it is one fault if they differ, and another if both are turned")
     func polarity() throws {
         let one = try Self.measured([[1, 0], [0, -1]])
         #expect(one.path(.left, .left)?.isInverted == false && one.path(.right, .right)?.isInverted == true)
@@ -109,7 +109,7 @@ struct ChannelAnalysisTests {
         #expect(try Self.figures([[1]], outputs: 1) == nil)
     }
 
-    @Test("Loud noise hides crosstalk and is not taken for it; silence and noise alone tell nothing")
+    @Test("Loud noise hides crosstalk and is not taken for it; silence and noise alone show nothing")
     func noise() throws {
         let loud = try Self.measured([[1, 0], [0, 1]], noise: 300)
         #expect(loud.crosstalk?.isBound == true && loud.isSwapped == false && loud.faults.isEmpty, "\(loud)")

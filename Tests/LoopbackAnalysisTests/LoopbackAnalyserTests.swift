@@ -75,7 +75,7 @@ struct LoopbackAnalyserTests {
         #expect(measured.clipping.runs > 100)
     }
 
-    @Test("Silence tells nothing and breaks nothing")
+    @Test("Silence shows nothing and breaks nothing")
     func silence() {
         let measured = LoopbackAnalyser(Self.signal, maximumDelay: 4_800).analyse([Int16](repeating: 0, count: 100_000))
         #expect(!measured.timing.isFound && measured.response == nil && measured.tone == nil)
@@ -152,7 +152,7 @@ struct LoopbackAnalyserTests {
         return (range.lowerBound + range.upperBound) / 2 + 5_000
     }
 
-    @Test("A delay that shrinks during the sweep is told, and what the sweep says is withheld; the tones are whole")
+    @Test("A delay that shrinks during the sweep is reported, and what the sweep says is withheld; the tones are whole")
     func shrinkingDelay() throws {
         let measured = Self.rounds(1, [.init(position: try Self.middle(.sweep), missing: 2_784)])
         #expect(measured.response == nil)
@@ -195,7 +195,7 @@ struct LoopbackAnalyserTests {
         #expect(measured.tones.allSatisfy { $0.thdPlusNoisePercent < 0.1 }, "\(measured.tones)")
     }
 
-    @Test("A gap in a tone is no distortion: the tone is withheld, and the others are told")
+    @Test("A gap in a tone is no distortion: the tone is withheld, and the others are reported")
     func gapInTone() throws {
         let place = try Self.middle(.tone(frequencyHz: 997))
         let measured = Self.rounds(1, [.init(position: place, hole: 480, missing: 480)])
@@ -203,7 +203,7 @@ struct LoopbackAnalyserTests {
         #expect(measured.tones.map(\.playedHz) == [97, 313, 3_163, 9_973] && measured.response != nil)
     }
 
-    @Test("A gap in the sweep withholds the response, and so does another sound if a second sweep tells of it")
+    @Test("A gap in the sweep withholds the response, and so does another sound if a second sweep shows it")
     func gapInSweep() throws {
         let place = try Self.middle(.sweep)
         let silent = Self.rounds(1, [.init(position: place, hole: 100, missing: 100)])
@@ -243,7 +243,7 @@ struct LoopbackAnalyserTests {
         #expect(measured.withheld == [Withheld(.response, .gap)])
     }
 
-    @Test("An interruption that the card told of withholds what was played then, however it sounds")
+    @Test("An interruption that the card reported withholds what was played then, however it sounds")
     func interruption() throws {
         let captured = SyntheticChannel(delay: 5_000).capture(Self.played, count: Self.played.count + 5_000)
         let analyser = LoopbackAnalyser(Self.signal, maximumDelay: 24_000)

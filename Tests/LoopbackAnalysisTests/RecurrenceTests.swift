@@ -9,7 +9,7 @@ struct RecurrenceTests {
     }
 
     @Test(
-        "A period is found, told to some samples, with one gap missed and another of another cause",
+        "A period is found, to some samples, with one gap missed and another of another cause",
         arguments: [480, 1_024, 48_000])
     func found(_ period: Int) throws {
         var places = (0..<20).map { 30_000 + $0 * period + ($0 * 7) % 5 }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A soak")
 struct SoakMonitorTests {
-    @Test("Minutes are told one by one, and the worst moments kept with the sound around them")
+    @Test("Minutes are reported one by one, and the worst moments kept with the sound around them")
     func minutes() throws {
         // Twelve seconds stand for the minute that they end; the rest of it is cut short by finishing.
         let signal = LoopbackSignal(soakWith: Carrier(seed: 3))
@@ -91,7 +91,7 @@ struct SoakMonitorTests {
         #expect(history.moments.map(\.event.lengthSamples) == Array(worst))
     }
 
-    @Test("Of what was captured a few seconds are kept, however long it goes on")
+    @Test("Of what was captured a few seconds are kept, however long it continues")
     func sound() {
         var monitor = SoakMonitor(LoopbackSignal(soakWith: Carrier()), maximumDelay: 480)
         var (most, minutes) = (0, [SoakMonitor.Minute]())

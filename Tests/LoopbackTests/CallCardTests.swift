@@ -58,7 +58,7 @@ struct CallCardTests {
     }
 
     @Test(
-        "Cards that tell their position at interrupts only are off by no more than a period, and by nothing if measured"
+        "Cards that report their position at interrupts only are off by no more than a period, and by nothing if measured"
     )
     func interrupts() throws {
         let loopback = CallLoopback(carrierSeconds: 2, speech: Self.speech)
@@ -90,7 +90,8 @@ struct CallCardTests {
     }
 
     @Test(
-        "A way whose delay grows between clocks that agree is told as it grows, and not taken for drift of the clocks")
+        "A path whose delay grows between clocks that agree is reported as it grows, and not taken for drift of the clocks"
+    )
     func slide() throws {
         let loopback = CallLoopback(carrierSeconds: 2, speech: Self.speech)
         // A tick more each 20 ms.

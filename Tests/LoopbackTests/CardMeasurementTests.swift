@@ -64,7 +64,7 @@ struct CardMeasurementTests {
     }
 
     @Test(
-        "The delay is that of buffer and cable to 0.1 ms, whatever the cable, the buffer and the lateness of the thread",
+        "The delay is that of buffer and cable to 0.1 ms, regardless of the cable, the buffer and the lateness of the thread",
         arguments: [(0, nil, 0), (777, nil, 0), (777, nil, 3_000_000), (96, 35, 0), (4_800, 15, 2_000_000)]
             as [(UInt32, Double?, Int64)])
     func delay(cable: UInt32, buffer: Double?, jitter: Int64) throws {
@@ -85,7 +85,7 @@ struct CardMeasurementTests {
     }
 
     @Test(
-        "Clocks that are apart are told in ppm, to 1 ppm, and leave the delay what it is",
+        "Clocks that differ are reported in ppm, to 1 ppm, and do not change the delay",
         arguments: [(1_500, -1_500), (-1_500, 0), (0, 750), (40, -40)] as [(Double, Double)])
     func drift(playback: Double, capture: Double) throws {
         let signal = LoopbackSignal(carrierSeconds: 6)
@@ -300,7 +300,7 @@ struct CardMeasurementTests {
         #expect(!BufferChoice(asked: 20).isWorthAnother(spoiled))
     }
 
-    @Test("A measuring program that is late is told as such; it is a gap, and the delay behind it is what it was")
+    @Test("A measuring program that is late is reported as such; it is a gap, and the delay behind it is what it was")
     func late() throws {
         let signal = LoopbackSignal(carrierSeconds: 6)
         let bench = try bench(signal)
@@ -313,7 +313,7 @@ struct CardMeasurementTests {
         #expect(abs(event.delayAfter - event.delayBefore) < 0.1)
     }
 
-    @Test("The parts of a delay add up to it, and a card that tells its position late makes none of them negative")
+    @Test("The parts of a delay add up to it, and a card that reports its position late makes none of them negative")
     func stages() throws {
         let signal = LoopbackSignal(carrierSeconds: 1)
         let bench = try bench(signal)

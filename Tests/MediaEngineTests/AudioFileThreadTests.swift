@@ -81,7 +81,7 @@ struct AudioFileThreadTests {
         }
     }
 
-    @Test("A recording that cannot be written is told and left out; the file that is played is not touched")
+    @Test("A recording that cannot be written is reported and left out; the file that is played is not touched")
     func withoutRecording() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let samples = count(to: 5_000)

@@ -129,7 +129,7 @@ struct CaptureTests {
         #expect(!isRedundant || outcome.report.playout.packetsRepaired > 10)
     }
 
-    @Test("So is one of G.711 that goes on with Opus")
+    @Test("So is one of G.711 that continues with Opus")
     func changed() throws {
         let outcome = try Self.capture(
             { plan in
@@ -212,7 +212,7 @@ struct CaptureTests {
         #expect(notes == [.lost(6), .advance(nanoseconds: 10)])
     }
 
-    @Test("A capture is not written through a link, nor to what is no regular file; the call goes on without")
+    @Test("A capture is not written through a link, nor to what is no regular file; the call continues without")
     func refused() throws {
         let folder = try Folder()
         let target = folder.path + "/target"
@@ -233,7 +233,7 @@ struct CaptureTests {
         #expect(try String(contentsOfFile: target, encoding: .utf8) == "kept")
     }
 
-    @Test("Any bytes may stand in a note, and what is written is read again the same")
+    @Test("A note may contain any bytes, and what is written is read again the same")
     func notes() {
         let notes: [CaptureNote] = [
             .start(codec: .pcma, PlayoutConfiguration(), baseNanoseconds: 17, decoder: "libopus 1.3.1"),

@@ -66,7 +66,7 @@ struct ConnectedCallTests {
         pair.shutdown()
     }
 
-    @Test("A peer whose certificate is not the promised one gets no media, and the reason is told")
+    @Test("A peer whose certificate is not the promised one gets no media, and the reason is reported")
     func wrongFingerprint() async throws {
         let pair = try EnginePair()
         let stranger = try DTLSIdentity(at: MonotonicClock.wallTime)

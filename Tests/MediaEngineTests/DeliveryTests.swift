@@ -105,7 +105,7 @@ struct DeliveryTests {
         }
     }
 
-    @Test("Two calls whose peers have the same SSRC are told apart by their addresses", arguments: [true, false])
+    @Test("Two calls whose peers have the same SSRC are distinguished by their addresses", arguments: [true, false])
     func sameSSRC(isProtected: Bool) throws {
         var bench = Bench()
         try bench.add(port: 5_000, ssrc: 7, isProtected: isProtected)
@@ -118,7 +118,7 @@ struct DeliveryTests {
         #expect(taken == [10, 10] && refused == 0)
     }
 
-    @Test("Calls with the same SSRC from one address are told apart by their keys")
+    @Test("Calls with the same SSRC from one address are distinguished by their keys")
     func sameAddress() throws {
         var bench = Bench()
         for _ in 0..<3 { try bench.add(port: 5_000, ssrc: 7, isProtected: true) }
@@ -244,7 +244,7 @@ struct DeliveryTests {
         #expect(taken == [3, 2, 1] && refused == 1 && unknown == 1)
     }
 
-    @Test("A flood of packets that belong to nobody is tried a bounded number of times in each turn")
+    @Test("A flood of packets of no call is tried a bounded number of times in each turn")
     func flood() throws {
         var bench = Bench()
         for number in UInt16(0)..<8 { try bench.add(port: 5_000 + number, ssrc: UInt32(number), isProtected: true) }

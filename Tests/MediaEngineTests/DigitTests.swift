@@ -5,7 +5,8 @@ import Testing
 
 @Suite("Telephone keys on the loopback", .timeLimit(.minutes(2)))
 struct DigitTests {
-    @Test("Keys that are pressed are told at the other end, in order, and cost no packet", arguments: [48_000, 8_000])
+    @Test(
+        "Keys that are pressed are reported at the other end, in order, and cost no packet", arguments: [48_000, 8_000])
     func pressed(clockRate: Int) async throws {
         let pair = try EnginePair()
         let call = try pair.call(

@@ -62,7 +62,7 @@ struct DirectHandshakeTests {
         pair.shutdown()
     }
 
-    @Test("A peer whose description has an address that nobody is at is found by where its handshake comes from")
+    @Test("A peer whose description has a wrong address is found by where its handshake comes from")
     func elsewhere() async throws {
         let pair = try EnginePair()
         let caller = try Side(pair.caller, pair.callerEvents)

@@ -41,7 +41,7 @@ struct FormatChangeTests {
         ]
     }
 
-    @Test("Opus goes on under another number without a gap, while packets of both are on their way")
+    @Test("Opus continues under another number without a gap, while packets of both are on their way")
     func anotherNumber() throws {
         var call = try VirtualCall()
         call.travel = .milliseconds(60)

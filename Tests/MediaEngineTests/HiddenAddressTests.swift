@@ -11,7 +11,7 @@ import Testing
 /// Peers that hide their addresses behind names, as browsers do. The link is the loopback.
 @Suite("Calls to addresses behind names of the local link", .timeLimit(.minutes(2)))
 struct HiddenAddressTests {
-    @Test("A peer that tells only a name, and that waits to be asked, is found by multicast DNS")
+    @Test("A peer that gives only a name, and that waits to be asked, is found by multicast DNS")
     func found() async throws {
         let responder = try Responder(name: "0f8e2c4a.local", address: [127, 0, 0, 1])
         let pair = try EnginePair()

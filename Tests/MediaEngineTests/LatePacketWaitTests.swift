@@ -7,7 +7,7 @@ import Core
 @testable import CallMedia
 @testable import MediaEngine
 
-@Suite("Where a call's frames stand")
+@Suite("Where a call's frames are")
 struct LatePacketWaitTests {
     private static func call(
         travel: Duration, _ change: (inout MediaCallPlan) -> Void = { _ in }

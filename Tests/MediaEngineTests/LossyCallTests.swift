@@ -103,7 +103,7 @@ struct LossyCallTests {
         #expect(call.left.pointee.control.expectedLossPercent >= 10)
     }
 
-    @Test("Requests for missing packets steer the sender of a peer that tells of no arrivals")
+    @Test("Requests for missing packets steer the sender of a peer that reports no arrivals")
     func requestsSteer() throws {
         let path = VirtualPath(.independent(share: 0.1), seed: 7)
         var call = try VirtualCall {

@@ -34,7 +34,7 @@ struct NarrowbandCallTests {
         #expect(Array(types.keys) == [codec == .pcmu ? 0 : 8])
     }
 
-    @Test("Keys are sent at 8 kHz, and sound goes on after them")
+    @Test("Keys are sent at 8 kHz, and sound continues after them")
     func keys() throws {
         var call = try VirtualCall(Self.narrowband(.pcma))
         try call.run(seconds: 2)
@@ -47,7 +47,7 @@ struct NarrowbandCallTests {
     }
 
     @Test(
-        "Silence is described rather than sent, and the peer goes on with noise of that level",
+        "Silence is described rather than sent, and the peer continues with noise of that level",
         arguments: [true, false])
     func silence(agreed: Bool) throws {
         var call = try VirtualCall(audio: AudioBehaviour(source: .silence)) { plan in

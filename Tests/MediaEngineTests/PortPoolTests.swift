@@ -40,7 +40,7 @@ struct PortPoolTests {
         #expect(none == nil)
     }
 
-    @Test("If all others are in use or rest, the port that has rested longest is taken: short calls keep out nobody")
+    @Test("If all others are in use or rest, the port that has rested longest is taken: short calls lock out no other")
     func shortCalls() throws {
         var generator = SeededGenerator(seed: 3)
         var pool = PortPool(20_000...20_003)

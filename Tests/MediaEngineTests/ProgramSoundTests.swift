@@ -27,7 +27,7 @@ struct ProgramSoundTests {
     }
 
     @Test(
-        "A greeting that was queued before the call begins is heard whole, its mark is told, and the program hears the caller"
+        "A greeting that was queued before the call begins is heard whole, its mark is reported, and the program hears the caller"
     )
     func greeting() throws {
         let pair = AudioPort.pair(rate: .hz16000, signal: try PortSignal())

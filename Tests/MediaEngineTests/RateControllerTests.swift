@@ -17,7 +17,7 @@ struct RateControllerTests {
         #expect(call.reports.left.peer.controlPacketsReceived >= 8, "reports came and changed nothing")
     }
 
-    @Test("Sending stops 15 s after the last that was heard of the peer, and goes on when it is heard again")
+    @Test("Sending stops 15 s after the last that was heard of the peer, and continues when it is heard again")
     func outage() throws {
         var call = try VirtualCall()
         try call.run(seconds: 20)
@@ -71,7 +71,7 @@ struct RateControllerTests {
         #expect(call.reports.left.newestArrival == last)
     }
 
-    @Test("Sending stops for good when reports tell that nothing arrives")
+    @Test("Sending stops for good when reports show that nothing arrives")
     func notArriving() throws {
         var call = try VirtualCall()
         try call.run(seconds: 20)
@@ -85,7 +85,7 @@ struct RateControllerTests {
         #expect(call.reports.left.peer.packetsReceived > 4_500, "and the call goes on to hear")
     }
 
-    @Test("A silence of the peer's is told when it has lasted 200 ms, and twice a second from then on")
+    @Test("A silence of the peer's is reported when it has lasted 200 ms, and twice a second from then on")
     func silence() {
         var control = RateController(bitrateBps: 32_000, packetNanoseconds: 20_000_000)
         let start = Instant.zero.advanced(by: .seconds(5))

@@ -46,7 +46,7 @@ struct RecordingWriterTests {
     }
 
     @Test(
-        "A recording has exactly the samples that it was given, whatever its format, and its name when it is whole",
+        "A recording has exactly the samples that it was given, regardless of its format, and its name when it is whole",
         arguments: formats)
     func length(format: RecordingFormat) throws {
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -152,7 +152,9 @@ struct RecordingWriterTests {
         #expect(longest >= tone.count - 25_000)
     }
 
-    @Test("A file that somebody creates under a recording's name stays, and the recording tells its other name")
+    @Test(
+        "A file that another program creates under a recording's name stays, and the recording reports its other name"
+    )
     func nameTaken() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let kept = path("kept.wav")
@@ -191,7 +193,8 @@ struct RecordingWriterTests {
     }
 
     @Test(
-        "Sides of which one is late are joined again, with silence where it lacks, and a stop tells how much there is")
+        "Sides of which one is late are joined again, with silence where it lacks, and a stop reports how much there is"
+    )
     func lateSide() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let thread = try AudioFileThread()
@@ -211,7 +214,9 @@ struct RecordingWriterTests {
         #expect(try AudioFileReader.samples(ofFile: path("kept.wav")).count == 24_000)
     }
 
-    @Test("A folder that goes away in mid-call is told once, and the part of the recording that there is can be found")
+    @Test(
+        "A folder that goes away in mid-call is reported once, and the part of the recording that there is can be found"
+    )
     func folderGone() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let gone = folder.appending(path: "gone")

@@ -31,7 +31,7 @@ struct RedundancyTests {
         #expect(lost < 30, "about one in ten of those whose copy did not come either")
     }
 
-    @Test("When loss is over, frames are sent once again")
+    @Test("After the loss frames are sent once again")
     func endsWithLoss() throws {
         var call = try VirtualCall { Self.redundant(&$0) }
         call.loss = 0.1
@@ -44,7 +44,7 @@ struct RedundancyTests {
         #expect(before ?? 0 > 0 && after == before)
     }
 
-    @Test("A peer that has no room for copies gets each frame once, whatever it loses")
+    @Test("A peer that has no room for copies gets each frame once, regardless of what it loses")
     func noRoom() throws {
         var call = try VirtualCall {
             Self.redundant(&$0)
@@ -56,7 +56,7 @@ struct RedundancyTests {
         #expect(Array(types.keys) == [111])
     }
 
-    @Test("A peer that has not agreed to it gets each frame once, whatever it loses")
+    @Test("A peer that has not agreed to it gets each frame once, regardless of what it loses")
     func notAgreed() throws {
         var call = try VirtualCall()
         call.loss = 0.2

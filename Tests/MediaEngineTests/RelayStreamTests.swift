@@ -39,7 +39,9 @@ struct RelayStreamTests {
         #expect(reason.contains("takes nothing"))
     }
 
-    @Test("Media from the server comes out at the worker's end, in whatever pieces it arrives; the rest is told")
+    @Test(
+        "Media from the server comes out at the worker's end, for any pieces in which it arrives; the rest is reported"
+    )
     func incoming() throws {
         let scene = try Scene()
         // A STUN message without attributes, and media with its padding.

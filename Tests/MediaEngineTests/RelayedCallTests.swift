@@ -81,7 +81,7 @@ struct RelayedCallTests {
         pair.shutdown()
     }
 
-    @Test("A server whose certificate is for another name, or from nobody we trust, gets no password")
+    @Test("A server whose certificate is for another name, or from an untrusted authority, gets no password")
     func untrusted() async throws {
         let server = try RelayServer(name: "relay.example")
         let other = try RelayServer()
@@ -101,7 +101,7 @@ struct RelayedCallTests {
         }
     }
 
-    @Test("Where nobody listens the call fails at once, and says so")
+    @Test("Without a listener the call fails at once, with that error")
     func nobodyThere() async throws {
         let server = try RelayServer()
         server.kill()

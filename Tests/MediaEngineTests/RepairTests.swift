@@ -41,7 +41,7 @@ struct RepairTests {
         #expect(with.right.peer.dropped.total == 0)
     }
 
-    @Test("Over a path so long that no packet could come in time, none is asked for")
+    @Test("Over a path too long for a packet to come in time, none is asked for")
     func longPath() throws {
         let report = try Self.lossyCall(repairs: true, travel: .milliseconds(400), seconds: 20)
         #expect(report.right.peer.feedback.packetsRequested == 0)

@@ -100,7 +100,7 @@ struct RunningSoundTests {
         #expect(areOver.0 && areOver.1)
     }
 
-    @Test("A file is heard in place of the source, whole but for 5 ms of fading in, and its end is told once")
+    @Test("A file is heard in place of the source, whole except 5 ms of fading in, and its end is reported once")
     func announcement() throws {
         let heard = AudioRing(capacity: 1 << 18)
         let sent = AudioRing(capacity: 1 << 18)
@@ -138,7 +138,7 @@ struct RunningSoundTests {
         #expect(call.right.pointee.takeAnnouncementEnd() == nil)
     }
 
-    @Test("While a file is played a program hears the peer, and what it says waits and is lost to nobody")
+    @Test("While a file is played a program hears the peer, and its own sound waits and is not lost")
     func hold() throws {
         let pair = AudioPort.pair(rate: .hz48000, signal: try PortSignal())
         var port = pair.port
@@ -165,7 +165,7 @@ struct RunningSoundTests {
         #expect((4_300...4_800).contains(loud))
     }
 
-    @Test("A file that is over is not taken away from one that has begun since")
+    @Test("A file that has ended does not stop one that has begun since")
     func secondAnnouncement() throws {
         let heard = AudioRing(capacity: 1 << 18)
         let sent = AudioRing(capacity: 1 << 18)
@@ -185,7 +185,7 @@ struct RunningSoundTests {
         Self.change(call.right, AudioChange(.announcement(number: 2), installs: false))
     }
 
-    @Test("A program that joins a call is told positions since the beginning of the call's sound")
+    @Test("A program that joins a call gets positions since the beginning of the call's sound")
     func joiningPosition() throws {
         let heard = AudioRing(capacity: 1 << 18)
         let sent = AudioRing(capacity: 1 << 18)

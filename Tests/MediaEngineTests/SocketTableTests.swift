@@ -24,7 +24,7 @@ struct SocketTableTests {
         }
     }
 
-    @Test("A socket that the kernel does not watch is refused to whoever opens it, and leaves its slot free")
+    @Test("A socket that the kernel does not watch is refused to its owner, and leaves its slot free")
     func notWatched() throws {
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
         // A set that is none: the kernel refuses whatever it is to watch.

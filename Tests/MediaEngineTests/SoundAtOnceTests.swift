@@ -169,7 +169,7 @@ struct SoundAtOnceTests {
         #expect(Self.sent(call).packets >= before + 49)
     }
 
-    @Test("Another host in a later description is limited again where anybody may call, and the same host is not")
+    @Test("Another host in a later description is limited again where all may call, and the same host is not")
     func redirected() throws {
         for (condition, host, isLimited) in [
             (MediaCallPlan.SoundCondition.heard, "192.0.2.66", true), (.heard, "192.0.2.2", false),

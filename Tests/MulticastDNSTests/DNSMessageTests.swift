@@ -35,7 +35,7 @@ struct DNSMessageTests {
         #expect(DNSMessage.answers(in: Self.answer) == expected)
     }
 
-    @Test("Cut off anywhere, a message tells what stood before the cut")
+    @Test("Cut off anywhere, a message yields what was before the cut")
     func truncated() {
         let whole = DNSMessage.answers(in: Self.answer)
         for count in 0..<Self.answer.count {

@@ -8,7 +8,7 @@ struct NameResolverTests {
         try #require(SocketAddress(host: "192.0.2.7", port: port))
     }
 
-    @Test("A name is asked for in both families, and its first answer is told once")
+    @Test("A name is asked for in both families, and its first answer is reported once")
     func resolved() throws {
         var resolver = NameResolver()
         var outputs: [NameResolver.Output] = []
@@ -27,7 +27,7 @@ struct NameResolverTests {
         #expect(!resolver.isBusy && resolver.nextDeadline == nil)
     }
 
-    @Test("A name that nobody has is asked for three times in 5 s and given up")
+    @Test("An unknown name is asked for three times in 5 s and given up")
     func silence() {
         var resolver = NameResolver()
         var log: [(Instant, NameResolver.Output)] = []

@@ -61,7 +61,7 @@ struct AddressBytesTests {
     }
 
     @Test(
-        "Addresses of the local link, and those that are nobody's, are told apart",
+        "Addresses of the local link, and unassigned ones, are distinguished",
         arguments: [
             ("fe80::1", true, false), ("febf::1", true, false), ("fec0::1", false, false),
             ("2001:db8::1", false, false),

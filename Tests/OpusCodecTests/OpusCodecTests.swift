@@ -164,7 +164,7 @@ import Testing
         #expect(try share(false) == 0)
     }
 
-    @Test("The least loss that a lossy call's encoder is told to expect brings FEC at the bitrate of calls")
+    @Test("The least expected loss of a lossy call's encoder brings FEC at the bitrate of calls")
     func leastLossWithFEC() throws {
         let packets = try Signals.packets(SyntheticVoice.samples(96_000), settings { $0.expectedLossPercent = 7 })
         #expect(packets.count { OpusPacket.hasFEC($0.span.bytes) } > packets.count / 2)

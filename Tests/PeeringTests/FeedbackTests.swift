@@ -28,7 +28,7 @@ struct FeedbackTests {
         return length > 0 ? Array(packet[..<length]) : nil
     }
 
-    @Test("Packets bear the section's name, how loud they are, and a number that rises")
+    @Test("Packets carry the section's name, how loud they are, and a number that rises")
     func headers() throws {
         var pair = try PeerPair { Self.extensions(&$0) }
         var sizes: Set<Int> = []
@@ -62,7 +62,7 @@ struct FeedbackTests {
         #expect(size == 12, "without extensions there is nothing but the fixed header")
     }
 
-    @Test("The sender is told ten times a second when its packets came and which did not", arguments: [true, false])
+    @Test("The sender learns ten times a second when its packets came and which did not", arguments: [true, false])
     func arrivals(reducedSize: Bool) throws {
         var pair = try PeerPair {
             Self.plain(&$0)
@@ -106,7 +106,7 @@ struct FeedbackTests {
         }
     }
 
-    @Test("Nothing is told to a peer whose packets are not counted")
+    @Test("Nothing is reported to a peer whose packets are not counted")
     func nothingToTell() throws {
         var pair = try PeerPair()
         for index in 0..<20 {

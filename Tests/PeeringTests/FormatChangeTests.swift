@@ -44,7 +44,7 @@ struct FormatChangeTests {
     }
 
     @Test(
-        "A peer that sends with this side's own number of the codec is heard, whatever the last description has agreed on"
+        "A peer that sends with this side's own number of the codec is heard, regardless of the last agreement"
     )
     func ownNumber() throws {
         var pair = try PeerPair()

@@ -80,7 +80,7 @@ struct KeyChangeTests {
         }
     }
 
-    @Test("When another one is at the other end, packets with the former key are nobody's at once")
+    @Test("After a change of the remote party, packets with the former key are dropped at once")
     func another() throws {
         var pair = try PeerPair()
         let (first, late) = (pair.leftMedia(), pair.leftMedia())

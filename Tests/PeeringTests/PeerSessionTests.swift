@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Peer sessions")
 struct PeerSessionTests {
-    @Test("A packet crosses with its payload, whatever the suite", arguments: SRTPSuite.allCases)
+    @Test("A packet crosses with its payload, for every suite", arguments: SRTPSuite.allCases)
     func media(suite: SRTPSuite) throws {
         var pair = try PeerPair(suite: suite, rightReceivesUnder: 1)
         let payload = Array(UInt8(0)..<50)
@@ -144,7 +144,7 @@ struct PeerSessionTests {
         #expect(!news.contains(.goodbyeReceived) && !news.contains(.flowing))
     }
 
-    @Test("Our packets follow an authenticated packet's address, and nobody else's")
+    @Test("Our packets follow only an authenticated packet's address")
     func addressFollows() throws {
         var pair = try PeerPair()
         let moved = try #require(SocketAddress(host: "198.51.100.7", port: 999))

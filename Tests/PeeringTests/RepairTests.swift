@@ -116,7 +116,7 @@ struct RepairTests {
         try PeerPair.deliver(Array(packet[..<length]), to: &session, from: PeerPair.rightAddress, at: now)
     }
 
-    @Test("A flood of requests gets no more than half again of what was sent, whatever it asks for")
+    @Test("A flood of requests gets no more than half again of what was sent, for any packets it asks for")
     func flood() throws {
         var pair = try PeerPair {
             $0.protection = .plain

@@ -154,7 +154,7 @@ struct SourceTests {
         #expect(remote == there)
     }
 
-    @Test("A description moves a call with DTLS alone, which goes on by its own socket")
+    @Test("A description moves a call with DTLS alone, which continues by its own socket")
     func redirectedAfterHandshake() throws {
         let (there, moved) = (try #require(Self.here), try #require(Self.moved))
         var plan = try PeerPair.plan(to: there, ssrc: 1, send: nil, receive: nil)
@@ -211,7 +211,7 @@ struct SourceTests {
         #expect(statistics.dropped.ofUnknownSource == 2)
     }
 
-    @Test("At the start a call without protection hears a peer whose address is another than it told")
+    @Test("At the start a call without protection hears a peer from another address than the announced one")
     func plainStart() throws {
         for (source, time) in [(Self.here, Int64(0)), (Self.sibling, 0), (Self.moved, 200)] {
             var call = try Call(.plain)
@@ -225,7 +225,7 @@ struct SourceTests {
         try call.receives(stray, from: Self.moved, 100, heard: false)
     }
 
-    @Test("The address that the peer told takes the place of one that was there before it")
+    @Test("The address that the peer announced replaces an earlier one")
     func told() throws {
         var call = try Call(.plain)
         let (stray, genuine, next) = (call.packet(300), call.other(320), call.packet(340))
@@ -236,7 +236,9 @@ struct SourceTests {
         #expect(remote == Self.here && ssrc == 9)
     }
 
-    @Test("A stranger's stream before the peer's own delays none of the peer's packets, whatever its numbers and SSRC")
+    @Test(
+        "A stranger's stream before the peer's own delays none of the peer's packets, regardless of its numbers and SSRC"
+    )
     func strangerFirst() throws {
         var call = try Call(.plain)
         var ahead = try PeerSession(

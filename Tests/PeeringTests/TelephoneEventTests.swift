@@ -53,7 +53,7 @@ struct TelephoneEventTests {
         #expect(dropped == 1)
     }
 
-    @Test("Timestamps of events, which stand still, do not count as jitter; their numbers count as packets")
+    @Test("Timestamps of events, which do not advance, do not count as jitter; their numbers count as packets")
     func statistics() throws {
         var pair = try PeerPair { $0.telephoneEvents = Self.formats }
         var now = Instant.zero

@@ -59,7 +59,7 @@ struct FormatChangeTests {
         }
     }
 
-    @Test("The tone goes on through a change to G.711 and one back: no part of it is quiet")
+    @Test("The tone continues through a change to G.711 and one back: no part of it is quiet")
     func sound() throws {
         var stream = try Stream()
         for _ in 0..<60 {

@@ -98,7 +98,7 @@ struct GapTests {
         #expect(statistics.packetsRepaired == 10 && statistics.packetsLost == 0 && frames == 0)
     }
 
-    @Test("After a pause, in which timestamps go on without numbers, a copy still gets its packet's place")
+    @Test("After a pause, in which timestamps continue without numbers, a copy still gets its packet's place")
     func copyAfterPause() throws {
         var buffer = try Self.buffer { $0.initialDelayMilliseconds = 40 }
         var repaired = 0

@@ -32,7 +32,7 @@ import Testing
         #expect(pause.isQuiet && pause.isSilent)
     }
 
-    @Test("Sound at the foot of the scale is silence, whatever came before it")
+    @Test("Sound at the foot of the scale is silence, after any sound")
     func absolute() {
         #expect(tracker(after: [4]).isSilent)
         #expect(tracker(after: [Int16](repeating: 4, count: 500)).isSilent)

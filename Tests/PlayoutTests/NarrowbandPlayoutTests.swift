@@ -77,7 +77,7 @@ import Core
         #expect(buffer.statistics.packetsLost == 1)
     }
 
-    @Test("In the sender's silence there is the noise that it told of, and no loss")
+    @Test("In the sender's silence there is the noise that it described, and no loss")
     func noise() {
         var buffer = buffer()
         for index in 0..<50 {

@@ -66,7 +66,7 @@ import Core
         }
     }
 
-    @Test("Packets of padding alone are neither lost nor a pause: the sound goes on, sample for sample")
+    @Test("Packets of padding alone are neither lost nor a pause: the sound continues, sample for sample")
     func padding() throws {
         var buffer = try buffer()
         let clean = try clean(100)

@@ -32,7 +32,7 @@ struct RepairedLossTests {
         #expect(abs(with - without) < 5)
     }
 
-    @Test("Missing packets are told once a later one is there, with the pull that needs them")
+    @Test("Missing packets are reported once a later one is there, with the pull that needs them")
     func missing() throws {
         let packets = try SimulatedCall().packets()
         var buffer = PlayoutBuffer(configuration: PlayoutConfiguration(), decoder: try .init())

@@ -5,7 +5,7 @@ import Testing
 @Suite("What another user may do with files")
 struct FolderRightsTests {
     @Test(
-        "Whether somebody may replace a file depends on the owner and mode of its folder",
+        "The owner and mode of a file's folder decide whether another user may replace the file",
         arguments: [
             (0o777, true, true), (0o755, true, false), (0o700, true, false), (0o577, false, true), (0o775, true, true),
             (0o703, true, true), (0o756, true, false), (0o720, true, false), (0o730, true, true),

@@ -37,7 +37,7 @@ struct HeldFolderTests {
         }
     }
 
-    @Test("It and those above it get the rights that are asked for, whatever the process's mask")
+    @Test("It and those above it get the requested rights, regardless of the process's mask")
     func rights() throws {
         defer { remove() }
         let folder = try HeldFolder(making: path("a/b/./c/"), mode: 0o750, parents: 0o755)

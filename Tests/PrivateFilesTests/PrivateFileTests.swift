@@ -15,7 +15,7 @@ struct PrivateFileTests {
         try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
     }
 
-    @Test("AUTH-10: A file is replaced whole, and only its owner may read it, whatever it was before")
+    @Test("AUTH-10: A file is replaced whole, and only its owner may read it, regardless of what it was before")
     func replacing() throws {
         let path = folder + "/session"
         #expect(try PrivateFile.read(path) == nil)
@@ -59,7 +59,7 @@ struct PrivateFileTests {
         }
     }
 
-    @Test("A journal loses the lines that are not to be kept, from all its files, and goes on")
+    @Test("A journal drops expired lines from all its files, and continues")
     func prune() throws {
         let path = folder + "/pruned"
         let journal = try LineJournal(path: path, maximumBytes: 40, keptFiles: 2)

@@ -40,7 +40,7 @@ struct CongestionTests {
     }
 
     @Test(
-        "Reports that tell of no progress trip it after five (RFC 8083 §4.2), and one of progress starts the count again"
+        "Reports that show no progress trip it after five (RFC 8083 §4.2), and one of progress starts the count again"
     )
     func standstill() {
         var breaker = CircuitBreaker(.init())

@@ -46,7 +46,7 @@ struct FeedbackTests {
     }
 
     @Test(
-        "Requests for pictures and bitrates are told apart, other feedback is passed over, and short packets are none")
+        "Requests for pictures and bitrates are distinguished, other feedback is ignored, and short packets are none")
     func others() {
         #expect(feedback([0x81, 206, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]) == .pictureRequest)
         #expect(feedback([0x84, 206, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 7, 0, 0, 0]) == .pictureRequest)
@@ -150,7 +150,7 @@ struct FeedbackTests {
         #expect(last.count == Int(newest &- UInt16(first)) + 1, "losses between two feedbacks are told, too")
     }
 
-    @Test("Nothing is told twice or without need; pauses and jumps beyond all bounds are told in parts")
+    @Test("Nothing is reported twice or without need; pauses and jumps beyond all bounds are reported in parts")
     func bounds() {
         var writer = TransportFeedbackWriter(sender: 1)
         #expect(told(&writer).isEmpty && writer.pending == 0)
@@ -187,7 +187,7 @@ struct FeedbackTests {
         #expect(told(&writer).count == 256)
     }
 
-    @Test("Random feedback never traps, and tells as many packets as it announces")
+    @Test("Random feedback never traps, and reports as many packets as it announces")
     func randomBytes() {
         var generator = SeededGenerator(seed: 6)
         var taken = 0
@@ -236,7 +236,7 @@ struct FeedbackTests {
         }
     }
 
-    @Test("Extended reports carry a receiver's time there and back, and tell the round trip")
+    @Test("Extended reports carry a receiver's time there and back, and report the round trip")
     func extendedReports() throws {
         var report = ExtendedReport()
         var bytes = [UInt8](repeating: 0, count: 64)

@@ -138,7 +138,7 @@ struct LossAdaptationTests {
         #expect(sender.adaptation.expectedLossPercent >= 7)
     }
 
-    @Test("Whatever is told, the bitrate stays where packets can carry forward error correction, and that is asked for")
+    @Test("For any report, the bitrate stays where packets can carry forward error correction, and that is asked for")
     func floor() {
         var adaptation = LossAdaptation(.init(maximumBitrateBps: 40_000))
         var now = Instant.zero

@@ -108,7 +108,7 @@ struct PacketRecordingTests {
     }
 
     @Test(
-        "Faults are told with their place",
+        "Faults are reported with their place",
         arguments: [
             (Array("GIF89a".utf8), 0, "neither an rtpdump nor a pcap file"),
             ([0x0A, 0x0D, 0x0D, 0x0A, 0, 0], 0, "pcapng"),

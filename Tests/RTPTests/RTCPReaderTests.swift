@@ -68,7 +68,7 @@ struct RTCPReaderTests {
     }
 
     @Test(
-        "Each fault is told by its name",
+        "Each fault is reported by its name",
         arguments: [
             ([0x80, 201, 0], RTCPParseError.Code.tooShort),
             ([0x40, 201, 0, 1, 0, 0, 0, 1], .wrongVersion),
@@ -92,7 +92,7 @@ struct RTCPReaderTests {
         }
     }
 
-    @Test("Cut at any length, only whole packets are told, and none where one is cut")
+    @Test("Cut at any length, only whole packets are returned, and none where one is cut")
     func truncation() {
         for length in 0..<Self.compound.count {
             let packets = try? Self.packets(Array(Self.compound.prefix(length)))
@@ -101,7 +101,7 @@ struct RTCPReaderTests {
         }
     }
 
-    @Test("Random changes never trap, and all that is told lies inside of the datagram")
+    @Test("Random changes never trap, and all that is returned is inside of the datagram")
     func mutation() {
         var generator = SeededGenerator(seed: 5)
         for _ in 0..<20_000 {

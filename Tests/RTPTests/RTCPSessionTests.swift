@@ -93,7 +93,7 @@ struct RTCPSessionTests {
         #expect(b.session.remoteCanonicalName.string == "end-1")
     }
 
-    @Test("A sender report tells counts, and the RTP timestamp of its own moment")
+    @Test("A sender report carries counts, and the RTP timestamp of its own moment")
     func senderReport() throws {
         var end = End(ssrc: 1, wallNanoseconds: 1_700_000_000_000_000_000)
         for index in 0..<3 { end.send(index, at: instant(milliseconds: index * 20)) }
@@ -142,7 +142,7 @@ struct RTCPSessionTests {
         }
     }
 
-    @Test("Another SSRC takes the stream's place and its count starts again; the local one is told as such")
+    @Test("Another SSRC takes the stream's place and its count starts again; the local one is recognised")
     func sourceChange() {
         var end = End(ssrc: 1, wallNanoseconds: 0)
         for index in 0..<5 { end.receive(index, from: 2, at: .zero) }

@@ -49,7 +49,7 @@ struct RTPHeaderTests {
     }
 
     @Test(
-        "Each fault is told by its name",
+        "Each fault is reported by its name",
         arguments: [
             ([UInt8](repeating: 0x80, count: 11), RTPParseError.Code.tooShort),
             ([0x40] + [UInt8](repeating: 0, count: 11), .wrongVersion),
@@ -125,7 +125,7 @@ struct HeaderExtensionTests {
         #expect(elements(0x1005, [7, 0, 0, 9, 2, 1, 2, 0]) == [[7], [9, 1, 2]])
     }
 
-    @Test("An element that runs past the end is not told, and neither is one of an unknown profile")
+    @Test("An element that runs past the end is not returned, and neither is one of an unknown profile")
     func overrun() {
         #expect(elements(0xBEDE, [0x1F, 1, 2]).isEmpty)
         #expect(elements(0x1000, [1, 9, 2]).isEmpty)
@@ -136,7 +136,7 @@ struct HeaderExtensionTests {
 
 @Suite("Datagrams on a media socket")
 struct DatagramKindTests {
-    @Test("The first byte tells the protocol (RFC 7983 §7), the second RTP from RTCP (RFC 5761 §4)")
+    @Test("The first byte decides the protocol (RFC 7983 §7), the second RTP or RTCP (RFC 5761 §4)")
     func classification() {
         for first in 0...255 {
             let kind = DatagramKind(of: [UInt8(first), 111])

@@ -38,7 +38,7 @@ struct ReceptionStatisticsTests {
         #expect(report.fractionLost == 0)
     }
 
-    @Test("A fraction of one is told as 255, for 256 does not fit")
+    @Test("A fraction of one is reported as 255, for 256 does not fit")
     func everythingLost() {
         var statistics = ReceptionStatistics()
         _ = statistics.receive(header(1), at: .zero)
@@ -60,7 +60,7 @@ struct ReceptionStatisticsTests {
         #expect(statistics.cumulativeLost == 0)
     }
 
-    @Test("Sequence numbers are extended across wraps, and go on where a stream is restarted")
+    @Test("Sequence numbers are extended across wraps, and continue where a stream is restarted")
     func numbers() {
         var statistics = ReceptionStatistics()
         let sent: [UInt16] = [65_534, 65_535, 1, 0, 65_533, 2, 40_000, 40_001, 39_999, 30_000, 3, 30_000, 30_001]

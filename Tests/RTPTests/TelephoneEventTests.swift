@@ -78,7 +78,7 @@ struct TelephoneEventTests {
         #expect(zip(starts, starts.dropFirst()).allSatisfy { $1.step - $0.step >= 9 && $1.step - $0.step <= 10 })
     }
 
-    @Test("A key longer than a duration can tell goes on in segments, and the end comes once")
+    @Test("A key longer than a duration can express continues in segments, and the end comes once")
     func segments() {
         var configuration = TelephoneEventSender.Configuration(clockRate: 48_000)
         configuration.toneMilliseconds = 3_000
@@ -114,7 +114,7 @@ struct TelephoneEventTests {
         #expect(!sender.isActive)
     }
 
-    @Test("Whatever packets are lost, a key is told once if any of its packets comes", arguments: 0..<128)
+    @Test("For any lost packets, a key is reported once if any of its packets comes", arguments: 0..<128)
     func losses(mask: Int) {
         var sender = TelephoneEventSender(.init(clockRate: 8_000))
         sender.press(TelephoneEvent(code: 3))

@@ -42,7 +42,7 @@ struct TransportLogTests {
         #expect(seen[0]?.received == 8 && seen[0]?.lost == 2)
     }
 
-    @Test("A queue stands only if all packets of half a second are late, and jitter is none")
+    @Test("A queue counts only if all packets of half a second are late, and jitter is none")
     func queue() throws {
         let feedback = Array(stride(from: 4, to: 100, by: 5))
         let jitter = try Self.told(lost: [], feedbackAfter: feedback) { $0 % 5 == 0 ? 30 : 130 }

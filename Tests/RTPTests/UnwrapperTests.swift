@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Unwrapping")
 struct UnwrapperTests {
-    @Test("Sequence numbers go on across wraps, for packets in and out of order")
+    @Test("Sequence numbers continue across wraps, for packets in and out of order")
     func sequence() {
         var unwrapper = SequenceUnwrapper()
         let numbers: [UInt16] = [65_534, 65_535, 1, 0, 2, 65_533, 3]

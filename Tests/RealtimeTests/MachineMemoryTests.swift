@@ -7,14 +7,16 @@ import Testing
 
     private func limit(_ files: [String: String]) -> Int? { MachineMemory.limit { files[$0] } }
 
-    @Test("Without a control group's limit it is the machine's memory, and unknown on a machine that tells nothing")
+    @Test(
+        "Without a control group's limit it is the machine's memory, and unknown on a machine that does not report it"
+    )
     func machine() {
         #expect(limit(["/proc/meminfo": Self.machine]) == 24_576_000 << 10)
         #expect(limit([:]) == nil)
         #expect(limit(["/proc/meminfo": "MemTotal: much\n", "/proc/self/cgroup": "nonsense\n::\n"]) == nil)
     }
 
-    @Test("A control group's limit counts, and that of each group it stands in, in version 2")
+    @Test("A control group's limit counts, and that of each group above it, in version 2")
     func version2() {
         var files = [
             "/proc/meminfo": Self.machine, "/proc/self/cgroup": "0::/system.slice/handset.service\n",
@@ -42,6 +44,6 @@ import Testing
         #expect(limit(files) == 256 << 20)
     }
 
-    @Test("This machine tells how much memory there is")
+    @Test("This machine reports how much memory there is")
     func here() throws { #expect(try #require(MachineMemory.limitBytes) > 16 << 20) }
 }

@@ -35,7 +35,7 @@ struct PriorityTests {
         return outcome.withLock { $0 }
     }
 
-    @Test("A suspended priority comes back as it was, whatever its policy", arguments: [SCHED_FIFO, SCHED_RR])
+    @Test("A suspended priority comes back as it was, regardless of its policy", arguments: [SCHED_FIFO, SCHED_RR])
     func policies(policy: Int32) throws {
         guard let seen = try suspend(policy: policy, priority: 3) else { return }
         #expect(seen.before.policy == policy && seen.before.priority == 3)

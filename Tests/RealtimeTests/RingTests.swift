@@ -63,7 +63,7 @@ struct RingTests {
         #expect(findings.outOfOrder == 0)
     }
 
-    @Test("Audio crosses between two threads unchanged, whatever the sizes of reads and writes")
+    @Test("Audio crosses between two threads unchanged, regardless of the sizes of reads and writes")
     func audioStress() throws {
         let total = 1_000_000
         let ring = AudioRing(capacity: 1024)

@@ -21,7 +21,7 @@ final class RegularFileTests {
         }
     }
 
-    @Test("A file is readable by all if its mode and those of the folders on the way say so, whatever link leads to it")
+    @Test("A file is readable by all if its mode and those of its folders allow it, through any link")
     func readers() throws {
         #expect(mkdir(path("open"), 0o755) == 0 && chmod(folder, 0o755) == 0)
         #expect(FileManager.default.createFile(atPath: path("open/secret"), contents: nil))
@@ -80,7 +80,7 @@ final class RegularFileTests {
         #expect(place("round") == place("round") && place("round") != place("link"))
     }
 
-    @Test("Whatever is no regular file is refused at once, and the error says what it is")
+    @Test("All but regular files are refused at once, and the error names the kind")
     func kinds() throws {
         #expect(mkfifo(path("pipe"), 0o600) == 0)
         let socket = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)

@@ -5,7 +5,7 @@ import Testing
 struct AttributeTests {
     private static let key30 = "d0RmdmcmVCspeEc3QGZiNWpVLFJhQX1cfHAwJSoj"
 
-    @Test("RFC 7587 §7's parameters are read, whatever their spacing and case")
+    @Test("RFC 7587 §7's parameters are read, with any spacing and case")
     func opusParameters() {
         let parameters = OpusParameters(
             parsing: "maxplaybackrate=16000; sprop-maxcapturerate=16000; MaxAverageBitrate=20000; stereo=1; "

@@ -54,7 +54,7 @@ struct OfferAnswerTests {
 
     // MARK: Between two of us
 
-    @Test("Two of us agree: GCM, each one's key for what it sends, RTCP with RTP, SSRC and name told")
+    @Test("Two of us agree: GCM, each one's key for what it sends, RTCP with RTP, SSRC and name included")
     func bothEnds() throws {
         var offerer = OfferAnswer(Self.media())
         var answerer = OfferAnswer(Self.peer())
@@ -128,7 +128,9 @@ struct OfferAnswerTests {
         return try offerer.makeOffer()
     }
 
-    @Test("A call that stands keeps its kind of protection: an offer of another is refused, and one with both is taken")
+    @Test(
+        "An established call keeps its kind of protection: an offer of another is refused, and one with both is taken"
+    )
     func keptProtection() throws {
         let ours: [LocalKeying] = [
             .dtls(fingerprints: [Sides.ourFingerprint]), .sdes([Self.gcm]), .plain,
@@ -265,7 +267,7 @@ struct OfferAnswerTests {
     }
 
     @Test(
-        "Packets that we send are as long as the peer wishes and takes",
+        "Packets that we send are as long as the peer requests and takes",
         arguments: [
             ("", 20), ("a=ptime:40\n", 40), ("a=ptime:30\n", 20), ("a=ptime:3\n", 10), ("a=ptime:120\n", 60),
             ("a=maxptime:10\n", 10), ("a=ptime:60\na=maxptime:40\n", 40), ("a=fmtp:120 minptime=40\n", 40),
@@ -329,7 +331,7 @@ struct OfferAnswerTests {
         #expect(failure?.description.contains("AAAA") == false)
     }
 
-    @Test("Answers that refuse or do not fit are told apart, and the offer stays out")
+    @Test("Answers that refuse or do not fit are distinguished, and the offer stays out")
     func badAnswers() throws {
         var side = OfferAnswer(Self.media())
         let good = try SessionDescription(parsing: Examples.firefoxLike)

@@ -89,7 +89,7 @@ struct RenegotiationTests {
         #expect(!silent.0.contains(.keys) && Sides.tlsID(silent.answer) == nil)
     }
 
-    @Test("Hold and resume change the direction and nothing else, whoever asks for them", arguments: [true, false])
+    @Test("Hold and resume change the direction and nothing else, from either side", arguments: [true, false])
     func hold(byUs: Bool) throws {
         var (us, them) = try call()
         func step(_ direction: MediaDirection) throws -> (NegotiationChanges, NegotiatedAudio, NegotiatedAudio) {
@@ -132,7 +132,8 @@ struct RenegotiationTests {
     }
 
     @Test(
-        "An association goes on though a browser writes the other role after a restart, and not with a new certificate")
+        "An association continues though a browser writes the other role after a restart, and not with a new certificate"
+    )
     func associations() throws {
         var (us, them) = try call()
         var offer = try Sides.sent(them.makeOffer())
@@ -262,7 +263,7 @@ struct RenegotiationTests {
         #expect(try us.makeOffer().media.map { $0.port == 0 } == [true, false])
     }
 
-    @Test("A call that began with SDES goes on with it, though DTLS is preferred")
+    @Test("A call that began with SDES continues with it, though DTLS is preferred")
     func keepsSDES() throws {
         let key = try #require(SDESKey(suite: .aeadAES128GCM, material: [UInt8](repeating: 1, count: 28)))
         let other = try #require(SDESKey(suite: .aeadAES128GCM, material: [UInt8](repeating: 2, count: 28)))

@@ -30,7 +30,7 @@ struct SessionDescriptionTests {
         #expect(try SessionDescription(parsing: written).serialized() == written)
     }
 
-    @Test("The examples whose lines stand in RFC 8866's order are written byte for byte as they were")
+    @Test("The examples whose lines are in RFC 8866's order are written byte for byte as they were")
     func exactText() throws {
         for text in [Examples.rfc8866, Examples.chromium, Examples.softphone, Examples.firefoxLike] {
             #expect(try SessionDescription(parsing: text).serialized() == text)
@@ -56,7 +56,7 @@ struct SessionDescriptionTests {
     }
 
     @Test(
-        "Faults are told with their line",
+        "Faults are reported with their line",
         arguments: [
             ("", 1, SDPError.Code.missingLine), ("o=- 1 1 IN IP4 192.0.2.1\n", 1, .missingLine),
             ("v=0\n", 1, .missingLine),

@@ -33,7 +33,7 @@ struct ClientCertificateTests {
         return try SIPService(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
-    @Test("A server that asks for a certificate takes who shows it, and nobody else")
+    @Test("A server that asks for a certificate accepts only clients that show it")
     func shown() async throws {
         let files = try CertificateFolder()
         let (own, ours, other) = (try files.make("server"), try files.make("client"), try files.make("other"))
@@ -49,7 +49,7 @@ struct ClientCertificateTests {
         }
     }
 
-    @Test("Files that were replaced are shown at the next connection, and those that are of no use change nothing")
+    @Test("Replaced files are used at the next connection, and unusable ones change nothing")
     func renewed() async throws {
         let files = try CertificateFolder()
         let (own, ours, next) = (try files.make("server"), try files.make("client"), try files.make("next"))
@@ -69,7 +69,7 @@ struct ClientCertificateTests {
         await late.disconnect()
     }
 
-    @Test("Files that were renewed badly are known until they are mended, and the certificate before is shown")
+    @Test("Badly renewed files are known until they are fixed, and the certificate before is shown")
     func renewedBadly() throws {
         let files = try CertificateFolder()
         let (ours, other) = (try files.make("client"), try files.make("other"))

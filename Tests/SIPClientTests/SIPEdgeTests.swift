@@ -94,7 +94,7 @@ struct SIPEdgeTests {
         return edge
     }
 
-    @Test("A call with another node of the server goes on by the socket whose own flow is given up")
+    @Test("A call with another node of the server continues by the socket whose own flow is given up")
     func retired() async throws {
         let (server, node) = (try await ScriptedServer(.udp), try await ScriptedServer(.udp) { _ in nil })
         defer {

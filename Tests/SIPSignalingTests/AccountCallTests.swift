@@ -188,7 +188,7 @@ struct AccountCallTests {
     }
 
     @Test(
-        "A CANCEL tells by its Reason whether another device answered",
+        "A CANCEL shows by its Reason whether another device answered",
         arguments: [
             (nil, nil), ("SIP;cause=200;text=\"Call completed elsewhere\"", InviteHandling.Action.accepted),
             ("SIP;cause=603", .rejected),
@@ -300,7 +300,7 @@ struct AccountCallTests {
         return invite
     }
 
-    @Test("What a trunk tells of a caller is what the trusted peer vouches for, and not the From of the same INVITE")
+    @Test("A trunk's caller is the one that the trusted peer vouches for, and not the From of the same INVITE")
     func assertedCaller() throws {
         let asserted = ["P-Asserted-Identity: \"Carol\" <tel:+49301234>"]
         let trusted = try #require(try received({ $0.includesServer = true }, asserted))
@@ -349,7 +349,7 @@ struct AccountCallTests {
     // MARK: We call
 
     @Test(
-        "Whom to call may be said in several ways",
+        "The callee may be written in several ways",
         arguments: [
             ("bob", "sip:bob@sip.test"), ("bob@other.example", "sip:bob@other.example"),
             ("bob@192.0.2.5:5070", "sip:bob@192.0.2.5:5070"), ("+49 30", "sip:+49%2030@sip.test"),
@@ -474,7 +474,7 @@ struct AccountCallTests {
         #expect(run.requests(.ack).count == 1 && run.requests(.bye).count == 1)
     }
 
-    @Test("A second acceptance, of another fork, is acknowledged and ended; the call goes on")
+    @Test("A second acceptance, of another fork, is acknowledged and ended; the call continues")
     func secondFork() throws {
         var run = try AccountRun()
         try run.connect()
@@ -490,7 +490,7 @@ struct AccountCallTests {
         #expect(run.events.count == events)
     }
 
-    @Test("Nobody answers: the invite times out and is cancelled")
+    @Test("Without an answer the invite times out and is cancelled")
     func timesOut() throws {
         var run = try AccountRun()
         try run.connect()
@@ -538,7 +538,7 @@ struct AccountCallTests {
         #expect(try run.response(200).body == Array("v=0 held".utf8))
     }
 
-    @Test("An offer that the device does not answer is refused, and the call goes on")
+    @Test("An offer that the device does not answer is refused, and the call continues")
     func unanswered() throws {
         var run = try AccountRun()
         let (_, to) = try talking(&run)
@@ -682,7 +682,7 @@ struct AccountCallTests {
         #expect(run.outputs.filter { $0 == .note(.offerRefused(488)) }.count == 2)
     }
 
-    @Test("A key of the peer's by INFO is told as a signal, and the device's goes by INFO, if the peer takes that")
+    @Test("A key of the peer's by INFO is reported as a signal, and the device's goes by INFO, if the peer takes that")
     func keys() throws {
         var run = try AccountRun()
         let (invite, to) = try talking(&run)
@@ -789,7 +789,7 @@ struct AccountCallTests {
         return .response(response)
     }
 
-    @Test("What each fork plays before the call is answered is told, and the answer is of the fork that answers")
+    @Test("What each fork plays before the call is answered is reported, and the answer is of the fork that answers")
     func earlyMedia() throws {
         var run = try AccountRun()
         try run.connect()
@@ -874,7 +874,7 @@ struct AccountCallTests {
         #expect(deadline > run.now)
     }
 
-    @Test("Whom our own server has, and no address that leads elsewhere, is of our domain, whether a user or a number")
+    @Test("A name at our own server, and no address that leads elsewhere, is of our domain, whether a user or a number")
     func ownNumbers() throws {
         let names = SIPNames(domain: try #require(SIPHost("sip.test")))
         for text in ["sip:carol@sip.test", "sip:9005551234@sip.test", "sip:carol@sip.test;user=phone", "tel:+4930"] {
@@ -923,7 +923,7 @@ struct AccountCallTests {
     }
 
     @Test(
-        "CALL-8: A peer's REFER becomes a wish, the invite that names the call is its INVITE, and NOTIFY tells how it goes"
+        "CALL-8: A peer's REFER becomes a request, the invite that names the call is its INVITE, and NOTIFY reports how it goes"
     )
     func transferee() throws {
         var run = try AccountRun()
@@ -958,7 +958,7 @@ struct AccountCallTests {
     }
 
     @Test(
-        "CALL-8: A target that is no user of the account's own server is marked, and a wish can be refused",
+        "CALL-8: A target that is no user of the account's own server is marked, and a request can be refused",
         arguments: [
             ("sip:carol@other.example", true), ("sip:+491234567@sip.test", false), ("tel:+491234567", false),
             ("sip:carol@sip.test:5070", true), ("sip:17@sip.test", false), ("sip:carol@sip.test;maddr=192.0.2.1", true),
@@ -1003,7 +1003,7 @@ struct AccountCallTests {
             !AnswerPolicy.Transfers.service.admits(wish) || !target.contains("other") && !target.contains("partner"))
     }
 
-    @Test("CALL-8: An account that lists nobody has nobody called, and follows no redirection")
+    @Test("CALL-8: An account with an empty list places no call for a peer, and follows no redirection")
     func listsNobody() throws {
         var run = try AccountRun()
         let (_, to) = try talking(&run)
@@ -1017,7 +1017,7 @@ struct AccountCallTests {
         #expect(run.requests(.invite).count == 1)
     }
 
-    @Test("CALL-8: A device's wish is a REFER, and what the peer says of it is told")
+    @Test("CALL-8: A device's request is a REFER, and the peer's answer to it is reported")
     func transferor() throws {
         var run = try AccountRun()
         let (invite, to) = try talking(&run)
@@ -1070,7 +1070,7 @@ struct AccountCallTests {
 
     // MARK: Flows
 
-    @Test("A call outlives its flow: it goes on by the next one, and the peer learns our new contact")
+    @Test("A call outlives its flow: it continues by the next one, and the peer learns our new contact")
     func movedFlow() throws {
         var run = try AccountRun()
         let (invite, _) = try talking(&run)
@@ -1091,7 +1091,7 @@ struct AccountCallTests {
         #expect(flow == run.flow && flow != old)
     }
 
-    @Test("A call that rings when a peer's own flow is lost is over: the device has missed it, and cannot accept it")
+    @Test("A call that rings when a peer's own flow is lost has ended: the device has missed it, and cannot accept it")
     func ringsOnLostFlow() throws {
         var run = try AccountRun { $0.acceptsStrangers = true }
         try run.connect(.udp)
@@ -1135,7 +1135,7 @@ struct AccountCallTests {
         #expect(run.requests(.bye).count == 1)
     }
 
-    @Test("Others than the server are heard only in calls, unless anybody may call")
+    @Test("Others than the server are heard only in calls, unless all may call")
     func strangers() throws {
         var run = try AccountRun()
         let (_, to) = try talking(&run)

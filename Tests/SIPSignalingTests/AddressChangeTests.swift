@@ -17,7 +17,7 @@ struct AddressChangeTests {
         return run
     }
 
-    @Test("It registers from the new address at once, and tells the peer of a call where sound goes now")
+    @Test("It registers from the new address at once, and sends the peer of a call the new address of its sound")
     func repairs() throws {
         var run = try talking()
         run.feed(.networkChanged(source: SIPHost("192.0.2.10")))
@@ -32,7 +32,7 @@ struct AddressChangeTests {
     }
 
     @Test(
-        "What a peer answers to our new address is told to the application if its media is elsewhere now",
+        "A peer's answer to our new address is reported to the application if its media is elsewhere now",
         arguments: [true, false])
     func answered(_ isMoved: Bool) throws {
         var run = try talking()
@@ -58,7 +58,7 @@ struct AddressChangeTests {
         #expect(run.requests(.invite).count == 1 && !run.statuses.contains(488))
     }
 
-    @Test("A peer that refuses an offer with our new address is told again, until it answers one")
+    @Test("A peer that refuses an offer with our new address gets it again, until it answers one")
     func refused() throws {
         var run = try talking()
         run.feed(.networkChanged(source: SIPHost("192.0.2.10")))

@@ -131,7 +131,7 @@ struct LinkTests {
         #expect(run.pings.count == 2)
     }
 
-    @Test("The reason why no address can be used is reported: there is none, it takes no flow, or it serves nobody")
+    @Test("The reason why no address can be used is reported: there is none, it takes no flow, or it serves no client")
     func obstacles() throws {
         func last(_ run: Run) -> LinkMachine.Obstacle? {
             guard case .unreachable(_, let obstacle)? = run.outputs.last else { return nil }

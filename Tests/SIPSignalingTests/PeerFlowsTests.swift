@@ -8,7 +8,7 @@ struct PeerFlowsTests {
         try #require(SocketAddress(host: "192.0.2.7", port: port))
     }
 
-    @Test("A response makes no flow, and so takes the place of nobody")
+    @Test("A response makes no flow, and so displaces none")
     func responses() throws {
         var flows = PeerFlows(capacity: 1)
         #expect(flows.admit(try peer(1), isRequest: true, isInUse: { _ in false }) == .new(-1, evicting: nil))
@@ -16,7 +16,7 @@ struct PeerFlowsTests {
         #expect(flows.admit(try peer(1), isRequest: false, isInUse: { _ in false }) == .known(-1))
     }
 
-    @Test("Whoever was silent for longest gives way, and never one in a call")
+    @Test("The source that was silent for longest gives way, and never one in a call")
     func eviction() throws {
         var flows = PeerFlows(capacity: 3)
         for port in UInt16(1)...3 { _ = flows.admit(try peer(port), isRequest: true, isInUse: { _ in false }) }

@@ -34,7 +34,7 @@ struct RecoveryTests {
 
     // MARK: Offers that wait
 
-    @Test("An offer that waited for a new registration is made after the refresh that tells the peer our contact")
+    @Test("An offer that waited for a new registration is made after the refresh that gives the peer our contact")
     func offerAfterRefresh() throws {
         var run = try AccountRun()
         try run.connect()
@@ -154,7 +154,7 @@ struct RecoveryTests {
         #expect(run.events.contains(.inviteTimedOut(invite, invitees: ["alice@sip.test"])))
     }
 
-    @Test("A call by another node of the server goes on by the server's next flow when the socket is gone")
+    @Test("A call by another node of the server continues by the server's next flow when the socket is gone")
     func otherNode() throws {
         var run = try AccountRun()
         try run.connect(.udp)
@@ -175,7 +175,7 @@ struct RecoveryTests {
         #expect(try run.sent(.bye).flow == run.flow)
     }
 
-    @Test("A call by another node of the server goes on from our new address, and its peer learns it")
+    @Test("A call by another node of the server continues from our new address, and its peer learns it")
     func otherNodeFromNewAddress() throws {
         var run = try AccountRun()
         try run.connect(.udp)
@@ -220,7 +220,7 @@ struct RecoveryTests {
     }
 
     @Test(
-        "CALL-8: A transfer whose call ends before its INVITE was sent is refused, so that whoever asked for it knows")
+        "CALL-8: A transfer whose call ends before its INVITE was sent is refused, so that its requester knows")
     func transferBeforeInvite() throws {
         var run = try AccountRun()
         try run.connect()

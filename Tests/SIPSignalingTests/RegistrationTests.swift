@@ -45,7 +45,9 @@ struct AccountRegistrationTests {
         #expect(run.account.nextDeadline == nil)
     }
 
-    @Test("One refusal of a refresh ends nothing; an account that stays closed ends its calls, and the device is told")
+    @Test(
+        "One refusal of a refresh ends nothing; an account that stays closed ends its calls, and the device is notified"
+    )
     func closed() throws {
         var run = try AccountRun()
         try run.connect()
@@ -66,7 +68,7 @@ struct AccountRegistrationTests {
         #expect(run.events.last == .disconnected)
     }
 
-    @Test("A server that takes connections and serves nobody is asked ever more rarely", arguments: [true, false])
+    @Test("A server that takes connections and does not serve is asked ever more rarely", arguments: [true, false])
     func acceptingServer(_ registers: Bool) throws {
         var run = try AccountRun { if !registers { $0.registrationSeconds = 0 } }
         run.ask(.connect)
@@ -106,7 +108,7 @@ struct AccountRegistrationTests {
         #expect(run.requests(.invite).count == invites)
     }
 
-    @Test("Why there is no connection is told to one who does not wait, a certificate by its own code")
+    @Test("A device that does not wait gets the reason why there is no connection, a certificate by its own code")
     func reasons() throws {
         for (failure, code) in [
             (FlowFailure("nothing listens there"), SignalingError.Code.serverUnreachable),
@@ -235,7 +237,7 @@ struct AccountRegistrationTests {
         #expect(try run.outputs.contains(.open(2, AccountRun.target(.tcp, "192.0.2.2"))))
     }
 
-    @Test("While nothing answers, waits grow and the server is looked up anew each time")
+    @Test("While nothing answers, waits grow and the server is looked up again each time")
     func backoff() throws {
         var run = try AccountRun()
         run.ask(.connect)
@@ -250,7 +252,7 @@ struct AccountRegistrationTests {
         #expect((10...80).contains(resolves), "\(resolves)")
     }
 
-    @Test("One who does not wait is told of the first failure")
+    @Test("A device that does not wait gets the first failure")
     func givesUp() throws {
         var run = try AccountRun { $0.givesUpAtOnce = true }
         let ticket = run.ask(.connect)
@@ -260,7 +262,7 @@ struct AccountRegistrationTests {
         #expect(run.account.nextDeadline == nil)
     }
 
-    @Test("One who does not wait is told if the connection ends before the registrar has answered")
+    @Test("A device that does not wait is notified if the connection ends before the registrar has answered")
     func givesUpUnserved() throws {
         var run = try AccountRun { $0.givesUpAtOnce = true }
         let ticket = run.ask(.connect)

@@ -69,7 +69,7 @@ struct ServerLocatorTests {
         DNSQuestion("sip.test", .addresses): addresses("192.0.2.9"),
     ]
 
-    @Test("An address is taken as it is, and nobody is asked")
+    @Test("An address is used directly, without a look-up")
     func literal() {
         var run = Run(.only(.tls), host: "2001:db8::7", zone: [:])
         #expect(run.locate() == ["TLS [2001:db8::7]:5061"])

@@ -139,7 +139,7 @@ struct VanishedPeerTests {
     }
 
     @Test(
-        "CALL-4: A silent telephone that answers keeps its call, whatever it answers, and is asked again each period",
+        "CALL-4: A silent telephone that answers keeps its call, for any answer, and is probed again each period",
         arguments: [200, 405, 501, 500, 403, 486])
     func silent(_ status: Int) throws {
         var account = try WatchedAccount()

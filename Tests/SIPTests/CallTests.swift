@@ -63,7 +63,7 @@ struct CallTests {
         try run.expectNothingLeft()
     }
 
-    @Test("A call that nobody answers is over after 32 s, and one that only rings after three minutes")
+    @Test("A call that is not answered ends after 32 s, and one that only rings after three minutes")
     func unanswered() throws {
         var run = CallRun()
         run.losses = Array(repeating: (.alice, "INVITE"), count: 7)
@@ -154,7 +154,7 @@ struct CallTests {
         #expect(run.events(.bob, b).last == .confirmed(nil))
     }
 
-    @Test("Ringing tells a caller without an offer nothing reliably, because that would have to be the offer")
+    @Test("Ringing is not reported reliably to a caller without an offer, because that would have to be the offer")
     func ringingWithoutOffer() throws {
         for (header, told) in [("Supported" as SIPHeaderName, 1), ("Require", 0)] {
             var run = CallRun()
@@ -262,7 +262,7 @@ struct CallTests {
         #expect(run.count(.alice, "INFO") == 1)
     }
 
-    @Test("A digit waits for the answer to the one before, and one that is refused is told and holds up none")
+    @Test("A digit waits for the answer to the one before, and one that is refused is reported and holds up none")
     func digitsInOrder() throws {
         var run = CallRun(bob: { $0.screen.bodies = [.sdp] })
         try run.connect()
@@ -375,7 +375,7 @@ struct CallTests {
     }
 
     @Test(
-        "Whoever passes calls on refuses those that have passed too much (483), replace another (603), or are its own (482)"
+        "A proxy refuses calls that have passed too much (483), replace another (603), or are its own (482)"
     )
     func passingOn() throws {
         func invite(_ number: Int, _ change: (inout SIPHeaders) -> Void) -> SIPMessage {

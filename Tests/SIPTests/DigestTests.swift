@@ -182,7 +182,7 @@ struct DigestTests {
         guard case .stale = server.credentials(request, at: .zero) else { throw TestFailure("a stale nonce") }
     }
 
-    @Test("The scheme that nobody knows in RFC 4475's regaut01 is answered with a challenge")
+    @Test("The unknown scheme in RFC 4475's regaut01 is answered with a challenge")
     func torture() throws {
         guard case .request(let request) = try SIPMessage(parsing: try vector("rfc4475/regaut01.dat")) else {
             throw TestFailure("a request")

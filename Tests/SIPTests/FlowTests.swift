@@ -82,7 +82,7 @@ struct FlowTests {
 
     // MARK: Credentials
 
-    @Test("A challenge of anybody but the server gets no digest, nor does a request that goes to anybody else")
+    @Test("Only the server's challenge gets a digest, and only in requests to the server")
     func strangersGetNoDigest() throws {
         var run = AgentRun()
         run.place(AgentRun.stranger)
@@ -148,7 +148,7 @@ struct FlowTests {
         #expect(run.timeline.core.callsInMemory == 0)
     }
 
-    @Test("The BYE of a second fork meets a challenge in its own dialog, and the call goes on")
+    @Test("The BYE of a second fork meets a challenge in its own dialog, and the call continues")
     func challengedFork() throws {
         var run = AgentRun()
         run.place()
@@ -244,7 +244,7 @@ struct FlowTests {
         #expect(stranger.timeline.core.transactionsInMemory == 0 && stranger.timeline.core.callsInMemory == 0)
     }
 
-    @Test("A 2xx that has no ACK goes on by the next flow")
+    @Test("A 2xx that has no ACK continues by the next flow")
     func acceptedOnDyingFlow() throws {
         var run = AgentRun()
         let tag = try run.receiveCall(acknowledged: false)
@@ -365,7 +365,7 @@ struct FlowTests {
         #expect(idle.requests(.update).map(\.flow) == [AgentRun.next])
     }
 
-    @Test("The refresh that tells our new contact waits for what is under way")
+    @Test("The refresh with our new contact waits for what is under way")
     func postponedRefresh() throws {
         var run = try refreshing()
         run.timeline.feed(.command(a, .offer(Array("other".utf8))))
@@ -444,7 +444,7 @@ struct FlowTests {
         #expect(run.timeline.core.callsInMemory == 0)
     }
 
-    @Test("A re-INVITE that is taken back is told, and one that is refused changes no target")
+    @Test("A re-INVITE that is cancelled is reported, and one that is refused changes no target")
     func withdrawn() throws {
         var run = AgentRun()
         let tag = try run.receiveCall()

@@ -53,7 +53,7 @@ struct ProbeTests {
         #expect(run.count(.alice, "BYE") == 1)
     }
 
-    @Test("A peer that has forgotten the dialog says so, and the call goes on until its owner ends it")
+    @Test("A peer that has forgotten the dialog says so, and the call continues until its owner ends it")
     func forgotten() throws {
         var run = CallRun()
         try run.connect()

@@ -207,7 +207,9 @@ struct RaceTests {
 
     // MARK: RFC 5407 §3.3: glare
 
-    @Test("5407 §3.3.1: offers cross; both get 491, and each is made again, first by whoever does not own the Call-ID")
+    @Test(
+        "5407 §3.3.1: offers cross; both get 491, and each is made again, first by the side that does not own the Call-ID"
+    )
     func glare() throws {
         var run = CallRun()
         try run.connect()
@@ -351,7 +353,7 @@ struct RaceTests {
 
     // MARK: Transfers
 
-    @Test("A blind transfer is placed by the peer, which tells how it goes")
+    @Test("A blind transfer is placed by the peer, which reports its progress")
     func blindTransfer() throws {
         var run = CallRun()
         try run.connect()
@@ -376,7 +378,7 @@ struct RaceTests {
         try run.expectNothingLeft()
     }
 
-    @Test("A transfer that is refused, or whose call fails, is told")
+    @Test("A transfer that is refused, or whose call fails, is reported")
     func failedTransfer() throws {
         var run = CallRun()
         try run.connect()

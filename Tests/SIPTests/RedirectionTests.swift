@@ -41,7 +41,7 @@ import Testing
         run.inject(.response(response), to: .alice)
     }
 
-    @Test("A call goes on to where a redirection says that the callee is, as the same call with the next number")
+    @Test("A call follows a redirection to the callee's new address, as the same call with the next number")
     func followed() throws {
         var run = placed()
         try answer(&run, 302, "<sip:carol@bob.example;method=BYE?Subject=x&Call-ID=y>")
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(
-        "What is no address of a callee is told, not followed",
+        "What is no address of a callee is reported, not followed",
         arguments: [
             (302, "<http://bob.example/>"), (302, "<mailto:bob@bob.example>"), (305, "<sip:proxy.example>"),
             (380, "<sip:other@bob.example>"), (302, "*"),
@@ -126,7 +126,7 @@ import Testing
         #expect(targets(run) == ["sips:bob@bob.example", "sips:dave@bob.example"])
     }
 
-    @Test("An account that follows none is told of the addresses")
+    @Test("An account that follows none reports the addresses")
     func closed() throws {
         var run = placed { $0.redirectionTargets = CalleeList() }
         try answer(&run, 302, "<sip:carol@bob.example>")
@@ -148,7 +148,7 @@ import Testing
         #expect(run.ends(.alice, call).count == 1 && targets(run).count == 3)
     }
 
-    @Test("A caller who hangs up while a call is redirected calls nobody else")
+    @Test("A caller who hangs up while a call is redirected calls no other address")
     func hungUp() throws {
         var run = placed()
         run.command(.alice, call, .end(cause: nil))
@@ -156,7 +156,7 @@ import Testing
         #expect(targets(run).count == 1 && run.ends(.alice, call) == [.local])
     }
 
-    @Test("Whatever is answered, each address is called once, at most five more than the first, and the call ends once")
+    @Test("For any answers, each address is called once, at most five more than the first, and the call ends once")
     func random() throws {
         for seed in UInt64(0)..<200 {
             var generator = SeededGenerator(seed: seed)

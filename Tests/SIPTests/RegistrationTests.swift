@@ -369,7 +369,7 @@ struct RegistrationTests {
         #expect(other.requests.count == 2)
     }
 
-    @Test("After a change of the network a wait of our own is over, and one that the server asked for is not")
+    @Test("A change of the network ends a wait of our own, but not one that the server requested")
     func networkChanges() throws {
         var ours = Run()
         ours.timeline.feed(.flowOpened)

@@ -125,7 +125,7 @@ struct TransactionBudgetTests {
         }
     }
 
-    @Test("At the edge: so many of the largest requests as the page says, and the next one gets 503")
+    @Test("At the edge: the documented number of the largest requests is taken, and the next one gets 503")
     func edge() throws {
         var run = Run()
         var taken: [(SIPRequest, TransactionID)] = []
@@ -175,7 +175,7 @@ struct TransactionBudgetTests {
         #expect(try one.take(.options, from: Self.flow(-3, "2001:db8:1::1"), via: 8_000) != nil)
     }
 
-    @Test("What we send has room whatever peers use")
+    @Test("There is room for what we send, regardless of peers' use")
     func own() throws {
         var run = Run(memory: 8_000)
         while try run.take(.options) != nil {}

@@ -121,7 +121,7 @@ struct TransactionTests {
         #expect(run.told.last == .timedOut(.client(1)))
     }
 
-    @Test("Timer D: a refusal is acknowledged each time it comes for 32 s, and told once")
+    @Test("Timer D: a refusal is acknowledged each time it comes for 32 s, and reported once")
     func timerD() throws {
         var run = TableRun()
         run.timeline.feed(.start(1, Sample.request(.invite), Sample.udp))
@@ -164,7 +164,7 @@ struct TransactionTests {
         #expect(proceeding.times("OPTIONS") == [0, 500, 4_500, 8_500])
     }
 
-    @Test("Timer K: a final response that is repeated within 5 s is told once")
+    @Test("Timer K: a final response that is repeated within 5 s is reported once")
     func timerK() throws {
         var run = TableRun()
         run.timeline.feed(.start(1, Sample.request(.options), Sample.udp))
@@ -177,7 +177,7 @@ struct TransactionTests {
         #expect(run.timeline.core.count == 0)
     }
 
-    @Test("Timer M: every 2xx of an INVITE is told for 32 s, of each fork, and other responses are not")
+    @Test("Timer M: every 2xx of an INVITE is reported for 32 s, of each fork, and other responses are not")
     func timerM() throws {
         var run = TableRun()
         run.timeline.feed(.start(1, Sample.request(.invite), Sample.udp))
@@ -254,7 +254,7 @@ struct TransactionTests {
         #expect(run.told.count == 1)
     }
 
-    @Test("Timer L: after a 2xx the INVITE is absorbed for 32 s, each 2xx of the user is sent, and ACKs are told")
+    @Test("Timer L: after a 2xx the INVITE is absorbed for 32 s, each 2xx of the user is sent, and ACKs are reported")
     func timerL() {
         var run = TableRun()
         let invite = Sample.request(.invite, branch: "z9hG4bK1")
@@ -298,7 +298,7 @@ struct TransactionTests {
         #expect(run.told.count == 3)
     }
 
-    @Test("A cancelled INVITE that nobody ends is over after 32 s, whatever provisional responses come")
+    @Test("A cancelled INVITE without a final response ends after 32 s, for any provisional responses")
     func cancelTimeout() throws {
         var run = TableRun()
         run.timeline.feed(.start(1, Sample.request(.invite), Sample.tcp))
@@ -355,7 +355,7 @@ struct TransactionTests {
         #expect(run.told.count == 2)
     }
 
-    @Test("A response with a second Via belongs to somebody else")
+    @Test("A response with a second Via is dropped as another's")
     func strayResponse() throws {
         var run = TableRun()
         run.timeline.feed(.start(1, Sample.request(.options), Sample.udp))

@@ -96,7 +96,7 @@ struct STUNMessageTests {
         }
     }
 
-    @Test("Unknown attributes that must be understood are told back with 420")
+    @Test("Unknown attributes that must be understood are listed in a 420")
     func unknownAttributes() throws {
         var builder = STUNBuilder(.request, .binding, Self.id)
         builder.append(STUNAttributeType(rawValue: 0x7FF0), [1, 2, 3])
@@ -121,7 +121,7 @@ struct STUNMessageTests {
         #expect(message.integrity(Self.key) == .valid)
     }
 
-    @Test("A message without protection is told apart from one with a wrong one")
+    @Test("A message without protection is distinguished from one with a wrong one")
     func absentIntegrity() throws {
         let message = try STUNMessage(parsing: STUNBuilder(.request, .binding, Self.id).finish())
         #expect(message.integrity(Self.key) == .absent)
@@ -138,7 +138,7 @@ struct STUNMessageTests {
         #expect(message.integrity(other) == .invalid)
     }
 
-    @Test("An attribute that does not fit is left out and told of")
+    @Test("An attribute that does not fit is left out and reported")
     func overflow() throws {
         var builder = STUNBuilder(.indication, .send, Self.id)
         builder.append(.data, [UInt8](repeating: 0, count: 40_000))

@@ -44,7 +44,7 @@ struct STUNVectorTests {
     }
 
     @Test(
-        "RFC 5769's responses tell the mapped address",
+        "RFC 5769's responses contain the mapped address",
         arguments: [
             (Vectors.responseIPv4, "192.0.2.1"),
             (Vectors.responseIPv6, "2001:db8:1234:5678:11:2233:4455:6677"),

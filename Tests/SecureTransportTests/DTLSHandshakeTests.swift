@@ -138,7 +138,7 @@ struct DTLSHandshakeTests {
         #expect(keys(said) != nil)
     }
 
-    @Test("Closing tells the peer, once, and both are done", arguments: DTLSRole.allCases)
+    @Test("Closing notifies the peer, once, and both are done", arguments: DTLSRole.allCases)
     func closing(role: DTLSRole) throws {
         var pair = try makePair()
         pair.feedBoth(.start)

@@ -6,7 +6,7 @@ import Testing
 @Suite("What OpenSSL says about failures")
 struct LibraryFailureTests {
     @Test(
-        "Refusals of a certificate's kind, ours or the peer's, are told from other failures",
+        "Refusals of a certificate's kind, ours or the peer's, are distinguished from other failures",
         arguments: [
             (378, true),  // wrong curve
             (383, true),  // wrong certificate type

@@ -31,7 +31,7 @@ struct SRTPContextTests {
         return Array(bytes[..<length])
     }
 
-    @Test("What one side protects the other side reads, and nobody else", arguments: SRTPSuite.allCases)
+    @Test("What one side protects only the other side reads", arguments: SRTPSuite.allCases)
     func roundTrip(suite: SRTPSuite) throws {
         var sender = try SRTPContext(key(suite), .outbound)
         var receiver = try SRTPContext(key(suite), .inbound)
@@ -44,7 +44,7 @@ struct SRTPContextTests {
         #expect(throws: SRTPContext.Failure.authentication) { _ = try unprotect(wire, &stranger) }
     }
 
-    @Test("A replayed packet is refused, and the stream goes on", arguments: SRTPSuite.allCases)
+    @Test("A replayed packet is refused, and the stream continues", arguments: SRTPSuite.allCases)
     func replay(suite: SRTPSuite) throws {
         var sender = try SRTPContext(key(suite), .outbound)
         var receiver = try SRTPContext(key(suite), .inbound)

@@ -15,7 +15,7 @@ private func fault(_ text: String) -> IdentifierFault? {
 
 @Suite struct IdentifierTests {
     @Test(
-        "A name has 1 to 256 bytes, whatever its characters",
+        "A name has 1 to 256 bytes, of any characters",
         arguments: ["a", "é", "字", "🦊"])
     func length(character: String) {
         let bytes = character.utf8.count
@@ -40,7 +40,7 @@ private func fault(_ text: String) -> IdentifierFault? {
         }
     }
 
-    @Test("No control, format, bidirectional, zero-width or unassigned character stands in a name, wherever it is put")
+    @Test("No control, format, bidirectional, zero-width or unassigned character is allowed anywhere in a name")
     func everyForbiddenScalar() {
         var refused = 0
         // All of the planes in which something is assigned, and samples of the others.
@@ -128,7 +128,7 @@ private func fault(_ text: String) -> IdentifierFault? {
         #expect(zip(sorted, sorted.dropFirst()).allSatisfy { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) })
     }
 
-    @Test("A request with a bad name is refused as invalidParams, and told where it stands, and not what it is")
+    @Test("A request with a bad name is refused as invalidParams, with its place, and not with its text")
     func atTheDoor() throws {
         let cases: [(method: String, params: String, member: String)] = [
             ("group.create", #"{"group":"class-7\u0000x"}"#, "group"),

@@ -108,7 +108,7 @@ private let events: [ExchangeEvent] = [
         try roundTrip(method: Ping(), Empty())
     }
 
-    @Test("Whom an invite asks is a string for one user and a list for several, and anything else is refused")
+    @Test("The invitees of an invite are a string for one user and a list for several, and all else is refused")
     func addressees() throws {
         func read(_ to: String) throws -> [UserID] {
             let text = #"{"to":\#(to),"ttl":1,"idempotency_key":"k"}"#

@@ -32,7 +32,7 @@ import Testing
         #expect(pattern.matches(try #require(TelephoneNumber(number))) == isMeant)
     }
 
-    @Test("The pattern with the most digits counts, then the one that gives the length, whatever their order")
+    @Test("The pattern with the most digits counts, then the one that gives the length, regardless of their order")
     func table() throws {
         let entries = ["*", "00*", "0049*", "0049900*", "0049?", "00491", "2??", "20?", "2*"]
         let expected = [

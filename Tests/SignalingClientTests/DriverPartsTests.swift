@@ -32,7 +32,7 @@ struct DriverPartsTests {
         #expect(sockets.socket(of: 1) == nil && sockets.socket(of: 2) === second)
     }
 
-    @Test("When the present socket ends, the next one takes its place; a socket that was given up is of no use")
+    @Test("When the present socket ends, the next one takes its place; a socket that was given up is unusable")
     func lostSocket() {
         var sockets = SocketTable<Socket>()
         let (first, second, third) = (Socket(), Socket(), Socket())
@@ -96,7 +96,7 @@ struct DriverPartsTests {
         #expect(outbox == [.replaced(attempts: [4], .success(login("b")))], "it was renewed in the meantime")
     }
 
-    @Test("AUTH-4: When a refused token cannot be renewed, those who wait are told and the login is lost")
+    @Test("AUTH-4: When a refused token cannot be renewed, those who wait are notified and the login is lost")
     func lostLogin() {
         var (tokens, outbox) = (keeper(), [TokenKeeper.Output]())
         tokens.take(login("a"), isKept: false, at: .zero, into: &outbox)
@@ -194,7 +194,7 @@ struct DriverPartsTests {
         #expect(events.isNew(3) == true)
     }
 
-    @Test("INV-17: The device is not told of its own answer, and is told of that of another device")
+    @Test("INV-17: The device is not notified of its own answer, and is notified of that of another device")
     func ownAnswer() {
         var events = EventFilter(device: "d1")
         #expect(events.passes(.inviteHandled(InviteHandling(invite: "i", device: "d1", action: .accepted))) == false)

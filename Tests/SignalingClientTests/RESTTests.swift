@@ -169,7 +169,7 @@ struct RESTTests {
         #expect(!dumped.contains("media-secret") && !dumped.contains("app-secret"))
     }
 
-    @Test("What answers but is no exchange is told from a server that is not there")
+    @Test("A server that is no exchange is distinguished from one that does not answer")
     func notAnExchange() async throws {
         let page = try await failure(ScriptedAnswer(body: "<html>Welcome</html>"))
         #expect(page.error.code == .notAnExchange && page.remedy == .none)
@@ -193,7 +193,7 @@ struct RESTTests {
         #expect(failure.error.code == .disconnected)
     }
 
-    @Test("A certificate that nobody trusts is refused with the remedy, and trusted once its file is named")
+    @Test("An untrusted certificate is refused with the remedy, and trusted once its file is named")
     func certificates() async throws {
         let (certificate, context) = try Fixtures.selfSigned()
         let server = try await ScriptedServer.start(on: Fixtures.group, tls: context) { request in
@@ -220,7 +220,7 @@ struct RESTTests {
         await server.stop()
     }
 
-    @Test("TLS to a port that speaks none is told as such")
+    @Test("TLS to a port that speaks none is reported as such")
     func tlsToPlain() async throws {
         let server = try await serve { _ in ScriptedAnswer() }
         let rest = try Fixtures.rest(Fixtures.configuration("https://localhost:\(server.port)"))

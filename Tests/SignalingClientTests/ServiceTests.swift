@@ -55,7 +55,7 @@ struct ServiceTests {
         }
     }
 
-    @Test("CONN-10: What the exchange says before anybody listens is heard by the first listener, in order")
+    @Test("CONN-10: What the exchange sends before there is a listener reaches the first listener, in order")
     func earlyEvents() async throws {
         try await withService { service, exchange in
             exchange.tell("notification", #"{"payload":{"n":1,"text":"ü"}}"#)
@@ -100,7 +100,7 @@ struct ServiceTests {
         }
     }
 
-    @Test("INV-1: An invite goes out with all its options, and inviteSent is told before any answer to it")
+    @Test("INV-1: An invite goes out with all its options, and inviteSent is reported before any answer to it")
     func inviteSent() async throws {
         try await withService { service, exchange in
             let options = InviteOptions(
@@ -270,7 +270,7 @@ struct ServiceTests {
         }
     }
 
-    @Test("Garbage, unknown events and answers to nothing are passed over; the connection stands")
+    @Test("Garbage, unknown events and answers to nothing are ignored; the connection stays open")
     func garbage() async throws {
         try await withService { service, exchange in
             for text in [
@@ -308,7 +308,7 @@ struct ServiceTests {
         }
     }
 
-    @Test("CONN-7: A room that is told in pages is asked for to its end, and each participant is told once")
+    @Test("CONN-7: A room that is sent in pages is asked for to its end, and each participant is reported once")
     func roomInPages() async throws {
         let exchange = ScriptedExchange()
         exchange.answer("room.join") { params in
@@ -407,7 +407,7 @@ struct ServiceTests {
         await server.stop()
     }
 
-    @Test("A server that is not there is told as such when attempts are limited, and a bad configuration at once")
+    @Test("A server that is not there is reported as such when attempts are limited, and a bad configuration at once")
     func notThere() async throws {
         let service = try Fixtures.service(port: 1) { $0.loginPatience = .zero }
         let error = try await failure { try await service.connect() }

@@ -178,7 +178,7 @@ struct TokenTests {
         }
     }
 
-    @Test("AUTH-4, AUTH-12: What is wrong with a token command is told, without what it printed")
+    @Test("AUTH-4, AUTH-12: What is wrong with a token command is reported, without what it printed")
     func commandFails() async throws {
         for (words, cause) in [
             (["sh", "-c", "echo secret; exit 3"], "it ended with exit code 3"),

@@ -107,7 +107,9 @@ private enum Foreign {
         }
     }
 
-    @Test("AUTH-5: A wrong signature, an expired token and an unknown application are told apart, the signature first")
+    @Test(
+        "AUTH-5: A wrong signature, an expired token and an unknown application are distinguished, the signature first"
+    )
     func refusals() throws {
         let good = try sign(Claims())
         #expect(refusal(good) == nil)

@@ -110,7 +110,7 @@ struct SpeakerphoneTests {
     }
 
     @Test(
-        "Sound comes out as late as is told: 10 ms with any part, and at once without",
+        "Sound comes out with the reported delay: 10 ms with any part, and at once without",
         arguments: [only(echo: true), only(noise: true), only(gain: true), only(), SpeakerphoneSettings()])
     func delay(settings: SpeakerphoneSettings) throws {
         let near = talk(seconds: 1, seed: 5)

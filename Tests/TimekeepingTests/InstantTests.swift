@@ -15,7 +15,7 @@ struct InstantTests {
         #expect(start.nanoseconds(to: end) == 20_000_000)
     }
 
-    @Test("A duration is told to people in milliseconds or seconds, with three digits or so")
+    @Test("A duration is written for people in milliseconds or seconds, with three digits or so")
     func text() {
         let texts: [(Duration, String)] = [
             (.zero, "0 s"), (.microseconds(40), "0 s"), (.microseconds(400), "0.4 ms"),

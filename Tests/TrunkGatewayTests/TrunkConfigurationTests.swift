@@ -49,7 +49,7 @@ private struct TrunkFiles: ~Copyable {
     private static let files = "exchange: exchange.yaml\nnetwork: network.yaml\n"
 
     @Test(
-        "Without routes nobody is called; devices of a trunk decide nothing by themselves, and are transferred nowhere")
+        "Without routes no call passes; devices of a trunk decide nothing by themselves, and are transferred nowhere")
     func defaults() throws {
         let files = try TrunkFiles(Self.files)
         let configuration = try files.read()
@@ -86,7 +86,7 @@ private struct TrunkFiles: ~Copyable {
         #expect(configuration.callLimit == 3 && configuration.longestCall == .seconds(60))
     }
 
-    @Test("A problem is told with its file, line and key")
+    @Test("A problem is reported with its file, line and key")
     func problems() throws {
         let routes = try TrunkFiles(
             Self.files + """

@@ -51,7 +51,7 @@ private struct TrunkRun {
         #expect(run.core.count == 0)
     }
 
-    @Test("A telephone calls a user of the exchange, who is told who calls and nothing else")
+    @Test("A telephone calls a user of the exchange, who learns the caller and nothing else")
     func comesIn() {
         var run = TrunkRun()
         let said = TrunkCall(dialled: "200", caller: "+4930", name: "Boss")
@@ -65,7 +65,7 @@ private struct TrunkRun {
         #expect(run.feed(.ended(inside, .completed)) == [.hangUp(outside)])
     }
 
-    @Test("What nobody has routed, or the exchange has not allowed, is declined")
+    @Test("Numbers without a route, and those that the exchange does not allow, are declined")
     func closed() {
         var run = TrunkRun()
         for dialled in ["201", "alice", "+200", "2000", "3", "", "301"] {
@@ -79,7 +79,7 @@ private struct TrunkRun {
     }
 
     @Test(
-        "A caller is told why nobody took its call",
+        "A caller learns why its call was not taken",
         arguments: [
             (CallEndReason.busy, RejectReason.busy), (.declined, .declined), (.noAnswer, .noAnswer),
             (.dialFailed, .failed), (.disconnected, .failed), (.connectionLost, .failed),
@@ -94,7 +94,7 @@ private struct TrunkRun {
     }
 
     @Test(
-        "A caller is told that there is no such number, or that it cannot be reached now, and nothing of the trunk's own media",
+        "A caller learns that there is no such number, or that it cannot be reached now, and nothing of the trunk's own media",
         arguments: [
             (CallFailureCause.noSuchNumber, CallFailureCause.noSuchNumber), (.notReachable, .notReachable),
             (.noCommonCodec, nil), (.deviceFault, nil),
@@ -123,7 +123,7 @@ private struct TrunkRun {
         #expect(run.feed(.incoming(third, TrunkCall(dialled: "112"))).count == 1)
     }
 
-    @Test("A telephone that is answered and gone before its caller was told ends the caller's call")
+    @Test("A telephone that answers and hangs up before its caller learns it ends the caller's call")
     func goneAtOnce() {
         var run = TrunkRun()
         _ = run.feed(.incoming(inside, TrunkCall(dialled: "112")))
@@ -146,7 +146,8 @@ private struct TrunkRun {
     }
 
     @Test(
-        "A call that is over makes room at once, and its end is still told to its other half", arguments: [false, true])
+        "A call that has ended makes room at once, and its end is still reported to its other half",
+        arguments: [false, true])
     func over(otherHalf: Bool) {
         var run = TrunkRun(limit: 1)
         let next = TrunkLeg(.exchange, 2)
@@ -167,7 +168,7 @@ private struct TrunkRun {
     }
 
     /// Plays both devices: a leg that the core has seen begin lives until it is told to end, or ends by itself.
-    @Test("Whatever happens in whatever order, no call is left without its other half", arguments: 0..<200)
+    @Test("For any inputs in any order, no call is left without its other half", arguments: 0..<200)
     func random(seed: Int) {
         var generator = SeededGenerator(seed: UInt64(seed))
         var run = TrunkRun(limit: 4)

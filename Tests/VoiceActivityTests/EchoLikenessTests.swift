@@ -26,7 +26,7 @@ struct EchoLikenessTests {
     }
 
     @Test(
-        "An echo is known as one after some seconds, whatever its delay up to 0.6 s, and however loud",
+        "An echo is known as one after some seconds, regardless of its delay up to 0.6 s, and however loud",
         arguments: [0, 160, 3_200, 4_800])
     func delays(delay: Int) {
         let said = CallScene.speech(seed: 31, seconds: 14)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import VoiceActivity
 
-@Suite("The network that tells speech")
+@Suite("The network that detects speech")
 struct SpeechNetworkTests {
     private static func sound() throws -> [Float] {
         let bytes = try #require(Base64.bytes(of: SpeechNetworkReference.sound.utf8))

@@ -45,7 +45,7 @@ struct TurnClockTests {
         #expect(clock.overlaps == 1 && clock.times.count == 0)
     }
 
-    @Test("A caller who goes on before an answer comes starts a new turn")
+    @Test("A caller who continues before an answer comes starts a new turn")
     func callerContinues() {
         var clock = TurnClock(rateHz: 8_000)
         _ = clock.follow(events(.ended, at: 8_000, now: 10_400))

@@ -49,7 +49,7 @@ struct VoiceActivityTests {
         #expect((onsetDelays.min() ?? 0) > -400)
     }
 
-    @Test("The end of speech is told 0.3 s later, with the position of the end")
+    @Test("The end of speech is reported 0.3 s later, with the position of the end")
     func end() throws {
         var heard = CallScene.speech(seed: 9, seconds: 2)
         let last = try #require(heard.lastIndex { abs(Int($0)) > 300 })

@@ -37,7 +37,7 @@ struct XMLReaderTests {
     }
 
     @Test(
-        "A document type is refused where it begins, whatever it declares",
+        "A document type is refused where it begins, regardless of what it declares",
         arguments: [
             "<!DOCTYPE a><a/>",
             "<!DOCTYPE a SYSTEM \"file:///etc/passwd\"><a/>",

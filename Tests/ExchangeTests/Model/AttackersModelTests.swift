@@ -13,7 +13,7 @@ private enum Run {
 
 @Suite(.serialized) struct AttackersModelTests {
     @Test(
-        "Whatever attackers send in whatever order, nobody sees another's data, and correct clients are served",
+        "For any requests of attackers in any order, no user sees another's data, and correct clients are served",
         arguments: Run.seeds)
     func attack(seed: UInt64) async throws {
         let model = try AttackersModel(seed: seed, signed: try SignedPool(), traced: Run.traced)
