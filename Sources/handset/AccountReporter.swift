@@ -60,17 +60,17 @@ final class AccountReporter: Sendable {
         case .failed(let error, let wait, let failures):
             await status.note(event.account, isConnected: false)
             logger.error(
-                "An account has failed, and is tried again",
+                "An account has failed; it is tried again",
                 metadata: [
                     "error": "\(error)", "after_s": "\(wait.seconds.rounded(toPlaces: 1))", "failures": "\(failures)",
                 ])
         case .lost:
             await status.note(event.account, isConnected: false)
-            logger.error("An account has lost its login, and logs in again when its calls are over")
+            logger.error("An account has lost its login; it logs in again when its calls have ended")
         case .waitsForTime(let error):
             let time = MonotonicClock.wallTime.rfc3339
             logger.warning(
-                "This machine's clock cannot be right, so no certificate can be checked: waiting for the time",
+                "This machine's clock is wrong, so certificates cannot be checked; waiting for the time",
                 metadata: ["clock": "\(time)", "error": "\(error)"])
             status.wait(for: "Waiting for the time: the clock says \(time)")
         case .gaveUp(let error):

@@ -17,7 +17,7 @@ struct CalleeAddress {
     /// - Throws: `ValidationError` if it names no callee.
     init(_ text: String) throws {
         guard !text.isEmpty, !text.hasPrefix("@") else {
-            throw ValidationError("\"\(text)\" names nobody to call. Give user@host, such as echo@localhost.")
+            throw ValidationError("\"\(text)\" does not name a user to call. Give user@host, such as echo@localhost.")
         }
         // A SIP address is the service's to read.
         if ["sip:", "sips:", "tel:"].contains(where: { text.lowercased().hasPrefix($0) }) {
@@ -43,7 +43,7 @@ struct CalleeAddress {
         do throws(IdentifierFault) {
             return try UserID(text)
         } catch {
-            throw ValidationError("The name of whom to call \(error).")
+            throw ValidationError("The name of the callee \(error).")
         }
     }
 

@@ -46,12 +46,12 @@ actor DeviceReload {
                 await take(new, document)
             } else {
                 logger.error(
-                    "The configuration has another form, account or accounts, so the earlier one goes on until the next start"
+                    "The configuration has another form, account or accounts, so the earlier one stays in use until the next start"
                 )
             }
         } catch {
             logger.error(
-                "The configuration is wrong, so the earlier one goes on", metadata: ["error": "\(error)"])
+                "The configuration is wrong, so the earlier one stays in use", metadata: ["error": "\(error)"])
         }
         unit.tell(.ready, status: await status())
     }

@@ -49,7 +49,7 @@ actor ExchangeReload {
             if waiting.isEmpty { self.document = document }
         } catch {
             logger.error(
-                "The configuration is wrong, so the earlier one goes on", metadata: ["error": "\(error)"])
+                "The configuration is wrong, so the earlier one stays in use", metadata: ["error": "\(error)"])
         }
         unit.tell(.ready, status: "Listening at \(server.url)")
     }

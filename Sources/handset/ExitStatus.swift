@@ -51,7 +51,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .portInUse: "a port, or a control socket, to listen on is in use"
         case .audioFileUnusable: "an audio file to play cannot be used"
         case .recordingFailed: "a recording could not be written"
-        case .callNotAnswered: "the call was declined, the other side busy or not there, or there was no answer"
+        case .callNotAnswered: "the callee declined, was busy or offline, or did not answer"
         case .databaseUnusable: "the exchange's database cannot be opened or read"
         case .thresholdsFailed: "a loopback was measured, and is not within its thresholds"
         case .nothingMeasured: "a loopback's test signal did not come back, so nothing was measured"

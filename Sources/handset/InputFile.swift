@@ -11,8 +11,11 @@ enum InputFile {
         do throws(SystemError) {
             if let bytes = try OpenFile(path, O_RDONLY).readAll(maximumBytes: maximumBytes) { return bytes }
         } catch {
-            throw CommandFailure(.audioFileUnusable, "cannot read \(path): \(error)")
+            throw CommandFailure(
+                .audioFileUnusable,
+                "cannot read \(path): \(error). Check the path, and that this user may read it.")
         }
-        throw CommandFailure(.audioFileUnusable, "\(path) is longer than a gigabyte")
+        throw CommandFailure(
+            .audioFileUnusable, "cannot read \(path): it is longer than a gigabyte. Give a shorter file.")
     }
 }

@@ -11,7 +11,7 @@ struct ServiceUnit: Sendable {
         do throws(ServiceManagerError) {
             manager = try ServiceManager.ofThisProcess()
         } catch {
-            logger.warning("The service manager hears nothing", metadata: ["error": "\(error)"])
+            logger.warning("The service manager receives no notifications", metadata: ["error": "\(error)"])
             manager = nil
         }
     }
@@ -37,7 +37,7 @@ struct ServiceUnit: Sendable {
                 if await isAlive() {
                     send { manager throws(ServiceManagerError) in try manager.tell(.alive) }
                 } else {
-                    logger.error("The watchdog is not fed: a part of the process does not answer")
+                    logger.error("The watchdog gets no notification: a part of the process does not answer")
                 }
                 try? await Task.sleep(for: limit / 3)
             }
@@ -49,7 +49,7 @@ struct ServiceUnit: Sendable {
         do throws(ServiceManagerError) {
             try tell(manager)
         } catch {
-            logger.warning("The service manager does not hear", metadata: ["error": "\(error)"])
+            logger.warning("The service manager was not notified", metadata: ["error": "\(error)"])
         }
     }
 }

@@ -53,7 +53,7 @@ struct OfferExchangeTests {
 
     private struct Mismatch: Error {}
 
-    @Test("A leg is offered with all candidates once they are gathered, and stands when ICE and DTLS are done")
+    @Test("A leg is offered with all candidates once they are gathered, and is open when ICE and DTLS are done")
     func smallWebRTC() throws {
         var bench = try Bench(.smallWebRTC(data: ["who": "a \"caller\""]))
         bench.feed(.begin)
@@ -143,8 +143,8 @@ struct OfferExchangeTests {
             (OfferForm.smallWebRTC(data: [:]), OfferResponse(status: 302, body: good), "redirects are not followed"),
             (.realtime(session: nil), OfferResponse(status: 401, body: good), "auth_token_file"),
             (.smallWebRTC(data: [:]), OfferResponse(status: 500, body: []), "status 500"),
-            (.smallWebRTC(data: [:]), OfferResponse(status: 200, body: Array("v=0".utf8)), "no JSON object"),
-            (.smallWebRTC(data: [:]), OfferResponse(status: 200, body: Array("null".utf8)), "no JSON object"),
+            (.smallWebRTC(data: [:]), OfferResponse(status: 200, body: Array("v=0".utf8)), "not a JSON object"),
+            (.smallWebRTC(data: [:]), OfferResponse(status: 200, body: Array("null".utf8)), "not a JSON object"),
             (
                 .smallWebRTC(data: [:]), OfferResponse(status: 200, body: Array(#"{"type":"offer","sdp":"v=0"}"#.utf8)),
                 "type"
@@ -155,10 +155,10 @@ struct OfferExchangeTests {
             ),
             (
                 .smallWebRTC(data: [:]), OfferResponse(status: 200, body: Array(#"{"type":"answer","sdp":"x"}"#.utf8)),
-                "no SDP"
+                "not SDP"
             ),
             (.realtime(session: nil), OfferResponse(status: 201, body: [0xFF]), "UTF-8"),
-            (.realtime(session: nil), OfferResponse(status: 201, body: []), "no SDP"),
+            (.realtime(session: nil), OfferResponse(status: 201, body: []), "not SDP"),
             (
                 .realtime(session: nil), OfferResponse(status: 201, body: [UInt8](repeating: 0x76, count: 65_537)),
                 "65536 bytes"
@@ -179,7 +179,7 @@ struct OfferExchangeTests {
         }
     }
 
-    @Test("A bot that says goodbye is heard for as long as its last packets wait, and needs not be told")
+    @Test("A bot that closes is heard until its last packets are played, and needs no notification")
     func goodbye() throws {
         var bench = try Bench.standing(.realtime(session: nil), Self.created)
         bench.feed(.goodbye)
@@ -209,7 +209,7 @@ struct OfferExchangeTests {
         #expect(bench.outputs == [.release, .closed(failure: "the bot does not answer any more")])
     }
 
-    @Test("Whatever fails ends the leg once, and tells the server if it has begun a call")
+    @Test("Any failure ends the leg once, and notifies the server if it has begun a call")
     func failures() throws {
         var bench = try Bench(.realtime(session: nil))
         bench.feed(.begin)
@@ -227,7 +227,7 @@ struct OfferExchangeTests {
         #expect(bench.outputs == [.release, .closed(failure: "the bot has closed the leg before it stood")])
     }
 
-    @Test("A call that the server begins after nobody waits for it any more is hung up")
+    @Test("A call that the server begins after its caller has gone is hung up")
     func lateAnswer() throws {
         var bench = try Bench(.realtime(session: nil))
         bench.feed(.begin, .gathered, .described(Self.offer))

@@ -194,7 +194,7 @@ struct BotTests {
         _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
         let (_, theirs) = (try await caller.ended(), try await device.ended())
         #expect(theirs.record.cause == .deviceFault)
-        #expect(theirs.record.error.map { "\($0)" }?.contains("without a goodbye") == true)
+        #expect(theirs.record.error.map { "\($0)" }?.contains("without a close frame") == true)
         await device.device.shutDown()
         device = try await self.device(site, try plan("ws://127.0.0.1:\(bot.port)/ws") { $0.fallback = sorry })
         _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))

@@ -8,7 +8,7 @@ enum CallFixtures {
         id: "i1", inviter: "alice", invitees: ["bob"], data: ["offer": "their offer"], remaining: .seconds(30))
     static let accepted = InviteAnswer(invite: "i1", invitee: "bob", device: "d2", data: ["answer": "their answer"])
     static let broken = SignalingError(.serverError, activity: "send the invite", cause: "it broke")
-    static let lost = SignalingError(.alreadyHandled, activity: "answer", cause: "another device was first")
+    static let lost = SignalingError(.alreadyHandled, activity: "answer", cause: "another device answered first")
 
     static func rejected(_ reason: RejectReason) -> InviteAnswer {
         InviteAnswer(invite: "i1", invitee: "bob", device: "d2", data: reason.data)

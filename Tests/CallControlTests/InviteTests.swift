@@ -5,7 +5,8 @@ import TestSupport
 import Core
 
 private let broken = SignalingError(.serverError, activity: "answer the invite", cause: "it broke")
-private let lost = SignalingError(.alreadyHandled, activity: "answer the invite", cause: "another device was first")
+private let lost = SignalingError(
+    .alreadyHandled, activity: "answer the invite", cause: "another device answered first")
 private let late = SignalingError(.inviteEnded, activity: "cancel the invite", cause: "it has ended")
 
 @Suite("IncomingInviteMachine")
@@ -92,7 +93,7 @@ struct IncomingInviteTests {
             ])
     }
 
-    @Test("INV-8: With the exchange out of reach the device's own timer ends the ringing, and it is not told twice")
+    @Test("INV-8: With the exchange out of reach the device's own timer ends the ringing, and it is not reported twice")
     func ownTimer() {
         var timeline = Timeline(Self.ringing(remaining: .seconds(12)))
         timeline.runToQuiescence(firing: .timerFired)
@@ -102,7 +103,7 @@ struct IncomingInviteTests {
     }
 
     @Test(
-        "INV-9: An invite rings until somebody decides or the device's limit is reached, of which the inviter is told",
+        "INV-9: An invite rings until a decision or the device's limit, which is reported to the inviter",
         arguments: [nil, .seconds(500)] as [Duration?])
     func endlessInvite(remaining: Duration?) {
         var timings = InviteTimings()
@@ -136,7 +137,7 @@ struct IncomingInviteTests {
         #expect(timeline.outputs.count == 2)
     }
 
-    @Test("INV-17: An invite heard twice is told once, until it is so old that it is forgotten")
+    @Test("INV-17: An invite received twice is reported once, until it is so old that it is forgotten")
     func seenInvites() {
         var seen = SeenInvites(capacity: 2)
         func notes(_ invite: InviteID) -> Bool { seen.note(invite) }
@@ -299,7 +300,7 @@ struct OutgoingInviteTests {
             ])
     }
 
-    @Test("INV-7, INV-8: The exchange's time-out is told once, though the device's own timer fires too")
+    @Test("INV-7, INV-8: The exchange's time-out is reported once, though the device's own timer fires too")
     func timeOutOnce() {
         var timeline = Timeline(Self.pending())
         timeline.advance(by: .seconds(30), firing: .timerFired)
@@ -309,7 +310,7 @@ struct OutgoingInviteTests {
         #expect(timeline.outputs == [.timedOut(["bob"]), .ended(.done)])
     }
 
-    @Test("INV-9: Without a time limit an invite stands for ever")
+    @Test("INV-9: Without a time limit an invite stays open for ever")
     func endless() {
         let machine = Self.unsent(timeToLive: nil).after(.send, .sent("i1", invitees: ["bob"]))
         #expect(machine.nextDeadline == nil)
@@ -320,7 +321,7 @@ struct OutgoingInviteTests {
 struct AnswerPolicyTests {
     private typealias Status = AnswerPolicy.Status
 
-    @Test("INV-11: At the call limit the answer is busy, which the inviter can tell from declined")
+    @Test("INV-11: At the call limit the answer is busy, which the inviter can distinguish from declined")
     func busy() {
         let policy = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(2))
         #expect(policy.decide(Status(caller: "a", activeCalls: 1)) == .answer(after: .zero))

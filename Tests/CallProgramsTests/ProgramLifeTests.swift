@@ -126,7 +126,7 @@ struct ProgramLifeTests {
         #expect(script.outputs.last == .done)
     }
 
-    @Test("Whatever happens in whatever order, it is done once, and says nothing after that", arguments: 0..<200)
+    @Test("For any inputs in any order, it ends once, and sends nothing after that", arguments: 0..<200)
     func anyOrder(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var script = Script(
@@ -156,7 +156,7 @@ struct ProgramLifeTests {
         #expect(answers.count <= seed % 2)
     }
 
-    @Test("A call waits until its program stands, once")
+    @Test("A call waits until its program is ready, once")
     func stands() {
         var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: .seconds(5)))
         #expect(script.life.isAwaited && script.life.nextDeadline == Instant.zero.advanced(by: .seconds(5)))
@@ -168,7 +168,7 @@ struct ProgramLifeTests {
         #expect(script.outputs == [.accept, .drain])
     }
 
-    @Test("A program that is started again has what is left of its time to stand")
+    @Test("A program that is started again has the rest of its time to become ready")
     func standsAfterRestart() {
         var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: .seconds(5)))
         for _ in 1...4 {
@@ -184,14 +184,14 @@ struct ProgramLifeTests {
             Issue.record("\(script.outputs)")
             return
         }
-        let late = "it neither read what the caller says nor said anything within 5 s"
+        let late = "it neither read the caller's sound nor sent any within 5 s"
         #expect(why == "\(late); its last run failed: exit code 1")
         script.feed(.callEnded)
         #expect(script.outputs.last == .done)
     }
 
     @Test(
-        "A program that is done before it stands declines the call",
+        "A program that ends before it is ready declines the call",
         arguments: [ProgramLife.Input.exited(.finished), .asksToHangUp])
     func declines(how: ProgramLife.Input) {
         var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: .seconds(5), hasFallback: true))
@@ -205,7 +205,7 @@ struct ProgramLifeTests {
     func fallsBack() {
         var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: .seconds(5), hasFallback: true))
         script.pass()
-        let why = "it neither read what the caller says nor said anything within 5 s"
+        let why = "it neither read the caller's sound nor sent any within 5 s"
         #expect(script.outputs == [.accept, .kill, .fallBack(why)])
         script.feed(.exited(.failed("signal 9 ended it")))
         script.wait(.seconds(20))
@@ -221,7 +221,7 @@ struct ProgramLifeTests {
         #expect(script.outputs.last == .done)
     }
 
-    @Test("With a fallback a process that fails before it stands is followed by that at once, and not restarted")
+    @Test("With a fallback, one that fails before it is ready is replaced by the fallback at once, and not restarted")
     func failsAtItsStart() {
         for timeout in [nil, Duration.seconds(5)] {
             var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: timeout, hasFallback: true))
@@ -232,7 +232,7 @@ struct ProgramLifeTests {
         }
     }
 
-    @Test("With a fallback a process that stood is restarted once, and has a second until it stands again")
+    @Test("With a fallback, one that was ready is restarted once, and has a second to become ready again")
     func failsLater() {
         func failing() -> Script {
             var script = Script(life: ProgramLife(startedAt: .zero, answerTimeout: .seconds(5), hasFallback: true))

@@ -105,7 +105,7 @@ struct ProgramProcessTests {
     }
 
     @Test(
-        "A program that reads nothing takes no more than its pipe holds, and nobody waits",
+        "A program that reads nothing takes no more than its pipe holds, and blocks nothing",
         .witnessed(slack: .milliseconds(50)))
     func unread() async throws {
         _ = try await Self.run(["sleep", "0.05"]) { process in
@@ -115,7 +115,7 @@ struct ProgramProcessTests {
         }
     }
 
-    @Test("How a program ended is told: with 0, another code, or a signal")
+    @Test("The end of a program is reported: exit code 0, another code, or a signal")
     func exits() async throws {
         #expect(try await Self.run(["true"]).exit == .finished)
         #expect(try await Self.run(["sh", "-c", "exit 7"]).exit == .failed("it ended with exit code 7"))
@@ -143,7 +143,8 @@ struct ProgramProcessTests {
             atPath: script, contents: Data("#!/nowhere/python\n".utf8), attributes: [.posixPermissions: 0o700])
         try #require(isMade)
         let cases = [
-            (["/nowhere/bot"], "is looked for in PATH"), (["/etc/passwd"], "may be run"), ([script], "after #! is not"),
+            (["/nowhere/bot"], "is looked for in PATH"), (["/etc/passwd"], "an executable file"),
+            ([script], "after #! does not"),
         ]
         for (words, part) in cases {
             do {

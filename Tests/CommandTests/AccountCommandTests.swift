@@ -81,7 +81,7 @@ struct AccountCommandTests {
             for command in [["calls"], ["push", "dead"]] {
                 let refused = try await run(command + ["--database", site.path(name)])
                 #expect(refused.code == 11 && refused.error.contains(fault), "\(refused.error)")
-                #expect(refused.error.contains("`database`") && !refused.error.contains("folder must be there"))
+                #expect(refused.error.contains("`database`") && !refused.error.contains("folder must exist"))
             }
         }
     }

@@ -96,7 +96,7 @@ extension BrokenConfiguration {
             "a SIP account that speaks in the clear, with rooms",
             "account:\n  kind: sip\n  password_file: token\n  sip:\n    address: sip:alice@example.org\nrooms: [lobby]\n"
                 + "media:\n  offers: plain\n",
-            "5: account.sip.transport: sends calls to another machine in the clear: use tls or wss, or allow plain text by name",
+            "5: account.sip.transport: sends calls to another machine in the clear: use tls or wss, or allow plain text",
             "6: rooms: is for an exchange: a SIP server has no rooms",
             "8: media.offers: is plain, which needs allow_plain_rtp: true"),
         .whole(
@@ -117,7 +117,7 @@ extension BrokenConfiguration {
             "a SIP account that follows redirections to nobody",
             "account:\n  kind: sip\n  password_file: token\n  sip:\n    address: sip:alice@example.org\n    transport: tls\n"
                 + "    follow_redirections: true\nrooms: [lobby]\n",
-            "7: account.sip.follow_redirections: warning: is true, and account.callees has nobody, so that no redirection is",
+            "7: account.sip.follow_redirections: warning: is true, and account.callees is empty, so no redirection is",
             "8: rooms: is for an exchange: a SIP server has no rooms"),
         .whole(
             "a SIP account with half a certificate",
@@ -157,11 +157,11 @@ extension BrokenConfiguration {
             "4: account.trust_roots: \"DIR/good.key\": it holds no certificate in PEM form"),
         .device(
             "a secret in the clear", "  app_secret: hunter2\n",
-            "4: account.app_secret: must not stand in this file; give app_secret_file: PATH or app_secret_env: NAME"),
+            "4: account.app_secret: must not be in this file; give app_secret_file: PATH or app_secret_env: NAME"),
         .device("a colon in the program's key", "  app_key: a:b\n", "4: account.app_key: must not contain a colon"),
         .device(
             "another secret in the clear", "  password: hunter2\n", "2: account.kind: give only one of",
-            "4: account.password: must not stand in this file; give password_file: PATH or password_env: NAME"),
+            "4: account.password: must not be in this file; give password_file: PATH or password_env: NAME"),
         .device(
             "a secret's file that is not there", "  app_secret_file: nowhere\n", offline: false,
             "4: account.app_secret_file: \"DIR/nowhere\" cannot be read: No such file or directory"),
@@ -181,7 +181,8 @@ extension BrokenConfiguration {
             "6: behaviour.command: \"DIR/./garbage.pem\" may not be run; `chmod +x` allows it"),
         .device(
             "somebody's text in the place of a login", "  session_file: garbage.pem\n", offline: false,
-            "4: account.session_file: \"DIR/garbage.pem\": what is in it is no login that this version keeps. Give the"),
+            "4: account.session_file: \"DIR/garbage.pem\": its content is not a login that this version keeps. Give the"
+        ),
         .device(
             "one file for logins and records", "  session_file: kept\ndevice:\n  call_records: ./kept\n",
             offline: false,
@@ -256,7 +257,7 @@ extension BrokenConfiguration {
                 + "echo?"),
         .device(
             "a country by its name", "behaviour:\n  source: card\naudio:\n  country: Germany\n",
-            "7: audio.country: \"Germany\" is no ISO 3166 code of a country, such as DE, GB or US"),
+            "7: audio.country: \"Germany\" is not an ISO 3166 code of a country, such as DE, GB or US"),
         .device(
             "recordings beneath a file", "behaviour:\n  record_folder: token/calls\n", offline: false,
             "5: behaviour.record_folder: \"DIR/token/calls\" cannot be written to: "),
@@ -265,7 +266,7 @@ extension BrokenConfiguration {
             "5: device.call_records: \"DIR/nowhere/calls.jsonl\" cannot be written to: No such file or directory"),
         .device(
             "a file for a socket", "control:\n  socket: token\n", offline: false,
-            "5: control.socket: \"DIR/token\" cannot be written to: there is a file that is no socket"),
+            "5: control.socket: \"DIR/token\" cannot be written to: there is a file that is not a socket"),
         .device(
             "an id that no device can have", "device:\n  id: \"\\u200Bx\"\n",
             "5: device.id: the device's id has the character U+200B"),
@@ -337,12 +338,12 @@ extension BrokenConfiguration {
         .exchange(
             "a star", listen: "'*:8555'", nobody,
             "1: listen: must be HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:8443 or [::1]:8443, not "
-                + "\"*:8555\"; 0.0.0.0 stands for all addresses of IPv4"),
+                + "\"*:8555\"; 0.0.0.0 is all addresses of IPv4"),
         .exchange(
             "a port that is none", listen: "127.0.0.1:99999", nobody, "1: listen: must be HOST:PORT with a port from 0"),
         .exchange(
             "another machine's address", listen: "203.0.113.5:0", "users: []\nplain_text: allowed\n", offline: false,
-            "1: listen: cannot listen on 203.0.113.5:0: that is no address of this machine (`ip address`)."),
+            "1: listen: cannot listen on 203.0.113.5:0: that is not an address of this machine (`ip address`)."),
         .exchange(
             "a name that no address has", listen: "nowhere.invalid:0", "users: []\nplain_text: allowed\n",
             offline: false,
@@ -405,11 +406,11 @@ extension BrokenConfiguration {
             "6: websocket_url: must have a port from 1 to 65535, if it has one"),
         .exchange(
             "a user's password in the clear", "users:\n  - id: alice\n    password: hunter2\n",
-            "7: users[1].password: must not stand in this file; give password_file: PATH or password_env: NAME instead"),
+            "7: users[1].password: must not be in this file; give password_file: PATH or password_env: NAME instead"),
         .exchange(
             "records of calls without a database", "users: []\ncall_records_days: 9\ndatabase_durability: full\n",
-            "6: call_records_days: is for a database, and there is none; give database, or remove this key",
-            "7: database_durability: is for a database, and there is none; give database, or remove this key"),
+            "6: call_records_days: is for a database, which is missing; give database, or remove this key",
+            "7: database_durability: is for a database, which is missing; give database, or remove this key"),
         .exchange(
             "a topic of Apple's for another webhook",
             "users: []\npush:\n  webhooks:\n    - kind: mail\n      url: https://a.example\n      apns_topic: x\n",
@@ -417,14 +418,14 @@ extension BrokenConfiguration {
         ),
         .exchange(
             "an id of two users", "users:\n  - id: alice\n  - id: bob\n    public_ids: [alice]\n",
-            "8: users[2].public_ids: \"alice\" is the id of alice already"),
+            "8: users[2].public_ids: \"alice\" is already the id of alice"),
         .exchange(
             "a short key for tokens", "users: []\napi_keys:\n  - key: school\n    secret_file: token\n", offline: false,
             "8: api_keys[1].secret_file: must have at least 32 bytes"),
         .exchange(
             "a TURN name without its password",
             "users: []\nice_servers:\n  - urls: [\"turn:a.example\"]\n    username: u\n",
-            "8: ice_servers[1].username: is of no use alone; give username and credential_file together"),
+            "8: ice_servers[1].username: has no effect alone; give username and credential_file together"),
         .exchange(
             "a STUN server that no browser takes", "users: []\nice_servers:\n  - urls: [\"http://x\"]\n  - urls: []\n",
             "7: ice_servers[1].urls: \"http://x\" must be stun:HOST:PORT, stuns:HOST:PORT, turn:HOST:PORT or turns:HOST:",
@@ -433,7 +434,7 @@ extension BrokenConfiguration {
             "one media token of two users",
             "users:\n  - id: alice\n    media_token_file: token\n  - id: bob\n    media_token_file: token\n",
             offline: false,
-            "9: users[2].media_token_file: holds a media token of alice already; each user needs tokens of its own"),
+            "9: users[2].media_token_file: contains a media token of alice; each user needs tokens of its own"),
         .exchange(
             "an origin that is none", "users: []\nallowed_origins: [calls.example.org]\n",
             "6: allowed_origins: \"calls.example.org\" must be an origin, such as https://calls.example.org"),

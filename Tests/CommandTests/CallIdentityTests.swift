@@ -46,11 +46,11 @@ struct CallIdentityTests {
         try await running.device.line(containing: #""Media flows both ways""#)
         let status = try await control("status", "--json")
         _ = try await control("hangup")
-        try await caller.line(containing: #""A call is over""#)
-        try await running.device.line(containing: #""A call is over""#)
-        try await running.exchange.line(containing: #""call ended""#)
+        try await caller.line(containing: #""A call has ended""#)
+        try await running.device.line(containing: #""A call has ended""#)
+        try await running.exchange.line(containing: #""Call ended""#)
 
-        let ended = try #require(try lines(running.exchange).last { $0.message == "call ended" })
+        let ended = try #require(try lines(running.exchange).last { $0.message == "Call ended" })
         let id = try #require(ended.member("invite"))
         for process in [caller, running.device] {
             let about = try lines(process).filter { $0.member("call") != nil }

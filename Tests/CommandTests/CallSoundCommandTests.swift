@@ -27,7 +27,7 @@ struct CallSoundCommandTests {
         return samples.reduce(0) { $0 + Double($1) * Double($1) } / Double(max(1, samples.count))
     }
 
-    @Test("Files are played and calls recorded by hand, a program joins and leaves, and events tell of it with times")
+    @Test("Files are played and calls recorded by hand, a program joins and leaves, and events report it with times")
     func byHand() async throws {
         let site = try site(
             "source: silence\nattach: exec\ncommand: [sh, -c, \"cat > /dev/null\"]\nmax_call_seconds: 300")
@@ -132,7 +132,7 @@ struct CallSoundCommandTests {
         let heard = site.path("heard.wav")
         let call = try running.call(["--play", Site.speech, "--record", heard, "--minimum-likeness", "0.8"])
         #expect(await call.ending() == 0, "\(call.errorText)")
-        let line = try await running.device.line(containing: "A recording is over")
+        let line = try await running.device.line(containing: "A recording has ended")
         #expect(line.contains("call_ended"))
         let kept = names(in: site.path("recordings"))
         #expect(kept.count == 1 && kept[0].hasSuffix(".wav") && !kept[0].contains(".part."))

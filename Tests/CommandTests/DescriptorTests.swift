@@ -4,7 +4,7 @@ import Testing
 /// An exchange that has no descriptor left.
 @Suite("handset serve without descriptors", .serialized)
 struct DescriptorTests {
-    @Test("With descriptors used up new clients are told at once, others are served, and the log tells of it once")
+    @Test("With descriptors used up new clients are notified at once, others are served, and the log reports it once")
     func usedUp() async throws {
         let site = try Site()
         defer { site.remove() }
@@ -19,7 +19,7 @@ struct DescriptorTests {
         try limit(exchange, to: 32)
         var clients: [TCPClient] = []
         for _ in 0..<120 { clients.append(try TCPClient(port: port)) }
-        let told = try await exchange.line(containing: "cannot accept connections")
+        let told = try await exchange.line(containing: "Cannot accept connections")
         #expect(told.contains("LimitNOFILE") && told.contains(#""open_files":"32""#))
         // What was accepted before waits for its request; the others are told.
         try await eventually { clients.count { $0.hasEnded } >= 64 }
@@ -32,7 +32,7 @@ struct DescriptorTests {
         exchange.send(SIGTERM)
         #expect(await exchange.ending() == 0)
         let lines = exchange.errorText.split(separator: "\n")
-        #expect(lines.count { $0.contains("cannot accept connections") } == 1, "\(exchange.errorText)")
+        #expect(lines.count { $0.contains("Cannot accept connections") } == 1, "\(exchange.errorText)")
     }
 
     @Test("An exchange that may have 64 descriptors takes as many connections as leave it room for everything else")
@@ -52,12 +52,12 @@ struct DescriptorTests {
         let port = try #require(line.firstMatch(of: #/:(\d+)"/#).flatMap { UInt16($0.1) })
         var clients: [TCPClient] = []
         for _ in 0..<100 { clients.append(try TCPClient(port: port)) }
-        try await exchange.line(containing: "refusing connections")
+        try await exchange.line(containing: "Refusing connections")
         let first = try #require(clients.first)
         try first.ask()
         #expect(first.answer().hasPrefix("HTTP/1.1 401"))
         try await eventually { clients.count { $0.hasEnded } == 100 - 32 }
-        #expect(!exchange.errorText.contains("cannot accept"))
+        #expect(!exchange.errorText.contains("Cannot accept"))
         exchange.send(SIGTERM)
         #expect(await exchange.ending() == 0)
     }

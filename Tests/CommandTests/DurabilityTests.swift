@@ -106,7 +106,7 @@ import Testing
         try await first.line(containing: "Listening")
         let second = try HandsetProcess(arguments)
         #expect(await second.ending() == 11)
-        #expect(second.errorText.contains("another exchange has it"))
+        #expect(second.errorText.contains("another exchange uses it"))
         first.send(SIGTERM)
         #expect(await first.ending() == 0)
 
@@ -122,7 +122,7 @@ import Testing
         #expect(await fourth.ending() == 11)
     }
 
-    @Test("A full disk stops the exchange from promising anything; with room it goes on by itself")
+    @Test("A full disk stops the exchange from promising anything; with room it continues by itself")
     func fullDisk() async throws {
         let site = try Site(database: "disk/exchange.sqlite")
         defer { site.remove() }
@@ -147,7 +147,7 @@ import Testing
         try handle.close()
         // Whoever asks for something now is told so; who is there comes back when there is room.
         let refused = try call()
-        #expect(try await exchange.line(containing: "nothing can be kept").contains("disk is full"))
+        #expect(try await exchange.line(containing: "Nothing can be stored").contains("disk is full"))
         refused.send(SIGKILL)
         _ = await refused.ending()
         try FileManager.default.removeItem(atPath: filler)
@@ -171,7 +171,7 @@ import Testing
         let (database, aside) = (site.path("exchange.sqlite"), site.path("aside.sqlite"))
         try FileManager.default.moveItem(atPath: database, toPath: aside)
         let refused = try running.call(["--duration", "1"])
-        let line = try await running.exchange.line(containing: "nothing can be kept")
+        let line = try await running.exchange.line(containing: "Nothing can be stored")
         #expect(line.contains("exchange.sqlite was deleted, moved or replaced"), "\(line)")
         #expect(await refused.ending() != 0)
         #expect(!FileManager.default.fileExists(atPath: database), "no other is made in its place")

@@ -83,14 +83,14 @@ struct EnrollCommandTests {
         // Removed keys let nobody in.
         let revoked = try HandsetProcess(["user", "revoke", "front", "--keys", "--config", site.exchangeConfiguration])
         #expect(await revoked.ending() == 0)
-        try await device.line(containing: "not one of its keys")
+        try await device.line(containing: "Unknown user or wrong key")
         device.send(SIGTERM)
         _ = await device.ending()
         process.send(SIGTERM)
         _ = await process.ending()
     }
 
-    @Test("Killed between key and configuration, the device goes on with the same key and the same code")
+    @Test("Killed between key and configuration, the device continues with the same key and the same code")
     func interrupted() async throws {
         defer { site.remove() }
         let (process, server) = try await exchange()
@@ -125,7 +125,7 @@ struct EnrollCommandTests {
     }
 
     @Test(
-        "SIGHUP has an exchange take users and limits; a wrong file is refused with file, line and key, and sessions go on"
+        "SIGHUP makes an exchange take users and limits; a wrong file is refused with file, line and key, and sessions continue"
     )
     func reload() async throws {
         defer { site.remove() }

@@ -55,7 +55,7 @@ struct FaultTests {
         defer { running.site.remove() }
         let call = try running.call(["--duration", "5"])
         #expect(await call.ending() != 0)
-        try await running.device.line(containing: "A call is over")
+        try await running.device.line(containing: "A call has ended")
         let lines = running.device.errorText.split(separator: "\n").filter { $0.contains("bot") }
         #expect(lines.count == 1 && lines.first?.contains("A call has failed") == true, "\(lines)")
         running.device.send(SIGTERM)
@@ -93,7 +93,7 @@ struct FaultTests {
         #expect(await running.exchange.ending() == 0, "\(running.exchange.errorText)")
     }
 
-    @Test("CALL-3: A device that is told to end hangs up its call first, and the caller's call is completed")
+    @Test("CALL-3: A device that is asked to end hangs up its call first, and the caller's call is completed")
     func endedDeviceHangsUp() async throws {
         let running = try await RunningSite(Site())
         defer { running.site.remove() }
@@ -106,7 +106,7 @@ struct FaultTests {
         #expect(call.outputText.contains(#""outcome": "completed""#))
     }
 
-    @Test("CALL-4: A peer that falls silent is waited for, and the call goes on when it is back")
+    @Test("CALL-4: A peer that falls silent is waited for, and the call continues when it is back")
     func silenceIsSurvived() async throws {
         let running = try await RunningSite(Site())
         defer { running.site.remove() }
@@ -132,7 +132,7 @@ struct FaultTests {
         call.send(SIGSTOP)
         try await running.device.line(containing: "fallen silent")
         try await running.device.line(containing: "Restarting ICE")
-        let end = try await running.device.line(containing: "A call is over")
+        let end = try await running.device.line(containing: "A call has ended")
         #expect(end.contains("connectionLost"))
         #expect(running.device.errorText.matches(of: #/Restarting ICE/#).count == 1)
         call.send(SIGKILL)

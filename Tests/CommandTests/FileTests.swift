@@ -80,7 +80,7 @@ struct FileTests {
         }
     }
 
-    @Test("A place that nothing can be captured to is refused at the start, and one that goes is told of and no more")
+    @Test("A capture path that cannot be written is refused at the start, and one that fails later is only reported")
     func captureNowhere() async throws {
         let site = try Site()
         defer { site.remove() }
@@ -103,7 +103,7 @@ struct FileTests {
         #expect(!running.device.errorText.contains("A call is captured"))
     }
 
-    @Test("A recording never overwrites the file that is played, by whatever name: the command ends with 9 first")
+    @Test("A recording never overwrites the file that is played, under any name: the command ends with 9 first")
     func sameFile() async throws {
         let site = try Site()
         defer { site.remove() }
@@ -127,7 +127,7 @@ struct FileTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: speech)) == before)
     }
 
-    @Test("An earlier recording is kept until another takes its place: a call that nobody can place leaves it as it is")
+    @Test("An earlier recording is kept until another replaces it: a call that cannot be placed leaves it unchanged")
     func earlierRecording() async throws {
         let site = try Site()
         defer { site.remove() }
@@ -253,7 +253,7 @@ struct FileTests {
                 .contains("account.trust_roots"))
         #expect(
             try await problems { $0.replacing("socket: control.sock", with: "socket: app.secret") }
-                .contains("there is a file that is no socket"))
+                .contains("there is a file that is not a socket"))
         #expect(
             try await problems { $0 + "\ndevice:\n  call_records: nowhere/calls.jsonl\n" }
                 .contains("device.call_records"))
@@ -296,7 +296,7 @@ struct FileTests {
         try Self.fill(disk, leaving: 64 << 10)
         #expect(try await call() == 0)
         #expect(try await device.line(containing: "A file of a call has failed").contains(#""level":"error""#))
-        try await device.line(containing: "A call is over")
+        try await device.line(containing: "A call has ended")
         let names = try FileManager.default.contentsOfDirectory(atPath: disk).filter { $0.hasSuffix(".wav") }
         let name = try #require(names.first)
         let kept = try Data(contentsOf: URL(fileURLWithPath: "\(disk)/\(name)"))
@@ -306,11 +306,11 @@ struct FileTests {
         try Self.fill(disk, leaving: 0)
         #expect(try await call() == 0)
         #expect(try await device.line(containing: "A file of a call has failed").contains("No space left on device"))
-        try await device.line(containing: "A call is over")
+        try await device.line(containing: "A call has ended")
         #expect(try FileManager.default.contentsOfDirectory(atPath: disk).filter { $0.hasSuffix(".wav") } == [name])
     }
 
-    @Test("`handset call --record` on a full disk ends with 9 before anybody is called, and leaves no file")
+    @Test("`handset call --record` on a full disk ends with 9 before the callee rings, and leaves no file")
     func fullDiskOfCaller() async throws {
         let site = try Site()
         defer { site.remove() }

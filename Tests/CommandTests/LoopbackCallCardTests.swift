@@ -89,7 +89,7 @@ struct LoopbackCallCardTests {
     }
 
     @Test(
-        "There and back is as long as on the cables, whatever the measuring cards add; its parts tell of the call's card",
+        "The round trip is as long as on the cables, regardless of the measuring cards' delay; its parts include the call's card",
         .enabled(if: NightlyTests.areWanted))
     func roundTrip() async throws {
         let running = try await RunningSite(Site())
@@ -114,8 +114,8 @@ struct LoopbackCallCardTests {
         // Both cables, of 75 ms, are in what the statistics do not know. Those are means of the whole call, and may be a few
         // milliseconds more than what was so while it was measured.
         #expect(report.stages.last.map { $0.milliseconds > 70 } == true, "\(report.stages)")
-        #expect(report.facts["Measuring cards' own delay"]?.contains("as libasound tells") == true)
-        #expect(report.facts["Mouth to ear, as told"] != nil && report.facts["Call's card"] != nil)
+        #expect(report.facts["Measuring cards' own delay"]?.contains("as libasound reports") == true)
+        #expect(report.facts["Mouth to ear, as reported"] != nil && report.facts["Call's card"] != nil)
         let size = try FileManager.default.attributesOfItem(atPath: recording)[.size] as? Int ?? 0
         #expect(size > 15 * 96_000)
     }
@@ -142,7 +142,7 @@ struct LoopbackCallCardTests {
     }
 
     @Test(
-        "The call of another phone is measured without calling anybody",
+        "The call of another phone is measured without placing a call",
         .enabled(if: NightlyTests.areWanted))
     func anotherPhone() async throws {
         let running = try await RunningSite(Site(callerAudio: Self.plain))
@@ -181,7 +181,7 @@ struct LoopbackCallCardTests {
         #expect((speech?["likeness"] as? Double ?? 0) > 0.7, "\(speech ?? [:])")
     }
 
-    @Test("Cards that cannot be used, or not for this, are told of before anybody is called, with what to try")
+    @Test("Unsuitable cards are reported before the callee rings, with what to try")
     func badCards() async throws {
         let cables = try Cables(
             [("mouth", "microphone"), ("loudspeaker", "ear")],
@@ -211,7 +211,7 @@ struct LoopbackCallCardTests {
         for arguments in [[], Self.mouthAndEar + ["--device", "default"]] {
             let command = try Self.loopback(arguments, cables)
             #expect(await command.ending() == 2, "\(arguments): \(command.errorText)")
-            #expect(command.errorText.contains("whom to call") || command.errorText.contains("nobody to call"))
+            #expect(command.errorText.contains("give the callee") || command.errorText.contains("no callee"))
         }
     }
 }

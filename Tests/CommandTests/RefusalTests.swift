@@ -69,7 +69,7 @@ struct RefusalTests {
         for (more, warnings) in [
             (
                 "database: garbage.pem\ndatabase_if_corrupt: set_aside\n",
-                ["warning: \"\(site.path("garbage.pem"))\" is no database"]
+                ["warning: \"\(site.path("garbage.pem"))\" is not a database"]
             ),
             ("database: empty\n", []),
         ] {
@@ -88,13 +88,13 @@ struct RefusalTests {
         defer { site.remove() }
         let device = try site.write("account:\n  kind: kept\n  session_file: kept.json\n")
         let checked = try await run(["check", device])
-        let warning = "\(device):3: account.session_file: warning: \"\(site.path("kept.json"))\" holds no login"
+        let warning = "\(device):3: account.session_file: warning: \"\(site.path("kept.json"))\" contains no login"
         #expect(checked.code == 0 && checked.problems.count == 1, "\(checked.text)")
         #expect(checked.problems.first?.hasPrefix(warning) == true, "\(checked.text)")
         #expect(try await run(["check", "--offline", device]).problems.isEmpty)
 
         let exchange = try site.write(BrokenConfiguration.exchange("", "users_file: nothere.yaml\n").text)
-        let accounts = "\(exchange):5: users_file: warning: \"\(site.path("nothere.yaml"))\" is not there"
+        let accounts = "\(exchange):5: users_file: warning: \"\(site.path("nothere.yaml"))\" does not exist"
         for command in [["check", exchange], ["user", "list", "--config", exchange]] {
             let said = try await run(command)
             #expect(said.code == 0 && said.problems.first?.hasPrefix(accounts) == true, "\(command): \(said.text)")
@@ -183,7 +183,7 @@ struct RefusalTests {
         for (more, line, showsOffline) in [
             ("audio:\n  muted: true\n", "4: audio: warning: is for behaviour.source: card", true),
             ("  trust_roots: good.pem\n", "4: account.trust_roots: warning: is for https://", true),
-            ("  session: lecture\n", "4: account.session: warning: is what a signed token is good for", false),
+            ("  session: lecture\n", "4: account.session: warning: is what a signed token is limited to", false),
         ] {
             let file = try site.write(BrokenConfiguration.device("", more).text)
             for command in showsOffline ? [["check"], ["check", "--offline"]] : [["check"]] {

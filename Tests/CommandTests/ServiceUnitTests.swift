@@ -16,7 +16,7 @@ struct ServiceUnitTests {
 
     private func count(_ text: String) -> Int { inbox.texts.count { $0 == text } }
 
-    @Test("An exchange tells that it is ready, feeds the watchdog, and tells that it ends")
+    @Test("An exchange notifies that it is ready, feeds the watchdog, and notifies that it stops")
     func exchange() async throws {
         let exchange = try HandsetProcess(["serve", "--listen", "127.0.0.1:0"], environment: environment)
         try await eventually { count("WATCHDOG=1") >= 3 }
@@ -24,11 +24,12 @@ struct ServiceUnitTests {
         #expect(first.hasPrefix("READY=1\nSTATUS=Listening at http://127.0.0.1:"), "\(first)")
         exchange.send(SIGTERM)
         #expect(await exchange.ending() == 0, "\(exchange.errorText)")
-        #expect(inbox.texts.last == "STOPPING=1\nSTATUS=Telling clients to go")
+        #expect(inbox.texts.last == "STOPPING=1\nSTATUS=Closing client connections")
     }
 
     @Test(
-        "A device is ready once it can be called, feeds the watchdog without and during a call, and tells that it ends")
+        "A device is ready once it can be called, feeds the watchdog without and during a call, and notifies that it stops"
+    )
     func device() async throws {
         let running = try await RunningSite(Site(behaviour: "card"), environment: environment)
         defer { running.site.remove() }
@@ -67,7 +68,7 @@ struct ServiceUnitTests {
         #expect(await device.ending() == 0, "\(device.errorText)")
     }
 
-    @Test("With --drain a call goes on after SIGTERM until it ends, and a new one is refused as busy")
+    @Test("With --drain a call continues after SIGTERM until it ends, and a new one is refused as busy")
     func drain() async throws {
         let running = try await RunningSite(Site(), arguments: ["--drain", "60"])
         defer { running.site.remove() }
@@ -84,7 +85,7 @@ struct ServiceUnitTests {
         #expect(running.device.errorText.contains(#""reason":"completed""#), "\(running.device.errorText)")
     }
 
-    @Test("When the time of --drain is over, the call that is left is hung up and the device ends in order")
+    @Test("When the time of --drain has passed, the remaining call is hung up and the device ends in order")
     func drainEnds() async throws {
         let running = try await RunningSite(Site(), arguments: ["--drain", "1"])
         defer { running.site.remove() }
@@ -92,7 +93,7 @@ struct ServiceUnitTests {
         try await call.line(containing: "Media flows both ways")
         running.device.send(SIGTERM)
         #expect(await running.device.ending() == 0, "\(running.device.errorText)")
-        #expect(running.device.errorText.contains("Saying goodbye"))
+        #expect(running.device.errorText.contains("Disconnecting"))
         _ = await call.ending()
     }
 
@@ -123,7 +124,7 @@ struct ServiceUnitTests {
     }
 
     @Test(
-        "On SIGHUP a device takes what its file says of new calls, and tells what waits; a call that stands goes on. A wrong file is refused with file, line and key"
+        "On SIGHUP a device applies its file to new calls, and reports what waits; an established call continues. A wrong file is refused with file, line and key"
     )
     func reload() async throws {
         let running = try await RunningSite(Site(), environment: environment)
@@ -162,7 +163,7 @@ struct ServiceUnitTests {
         #expect(await running.device.ending() == 0, "\(running.device.errorText)")
     }
 
-    @Test("A drained device refuses calls as busy and places none until that is taken back; a call that stands goes on")
+    @Test("A drained device refuses calls as busy and places none until it is undrained; an established call continues")
     func drainByControl() async throws {
         let running = try await RunningSite(Site(isControlled: true))
         defer { running.site.remove() }

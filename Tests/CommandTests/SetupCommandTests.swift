@@ -245,7 +245,8 @@ struct SetupCommandTests {
         defer { peer.end() }
         let arguments = ["--sip", "desk@127.0.0.1", "--sip-server", "127.0.0.1:\(peer.port)", "--sip-transport", "udp"]
         let made = try await setup(arguments + ["--password-file", "-"], app: [], input: "pass word\n")
-        #expect(made.code == 0 && made.process.errorText.contains("has registered it"), "\(made.process.errorText)")
+        #expect(
+            made.code == 0 && made.process.errorText.contains("has registered the device"), "\(made.process.errorText)")
         #expect(peer.registrations > 0)
         #expect(try String(contentsOfFile: site.path("etc/front.password"), encoding: .utf8) == "pass word\n")
         #expect(try mode("etc/front.password") == 0o600)
@@ -298,7 +299,7 @@ struct SetupCommandTests {
         let terminal = try TerminalProcess(["setup", "front"] + place + ["--source", "echo", "--no-trial"])
         for (question, answer) in [
             ("Where the account is (exchange, sip) [exchange]:", "sip"), ("alice@example.org:", "desk"),
-            ("no user and domain.", "desk@example.org"), ("domain [-]:", "sip.example.org"), ("[tls]:", "udp"),
+            ("not a user and domain.", "desk@example.org"), ("domain [-]:", "sip.example.org"), ("[tls]:", "udp"),
             ("allow that (no, yes) [no]:", "yes"), ("of the address [-]:", ""),
             ("password (not shown):", "secret-0123"),
         ] {

@@ -86,14 +86,14 @@ struct ConfigKeyTests {
         #expect(
             found == [
                 "f:1: prot: unknown key; did you mean port?",
-                "f:2: token: must not stand in this file; give token_file: PATH or token_env: NAME instead",
+                "f:2: token: must not be in this file; give token_file: PATH or token_env: NAME instead",
                 "f:4: jitter.delay: unknown key; this section has delay_ms",
                 "f:5: jitter.colour: unknown key; this section has delay_ms",
                 "f:7: apps[1].secrt: unknown key; did you mean secret?",
             ])
     }
 
-    @Test("What is required and missing is told once, a secret with the ways to give it")
+    @Test("A missing required key is reported once, a secret with the ways to give it")
     func required() throws {
         let found = try problems("apps:\n  - secret_env: X\n  - name: b\n") { section, problems in
             for app in section.value(\.apps, &problems) ?? [] {
@@ -118,7 +118,7 @@ struct ConfigKeyTests {
         #expect(found == [])
     }
 
-    @Test("A declaration tells name, kind, unit, range, default and text, with the keys below")
+    @Test("A declaration reports name, kind, unit, range, default and text, with the keys below")
     func entries() {
         let told = Keys.entries.map { entry in
             "\(entry.names.joined(separator: "+")) \(entry.kind) \(entry.unit ?? "-") \(entry.range ?? "-") \(entry.fallback)"

@@ -141,7 +141,7 @@ private func failure(_ text: String) -> String {
         #expect(failure("\u{FEFF}a: 1\n\tb: 1\n").hasPrefix("handset.yaml:2: "))
     }
 
-    @Test("A secret that stands in the file is told of once, whether it is asked for or not", arguments: [true, false])
+    @Test("A secret in the file is reported once, whether it is read or not", arguments: [true, false])
     func secretInTheClear(_ isAskedFor: Bool) throws {
         let found = try problems("account:\n  password: hunter2\n") { section, problems in
             guard let account = section.section("account", &problems) else { return }
@@ -150,17 +150,17 @@ private func failure(_ text: String) -> String {
         }
         #expect(
             found == [
-                "handset.yaml:2: account.password: must not stand in this file; give password_file: PATH or "
+                "handset.yaml:2: account.password: must not be in this file; give password_file: PATH or "
                     + "password_env: NAME instead"
             ])
     }
 
-    @Test("No star stands for all addresses to listen on, and what does is said")
+    @Test("A star is no listen address, and the message names those that are")
     func allAddresses() throws {
         #expect(ConfigEndpoint("*:8555") == nil)
         let found = try problems("listen: '*:8555'\n") { section, problems in _ = section.endpoint("listen", &problems)
         }
-        #expect(found.count == 1 && found[0].contains("0.0.0.0 stands for all addresses of IPv4, [::]"), "\(found)")
+        #expect(found.count == 1 && found[0].contains("0.0.0.0 is all addresses of IPv4, [::]"), "\(found)")
     }
 
     @Test("A value of the wrong shape says what it should be")
@@ -180,7 +180,9 @@ private func failure(_ text: String) -> String {
             ])
     }
 
-    @Test("Warnings alone leave a configuration good; with an error beside them all are told, in the order of the file")
+    @Test(
+        "Warnings alone leave a configuration good; with an error beside them all are reported, in the order of the file"
+    )
     func verdict() throws {
         let section = try read("a: 1\nb: 2\n")
         let (warning, error) = (section.warning("b", "is old"), section.problem("a", "is wrong"))
@@ -189,7 +191,7 @@ private func failure(_ text: String) -> String {
         #expect(throws: ConfigError([error, warning])) { try [warning, error].verdict() }
     }
 
-    @Test("A URL's port is one, whatever stands around it")
+    @Test("A URL's port is a port, in any surroundings")
     func ports() throws {
         for (url, isGood) in [
             ("http://a:1", true), ("http://a:65535/x:y", true), ("http://[::1]", true), ("http://[::1]:80?x", true),
@@ -263,7 +265,7 @@ private func failure(_ text: String) -> String {
 }
 
 @Suite struct ConfigEncodingTests {
-    @Test("Text that is not UTF-8 is told with the line where it begins")
+    @Test("Text that is not UTF-8 is reported with the line where it begins")
     func encoding() throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("config-\(UUID().uuidString).yaml")
         defer { try? FileManager.default.removeItem(at: file) }

@@ -128,11 +128,11 @@ async def test_disk_turns_read_only(stage):
         await asyncio.gather(*(device.line.reading for device in (alice, bob)))
         codes = [device.line.socket.close_code for device in (alice, bob)]
         assert codes == [1013, 1013], codes
-        await exchange.logged("nothing can be kept")
-        assert "may not be written" in exchange.log.read_text() and "Mount the disk for writing" in exchange.log.read_text()
+        await exchange.logged("Nothing can be stored")
+        assert "is not writable" in exchange.log.read_text() and "Mount the disk for writing" in exchange.log.read_text()
         await refusal(exchange.login(alice.user), "unavailable")
         await asyncio.sleep(2.5)
-        assert exchange.log.read_text().count("nothing can be kept") == 1, "the log says it once"
+        assert exchange.log.read_text().count("Nothing can be stored") == 1, "the log says it once"
         exchange.set(read_only=False)
         await exchange.logged("can be written again")
         await asyncio.gather(*(come_back(device) for device in (alice, bob)))

@@ -23,7 +23,7 @@ struct ControlSocketTests {
         }
     }
 
-    @Test("A user whom the socket's mode keeps out learns of the group, and not of a device that does not run")
+    @Test("A user without access by the socket's mode learns of the group, and not of a device that does not run")
     func advice() {
         let forbidden = ControlSocketError(.nobodyThere, path, "connect", errno: EACCES).description
         #expect(
@@ -31,7 +31,7 @@ struct ControlSocketTests {
                 "Permission denied. Use root or the device's user, or join the socket's group: "
                     + "`usermod -aG handset-control USER`, and a new login."))
         let absent = ControlSocketError(.nobodyThere, path, "connect", errno: ECONNREFUSED).description
-        #expect(absent.contains("Is `handset run` there") && !absent.contains("usermod"))
+        #expect(absent.contains("Does `handset run` run") && !absent.contains("usermod"))
     }
 
     @Test("The socket is its owner's alone, so is the folder made for it, and it goes with its device")
@@ -45,7 +45,7 @@ struct ControlSocketTests {
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test("With access: group the group may connect, whatever the umask forbids, and may enter the folder made for it")
+    @Test("With access: group the group may connect, regardless of the umask, and may enter the folder made for it")
     func group() throws {
         defer { remove() }
         let socket = try ControlSocket(path: path, access: .group)
@@ -54,7 +54,7 @@ struct ControlSocketTests {
         #expect(throws: Never.self) { try ControlClient(path: socket.path) }
     }
 
-    @Test("A socket that somebody listens at is left alone, and the error says whose it is")
+    @Test("A socket in use is left alone, and the error names its user")
     func live() throws {
         defer { remove() }
         let first = try ControlSocket(path: path)
@@ -77,7 +77,7 @@ struct ControlSocketTests {
         #expect(throws: Never.self) { try ControlClient(path: second.path) }
     }
 
-    @Test("Where somebody has removed the path and another socket is there now, the first one's end leaves it alone")
+    @Test("If the path was removed and another socket is there now, the first one's end leaves it alone")
     func displaced() throws {
         defer { remove() }
         var first: ControlSocket? = try ControlSocket(path: path)
@@ -93,14 +93,14 @@ struct ControlSocketTests {
         defer { remove() }
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         try "precious".write(toFile: path, atomically: true, encoding: .utf8)
-        #expect(failure(path)?.description.contains("no socket") == true)
+        #expect(failure(path)?.description.contains("not a socket") == true)
         #expect(try String(contentsOfFile: path, encoding: .utf8) == "precious")
         let far = folder + "/a/b/control.sock"
         #expect(failure(far)?.description.contains("\(folder)/a/b") == true)
         #expect(failure(folder + "/" + String(repeating: "x", count: 120))?.code == .notUsable)
     }
 
-    @Test("Nobody at a path is told with the path, and with what to try")
+    @Test("A path without a listener is reported with the path, and with what to try")
     func nobody() throws {
         do throws(ControlSocketError) {
             _ = try ControlClient(path: path)

@@ -92,7 +92,7 @@ class Reload(soak.Soak):
         await asyncio.sleep(2)  # The far ends hear of the end, and write it down.
         counted = {}
         for end, process in zip(ENDS, (self.device, self.caller_process)):
-            lines = [line for line in self.log_text(process, since[process.name]).splitlines() if "A call is over" in line]
+            lines = [line for line in self.log_text(process, since[process.name]).splitlines() if "A call has ended" in line]
             if len(lines) != len(calls):
                 self.fault(f"{name}: {process.name} tells of {len(lines)} calls, and there were {len(calls)}")
             counted[end] = {key: sum(int(value) for line in lines for value in re.findall(rf"\b{key}=(\d+)", line)) for key in COUNTED}
@@ -114,7 +114,7 @@ class Reload(soak.Soak):
         if process is self.exchange:
             taken, refused = "configuration was read again", "configuration is wrong"
         else:
-            taken, refused = "The configuration was read again", "The configuration is wrong, so the earlier one goes on"
+            taken, refused = "The configuration was read again", "The configuration is wrong, so the earlier one stays in use"
         for _ in range(200):
             said = self.log_text(process, since)
             if taken.lower() in said.lower() or refused.lower() in said.lower():

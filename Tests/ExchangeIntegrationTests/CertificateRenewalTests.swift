@@ -45,7 +45,7 @@ import Testing
             #expect(await standing.request("GET", "/v1/connection").status == 401)
 
             try "no certificate".write(toFile: certificate.chainPath, atomically: true, encoding: .utf8)
-            try await wait { log.text.contains("the new certificate cannot be used") }
+            try await wait { log.text.contains("The new certificate cannot be used") }
             #expect(log.text.contains(certificate.chainPath))
             #expect(try await isAnswered(server.port, trusting: "\(folder)/first.pem"))
 
@@ -121,7 +121,7 @@ import Testing
         let log = LogCapture()
         try await ServerFixture.withServer(configuration, log: log) { server in
             #expect(try await server.adopt(configuration))
-            try await wait { log.text.contains("the certificate ends soon") }
+            try await wait { log.text.contains("The certificate expires soon") }
             #expect(log.text.contains("ends in a day"))
         }
     }

@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("AUTH-3: An anonymous login takes a name that is nobody's, and opens neither identities nor invites")
+    @Test("AUTH-3: An anonymous login takes a name that no user has, and opens neither identities nor invites")
     func anonymous() async throws {
         try await ServerFixture.withServer { server in
             let client = try await RawClient.connect(port: server.port)
@@ -132,11 +132,11 @@ import Testing
                 #expect(!log.text.contains(secret), "\(secret) was logged")
                 #expect(!bodies.contains(secret), "\(secret) was answered")
             }
-            #expect(log.text.contains("logged in") && log.text.contains("refused a login"))
+            #expect(log.text.contains("Logged in") && log.text.contains("Refused a login"))
         }
     }
 
-    @Test("Wrong paths, methods and bodies are answered as HTTP has it, and the exchange goes on")
+    @Test("Wrong paths, methods and bodies are answered as in HTTP, and the exchange continues")
     func wrongRequests() async throws {
         try await ServerFixture.withServer { server in
             let client = try await RawClient.connect(port: server.port)

@@ -114,13 +114,13 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             _ = try await alice.call(Ping())
             let counters = await server.counters()
             #expect(counters.crowdedOut >= 80 && counters.crowdedOut < 102)
-            #expect(log.text.split(separator: "\n").count { $0.contains("take all the memory") } == 1)
+            #expect(log.text.split(separator: "\n").count { $0.contains("use all the memory") } == 1)
             for attacker in attackers { attacker.close() }
             alice.raw.close()
         }
     }
 
-    @Test("Past the bound connections are closed at once, those that stand go on, and the log tells of it once")
+    @Test("Past the limit connections are closed at once, open ones continue, and the log reports it once")
     func connections() async throws {
         var configuration = ServerFixture.configuration()
         configuration.connections = 8
@@ -138,7 +138,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             }
             _ = try await alice.call(Ping())
             #expect(await server.counters().refusedConnections >= 20)
-            #expect(log.text.split(separator: "\n").count { $0.contains("refusing connections") } == 1)
+            #expect(log.text.split(separator: "\n").count { $0.contains("Refusing connections") } == 1)
             for client in held { client.close() }
             while await server.counters().openConnections > 1 {}
             #expect(try await ServerFixture.token(of: "bob", port: server.port).isEmpty == false)
@@ -147,7 +147,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
     }
 
     @Test(
-        "This machine has half of the connections, so that a program on it keeps nobody out, and a key gives a proxy on it more"
+        "This machine has half of the connections, so that a program on it locks no client out, and a key gives a proxy on it more"
     )
     func ownConnections() async throws {
         for given in [nil, 12] {

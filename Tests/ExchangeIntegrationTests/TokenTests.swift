@@ -215,7 +215,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             let token = try await login(request, port: server.port).token
             let device = try await start(token, port: server.port).client
             try "users: [".write(toFile: file.path, atomically: true, encoding: .utf8)
-            try await appears("the users file cannot be used", in: log)
+            try await appears("The users file cannot be used", in: log)
             _ = try await device.call(Ping())
             try "users: []".write(toFile: file.path, atomically: true, encoding: .utf8)
             #expect(await closeCode(device) == 4001)

@@ -61,13 +61,13 @@ private struct Siege {
 }
 
 @Suite struct InviteShareTests {
-    @Test("INV-12: One account that sends until it is refused, and leaves, keeps nobody else from the same user")
+    @Test("INV-12: One account that sends until it is refused, and leaves, blocks no other from the same user")
     func oneAttacker() {
         var siege = Siege(isAcquainted: false)
         #expect(siege.flood(by: [0]) == SignalLimits.openInvitesOfPair)
         let refused = siege.refusal("bob", by: "mallory-0")
         #expect(refused?.known == .tooManyRequests)
-        #expect(refused?.message.contains("has 8 invites of this user to answer already; cancel one") == true)
+        #expect(refused?.message.contains("has 8 unanswered invites from this user; cancel one") == true)
         #expect(siege.refusal("bob", by: "alice") == nil)
         #expect(siege.refusal("alice", by: "mallory-0") == nil, "with somebody else it has places of its own")
     }
@@ -91,7 +91,7 @@ private struct Siege {
     }
 
     @Test(
-        "INV-7, INV-12: The oldest invite of the stranger with most gives way, and both sides are told as of a timeout")
+        "INV-7, INV-12: The oldest invite of the stranger with most gives way, and both sides get a timeout")
     func givesWay() throws {
         var siege = Siege(isAcquainted: false)
         let bob = siege.connection("bob")
@@ -154,12 +154,14 @@ private struct Siege {
         #expect(siege.exchange.core.strangersPlaces(with: "friend") == 64)
     }
 
-    @Test("INV-12: A request that is refused for another reason takes no place from anybody")
+    @Test("INV-12: A request that is refused for another reason uses up no limit")
     func refusedTakesNothing() {
         var siege = Siege(isAcquainted: false)
         _ = siege.flood(by: 0..<8)
         for _ in 0..<8 { #expect(siege.refusal("friend", by: "alice") == nil) }
-        #expect(siege.refusal("bob", "friend", by: "alice")?.message.contains("8 invites of this user") == true)
+        #expect(
+            siege.refusal("bob", "friend", by: "alice")?.message.contains("8 unanswered invites from this user") == true
+        )
         #expect(siege.exchange.core.invites.places(with: "bob").byInviter.values.allSatisfy { $0 == 8 })
     }
 
@@ -170,12 +172,12 @@ private struct Siege {
         #expect(siege.exchange.core.strangersPlaces(with: "bob") == SignalLimits.openInvitesOfStrangers)
         let refused = siege.refusal("bob", by: "alice")
         #expect(refused?.known == .tooManyRequests)
-        #expect(refused?.message.contains("64 invites to answer already from users whose invites it has never") == true)
+        #expect(refused?.message.contains("64 unanswered invites from users whose invites it never") == true)
         for _ in 0..<8 { #expect(siege.refusal("bob", by: "friend") == nil) }
-        #expect(siege.refusal("bob", by: "friend")?.message.contains("8 invites of this user") == true)
+        #expect(siege.refusal("bob", by: "friend")?.message.contains("8 unanswered invites from this user") == true)
     }
 
-    @Test("INV-12: Whom a user has called can call back while strangers have filled their share")
+    @Test("INV-12: A user who was called can call back while strangers have filled their share")
     func callBack() {
         var siege = Siege(isAcquainted: false)
         _ = siege.flood(by: 0..<64)
@@ -184,7 +186,7 @@ private struct Siege {
         #expect(siege.refusal("bob", by: "alice") == nil)
     }
 
-    @Test("INV-12: To be put into a group by a stranger, or into the same room, makes nobody acquainted")
+    @Test("INV-12: A stranger who adds a user to a group, or joins its room, is no acquaintance")
     func groups() {
         var siege = Siege(isAcquainted: false)
         _ = siege.flood(by: 0..<64)
@@ -209,7 +211,7 @@ private struct Siege {
             !siege.exchange.core.accounts.acquaintances.has("alice", "friend"), "who was not called is not known by it")
     }
 
-    @Test("INV-12: A place is free once that invitee has answered, whoever else is still to answer the same invite")
+    @Test("INV-12: A place is free once that invitee has answered, before the others of the same invite")
     func placesOfSeveral() {
         var siege = Siege(isAcquainted: false)
         var sent: [InviteID] = []
@@ -262,7 +264,7 @@ private struct Siege {
         #expect(siege.exchange.saved.acquaintances.allSatisfy { $0.user != "friend" && $0.owner != "friend" })
     }
 
-    @Test("INV-12, GRP-2: Nobody keeps others from asking in a group: each member has a first place, the owner eight")
+    @Test("INV-12, GRP-2: No member keeps others from asking in a group: each has a first place, the owner eight")
     func shareOfGroup() {
         var siege = Siege(isAcquainted: false)
         let members = (0..<40).map { UserID(ours: "mallory-\($0)") }

@@ -119,7 +119,7 @@ extension PushRequest {
         #expect(answer(404, .fcm, unregistered) == .gone("404 UNREGISTERED"))
         #expect(answer(404, .fcm, ["error": ["status": "NOT_FOUND"]]) == .refused("404 NOT_FOUND"))
         #expect(answer(404) == .refused("404") && answer(401) == .refused("401"))
-        #expect(answer(302) == .refused("302, a redirect, which is not followed"))
+        #expect(answer(302) == .refused("302, a redirect; redirects are not followed"))
         #expect(answer(429, wait: .seconds(7)) == .failed("429", wait: .seconds(7), isAboutAll: false))
         #expect(answer(503, wait: .seconds(7)) == .failed("503", wait: .seconds(7), isAboutAll: true))
         #expect(answer(500) == .failed("500", wait: nil, isAboutAll: false))

@@ -21,7 +21,7 @@ import Testing
 
     private struct Stop: Error {}
 
-    @Test("What is written is read again, whatever is in a name, and is nobody else's to read")
+    @Test("What is written is read again, for any name, and only its owner can read it")
     func roundTrip() throws {
         defer { remove() }
         #expect(try file.read() == [])
@@ -86,8 +86,8 @@ import Testing
             Issue.record("read")
         } catch {
             let expected = [
-                "3: users[2].id: \"bob\" is the id of dora in the configuration already",
-                "4: users[2].public_ids: \"alice\" is the id of alice already",
+                "3: users[2].id: \"bob\" is already the id of dora in the configuration",
+                "4: users[2].public_ids: \"alice\" is already the id of alice",
                 "6: users[3].password_file: must be given as password_hash in this file",
             ]
             let lines = error.problems.map { $0.description.replacing("\(file.path):", with: "") }
@@ -126,8 +126,8 @@ import Testing
             let lines = error.problems.map { $0.description.replacing("\(file.path):", with: "") }
             #expect(
                 lines == [
-                    "6: users[2].media_token_file: holds a media token of alice already; each user needs tokens of its own",
-                    "9: users[3].stream_token_hashes: holds a stream token of dora in the configuration already; each user "
+                    "6: users[2].media_token_file: contains a media token of alice; each user needs tokens of its own",
+                    "9: users[3].stream_token_hashes: contains a stream token of dora in the configuration; each user "
                         + "needs tokens of its own",
                 ])
         }
@@ -178,7 +178,9 @@ import Testing
             """)
         let lines = problems.map(\.description).joined(separator: "\n")
         #expect(problems.count == 4, "\(lines)")
-        for part in ["at least 32 bytes", "secret_file: PATH", "must be an address", "\"eve\" is the id of eve"] {
+        for part in [
+            "at least 32 bytes", "secret_file: PATH", "must be an address", "\"eve\" is already the id of eve",
+        ] {
             #expect(lines.contains(part), "\(part) is missing in:\n\(lines)")
         }
         #expect(!lines.contains("s3cret") && !lines.contains("yyy"))

@@ -26,7 +26,7 @@ import Testing
         #expect(ExitStatus(CocoaError(.fileNoSuchFile)) == .failed)
     }
 
-    @Test("A wrong command line is told apart from a failure, so that it ends with the code for usage")
+    @Test("A wrong command line is distinguished from a failure, so that it ends with the code for usage")
     func usage() {
         for arguments in [["nonsense"], ["check"], ["version", "--no-such-option"]] {
             #expect(throws: (any Error).self) { try Handset.parseAsRoot(arguments) }
@@ -63,7 +63,7 @@ struct ServerURLTests {
 
 @Suite("Slips on the command line")
 struct CommandLineSlipTests {
-    @Test("An unknown option or command is told with what may have been meant, whatever the parser misses first")
+    @Test("An unknown option or command is reported with suggestions, regardless of what the parser misses first")
     func unknownWords() {
         let slips: [(String, String?)] = [
             ("chekc a.yaml", "Unknown command 'chekc'. Did you mean 'check'?"),
@@ -104,14 +104,14 @@ struct CommandLineSlipTests {
                 _ = try Handset.parseAsRoot(["devices"] + options)
                 Issue.record("\(options) is taken")
             } catch {
-                #expect(Handset.message(for: error).contains("\(options[0]) is for trying a card; give --test"))
+                #expect(Handset.message(for: error).contains("\(options[0]) needs --test."))
             }
             #expect(throws: Never.self) { try Handset.parseAsRoot(["devices", "--test"] + options) }
         }
         #expect(throws: Never.self) { try Handset.parseAsRoot(["devices", "--all", "--json"]) }
     }
 
-    @Test("A call's options are held to what they can be before anybody is called")
+    @Test("A call's options are checked before the callee rings")
     func callOptions() {
         let faults: [([String], String)] = [
             (["--press", "Z9"], "--press must be made of 0-9, *, #, A-D and ! (flash), with , for a second"),
@@ -234,7 +234,7 @@ private struct CheckedKeys: ConfigKeys {
         }
     }
 
-    @Test("A file is checked as the kind that its keys show, and every problem is told")
+    @Test("A file is checked as the kind that its keys show, and every problem is reported")
     func kinds() throws {
         #expect(try result("users: []\n") == "serve")
         #expect(try result("account: {}\ncalls: 3\n") == "run")
@@ -245,7 +245,7 @@ private struct CheckedKeys: ConfigKeys {
                 """)
     }
 
-    @Test("A file of no known kind is refused with the keys that tell the kinds apart")
+    @Test("A file of no known kind is refused with the keys that distinguish the kinds")
     func unknownKind() throws {
         #expect(try result("colour: red\n").contains("account (for `handset run`), users (for `handset serve`)"))
     }

@@ -48,12 +48,12 @@ struct SupportTests {
         let journal = """
             Nov 24 10:00:00 host handset[1]: 2026-11-24T10:00:00.000Z info [handset] A program says call="call 1" text="key=hunter2"
             Nov 24 10:00:01 host handset[1]: {"level":"info","message":"A program says","metadata":{"text":"hunter2"}}
-            Nov 24 10:00:02 host handset[1]: A call is over call="call 1"
+            Nov 24 10:00:02 host handset[1]: A call has ended call="call 1"
 
             """
         let shown = SupportBundle.withoutWords(journal)
         #expect(!shown.contains("hunter2"))
-        #expect(shown.contains("A program says (left out)") && shown.hasSuffix("A call is over call=\"call 1\"\n"))
+        #expect(shown.contains("A program says (left out)") && shown.hasSuffix("A call has ended call=\"call 1\"\n"))
     }
 
     @Test("Only the configurations of units have a unit")

@@ -157,7 +157,7 @@ def sign_in_again(phone, name):
     inspect(phone, "signing in with a token")
     tab_to(phone, "token")
     press(phone, "wrong", Keys.ENTER)
-    phone.says("Nobody here has that token", "#signin-problem")
+    phone.says("No user has that token", "#signin-problem")
     has_focus(phone, "token")
     inspect(phone, "a wrong token")
     tab_to(phone, "signin-other")
@@ -282,7 +282,7 @@ def keeps_focus_without_exchange(scene, alice, bob):
     """The notice that the exchange is away comes and goes without taking the focus along."""
     tab_to(alice, "bob")
     scene.exchange.stop()
-    alice.says("The exchange is not there", "#notices")
+    alice.says("The exchange cannot be reached", "#notices")
     has_focus(alice, "bob")
     inspect(alice, "the exchange is away")
     press(alice, Keys.ENTER)

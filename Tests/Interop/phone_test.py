@@ -146,7 +146,7 @@ def survives_a_restart(scene):
     alice, bob = scene.alice, scene.bob
     scene.exchange.stop()
     for phone in (alice, bob):
-        phone.says("The exchange is not there", "#notices")
+        phone.says("The exchange cannot be reached", "#notices")
     scene.shoot(alice, "exchange-gone")
     wait("the call goes on", alice.hears, 30)
     scene.exchange.start()
@@ -219,7 +219,7 @@ def is_busy(scene):
     dora.says("Busy")
     wait("bob finds it under Recent", lambda: bob.run("return document.querySelector('#recent [data-missed=true]')") is not None)
     dora.rest()
-    for name, answer in (("nobody", "Nobody has that name"), ("caller", "Not there")):
+    for name, answer in (("nobody", "Unknown name"), ("caller", "Offline")):
         dora.find("#dial-to").clear()
         dora.find("#dial-to").send_keys(name, Keys.ENTER)
         dora.says(answer)
@@ -258,7 +258,7 @@ def resumes(scene):
     carol.click("#answer")
     carol.phase("talking")
     wire.cut()
-    carol.says("The exchange is not there", "#notices")
+    carol.says("The exchange cannot be reached", "#notices")
     alice.click("#hang-up")
     carol.phase("ended")  # Heard on the way of the media.
     carol.rest()
@@ -268,7 +268,7 @@ def resumes(scene):
     alice.call("bob")
     carol.phase("ringing")
     wire.cut()
-    carol.says("The exchange is not there", "#notices")
+    carol.says("The exchange cannot be reached", "#notices")
     alice.click("#hang-up")
     time.sleep(1)
     if carol.run("return document.body.dataset.call") != "ringing":
@@ -381,7 +381,7 @@ def takes_passwords(scene):
         phone = scene.open(url=exchange.url)
         phone.find("#user").send_keys("alice")
         phone.find("#password").send_keys("wrong", Keys.ENTER)
-        phone.says("do not belong together", "#signin-problem")
+        phone.says("Wrong name or password", "#signin-problem")
         phone.find("#password").clear()
         phone.find("#password").send_keys("change me", Keys.ENTER)
         phone.online()

@@ -89,7 +89,7 @@ def out(handset, folder):
                 raise Failed(f"exit {code}: {report or words}")
             expect_tone(recording, 440, "the user hears the telephone")
             expect_tone(desk.heard(), 500, "the telephone hears the user")
-            wait("both halves are over", lambda: gateway.text().count('"message":"A call is over"') == 2)
+            wait("both halves are over", lambda: gateway.text().count('"message":"A call has ended"') == 2)
             recording.unlink()
 
 

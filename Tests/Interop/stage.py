@@ -87,8 +87,8 @@ def hang_up(phone):
 
 def over(device, count):
     """The last of the device's notes on its calls, once there are so many."""
-    wait(f"the device has noted {count} calls", lambda: len(device.tells("A call is over")) >= count)
-    return device.events("A call is over")[-1]["metadata"]
+    wait(f"the device has noted {count} calls", lambda: len(device.tells("A call has ended")) >= count)
+    return device.events("A call has ended")[-1]["metadata"]
 
 
 def ended(device, count, *reasons):
@@ -98,7 +98,7 @@ def ended(device, count, *reasons):
 
 
 def noted(device):
-    return len(device.events("A call is over"))
+    return len(device.events("A call has ended"))
 
 
 def judged(stage, what, measure, name=None):

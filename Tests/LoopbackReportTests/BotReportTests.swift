@@ -140,7 +140,8 @@ struct BotReportTests {
     func otherBaseline(text: String) throws {
         let report = text == "device" ? Recording.run.jsonText : text
         let problem = #expect(throws: LoopbackBaseline.Problem.self) { try LoopbackBaseline(readingBotReport: report) }
-        let part = ["": "not JSON", "{}": "no report", "device": "`loopback device`, and this is `loopback bot`"][text]
+        let part = ["": "not JSON", "{}": "not a report", "device": "`loopback device`, and this is `loopback bot`"][
+            text]
         #expect(try problem?.description.contains(#require(part)) == true, "\(String(describing: problem))")
         #expect(throws: LoopbackBaseline.Problem.self) {
             try LoopbackBaseline(reading: Self.whole.jsonText, mode: .device)

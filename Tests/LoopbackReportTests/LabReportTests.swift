@@ -154,7 +154,7 @@ struct LabReportTests {
     @Test("A baseline that is no report, or of another kind, is refused with what it is")
     func refusal() {
         for (text, part) in [
-            ("nonsense", "not JSON"), ("{}", "no report"), (Recording.silent.jsonText, "`loopback call`"),
+            ("nonsense", "not JSON"), ("{}", "not a report"), (Recording.silent.jsonText, "`loopback call`"),
         ] {
             let problem = #expect(throws: LoopbackBaseline.Problem.self) {
                 try LoopbackBaseline(reading: text, mode: .device)

@@ -64,7 +64,7 @@ struct ReconnectionTests {
             logger: Logger(label: "test") { _ in KeptLines(lines: lines) })
         try await service.connect()
         await exchange.stop()
-        let retry = "no connection, trying again"
+        let retry = "No connection; trying again"
         try await until { lines.count(retry, .debug) >= 4 }
         #expect(lines.count(retry, .warning) == 1)
         await service.disconnect()
@@ -138,7 +138,7 @@ struct ReconnectionTests {
         }
     }
 
-    @Test("INV-17: The handled that this device's own answer caused is not told; another device's is")
+    @Test("INV-17: The handled that this device's own answer caused is not reported; another device's is")
     func ownHandled() async throws {
         try await withService { _, exchange, events in
             exchange.tell("inviteHandled", #"{"invite":"i1","device":"d1","action":"accepted"}"#)
@@ -202,7 +202,7 @@ struct ReconnectionTests {
         }
     }
 
-    @Test("CONN-12: A device that is sent where nobody is stays where it is, and goes on there")
+    @Test("CONN-12: A device that is sent to an address without a listener stays where it is, and continues there")
     func nowhereToMove() async throws {
         try await withService { service, exchange, events in
             exchange.answer(path: "/v1/connection") { _ in ScriptedAnswer(status: 503, body: "no") }
@@ -265,7 +265,7 @@ struct ReconnectionTests {
         }
     }
 
-    @Test("CONN-5, CONN-7: After a fresh start rooms are joined again, and only what changed there is told")
+    @Test("CONN-5, CONN-7: After a fresh start rooms are joined again, and only what changed there is reported")
     func rejoin() async throws {
         try await withService { service, exchange, events in
             exchange.answer("room.join") { _ in

@@ -162,7 +162,7 @@ final class BotCall: @unchecked Sendable {
         case .redirect where waits != nil:
             throw ServiceFault(.callOver, .twilio, "the call is not answered yet: it cannot be redirected")
         case .end(_, onlyUnanswered: true) where before != .ringing:
-            throw ServiceFault(.callOver, .twilio, "the call is answered already; end it with the status completed")
+            throw ServiceFault(.callOver, .twilio, "the call is already answered; end it with the status completed")
         case .end:
             feed(.end)
             return (wireCall(stream: ""), .completed)
@@ -485,7 +485,8 @@ final class BotCall: @unchecked Sendable {
     /// Reports what happens to a stream, if its answer requested that. The end is reported once.
     private func tellStream(_ event: StreamWebhook.Event) {
         guard let stream = followed else { return }
-        let event = event == .stopped && !stream.hasStarted ? .failed("the call ended before the stream stood") : event
+        let event =
+            event == .stopped && !stream.hasStarted ? .failed("the call ended before the stream was open") : event
         if event == .started { followed?.hasStarted = true } else { followed = nil }
         let news = StreamWebhook(
             wireCall(stream: stream.stream), name: stream.name, event,

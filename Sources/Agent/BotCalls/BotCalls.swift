@@ -208,7 +208,7 @@ public final class BotCalls: CallParticipant {
             return courier.finish(within: Self.lastNews).and(environment.farewells.finish(within: Self.lastNews))
                 .map { _, cutOff in
                     guard cutOff > 0 else { return }
-                    environment.warn("\(cutOff) hang-ups are not told: the device stops")
+                    environment.warn("\(cutOff) hang-ups were not reported: the device stops")
                 }
         }.get()
         try? await loop.submit { [environment] in environment.lookup.finish() }.get()

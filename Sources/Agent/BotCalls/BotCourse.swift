@@ -159,7 +159,7 @@ struct BotCourse: ProtocolCore, Sendable {
             fail("the webhook did not answer within \(timeout.text)", into: &outbox)
         case .opening:
             outbox.append(.abandon)
-            fail("the bot could not be connected with within \(timeout.text)", into: &outbox)
+            fail("the bot did not take the connection within \(timeout.text)", into: &outbox)
         case .new, .streaming, .finishing, .fallingBack, .over: break
         }
     }
@@ -223,8 +223,8 @@ struct BotCourse: ProtocolCore, Sendable {
             state = .transferring(
                 action: transfer.action, rest: rest, until: now.advanced(by: Self.transferTime))
             outbox.append(.transfer(to: transfer.target))
-        case .reject(let reason) where !isAnswered: reject(reason, "the webhook's answer is to reject it", &outbox)
-        case .hangUp where !isAnswered: reject(.rejected, "the webhook's answer is to hang up", &outbox)
+        case .reject(let reason) where !isAnswered: reject(reason, "the webhook rejected it", &outbox)
+        case .hangUp where !isAnswered: reject(.rejected, "the webhook hung up", &outbox)
         case nil where !isAnswered: reject(.rejected, "the webhook's answer names no stream", &outbox)
         case .reject, .hangUp, nil: hangUp(into: &outbox)
         }

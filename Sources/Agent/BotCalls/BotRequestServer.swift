@@ -102,7 +102,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
         switch order {
         case .end(let name, _), .redirect(let name, _), .transfer(let name, _):
             guard let bot = registry[name], isOwn else {
-                throw ServiceFault(.noSuchCall, asked.service, "there is no such call, or it is over")
+                throw ServiceFault(.noSuchCall, asked.service, "there is no such call, or it has ended")
             }
             try checkTransfers(order, asked.service)
             let (call, status) = try bot.carryOut(order)
@@ -117,7 +117,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
                 throw ServiceFault(
                     .forbidden, .twilio,
                     rules == nil
-                        ? "calls cannot be placed here" : "these credentials are not those that may place calls")
+                        ? "calls cannot be placed here" : "these credentials may not place calls")
             }
             try checkTransfers(order, .twilio)
             try rules?.check(placed, environment.hosts, at: now)
@@ -129,7 +129,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
     private func checkTransfers(_ order: BotRequest.Order, _ service: BotService?) throws(ServiceFault) {
         for target in order.transferTargets where !environment.mayTransfer(target) {
             throw ServiceFault(
-                .forbidden, service, twilioCode: 21_216, "account.callees does not have the target of the transfer")
+                .forbidden, service, twilioCode: 21_216, "account.callees does not list the target of the transfer")
         }
     }
 

@@ -69,7 +69,7 @@ final class WebBotSocket: BotSocket {
         // It is done, or its server stops.
         case 1_000, 1_001: nil
         case nil:
-            socket?.hasSeenClose == false ? "the bot's connection has broken off, without a goodbye" : nil
+            socket?.hasSeenClose == false ? "the bot's connection broke off without a close frame" : nil
         case let code?: "the bot has closed the WebSocket with the code \(code)"
         }
     }

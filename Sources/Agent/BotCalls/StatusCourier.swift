@@ -23,7 +23,7 @@ final class StatusCourier: @unchecked Sendable {
         end = promise
         feed(.finish)
         let patience = environment.loop.scheduleTask(in: limit) { [self] in
-            environment.warn("\(queue.count) status callbacks are not told: the device stops")
+            environment.warn("\(queue.count) status callbacks were not sent: the device stops")
             end = nil
             promise.succeed()
         }

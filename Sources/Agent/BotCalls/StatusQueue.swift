@@ -94,7 +94,7 @@ struct StatusQueue: ProtocolCore, Sendable {
 
     private mutating func add(_ news: News, into outbox: inout [Output]) {
         guard waiting < Self.mostWaiting else {
-            return outbox.append(.lost(news, "\(Self.mostWaiting) others wait already"))
+            return outbox.append(.lost(news, "\(Self.mostWaiting) others are waiting, the limit"))
         }
         waiting += 1
         if lines[news.call] == nil {

@@ -133,7 +133,7 @@ public final class CallJournal: Sendable {
             append(cutOff, to: journal, logger)
             return opened
         } catch {
-            logger.error("Calls leave no records", metadata: ["because": "\(error)"])
+            logger.error("Calls leave no records", metadata: ["error": "\(error)"])
             return nil
         }
     }
@@ -147,7 +147,7 @@ public final class CallJournal: Sendable {
                 return time >= oldest
             }
         } catch {
-            logger.error("Old records of calls are not removed", metadata: ["because": "\(error)"])
+            logger.error("Old records of calls are not removed", metadata: ["error": "\(error)"])
         }
     }
 
@@ -156,7 +156,7 @@ public final class CallJournal: Sendable {
         do throws(PrivateFileError) {
             try journal.append(entries.compactMap(\.line))
         } catch {
-            logger.error("A call leaves no record", metadata: ["because": "\(error)"])
+            logger.error("A call leaves no record", metadata: ["error": "\(error)"])
         }
     }
 

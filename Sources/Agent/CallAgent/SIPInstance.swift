@@ -37,7 +37,7 @@ struct SIPInstance {
         } catch {
             logger.warning(
                 "The device's instance is not kept: after the next start the server takes it for another device",
-                metadata: ["because": "\(error)"])
+                metadata: ["error": "\(error)"])
         }
         name = fresh
     }

@@ -30,7 +30,7 @@ final class SoundKeeper: Sendable {
                 do throws(PrivateFileError) {
                     try PrivateFile.replace(path, with: bytes)
                 } catch {
-                    logger.warning("Mute and volume are not kept for the next start", metadata: ["because": "\(error)"])
+                    logger.warning("Mute and volume are not kept for the next start", metadata: ["error": "\(error)"])
                     self?.state.withLock { $0.memory.writingFailed() }
                 }
             }
@@ -88,7 +88,7 @@ final class SoundKeeper: Sendable {
         }
         logger.warning(
             "Mute and volume are as configured, not as they were: the file that keeps them cannot be used, and the next change replaces it",
-            metadata: ["because": "\(why)"])
+            metadata: ["error": "\(why)"])
         return SoundMemory(configured: configured)
     }
 }

@@ -295,7 +295,7 @@ struct ProgramLife: ProtocolCore, Sendable {
         if let standsBy, let answerTimeout, now >= standsBy {
             let cause = lastFailure.map { "; its last run failed: \($0)" } ?? ""
             return fail(
-                "it neither read what the caller says nor said anything within \(answerTimeout.text)\(cause)",
+                "it neither read the caller's sound nor sent any within \(answerTimeout.text)\(cause)",
                 isAlive: isAlive, at: now, into: &outbox)
         }
         switch state {

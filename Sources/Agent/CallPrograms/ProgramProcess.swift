@@ -70,9 +70,9 @@ struct ProgramProcess: ~Copyable {
         let hint =
             switch code {
             case ENOENT where isThere(words.first ?? ""):
-                "It is there, so what its first line names after #! is not."
+                "The file exists, but the interpreter that its first line names after #! does not."
             case ENOENT: "A name without a slash is looked for in PATH."
-            case EACCES: "It must be a file that may be run."
+            case EACCES: "It must be an executable file."
             case EMFILE, ENFILE: "Raise the limit on open files (ulimit -n, or LimitNOFILE= in the unit)."
             case EAGAIN, ENOMEM: "Raise the limit on processes (ulimit -u, or TasksMax= in the unit)."
             default: "See behaviour.command in the configuration."

@@ -206,15 +206,15 @@ struct ControlRequestHandler: Sendable {
     private func fault(_ obstacle: CallObstacle, _ targets: ControlTargets) async -> ControlFault {
         switch obstacle.reason {
         case .notConnected:
-            return ControlFault(.notConnected, "the device is not connected to its service, so nobody can be called")
+            return ControlFault(.notConnected, "the device is not connected to its service, so it cannot place calls")
         case .draining:
-            return ControlFault(.wrongState, "the device takes no more calls; undrain has it take them again")
+            return ControlFault(.wrongState, "the device takes no more calls; undrain it to take calls again")
         case .callLimit(let limit):
-            return ControlFault(.tooMany, "there are \(limit) calls, as many as answer.max_calls allows")
+            return ControlFault(.tooMany, "there are \(limit) calls, the limit of answer.max_calls")
         case .machineFull:
             var count = 0
             for member in targets.members { count += await member.device?.status.calls.count ?? 0 }
-            return ControlFault(.tooMany, "there are \(count) calls, as many as this machine carries: try again later")
+            return ControlFault(.tooMany, "there are \(count) calls, the limit of this machine: try again later")
         }
     }
 

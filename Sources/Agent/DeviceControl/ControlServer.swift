@@ -105,7 +105,7 @@ public actor ControlServer {
         do {
             try await client.executeThenClose { inbound, outbound in
                 guard let number else {
-                    let fault = ControlFault(.tooMany, "\(Self.clientLimit) clients are connected, as many as may be")
+                    let fault = ControlFault(.tooMany, "\(Self.clientLimit) clients are connected, the limit")
                     try await outbound.write(ByteBuffer(bytes: ControlCoding.line(ControlReply(id: nil, fault))))
                     return try await Self.waitForEnd(inbound)
                 }
@@ -113,7 +113,7 @@ public actor ControlServer {
             }
         } catch {
             // A client that goes while it is written to; what it asked for has been done.
-            logger.debug("A control client is gone", metadata: ["because": "\(error)"])
+            logger.debug("A control client has disconnected", metadata: ["error": "\(error)"])
         }
         if let number { leave(number) }
     }
@@ -230,7 +230,7 @@ public actor ControlServer {
             // What is of no account concerns everybody.
             if let wanted = client.account, let account, wanted != account { continue }
             guard let queue = client.events, !queue.add(line) else { continue }
-            logger.warning("A control client is too slow for what it watches, and is let go")
+            logger.warning("A control client reads its events too slowly and is disconnected")
             queue.end()
             client.channel.close(promise: nil)
         }

@@ -117,7 +117,7 @@ public final class ControlSocket: Sendable {
             throw ControlSocketError(.notUsable, path, "look at what is there", errno: errno)
         }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
-            throw ControlSocketError(.notUsable, path, "listen there", cause: "there is a file that is no socket")
+            throw ControlSocketError(.notUsable, path, "listen there", cause: "there is a file that is not a socket")
         }
         switch Listener.find(at: path) {
         case .nobody: break

@@ -46,7 +46,7 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
             case .nobodyThere where isForbidden:
                 "Use root or the device's user, or join the socket's group: `usermod -aG handset-control USER`, and a new login."
             case .nobodyThere:
-                "Is `handset run` there, with control.socket in its configuration? --socket and --config name others."
+                "Does `handset run` run, with control.socket in its configuration? --socket and --config name others."
             case .lost: "Look at the device's log."
             }
         return "control socket \"\(path)\": cannot \(activity): \(cause). \(advice)"

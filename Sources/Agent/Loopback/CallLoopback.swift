@@ -91,7 +91,7 @@ public struct CallLoopback: Sendable {
         run.facts += heard.facts
         if let own = ownMilliseconds ?? heard.ownMilliseconds, let delay = timing.meanMilliseconds {
             let isShorter = own <= delay
-            let source = ownMilliseconds == nil ? "as libasound tells" : "as --own-delay says"
+            let source = ownMilliseconds == nil ? "as libasound reports" : "as --own-delay says"
             if isShorter { timing = timing.without(own * Double(AudioFormat.sampleRate) / 1_000) }
             run.facts.append(
                 .init(

@@ -101,7 +101,7 @@ extension CallLoopback.Path {
             + "\(Self.tenths(codecMilliseconds)) look-ahead of the codec, \(Self.tenths(network)) network, "
             + "\(Self.tenths(receiving)) from packet to loudspeaker"
         return CallLoopback.mouthToEar(ofDelay: milliseconds, ear: ear)
-            + [LoopbackRun.Fact("Mouth to ear, as told", "\(Self.tenths(all)) ms \(told)")]
+            + [LoopbackRun.Fact("Mouth to ear, as reported", "\(Self.tenths(all)) ms \(told)")]
     }
 
     fileprivate static func tenths(_ value: Double) -> Double { (value * 10).rounded() / 10 }

@@ -38,7 +38,7 @@ public struct LoopbackError: Error, Equatable, Sendable, CustomStringConvertible
         description =
             code == .cardLost
             ? "the sound card went away while it was measured: \(cards): \(message) (\(errno)). Plug it in again, and look "
-                + "at its cable and the power of its port; `handset loopback soak` goes on when it is back."
-            : "cannot measure the sound card \(cards): \(message) (\(errno)). `handset devices --test` tells more."
+                + "at its cable and the power of its port; `handset loopback soak` continues when it is back."
+            : "cannot measure the sound card \(cards): \(message) (\(errno)). `handset devices --test` shows more."
     }
 }

@@ -32,8 +32,8 @@ public struct TrunkConfiguration: Sendable {
             "network", readable: true, "a configuration as of `handset run`, with the account at the SIP server"
         ).required
         let incoming = ConfigKey.sections(
-            "incoming", Incoming.self, "whom the network may call"
-        ).unset("nobody")
+            "incoming", Incoming.self, "the users that the network may call"
+        ).unset("none")
         let outgoing = ConfigKey.sections("outgoing", Outgoing.self, "how numbers are dialled in the network")
             .unset("as they are")
         let callLimit = ConfigKey.integer("max_calls", in: 1...1_000, "calls at a time, in both directions").defaulting(
@@ -45,8 +45,8 @@ public struct TrunkConfiguration: Sendable {
 
     /// The keys of one of `incoming`.
     struct Incoming: ConfigKeys {
-        let number = ConfigKey.pattern("number", "what is dialled in the network, as a pattern").required
-        let user = ConfigKey<UserID>.parsed("user", "name", "who is called at the exchange") {
+        let number = ConfigKey.pattern("number", "the number that is dialled in the network, as a pattern").required
+        let user = ConfigKey<UserID>.parsed("user", "name", "the user that is called at the exchange") {
             text throws(ConfigValueFault) in
             do throws(IdentifierFault) { return try UserID(text) } catch { throw ConfigValueFault("\(error)") }
         }.required
@@ -54,10 +54,11 @@ public struct TrunkConfiguration: Sendable {
 
     /// The keys of one of `outgoing`.
     struct Outgoing: ConfigKeys {
-        let number = ConfigKey.pattern("number", "what a user of the exchange has dialled, as a pattern").required
-        let strip = ConfigKey.integer("strip", in: 0...16, "characters that are left out at the beginning").defaulting(
+        let number = ConfigKey.pattern("number", "the number that a user of the exchange has dialled, as a pattern")
+            .required
+        let strip = ConfigKey.integer("strip", in: 0...16, "characters removed at the beginning").defaulting(
             to: 0)
-        let prepend = ConfigKey<String>.parsed("prepend", "digits", "what is put there", show: { "\($0)" }) {
+        let prepend = ConfigKey<String>.parsed("prepend", "digits", "what replaces them", show: { "\($0)" }) {
             text throws(ConfigValueFault) in
             if text == "+" || TelephoneNumber(text) != nil { return text }
             throw ConfigValueFault("must be digits, or a + and digits, such as 0 or +49")
@@ -172,7 +173,7 @@ public struct TrunkConfiguration: Sendable {
             let (number, user) = (entry.value(\.number, &problems), entry.value(\.user, &problems))
             guard let number, let user else { continue }
             if !routes.users.add(number, user) {
-                problems.append(entry.problem(\.number, "\"\(number)\" is there already; a number goes one way"))
+                problems.append(entry.problem(\.number, "\"\(number)\" is already in the list; a number has one route"))
             }
         }
         for entry in section.value(\.outgoing, &problems) ?? [] {
@@ -181,7 +182,8 @@ public struct TrunkConfiguration: Sendable {
             rewriting.prepend = entry.value(\.prepend, &problems) ?? ""
             guard let number = entry.value(\.number, &problems) else { continue }
             if !routes.rewritings.add(number, rewriting) {
-                problems.append(entry.problem(\.number, "\"\(number)\" is there already; a number is dialled one way"))
+                problems.append(
+                    entry.problem(\.number, "\"\(number)\" is already in the list; a number is dialled one way"))
             }
         }
         return routes

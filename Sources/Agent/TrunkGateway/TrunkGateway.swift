@@ -99,7 +99,7 @@ public actor TrunkGateway {
             let leg = TrunkLeg(side, call)
             calls[leg] = nil
             logger.info(
-                "A call is over",
+                "A call has ended",
                 metadata: [
                     "side": "\(side.rawValue)", "call": "\(call)", "peer": "\(record.peer)",
                     "reason": "\(record.reason.rawValue)",

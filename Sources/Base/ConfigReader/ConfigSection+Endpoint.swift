@@ -28,7 +28,7 @@ public struct ConfigEndpoint: Equatable, Sendable, CustomStringConvertible {
     }
 
     /// The advice for `*`.
-    public static let allAddresses = "0.0.0.0 stands for all addresses of IPv4, [::] for those of IPv6 as well"
+    public static let allAddresses = "0.0.0.0 is all addresses of IPv4, [::] those of IPv6 as well"
 
     /// `host:port`, an IPv6 address in brackets.
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }

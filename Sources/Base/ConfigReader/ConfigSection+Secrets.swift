@@ -34,7 +34,7 @@ extension ConfigSection {
 
     /// The configuration contains the secret's value instead of its file or variable.
     func secretInTheClear(_ name: String) -> ConfigProblem {
-        problem(name, "must not stand in this file; give \(name)_file: PATH or \(name)_env: NAME instead")
+        problem(name, "must not be in this file; give \(name)_file: PATH or \(name)_env: NAME instead")
     }
 
     private func secretFromFile(_ key: String, _ problems: inout [ConfigProblem]) -> Secret? {

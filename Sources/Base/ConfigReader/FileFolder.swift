@@ -76,7 +76,7 @@ public struct FileFolder: ~Copyable {
             guard code == EWOULDBLOCK else { throw FileChangeError("lock", path, errno: code) }
             guard tries < patience else {
                 throw FileChangeError(
-                    "cannot lock \(path): another process is changing a file there. Try again; if it goes on, "
+                    "cannot lock \(path): another process is changing a file there. Try again; if it still fails, "
                         + "`fuser -v \(path)` names the process.", isForNow: true)
             }
             tries += 1

@@ -84,7 +84,7 @@ public enum RegularFile {
         var status = stat()
         // Writes one status.
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFSOCK else { return }
-        throw RegularFileError(message: "there is a file that is no socket", systemError: nil)
+        throw RegularFileError(message: "there is a file that is not a socket", systemError: nil)
     }
 
     private static func check(_ status: stat) throws(RegularFileError) {

@@ -102,7 +102,7 @@ private final class GrowingTree {
             return stop(.tooMuch, "a document has \(limits.elements) elements at most")
         }
         guard open.count < limits.depth else {
-            return stop(.tooMuch, "elements stand in each other up to \(limits.depth) deep")
+            return stop(.tooMuch, "elements are nested at most \(limits.depth) deep")
         }
         var attributes: [XMLElement.Attribute] = []
         var index = 0

@@ -70,7 +70,7 @@ public struct AudioDeviceError: Error, Equatable, Sendable, CustomStringConverti
         case .notAllowed: "Add the user to the group audio."
         case .unsupportedFormat: "Put \"plug:\" before its name, and libasound converts; or choose another."
         case .disconnected: "It is used again once it is back."
-        default: "`handset devices --test` tells more."
+        default: "`handset devices --test` shows more."
         }
     }
 }

@@ -23,7 +23,7 @@ extension CallScript {
     public init(reading text: String, file: String, _ problems: inout [ConfigProblem]) {
         guard text.utf8.count <= Self.longestFile else {
             problems.append(
-                ConfigProblem(file: file, message: "is longer than \(Self.longestFile) bytes, so it is no script"))
+                ConfigProblem(file: file, message: "is longer than \(Self.longestFile) bytes, so it is not a script"))
             self.init(statements: [])
             return
         }

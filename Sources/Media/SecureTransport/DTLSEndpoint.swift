@@ -172,7 +172,7 @@ extension DTLSError {
         DTLSError(
             .fingerprintMismatch,
             "the DTLS handshake failed: the peer's certificate has not the fingerprint that its description promised. "
-                + "The description is of another peer, or somebody stands between.")
+                + "The description belongs to another peer, or the connection is intercepted.")
     }
 
     static var noCommonProfile: DTLSError {

@@ -121,10 +121,10 @@ public struct AuthenticationGate<Ticket: Hashable & Sendable>: ProtocolCore, Sen
 
     private static func tooMany(_ capacity: Int) -> SignalingError {
         SignalingError(
-            .tooManyRequests, activity: activity, cause: "\(capacity) answers are waiting for the login already")
+            .tooManyRequests, activity: activity, cause: "\(capacity) answers already wait for the login")
     }
 
     private static func waitedInVain(_ patience: Duration) -> SignalingError {
-        SignalingError(.timedOut, activity: activity, cause: "the login did not come about within \(patience.text)")
+        SignalingError(.timedOut, activity: activity, cause: "the login did not complete within \(patience.text)")
     }
 }

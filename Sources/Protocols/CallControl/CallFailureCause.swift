@@ -82,7 +82,7 @@ extension CallFailureCause {
         case .certificateUnsupported: "the certificate, or the curve of its key, is not supported"
         case .handshakeFailed: "the DTLS handshake failed"
         case .handshakeRefused: "the DTLS handshake was refused with an alert"
-        case .handshakeTimedOut: "the DTLS handshake was not over in time"
+        case .handshakeTimedOut: "the DTLS handshake did not complete in time"
         case .mediaTimedOut: "media was not ready in time"
         case .noSuchNumber: "there is no such number or user"
         case .notReachable: "the callee cannot be reached now"

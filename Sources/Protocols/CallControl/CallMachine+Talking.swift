@@ -98,7 +98,7 @@ extension CallMachine {
         let limit = "within \(timings.setUpTimeout.text) of the answer"
         let failure =
             setUp.connection == .path
-            ? MediaFailure(.handshakeTimedOut, "the DTLS handshake was not over \(limit)")
+            ? MediaFailure(.handshakeTimedOut, "the DTLS handshake did not complete \(limit)")
             : MediaFailure(.noPath, "no path to the peer was found \(limit)")
         hangUp(invite, setUpFailure, by: .neither, failure, at: now, into: &outbox)
     }

@@ -179,9 +179,10 @@ extension IncomingInviteMachine.End {
         let activity = "answer the invite"
         return switch self {
         case .rejected: SignalingError(.alreadyHandled, activity: activity, cause: "this device rejected it")
-        case .handledElsewhere: SignalingError(.alreadyHandled, activity: activity, cause: "another device was first")
-        case .cancelled: SignalingError(.inviteCancelled, activity: activity, cause: "the inviter took it back")
-        case .timedOut: SignalingError(.inviteTimedOut, activity: activity, cause: "its time was up")
+        case .handledElsewhere:
+            SignalingError(.alreadyHandled, activity: activity, cause: "another device answered first")
+        case .cancelled: SignalingError(.inviteCancelled, activity: activity, cause: "the inviter cancelled it")
+        case .timedOut: SignalingError(.inviteTimedOut, activity: activity, cause: "it timed out")
         case .failed(let error): error
         }
     }

@@ -99,7 +99,7 @@ public struct SendQueue<Ticket: Hashable & Sendable>: Sendable {
     private func full(_ activity: String) -> SignalingError {
         SignalingError(
             .tooManyRequests, activity: activity,
-            cause: "the connection is being made anew and \(capacity) messages wait for it already",
+            cause: "the connection is being made again and \(capacity) messages wait for it already",
             advice: "Send less while the connection is away.")
     }
 }

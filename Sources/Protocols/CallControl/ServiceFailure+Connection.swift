@@ -27,7 +27,7 @@ extension ServiceFailure {
         ServiceFailure(
             SignalingError(
                 .timedOut, activity: "keep the connection to the service",
-                cause: "nothing was heard for two keepalive intervals of \(keepalive)"),
+                cause: "nothing was received for two keepalive intervals of \(keepalive)"),
             remedy: .retry(after: nil))
     }
 
@@ -43,7 +43,7 @@ extension ServiceFailure {
         return ServiceFailure(
             SignalingError(
                 .timedOut, activity: activity, cause: "no answer within \(timeout.text)",
-                advice: "Check that the server is up and that nothing between here and there drops packets."),
+                advice: "Check that the server runs and that no firewall between drops packets."),
             remedy: .retry(after: nil))
     }
 }

@@ -129,7 +129,7 @@ public struct TokenMachine: ProtocolCore, Sendable {
             .expired(
                 SignalingError(
                     .tokenExpired, activity: "stay logged in",
-                    cause: "the access token has ended and there is no new one: \(error)",
+                    cause: "the access token has expired and there is no new one: \(error)",
                     advice: "Log in again.", traceID: error.traceID)))
     }
 }

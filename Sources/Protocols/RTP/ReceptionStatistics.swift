@@ -64,7 +64,7 @@ public struct ReceptionStatistics: Equatable, Sendable {
     ///     authenticated media, where a stray packet cannot pose as a stream; RFC 3550 A.1 takes 2 elsewhere.
     @_noAllocation @_noLocks
     public init(clockRate: Int = 48_000, packetsOnProbation: Int = 0) {
-        precondition(clockRate > 0, "a clock that stands still measures nothing")
+        precondition(clockRate > 0, "a clock that does not run measures nothing")
         self.clockRate = clockRate
         self.packetsOnProbation = packetsOnProbation
         probation = packetsOnProbation

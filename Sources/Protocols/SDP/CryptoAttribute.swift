@@ -28,7 +28,7 @@ public struct CryptoAttribute: Equatable, Sendable {
         let fields = value.split(separator: " ", omittingEmptySubsequences: true)
         guard fields.count >= 3 else { throw ParseError(reason: "is not a tag, a suite and a key") }
         guard fields[0].utf8.count <= 9, let tag = Digits.number(fields[0], upTo: 999_999_999) else {
-            throw ParseError(reason: "has a tag that is no number of up to nine digits")
+            throw ParseError(reason: "has a tag that is not a number of up to nine digits")
         }
         guard let suite = SDESSuite(rawValue: String(fields[1])) else {
             throw ParseError(reason: "names a suite that we do not have")

@@ -99,7 +99,7 @@ extension OfferAnswer {
         throw NegotiationError(
             refusal.code,
             "The peer offers the transport \(quoted(view.section.profile)) without the protection that the call has, and a "
-                + "call that stands keeps it. Let the peer keep its kind of protection, or begin another call.")
+                + "call keeps it to its end. Let the peer keep its kind of protection, or begin another call.")
     }
 
     /// The existing DTLS association with the creator of a description, unless the description starts another.

@@ -386,7 +386,7 @@ struct AccountCalls: Sendable {
         }
         guard let uri = names.uri(of: options.to) else {
             return refuse(
-                .unknownUser, "this is no address for SIP", "It should look like alice, or alice@example.org.")
+                .unknownUser, "this is not an address for SIP", "It should look like alice, or alice@example.org.")
         }
         guard flow != nil else { return refuse(.disconnected, "there is no connection to the server") }
         guard calls.count < SIPLimits.calls else {
@@ -405,7 +405,7 @@ struct AccountCalls: Sendable {
             expires: options.timeToLive.map { now.advanced(by: $0) })
         if let origin = CallTransfer.Origin(inviteData: options.data)?.invite {
             guard let asked = calls[origin], asked.hasReferral else {
-                return refuse(.inviteEnded, "nobody asks for this transfer any more")
+                return refuse(.inviteEnded, "no peer requests this transfer any more")
             }
             calls[origin]?.hasReferral = false
             call.dial?.origin = asked.sip
@@ -617,7 +617,7 @@ struct AccountCalls: Sendable {
     ) -> SignalingError? {
         let activity = "send a key to the peer"
         guard let key = CallKey(data: data) else {
-            return SignalingError(.invalidRequest, activity: activity, cause: "it is no key")
+            return SignalingError(.invalidRequest, activity: activity, cause: "it is not a key")
         }
         guard agent.mayTake(.info, in: call.sip) else {
             return SignalingError(
@@ -633,7 +633,7 @@ struct AccountCalls: Sendable {
         _ data: JSONValue, in call: AccountCall, _ activity: String, _ now: Instant, _ outbox: inout [AccountOutput]
     ) -> SignalingError? {
         guard let wish = CallTransfer.Wish(data: data), let uri = names.uri(of: wish.target) else {
-            return SignalingError(.invalidRequest, activity: activity, cause: "it does not say whom to call")
+            return SignalingError(.invalidRequest, activity: activity, cause: "it does not name the user to call")
         }
         var other: SIPCall?
         if let replaces = wish.replaces {

@@ -532,7 +532,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
     ) {
         switch failure {
         case .unauthorized:
-            let cause = "the server does not take the name and password, or asks for a proof that Handset does not have"
+            let cause =
+                "the server does not accept the name and password, or asks for a proof that Handset does not have"
             let advice = "Check account.user, account.password_file and account.sip.realms."
             fail(SignalingError(.loginRefused, activity: Self.activity, cause: cause, advice: advice), now, &outbox)
         case .refused(let status):

@@ -88,11 +88,11 @@ package enum CloseReason: Hashable, Sendable {
     /// The close reason on the wire; at most 123 bytes.
     package var text: String {
         switch self {
-        case .goingDown: "the exchange is going down"
+        case .goingDown: "the exchange is shutting down"
         case .policy(let text): text
         case .protocolError: "not a WebSocket frame"
         case .tooBig: "messages have at most \(SignalLimits.messageBytes) bytes"
-        case .tokenRejected: "the access token is not good"
+        case .tokenRejected: "the access token is invalid"
         case .notKept: "the exchange cannot write its database; connect again"
         case .tokenExpired: "the access token has expired"
         case .loggedOut: "logged out"

@@ -14,7 +14,7 @@ extension ExchangeCore {
         do throws(RPCMessage.Malformed) {
             let message = try RPCMessage(decoding: bytes)
             guard case .request(let id, let method) = message.kind else {
-                let error = RPCError(.invalidRequest, "The exchange takes requests only, and those have an id.")
+                let error = RPCError(.invalidRequest, "The exchange accepts only requests, and a request has an id.")
                 throw RPCMessage.Malformed(id: nil, error: error)
             }
             let request: ClientRequest
@@ -59,7 +59,7 @@ extension ExchangeCore {
         guard !accounts.isTaken(login, from: grant) else {
             throw RPCError(
                 .tokenRejected,
-                "The token's id (jti) is that of an earlier token which says something else; each needs its own.")
+                "An earlier token with other claims has the same id (jti); each token needs its own.")
         }
         let expires = now.advanced(by: .seconds(signed.expires - wall))
         return .tokenPresented(digest, grant, login: login, expires: expires)

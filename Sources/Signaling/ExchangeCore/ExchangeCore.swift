@@ -409,10 +409,10 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     private func member(on connection: ConnectionID) throws(RPCError) -> Session {
         let session = try session(on: connection)
         guard !session.isAnonymous else {
-            throw RPCError(.notAllowed, "An anonymous login may join rooms by name, and nothing else.")
+            throw RPCError(.notAllowed, "An anonymous login may only join rooms by name.")
         }
         guard session.room == nil else {
-            throw RPCError(.notAllowed, "A login with a token for a session may join that session, and nothing else.")
+            throw RPCError(.notAllowed, "A login with a token for a session may only join that session.")
         }
         return session
     }
@@ -515,7 +515,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         _ params: SessionStart, on connection: ConnectionID, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) -> SessionStart.Result {
         guard sessions[connection] == nil else {
-            throw RPCError(.notAllowed, "This connection has a session already; end it first.")
+            throw RPCError(.notAllowed, "This connection already has a session; end it first.")
         }
         let grant = try accounts.grant(for: params.token, at: now)
         try RequestChecks.check(params, against: grant)
@@ -606,13 +606,13 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         let token = SecretDigest(of: params.token.secret)
         let grant = try accounts.grant(for: token, at: now)
         guard grant.user == session.endpoint.user, grant.isAnonymous == session.isAnonymous else {
-            throw RPCError(.tokenRejected, "The token is another user's than this session's.")
+            throw RPCError(.tokenRejected, "The token and this session belong to different users.")
         }
         guard grant.room?.room == session.room?.room else {
-            throw RPCError(.tokenForAnotherSession, "The token is good for another session than this one.")
+            throw RPCError(.tokenForAnotherSession, "The token is valid for another session.")
         }
         if let login = accounts.login(of: token), sessions.isOfAnotherGuest(login, grant, than: session) {
-            throw RPCError(.tokenRejected, "The token is another guest's than this session's.")
+            throw RPCError(.tokenRejected, "The token and this session belong to different guests.")
         }
         accounts.confirm(token, at: now)
         watch(token, on: session.connection, at: now)
@@ -627,7 +627,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         let device = params.device
         try RequestChecks.check(device)
         guard device.id == session.endpoint.device else {
-            throw RPCError(.invalidParams, "device.id must be the one that session.start gave.")
+            throw RPCError(.invalidParams, "device.id must be the one that session.start returned.")
         }
         let targets = params.push ?? device.pushToken.map { [.init(kind: "push", token: $0)] }
         if let targets {

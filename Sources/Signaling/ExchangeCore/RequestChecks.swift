@@ -45,10 +45,10 @@ enum RequestChecks {
     /// AUTH-8).
     static func check(_ start: SessionStart, against grant: Grant) throws(RPCError) {
         if let user = start.user, user != grant.user {
-            throw RPCError(.tokenRejected, "The token is another user's; log in as this one.")
+            throw RPCError(.tokenRejected, "The token belongs to another user; log in as this one.")
         }
         if let application = start.application, application != grant.application {
-            throw RPCError(.tokenRejected, "The token is another application's; log in with this one.")
+            throw RPCError(.tokenRejected, "The token belongs to another application; log in with this one.")
         }
         try check(start.device)
     }
@@ -71,10 +71,10 @@ enum RequestChecks {
     }
 
     static func check(_ invite: InviteSend) throws(RPCError) {
-        guard !invite.to.isEmpty else { throw RPCError(.invalidParams, "to must name somebody.") }
+        guard !invite.to.isEmpty else { throw RPCError(.invalidParams, "to must name at least one user.") }
         guard invite.to.count <= SignalLimits.invitees else {
             throw RPCError(
-                .tooLarge, "An invite asks at most \(SignalLimits.invitees) users.", limit: SignalLimits.invitees)
+                .tooLarge, "An invite names at most \(SignalLimits.invitees) users.", limit: SignalLimits.invitees)
         }
         guard invite.ttl >= 0, invite.ttl <= SignalLimits.ttlSeconds else {
             throw RPCError(
@@ -89,7 +89,7 @@ enum RequestChecks {
         guard bytes <= limit else {
             throw RPCError(
                 .tooLarge,
-                "What an invite or an answer bears has at most \(limit) bytes as JSON text; this has \(bytes).",
+                "The data of an invite or an answer has at most \(limit) bytes as JSON text; this has \(bytes).",
                 limit: limit)
         }
     }
@@ -115,7 +115,7 @@ enum RequestChecks {
                 .invalidParams, "reason must be one of \(CallEnd.reasons.sorted().joined(separator: ", ")).")
         }
         guard end.cause.map(CallEnd.isCause) ?? true else {
-            throw RPCError(.invalidParams, "cause is a word of at most \(SignalLimits.causeBytes) letters.")
+            throw RPCError(.invalidParams, "cause must be a word of at most \(SignalLimits.causeBytes) letters.")
         }
         guard end.durationMilliseconds >= 0 else {
             throw RPCError(.invalidParams, "duration_ms must not be negative.")

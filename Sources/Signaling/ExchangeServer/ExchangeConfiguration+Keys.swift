@@ -18,11 +18,11 @@ extension ExchangeConfiguration {
         let certificate = ConfigKey.section("certificate", Certificate.Keys.self, "TLS")
             .unset("plain text, and on this machine only")
         let plainText = ConfigKey.choice(
-            "plain_text", of: PlainText.self, "`allowed` only behind something else that encrypts"
+            "plain_text", of: PlainText.self, "`allowed` only behind a proxy or tunnel that encrypts"
         ).defaulting(to: usual.plainText)
         let webSocketURL = ConfigKey.url(
             "websocket_url", schemes: ["ws", "wss"], "where clients open the WebSocket, if elsewhere: behind a proxy")
-        let webPhone = ConfigKey.bool("web_phone", "whether browsers are shown a [phone](web-phone.md), at /")
+        let webPhone = ConfigKey.bool("web_phone", "serve browsers a [phone](web-phone.md) at /")
             .defaulting(to: usual.showsWebPhone)
         let allowedOrigins = ConfigKey.list("allowed_origins", of: "origins", "other web pages that may connect") {
             text throws(ConfigValueFault) in
@@ -32,7 +32,7 @@ extension ExchangeConfiguration {
         }
         let allowedHosts = ConfigKey.list(
             "allowed_hosts", of: "hosts",
-            "names that clients may call the exchange by, beside those that it knows as its own"
+            "further names by which clients may reach the exchange"
         ) { text throws(ConfigValueFault) in
             if HostPattern(text) != nil { return text }
             throw ConfigValueFault(
@@ -40,7 +40,7 @@ extension ExchangeConfiguration {
                     + "*.example.org or 192.0.2.1")
         }
         let trustedProxies = ConfigKey.list(
-            "trusted_proxies", of: "addresses", "whose X-Forwarded-For says where a client is"
+            "trusted_proxies", of: "addresses", "proxies whose X-Forwarded-For gives a client's address"
         ) { text throws(ConfigValueFault) in
             if ClientAddress(text) != nil { return text }
             throw ConfigValueFault("\"\(text)\" must be an address, such as 127.0.0.1")
@@ -57,9 +57,9 @@ extension ExchangeConfiguration {
             .defaulting(to: usual.tellsPresence)
         let trunks = ConfigKey.sections(
             "trunks", Trunk.Keys.self,
-            "ways to telephone networks, which `handset trunk` carries ([trunk.md](trunk.md))")
+            "connections to telephone networks, which `handset trunk` carries ([trunk.md](trunk.md))")
         let iceServers = ConfigKey.sections(
-            "ice_servers", ICEServerConfiguration.Keys.self, "STUN and TURN servers that clients are told of")
+            "ice_servers", ICEServerConfiguration.Keys.self, "STUN and TURN servers that clients receive")
 
         let keepalive = ConfigKey.seconds("keepalive_seconds", in: 1...300, "how often each connection is pinged")
             .defaulting(to: usual.keepalive)
@@ -70,34 +70,34 @@ extension ExchangeConfiguration {
             "stream_ringing_seconds", in: 1...120, "how long devices ring for a stream over WHIP or WHEP"
         ).defaulting(to: usual.streamRinging)
         let tokenLifetime = ConfigKey.seconds(
-            "token_lifetime_seconds", in: 1...2_592_000, "how long an access token is good"
+            "token_lifetime_seconds", in: 1...2_592_000, "lifetime of an access token"
         ).defaulting(to: usual.tokenLifetime)
         let refreshLifetime = ConfigKey.seconds(
-            "refresh_lifetime_seconds", in: 60...31_536_000, "how long a refresh token is good"
+            "refresh_lifetime_seconds", in: 60...31_536_000, "lifetime of a refresh token"
         ).defaulting(to: usual.refreshLifetime)
         let tokenNotice = ConfigKey.seconds(
-            "token_notice_seconds", in: 0...3_600, "how long before its token's end a session is told of it"
+            "token_notice_seconds", in: 0...3_600, "how long before its token expires a session is notified"
         ).defaulting(to: usual.tokenNotice)
         let signedTokenLifetime = ConfigKey.seconds(
-            "signed_token_lifetime_seconds", in: 1...31_536_000, "how long a signed token may be good"
+            "signed_token_lifetime_seconds", in: 1...31_536_000, "longest lifetime of a signed token"
         ).defaulting(to: usual.signedTokenLifetime)
 
         let failedLoginsPerAddress = ConfigKey.integer(
-            "failed_logins_per_address", in: counts, "so many logins may fail from one address"
+            "failed_logins_per_address", in: counts, "failed logins allowed from one address"
         ).defaulting(to: usual.failedLogins.perAddress)
         let failedLoginsPerAccount = ConfigKey.integer(
-            "failed_logins_per_account", in: counts, "so many at one account from addresses that are strange to it"
+            "failed_logins_per_account", in: counts, "failed logins allowed at one account from addresses new to it"
         ).defaulting(to: usual.failedLogins.perAccount)
         let failedLoginWindow = ConfigKey.seconds(
             "failed_login_seconds", in: 1...86_400, "as many again in this time, evenly; beyond that the answer is 429"
         ).defaulting(to: usual.failedLogins.window)
         let messagesPerSecond = ConfigKey.integer(
-            "messages_per_second", in: counts, "what one connection may send for ever"
+            "messages_per_second", in: counts, "what one connection may send continuously"
         ).defaulting(to: usual.messagesPerSecond)
-        let messageBurst = ConfigKey.integer("message_burst", in: counts, "what it may send at once")
+        let messageBurst = ConfigKey.integer("message_burst", in: counts, "what it may send in one burst")
             .defaulting(to: usual.messageBurst)
         let connections = ConfigKey.integer("connections", in: 1...10_000_000, "connections in all")
-            .unset("as many as the limit on open files leaves room for, up to 200000")
+            .unset("as many as the limit on open files allows, up to 200000")
         let connectionsPerAddress = ConfigKey.integer(
             "connections_per_address", in: 1...10_000_000, "from one address other than this machine's own"
         ).unset("an eighth of `connections`")
@@ -108,7 +108,7 @@ extension ExchangeConfiguration {
         ).unset("half of `connections`")
         let loginMemory = ConfigKey.integer(
             "login_memory_mib", in: 1...65_536, unit: "MiB",
-            "what clients that have not logged in may take up together"
+            "memory for all clients that have not logged in"
         ).defaulting(to: usual.loginMemoryBytes >> 20)
         let keptMemory = ConfigKey.integer(
             "kept_memory_mib", in: MemoryShares.leastKept >> 20...65_536, unit: "MiB",
@@ -132,7 +132,7 @@ extension ExchangeConfiguration {
         ).defaulting(to: Int(usual.callRecordRetention / .seconds(86_400)))
         let callRecordsPerUser = ConfigKey.integer(
             "call_records_per_user", in: counts,
-            "records kept of the calls that one user has made; past it the oldest go"
+            "records kept of the calls that one user has made; past it the oldest are removed"
         ).defaulting(to: usual.callRecordLimits.perCaller)
         let callRecordsTotal = ConfigKey.integer("call_records_total", in: 1...100_000_000, "records kept in all")
             .defaulting(to: usual.callRecordLimits.total)
@@ -186,7 +186,7 @@ extension Trunk {
                 "\"\(text)\" must be a pattern of numbers, such as 2??, +4930* or 112: an optional +, then digits and ?, and "
                     + "a * at the end at most")
         }.unset("calls come in alone")
-        let callers = ConfigKey<[UserID]>.identifiers("callers", "users who may call these numbers").unset("nobody")
+        let callers = ConfigKey<[UserID]>.identifiers("callers", "users who may call these numbers").unset("none")
         let callsPerHour = ConfigKey.integer(
             "calls_per_hour", in: 1...1_000, "calls that each of them may begin within an hour"
         ).defaulting(to: usual.callsPerHour)
@@ -228,7 +228,7 @@ extension Account {
             if let hash = PasswordHash(text) { return hash }
             throw ConfigValueFault("must be of the form $scrypt$ln=15,r=8,p=1$SALT$HASH, with at most 128 MiB")
         }
-        let password = ConfigKey.secret("password", suggestsName: true, "in the place of `password_hash`")
+        let password = ConfigKey.secret("password", suggestsName: true, "in place of `password_hash`")
         let mediaTokenHashes = ConfigKey.digests(
             "media_token_hashes", "of media tokens, from `handset user hash-token`")
         let mediaToken = ConfigKey.secret("media_token", suggestsName: true, "one more media token")

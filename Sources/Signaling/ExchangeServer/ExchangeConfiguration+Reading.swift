@@ -114,7 +114,7 @@ extension ExchangeConfiguration {
         section.read(\.callRecordsPerUser, into: &callRecordLimits.perCaller, &problems)
         section.read(\.callRecordsTotal, into: &callRecordLimits.total, &problems)
         guard !section.has(\.database) else { return }
-        let reason = "is for a database, and there is none; give database, or remove this key"
+        let reason = "is for a database, which is missing; give database, or remove this key"
         section.rejectIdle(\.databaseDurability, reason, &problems)
         section.rejectIdle(\.databaseIfCorrupt, reason, &problems)
         section.rejectIdle(\.callRecordsDays, reason, &problems)
@@ -146,16 +146,19 @@ extension ExchangeConfiguration {
         for section in section.value(\.trunks, &problems) ?? [] {
             guard let trunk = Trunk(section, &problems) else { continue }
             if !accounts.insert(trunk.user).inserted {
-                problems.append(section.problem(\.user, "is the account of another trunk already; each has its own"))
+                problems.append(
+                    section.problem(\.user, "is already the account of another trunk; each trunk needs its own"))
             }
             for pattern in trunk.numbers where !patterns.insert(pattern).inserted {
-                problems.append(section.problem(\.numbers, "\"\(pattern)\" is there already; a number goes one way"))
+                problems.append(
+                    section.problem(
+                        \.numbers, "\"\(pattern)\" is already in the numbers of a trunk; a number has one route"))
             }
             // A users file that is not read here may have them.
             if section.fileChecks != .none || usersFile == nil {
                 if !known.contains(trunk.user) {
                     problems.append(
-                        section.warning(\.user, "\"\(trunk.user)\" has no account yet, so that nobody can carry calls"))
+                        section.warning(\.user, "\"\(trunk.user)\" has no account yet, so no trunk can carry calls"))
                 }
                 for caller in trunk.callers.sorted() where !known.contains(caller) {
                     problems.append(section.warning(\.callers, "\"\(caller)\" has no account yet"))
@@ -187,7 +190,7 @@ extension ExchangeConfiguration {
             problems.append(
                 section.warning(
                     \.usersFile,
-                    "\"\(path)\" is not there, so that it has no accounts until `handset user add` makes it"))
+                    "\"\(path)\" does not exist, so there are no accounts until `handset user add` makes it"))
             return
         }
         do throws(ConfigError) {
@@ -299,7 +302,7 @@ extension Account {
 
         let publicIDs = section.value(\.publicIDs, &problems) ?? []
         if publicIDs.count > SignalLimits.publicIDs {
-            problems.append(section.problem(\.publicIDs, "must name \(SignalLimits.publicIDs) ids at most"))
+            problems.append(section.problem(\.publicIDs, "must name at most \(SignalLimits.publicIDs) ids"))
         }
         let routingID = section.value(\.routingID, &problems)
         let email = section.value(\.email, &problems)

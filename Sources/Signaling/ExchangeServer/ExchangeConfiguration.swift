@@ -50,7 +50,7 @@ public struct ExchangeConfiguration: Sendable {
     public var fileUsers: [Account] = []
     /// Whether anyone with an application's token may log in by a name alone (AUTH-3).
     public var allowsAnonymous = true
-    /// The ways to telephone networks, which `handset trunk` carries.
+    /// The connections to telephone networks, which `handset trunk` carries.
     public var trunks: [Trunk] = []
     /// Whether users may see who is there.
     public var tellsPresence = true

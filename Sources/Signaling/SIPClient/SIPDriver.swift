@@ -153,26 +153,27 @@ final class SIPDriver: SIPEdgeOwner {
         case .unreachable(let wait, let failure):
             logger.warning(
                 "The SIP server cannot be reached",
-                metadata: ["next": "\(wait.text)", "reason": "\(failure.text)"])
+                metadata: ["next": "\(wait.text)", "error": "\(failure.text)"])
         case .flowLost(let transport):
             logger.info("The flow to the SIP server has ended", metadata: ["transport": "\(transport.rawValue)"])
         case .answerMissing(let peer):
             logger.notice(
-                "A call was ended because its caller did not answer the offer that it had asked for",
+                "A call was ended because its caller did not answer the offer that it requested",
                 metadata: ["peer": "\(peer)"])
-        case .offerWithdrawn: logger.debug("A peer took a new offer back; the call goes on as it was")
-        case .offerUnanswered: logger.notice("A peer's new offer was refused; the call goes on as it was")
+        case .offerWithdrawn: logger.debug("A peer withdrew a new offer; the call continues unchanged")
+        case .offerUnanswered: logger.notice("A peer's new offer was refused; the call continues unchanged")
         case .offerRefused(let status):
-            logger.notice("The peer refused a new offer; the call goes on as it was", metadata: ["status": "\(status)"])
+            logger.notice(
+                "The peer refused a new offer; the call continues unchanged", metadata: ["status": "\(status)"])
         case .keyRefused(let status):
             logger.notice("The peer did not take a key by INFO", metadata: ["status": "\(status)"])
         case .overloaded(let count):
             logger.warning(
-                "Requests of SIP peers were refused with 503, because those before them take up all the memory that they may",
+                "Requests of SIP peers were refused with 503, because earlier ones use all the memory allowed to them",
                 metadata: ["count": "\(count)", "bytes": "\(machine.transactionBytes)"])
         case .foreign(let method, let host, let count):
             logger.warning(
-                "A SIP message that names a call or a request of this account came from elsewhere, and was refused",
+                "A SIP message for a call or a request of this account came from another source and was refused",
                 metadata: [
                     "method": "\(method?.rawValue ?? "unknown")", "source": "\(host?.text ?? "unknown")",
                     "count": "\(count)",
@@ -181,7 +182,7 @@ final class SIPDriver: SIPEdgeOwner {
                 ])
         case .strangerRefused(let host, let count):
             logger.notice(
-                "A call did not come by way of the SIP server, and was dropped",
+                "A call did not come from the SIP server and was dropped",
                 metadata: [
                     "source": "\(host?.text ?? "unknown")", "count": "\(count)",
                     "rule": "account.sip.calls_from: server",
@@ -220,7 +221,7 @@ final class SIPDriver: SIPEdgeOwner {
         defer { certificateFault = fault }
         guard let fault, fault != certificateFault else { return }
         logger.warning(
-            "The certificate that is shown to the SIP server is an earlier one, because its files cannot be used",
+            "The SIP server still gets the earlier certificate, because the new files cannot be used",
             metadata: ["error": "\"\(fault.path)\" \(fault.message)"])
     }
 

@@ -161,7 +161,7 @@ final class SIPEdge {
 
     private func connect(_ number: Int, _ target: SIPTarget) {
         guard let address = try? NIOCore.SocketAddress(ipAddress: target.address.host, port: Int(target.address.port))
-        else { return later(number, "\(target.address) is no address") }
+        else { return later(number, "\(target.address) is not an address") }
         let bound = NIOLoopBound(self, eventLoop: loop)
         let serverName = server.host
         ClientBootstrap(group: loop)
@@ -204,7 +204,7 @@ final class SIPEdge {
         let scheme = target.transport == .wss ? "wss" : "ws"
         guard let endpoint = try? HTTPEndpoint("\(scheme)://\(host):\(target.address.port)\(server.path)"),
             let address = try? NIOCore.SocketAddress(ipAddress: target.address.host, port: Int(target.address.port))
-        else { return later(number, "\(target) is no address of a WebSocket") }
+        else { return later(number, "\(target) is not an address of a WebSocket") }
         let socket = WebSocket(Self.socketSettings) { [weak self] event in
             self?.receive(event, number, target, endpoint)
         }

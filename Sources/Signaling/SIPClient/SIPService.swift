@@ -45,7 +45,7 @@ public final class SIPService: SignalingService {
         guard let machine = AccountMachine(account, key: key) else {
             throw SignalingError(
                 .badConfiguration, activity: "use the address \(configuration.account.address.uri)",
-                cause: "it is no SIP URI with a user", advice: "It should look like sip:alice@example.org.")
+                cause: "it is not a SIP URI with a user", advice: "It should look like sip:alice@example.org.")
         }
         let hub = EventHub<SignalingEvent>()
         let loop = group.next()
@@ -191,7 +191,7 @@ extension SIPService {
     public func groups() async throws(SignalingError) -> [Group] { [] }
 
     private static func impossible(_ activity: String) -> SignalingError {
-        SignalingError(.invalidRequest, activity: activity, cause: "a SIP server has no such thing")
+        SignalingError(.invalidRequest, activity: activity, cause: "not supported over SIP")
     }
 }
 

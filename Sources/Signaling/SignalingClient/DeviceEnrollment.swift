@@ -41,7 +41,7 @@ public struct DeviceEnrollment: Sendable {
     public func join(with key: DeviceLoginKey) async throws(SignalingError) -> Outcome {
         let activity = "join the exchange at \(code.server)"
         guard let publicKey = key.publicKey else {
-            throw SignalingError(.badConfiguration, activity: activity, cause: "the key is no Ed25519 key")
+            throw SignalingError(.badConfiguration, activity: activity, cause: "the key is not an Ed25519 key")
         }
         let endpoint = try HTTPEndpoint.of(code.server)
         // Without a fingerprint the receiver of the secret is unknown.
@@ -102,10 +102,10 @@ public struct DeviceEnrollment: Sendable {
             throw SignalingError(
                 .certificateNotTrusted, activity: activity,
                 cause:
-                    "it is another exchange than the one that the code is of: no certificate that \(endpoint.authority) shows "
+                    "it is not the exchange that the code names: no certificate of \(endpoint.authority) "
                     + "has the code's fingerprint",
                 advice:
-                    "Check the address; if it is right, somebody is between, or the exchange has got another authority since: "
+                    "Check the address; if it is right, the connection is intercepted, or the exchange has a new authority: "
                     + "make a new code with `handset user enroll`.")
         }
         try Self.checkTime(of: chain, endpoint, activity)

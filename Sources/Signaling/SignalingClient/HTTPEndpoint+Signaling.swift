@@ -17,7 +17,7 @@ extension HTTPEndpoint {
         throw SignalingError(
             .plainTextRefused, activity: activity,
             cause: "\(authority) is another machine and its address asks for no TLS",
-            advice: "Use https, or allow plain text by name (allow_plain_text: true) if nobody can listen on the way.")
+            advice: "Use https, or set allow_plain_text: true if no one can listen on the network between.")
     }
 }
 

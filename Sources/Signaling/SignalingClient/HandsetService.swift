@@ -84,7 +84,7 @@ public final class HandsetService: SignalingService {
         do throws(ServiceFailure) {
             try await rest.logOut(login)
         } catch {
-            logger.debug("the login stays until it expires", metadata: ["because": "\(error.error)"])
+            logger.debug("The login stays valid until it expires", metadata: ["error": "\(error.error)"])
         }
     }
 

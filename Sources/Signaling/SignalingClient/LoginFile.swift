@@ -38,7 +38,7 @@ struct LoginFile {
                 token: kept.token, refreshToken: kept.refreshToken, lifetime: lifetime, user: kept.user,
                 publicIDs: kept.publicIDs)
         } catch {
-            logger.warning("the login kept from earlier cannot be used", metadata: ["because": "\(error)"])
+            logger.warning("The login kept from earlier cannot be used", metadata: ["error": "\(error)"])
             return nil
         }
     }
@@ -57,7 +57,8 @@ struct LoginFile {
             try store.save(kept)
         } catch {
             logger.warning(
-                "the login cannot be kept; after a restart it has to be made anew", metadata: ["because": "\(error)"])
+                "The login cannot be kept; after a restart the device has to log in again",
+                metadata: ["error": "\(error)"])
         }
     }
 

@@ -55,7 +55,7 @@ extension RESTClient {
             throw ServiceFailure(
                 SignalingError(
                     .tokenExpired, activity: "renew the access token", cause: "\(source) still gives the old one",
-                    advice: "See that it gives a new token before the old one ends."),
+                    advice: "Make it give a new token before the old one expires."),
                 remedy: isRefused || source.isFixed ? .none : .retry(after: .seconds(2)))
         }
         if let refreshToken = old.refreshToken {
@@ -126,7 +126,8 @@ extension RESTClient {
         let id = try Self.name(user)
         guard let publicKey = key.publicKey else {
             throw ServiceFailure(
-                SignalingError(.badConfiguration, activity: activity, cause: "the key is no Ed25519 key"), remedy: .none
+                SignalingError(.badConfiguration, activity: activity, cause: "the key is not an Ed25519 key"),
+                remedy: .none
             )
         }
         let question = Question(

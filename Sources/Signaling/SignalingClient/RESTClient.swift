@@ -97,7 +97,7 @@ extension RESTClient {
         do throws(SignalCodingError) {
             return try SignalCoding.decode(type, from: answer.body)
         } catch {
-            throw notAnExchange(question, "its answer is not what an exchange says: \(error)", traceID)
+            throw notAnExchange(question, "its answer is not that of an exchange: \(error)", traceID)
         }
     }
 

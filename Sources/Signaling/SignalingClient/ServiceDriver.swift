@@ -168,7 +168,7 @@ final class ServiceDriver {
             loginNumber += 1
             sendLogin(loginNumber)
         case .retrying(let delay, let error):
-            noteRetry("login failed, trying again", after: delay, error)
+            noteRetry("Login failed; trying again", after: delay, error)
         case .loggedIn:
             feed(connection: .connect)
         case .loginFailed(let error):
@@ -210,11 +210,11 @@ final class ServiceDriver {
     /// If the exchange does not accept the new token, the session ends with the old one.
     private func renewSession(with login: RESTClient.Login) {
         guard connection.state == .connected else { return }
-        send(SessionRenew(token: login.token), doing: "go on with the new access token") { [self] result in
+        send(SessionRenew(token: login.token), doing: "continue with the new access token") { [self] result in
             switch result {
             case .success: tokens.confirm()
             case .failure(let error):
-                logger.warning("the session keeps its old access token", metadata: ["because": "\(error)"])
+                logger.warning("The session keeps its old access token", metadata: ["error": "\(error)"])
             }
         }
     }
@@ -231,7 +231,7 @@ final class ServiceDriver {
             case .renew(let login, let isRefused):
                 renew(login, isRefused: isRefused)
             case .retrying(let delay, let error):
-                noteRetry("the access token cannot be renewed yet", after: delay, error)
+                noteRetry("The access token cannot be renewed yet", after: delay, error)
             case .replaced(let attempts, .success(let login)):
                 for attempt in attempts { fetchResources(attempt, with: login.token, isSecondTry: true) }
             case .replaced(let attempts, .failure(let failure)):
@@ -254,7 +254,7 @@ final class ServiceDriver {
             guard driver.tokens.isRenewing(old) else { return }
             switch result {
             case .success(let login):
-                driver.logger.debug("the access token is renewed")
+                driver.logger.debug("The access token is renewed")
                 driver.take(login)
             case .failure(let failure):
                 driver.withTokens { $0.renewalFailed(failure, at: $1, into: &$2) }
@@ -300,11 +300,11 @@ final class ServiceDriver {
         case .abandon(let attempt): abandon(attempt)
         case .moved(let attempt): drop(sockets.replace(with: attempt))
         case .stayed(let error):
-            logger.warning("no other connection can be made; this one stays", metadata: ["because": "\(error)"])
+            logger.warning("No replacement connection can be made; this one stays", metadata: ["error": "\(error)"])
             withRequests { $0.release(into: &$3) }
         case .stateChanged(let state): stateChanged(to: state)
         case .retrying(let delay, let error):
-            noteRetry("no connection, trying again", after: delay, error)
+            noteRetry("No connection; trying again", after: delay, error)
         case .event(let event):
             if case .error(let error) = event { lastError = error }
             hub.publish(event)
@@ -313,14 +313,14 @@ final class ServiceDriver {
 
     /// Warns of the first failure of an outage, and of later ones at growing intervals; logs the others at `debug`.
     private func noteRetry(_ message: Logger.Message, after delay: Duration, _ error: SignalingError) {
-        var metadata: Logger.Metadata = ["in": "\(delay.text)", "because": "\(error)"]
+        var metadata: Logger.Metadata = ["in": "\(delay.text)", "error": "\(error)"]
         guard let leftOut = outage.admit(at: now) else { return logger.debug(message, metadata: metadata) }
         if leftOut > 0 { metadata["left_out"] = "\(leftOut)" }
         logger.warning(message, metadata: metadata)
     }
 
     private func stateChanged(to state: ConnectionState) {
-        logger.debug("connection state changed", metadata: ["state": "\(state.rawValue)"])
+        logger.debug("Connection state changed", metadata: ["state": "\(state.rawValue)"])
         switch state {
         case .connected:
             outage.end()
@@ -393,8 +393,8 @@ final class ServiceDriver {
             case .success(let resources): driver.takeServers(of: .init(resources))
             case .failure(let failure):
                 driver.logger.warning(
-                    "new ways in to TURN servers cannot be had, trying again",
-                    metadata: ["in": "\(ServerList.retryInterval.text)", "because": "\(failure.error)"])
+                    "New credentials for TURN servers are not available; trying again",
+                    metadata: ["in": "\(ServerList.retryInterval.text)", "error": "\(failure.error)"])
             }
         }
     }
@@ -614,7 +614,7 @@ final class ServiceDriver {
         do throws(RPCMessage.Malformed) {
             message = try RPCMessage(decoding: bytes, within: .delivery)
         } catch {
-            logger.warning("message passed over", metadata: ["because": "\(error.error)"])
+            logger.warning("Message ignored", metadata: ["error": "\(error.error)"])
             return feed(connection: .link(.received(sequence: nil), attempt: attempt))
         }
         switch message.kind {
@@ -647,7 +647,7 @@ final class ServiceDriver {
                 withTokens { $0.expire(soonAt: $1, into: &$2) }
             }
         } catch {
-            logger.warning("event passed over", metadata: ["because": "\(error)"])
+            logger.warning("Event ignored", metadata: ["error": "\(error)"])
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
         }
     }

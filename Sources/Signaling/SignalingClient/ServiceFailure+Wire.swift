@@ -83,7 +83,7 @@ extension ServiceFailure {
         case (_, .enrollmentUsed?):
             return failure(
                 .loginRefused,
-                "Make a new one with `handset user enroll`. If nobody of yours has used it, somebody has seen it: `handset "
+                "Make a new one with `handset user enroll`. If none of your devices has used it, the code has leaked: `handset "
                     + "user revoke --keys` locks all devices of that user out.", .none)
         case (401, _): return failure(.loginRefused, "Check the user name and the password or media token.", .none)
         case (403, _): return failure(.notAllowed, "Another account may be needed.", .none)

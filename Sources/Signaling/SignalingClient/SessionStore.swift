@@ -109,8 +109,8 @@ public struct SessionStore: Hashable, Sendable {
         guard let kept = try? SignalCoding.decode(Kept.self, from: bytes), kept.version == 1 else {
             // The next login would overwrite the file's content.
             throw SignalingError(
-                .badConfiguration, activity: activity, cause: "what is in it is no login that this version keeps",
-                advice: "Give the path of a file that is not there yet, or remove this one if nobody needs it.")
+                .badConfiguration, activity: activity, cause: "its content is not a login that this version keeps",
+                advice: "Give the path of a file that does not exist yet, or remove this one if it is not needed.")
         }
         return kept
     }

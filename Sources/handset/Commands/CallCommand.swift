@@ -16,13 +16,13 @@ internal import Core
 /// `handset call`: places one call, and reports on it.
 struct CallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "call", abstract: "Place a call, play and record, and report how it was.",
+        commandName: "call", abstract: "Place a call, play and record, and report its quality.",
         discussion: """
             Without --config the call goes to the server in the callee's address, on this machine as the demo's
             account "caller", which `handset serve` has unless it is configured otherwise.
             """)
 
-    @Argument(help: "Whom to call: user@host, user@host:port, or a user of the configured server.")
+    @Argument(help: "The callee: user@host, user@host:port, or a user of the configured server.")
     var callee: String
 
     @Option(help: "A WAV or Ogg Opus file to play.", completion: .file())
@@ -34,15 +34,15 @@ struct CallCommand: AsyncParsableCommand {
     var device: String?
 
     @Option(
-        help: "The card to play on, if it is another than --device; \"none\" for none.", completion: Completions.cards)
+        help: "The card to play on, if it is not --device; \"none\" for none.", completion: Completions.cards)
     var playback: String?
 
     @Option(
-        help: "The card to capture from, if it is another than --device; \"none\" for none.",
+        help: "The card to capture from, if it is not --device; \"none\" for none.",
         completion: Completions.cards)
     var capture: String?
 
-    @Option(help: "A WAV file to record in what comes back.", completion: .file())
+    @Option(help: "A WAV file in which to record what comes back.", completion: .file())
     var record: String?
 
     @Option(help: "The account's configuration file.", completion: .file())
@@ -82,22 +82,24 @@ struct CallCommand: AsyncParsableCommand {
         help: "Write each statement of --script as a test case of JUnit's XML to this file; - for standard output.")
     var junit: String?
 
-    @Option(help: "Hang up after this many seconds; without it, a second after the file is over.")
+    @Option(help: "Hang up after this many seconds; without it, a second after the file has ended.")
     var duration: Double?
 
-    @Option(help: "How long to let it ring, in seconds; 0 for ever.")
+    @Option(help: "How long to ring, in seconds; 0 for no limit.")
     var ttl: Int = 30
 
     @Flag(
         help: """
-            Let it ring although no device of the callee is connected, in case one comes. Without this the call ends at \
-            once then, unless the configuration has invites.payload, with which devices are woken by a push.
+            Ring even if no device of the callee is connected, in case one connects. Without this such a call ends at \
+            once, unless the configuration has invites.payload, which wakes devices by a push.
             """)
     var wait = false
 
     @Option(
         name: .customLong("minimum-likeness"),
-        help: "Fail if what comes back is less like what was sent than this, 0 to 1. Needs --play.")
+        help:
+            "The least likeness of the received sound to the sent one, 0 to 1; below it the command fails. Needs --play."
+    )
     var minimumLikeness: Double?
 
     @Flag(help: "Print the report as one JSON object.")
@@ -182,7 +184,7 @@ struct CallCommand: AsyncParsableCommand {
         if let file, let caller, let failure = file.failure(caller) { throw failure }
         if let minimumLikeness, (report.likeness ?? 0) < minimumLikeness {
             throw CommandFailure(
-                .failed, "what came back is less like what was sent than the \(minimumLikeness) asked for")
+                .failed, "the received sound is less like the sent one than the required \(minimumLikeness)")
         }
     }
 
@@ -247,7 +249,7 @@ struct CallCommand: AsyncParsableCommand {
                 run.setUpTime = time
                 progress.say("Media flows both ways after \(time.milliseconds.rounded(toPlaces: 1)) ms")
             case .playbackEnded:
-                progress.say("The file is over")
+                progress.say("The file has ended")
                 isPlayed = true
                 if duration == nil, run.establishedAfter != nil { hangUpLater(Self.lastSound) }
             case .digit(_, let digit, _): progress.say("The peer pressed \(digit)")
@@ -261,7 +263,7 @@ struct CallCommand: AsyncParsableCommand {
                     progress.say("This machine is busy: Opus is limited to complexity \(load.complexityLimit)")
                 }
             case .realtimePriorityRefused(let error): progress.say("Media runs without real-time priority: \(error)")
-            case .signaling(.reconnecting): progress.warn("The connection is lost; connecting anew")
+            case .signaling(.reconnecting): progress.warn("The connection is lost; connecting again")
             case .card(let event):
                 let text = CardEventText(event: event, audio: configuration.audio)
                 if text.isWarning { progress.warn(text.text) } else { progress.say(text.text) }
@@ -272,7 +274,7 @@ struct CallCommand: AsyncParsableCommand {
                 run.ended(record, report, await device.cardStatistics)
                 return
             case .transferRequested(_, let target, let isAccepted):
-                progress.say("The peer asks for a call to \(target)" + (isAccepted ? "" : ", which is refused"))
+                progress.say("The peer requests a transfer to \(target)" + (isAccepted ? "" : ", refused"))
             case .transferProgress(_, let target, let state):
                 progress.say("The transfer to \(target): \(state.rawValue)")
             case .signaling, .identified, .incoming, .invited, .invite, .playing, .playingEnded, .recording,
@@ -293,7 +295,7 @@ struct CallCommand: AsyncParsableCommand {
         for part in keys.text.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
             if part.offset > 0 { try? await Task.sleep(for: .seconds(1)) }
             guard !part.element.isEmpty else { continue }
-            if Task.isCancelled { return "the call was over before \(part.element) was pressed" }
+            if Task.isCancelled { return "the call ended before \(part.element) was pressed" }
             do throws(DigitError) {
                 try await device.press(String(part.element), on: call)
             } catch {

@@ -7,9 +7,9 @@ internal import Core
 /// `handset calls`: the records that an exchange keeps.
 struct CallsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "calls", abstract: "Print the calls that an exchange has kept records of, the newest first.",
+        commandName: "calls", abstract: "Print the call records of an exchange, newest first.",
         discussion: """
-            One line for each invitee of each invite: when it was sent, who called whom, how it ended, and for how many \
+            One line for each invitee of each invite: when it was sent, its caller and callee, how it ended, and for how many \
             seconds media flowed. The exchange may be running.
             """)
 
@@ -19,7 +19,7 @@ struct CallsCommand: ParsableCommand {
     @Option(help: "Only the calls of this user, by the user's own id.", transform: UserID.argument)
     var user: UserID?
 
-    @Option(help: "At most so many.")
+    @Option(help: "Print at most this many.")
     var limit = 1_000
 
     @Flag(help: "Print a JSON object on each line.")

@@ -34,7 +34,7 @@ struct ConfigurationCheck: Sendable {
             throw ConfigError([
                 ConfigProblem(
                     file: path, line: root.line,
-                    message: "is no configuration that is known here; one has \(known.joined(separator: ", "))")
+                    message: "is not a known kind of configuration; one has \(known.joined(separator: ", "))")
             ])
         }
         return (kind.command, try kind.judge(path, files))
@@ -88,9 +88,9 @@ struct CheckCommand: ParsableCommand {
         commandName: "check",
         abstract: "Check configuration files: every problem at once, with file, line, key and what is allowed.",
         discussion: """
-            What `handset run` or `handset serve` would refuse is refused here, by the same code: the files that a \
-            configuration names are opened, the folders that it writes to are looked at, and the address to listen at is \
-            tried; nothing is changed. A warning, such as of a secret that every user may read, leaves a file good.
+            Refuses what `handset run` or `handset serve` would refuse, by the same code: opens the files that a \
+            configuration names, checks the folders that it writes to, and tries the address to listen at; changes \
+            nothing. A file that has only warnings, such as of a secret that every user may read, is good.
             """)
 
     @Argument(
@@ -98,7 +98,10 @@ struct CheckCommand: ParsableCommand {
         completion: .file())
     var files: [String]
 
-    @Flag(help: "Leave out the files that a configuration names, and the environment: it is another machine's.")
+    @Flag(
+        help:
+            "Do not check the files that a configuration names, nor the environment: for another machine's configuration."
+    )
     var offline = false
 
     @Flag(help: "Print a JSON object for each file, on a line of its own.")

@@ -7,13 +7,13 @@ internal import Glibc
 /// `handset control`: acts on a device that runs.
 struct ControlCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "control", abstract: "Act on a device that runs: mute, volume, answer, hang up, call, watch.",
+        commandName: "control", abstract: "Control a running device: mute, volume, answer, hang up, call, watch.",
         discussion: """
             REQUEST is one of: \(ControlWords.forms.joined(separator: ", ")).
 
-            The device listens if its configuration says `control: socket:`. Without --socket and --config it is looked \
-            for where `socket: default` puts it, and then where the package's units listen, if only one runs. A CALL is \
-            a number that status lists; without it the call that obviously is meant. docs/control.md says more.
+            The device listens if its configuration has `control: socket:`. Without --socket and --config the command \
+            tries the path of `socket: default`, and then those of the package's units, if only one runs. A CALL is \
+            a number that status lists; without it the only call that fits. docs/control.md says more.
             """)
 
     @Option(help: "The device's control socket.", completion: .file())
@@ -23,16 +23,16 @@ struct ControlCommand: ParsableCommand {
     var config: String?
 
     @Option(
-        help: "The account that is meant, of a device with several; without it the only one, or the call's.",
+        help: "The account, of a device with several; without it the only one, or the call's.",
         completion: Completions.accounts)
     var account: String?
 
-    @Flag(help: "Print what the device answers: a JSON object on each line.")
+    @Flag(help: "Print the device's answers, a JSON object on each line.")
     var json = false
 
     // Volumes below 0 look like options.
     @Argument(
-        parsing: .allUnrecognized, help: ArgumentHelp("What to do, and with what.", valueName: "request"),
+        parsing: .allUnrecognized, help: ArgumentHelp("The request and its arguments.", valueName: "request"),
         completion: Completions.controlWords)
     var words: [String] = []
 

@@ -8,10 +8,10 @@ struct ControlWords: Error, CustomStringConvertible {
 
     /// The words that make each request.
     static let forms = [
-        "status", "mute", "unmute", "volume DB", "volume microphone DB", "call WHOM", "answer [CALL]",
+        "status", "mute", "unmute", "volume DB", "volume microphone DB", "call CALLEE", "answer [CALL]",
         "reject [CALL]", "busy [CALL]", "hangup [CALL]", "card CALL", "dtmf KEYS [CALL]", "play [CALL] FILE",
         "stop [CALL]", "record [CALL] start [FILE]", "record [CALL] stop", "attach [CALL]", "detach [CALL]",
-        "transfer CALL WHOM", "transfer CALL WHOM to-call CALL", "drain",
+        "transfer CALL CALLEE", "transfer CALL CALLEE to-call CALL", "drain",
         "undrain", "watch",
     ]
 
@@ -21,7 +21,7 @@ struct ControlWords: Error, CustomStringConvertible {
     static func request(_ words: [String]) throws(ControlWords) -> ControlRequest {
         // Where no option can follow, people write so.
         let words = words.filter { $0 != "--" }
-        guard let name = words.first else { throw ControlWords("Say what to do: \(forms.joined(separator: ", ")).") }
+        guard let name = words.first else { throw ControlWords("Give a request: \(forms.joined(separator: ", ")).") }
         let rest = Array(words.dropFirst())
         func atMost(_ count: Int) throws(ControlWords) {
             guard rest.count <= count else { throw ControlWords("\(name) does not take \"\(rest[count])\".") }
@@ -37,7 +37,7 @@ struct ControlWords: Error, CustomStringConvertible {
         case "volume": return ControlRequest(try volume(rest))
         case "call":
             try atMost(1)
-            guard let user = rest.first, !user.isEmpty else { throw ControlWords("Say whom to call: call WHOM.") }
+            guard let user = rest.first, !user.isEmpty else { throw ControlWords("Give the callee: call CALLEE.") }
             guard user.utf8.count <= ControlLimits.nameBytes else { throw ControlWords("That name is too long.") }
             return ControlRequest(.call(to: user))
         case "answer", "reject", "busy", "hangup":
@@ -51,7 +51,7 @@ struct ControlWords: Error, CustomStringConvertible {
         case "card":
             try atMost(1)
             guard let call = try rest.first.map(number) else {
-                throw ControlWords("Say which call is to have the card: card CALL.")
+                throw ControlWords("Give the call that gets the card: card CALL.")
             }
             return ControlRequest(.card(call))
         case "dtmf":
@@ -63,7 +63,7 @@ struct ControlWords: Error, CustomStringConvertible {
         case "play":
             try atMost(2)
             guard let file = rest.last, !file.isEmpty else {
-                throw ControlWords("Say which file to play: play [CALL] FILE.")
+                throw ControlWords("Give the file to play: play [CALL] FILE.")
             }
             return ControlRequest(.play(file: try path(file), rest.count > 1 ? try number(rest[0]) : nil))
         case "record": return ControlRequest(try record(rest))
@@ -84,7 +84,8 @@ struct ControlWords: Error, CustomStringConvertible {
         guard words.count == 2 || words.count == 4 && ["to-call", "--to-call"].contains(words[2]), !words[1].isEmpty
         else {
             throw ControlWords(
-                "Say whom the peer of which call is to call: transfer CALL WHOM, or transfer CALL WHOM to-call CALL.")
+                "Give a call and the new callee of its peer: transfer CALL CALLEE, or transfer CALL CALLEE to-call CALL."
+            )
         }
         guard words[1].utf8.count <= ControlLimits.nameBytes else { throw ControlWords("That name is too long.") }
         return .transfer(
@@ -102,7 +103,7 @@ struct ControlWords: Error, CustomStringConvertible {
         case ("stop", 1): return .record(.stop, call)
         case ("start", 1): return .record(.start(file: nil), call)
         case ("start", 2): return .record(.start(file: try path(words[words.count - 1])), call)
-        default: throw ControlWords("Say what to do: record [CALL] start [FILE], or record [CALL] stop.")
+        default: throw ControlWords("Give start or stop: record [CALL] start [FILE], or record [CALL] stop.")
         }
     }
 

@@ -13,10 +13,10 @@ struct DevicesCommand: ParsableCommand {
     @Option(help: "The card to try, for both directions.", completion: Completions.cards)
     var device = "default"
 
-    @Option(help: "The card to play on, if it is another; \"none\" for none.", completion: Completions.cards)
+    @Option(help: "The card to play on, if it is not that one; \"none\" for none.", completion: Completions.cards)
     var playback: String?
 
-    @Option(help: "The card to capture from, if it is another; \"none\" for none.", completion: Completions.cards)
+    @Option(help: "The card to capture from, if it is not that one; \"none\" for none.", completion: Completions.cards)
     var capture: String?
 
     @Option(name: .customLong("period-ms"), help: "Milliseconds between the card's wake-ups to ask for, 1…100.")
@@ -39,7 +39,7 @@ struct DevicesCommand: ParsableCommand {
                 ("--period-ms", periodMilliseconds != 10), ("--seconds", seconds != 4),
             ]
             if let (name, _) = idle.first(where: { $0.1 }) {
-                throw ValidationError("\(name) is for trying a card; give --test with it.")
+                throw ValidationError("\(name) needs --test.")
             }
         }
         guard (1...100).contains(periodMilliseconds) else {

@@ -7,7 +7,7 @@ struct DrainOptions: ParsableArguments {
 
     @Option(
         help: """
-            Seconds for which calls go on after SIGTERM, while new ones are refused as busy; with 0 they are hung up at \
+            Seconds for which calls continue after SIGTERM, while new ones are refused as busy; with 0 they are hung up at \
             once. A second signal ends the process.
             """)
     var drain = 0

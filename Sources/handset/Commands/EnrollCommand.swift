@@ -14,7 +14,7 @@ struct EnrollCommand: AsyncParsableCommand {
 
     @Argument(
         help: """
-            The code; "-" reads it from standard input, so that no process list shows it. Without one a terminal is asked for it.
+            The code; "-" reads it from standard input, so that no process list shows it. Without it the command asks on a terminal.
             """)
     var code: String?
 
@@ -48,7 +48,7 @@ struct EnrollCommand: AsyncParsableCommand {
     @Option(help: "The file with that program's secret, which is copied into the folder.", completion: .file())
     var appSecretFile: String?
 
-    @Flag(help: "Replace a configuration that there is.")
+    @Flag(help: "Replace an existing configuration.")
     var force = false
 
     @Flag(help: "Only join, write and check.")

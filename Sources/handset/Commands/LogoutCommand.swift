@@ -9,9 +9,9 @@ struct LogoutCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logout", abstract: "End the login that a device keeps, and forget it.",
         discussion: """
-            Makes the login in the configuration's session_file worthless at the service, with its sessions and calls, \
-            and removes the file. Pushes go on until the device is unregistered: say so with --unregister. Other secrets \
-            of the configuration stay good: a device that has some logs in again when it is started.
+            Ends the login in the configuration's session_file at the service, with its sessions and calls, \
+            and removes the file. Pushes continue until the device is unregistered, as by --unregister. Other secrets \
+            of the configuration stay valid: a device that has some logs in again when it starts.
             """)
 
     @Option(help: "The device's configuration file.", completion: .file())
@@ -25,7 +25,7 @@ struct LogoutCommand: AsyncParsableCommand {
         transform: ServerURL.argument)
     var server: String?
 
-    @Flag(help: "Unregister the device, too: nothing is pushed to it any more.")
+    @Flag(help: "Also unregister the device, so that it gets no more pushes.")
     var unregister = false
 
     @Flag(help: "Print the result as one JSON object.")
@@ -38,7 +38,8 @@ struct LogoutCommand: AsyncParsableCommand {
         try ConfigurationCheck.expect("run", path: config)
         var configuration = try DeviceConfiguration.read(path: config, server: server, account: account)
         guard let path = configuration.account.sessionFile else {
-            throw CommandFailure(.configuration, "\(config) has no account.session_file, so no login is kept")
+            throw CommandFailure(
+                .configuration, "cannot log out: \(config) has no account.session_file, so no login is kept")
         }
         configuration.account.credential = .kept
         var settings = try HandsetServiceConfiguration(
@@ -46,7 +47,8 @@ struct LogoutCommand: AsyncParsableCommand {
         settings.loginPatience = .zero
         settings.connection.firstAttempts = 1
         guard case .login? = try settings.sessionStore?.look() else {
-            throw CommandFailure(.failed, "no login of this application and server is kept in \"\(path)\"")
+            throw CommandFailure(
+                .failed, "cannot log out: no login of this application and server is kept in \"\(path)\"")
         }
         let service = try HandsetService(settings, logger: Logger(label: "handset"))
         if unregister {

@@ -14,44 +14,44 @@ struct LoopbackBotCommand: AsyncParsableCommand {
         commandName: "bot",
         abstract: "Measure a voice bot from outside: response times, barge-in, talk-over, cut words.",
         discussion: """
-            Calls the bot, asks, hears it out, interrupts it, and measures at the caller's ear. With a URL it is spoken to \
-            directly over its wire, as a device does in a call; no exchange is needed. Otherwise it is called, as by \
-            `handset call`. The built-in questions are in English. docs/loopback.md says what is measured, and how exactly. \
+            Calls the bot, asks questions, listens to answers, interrupts some, and measures at the caller's ear. Given a URL, it \
+            speaks the bot's wire directly, as a device does in a call, without an exchange. Otherwise it calls the bot, as by \
+            `handset call`. The built-in questions are in English. docs/loopback.md explains each figure and its accuracy. \
             Ends with 0 if all is within the thresholds, 12 if something is not, and 13 if the bot was not heard.
             """)
 
     @Argument(
         help: """
-            The bot's URL (ws://, wss://, a webhook by http:// or https://, tcp:// with --wire audiosocket), or whom to call: \
+            The bot's URL (ws://, wss://, a webhook by http:// or https://, tcp:// with --wire audiosocket), or the callee: \
             user@host, user@host:port, or a user of the configured server.
             """)
     var bot: String
 
     @OptionGroup var wire: LoopbackBotWireOptions
 
-    @Option(help: "Questions that are asked and heard out, 0…100.")
+    @Option(help: "Questions to ask, each answer heard to its end, 0…100.")
     var turns = 5
 
-    @Option(help: "Answers that are interrupted after that, 0…20.")
+    @Option(help: "Answers to interrupt after that, 0…20.")
     var interruptions = 3
 
     @Option(
         help: "Telephone keys to press after that, such as 5#; each must be answered by a sound, or the bot's hang-up.")
     var press: String?
 
-    @Flag(help: "Wait at last for the bot to hang up.")
+    @Flag(help: "Wait for the bot to hang up at the end.")
     var expectHangUp = false
 
     @Option(help: "WAV or Ogg Opus: a question, instead of the built-in ones; may be given more than once.")
     var say: [String] = []
 
-    @Option(help: "WAV or Ogg Opus: what is said into the bot's answers, instead of the built-in sentence.")
+    @Option(help: "WAV or Ogg Opus: what interrupts the bot's answers, instead of the built-in sentence.")
     var interrupt: String?
 
-    @Option(help: "WAV or Ogg Opus: what the bot says first, to find out whether its ends are cut.")
+    @Option(help: "WAV or Ogg Opus: the bot's greeting, to find out whether its ends are cut off.")
     var greeting: String?
 
-    @Option(help: "Seconds of silence that end what the bot says, 0.3…10.")
+    @Option(help: "Seconds of silence that end an answer of the bot, 0.3…10.")
     var pause = 1.5
 
     @Option(help: "Seconds to wait for an answer, 1…60.")
@@ -80,7 +80,7 @@ struct LoopbackBotCommand: AsyncParsableCommand {
     )
     var webrtc: Bool?
 
-    @Option(help: "How long to let it ring, in seconds; 0 for ever.")
+    @Option(help: "How long to ring, in seconds; 0 for no limit.")
     var ttl: Int = 30
 
     @OptionGroup var logs: LogOptions

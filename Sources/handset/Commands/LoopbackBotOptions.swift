@@ -11,7 +11,7 @@ struct LoopbackBotWireOptions: ParsableArguments {
         case twilio, telnyx, plivo, exotel, audiosocket
     }
 
-    @Option(help: "Whose words the bot at a URL understands.")
+    @Option(help: "The protocol of the bot at a URL.")
     var wire = Wire.twilio
 
     /// The names of `--encoding`.
@@ -19,10 +19,10 @@ struct LoopbackBotWireOptions: ParsableArguments {
         case mulaw, alaw, linear
     }
 
-    @Option(help: "Samples a second of its sound: 8000, and 16000 to 48000 where the wire has them.")
+    @Option(help: "Sample rate of its sound, in Hz: 8000, and 16000 to 48000 where the wire has them.")
     var rate = 8_000
 
-    @Option(help: "What a sample of its sound is, where the wire has several; the wire's usual one unless given.")
+    @Option(help: "Encoding of its sound, where the wire has several; the wire's usual one unless given.")
     var encoding: Encoding?
 
     /// The format of the wire's sound.
@@ -67,28 +67,28 @@ struct LoopbackBotWireOptions: ParsableArguments {
 
 /// What is good enough of a bot.
 struct LoopbackBotLimitOptions: ParsableArguments {
-    @Option(help: "Greatest median time until an answer, such as 1500ms; \"off\" for any. So with all thresholds.")
+    @Option(help: "Maximum median time until an answer, such as 1500ms; \"off\" disables it, as with every threshold.")
     var maxMedianResponse: String?
 
-    @Option(help: "Greatest time until an answer in 95 % of the turns, such as 3000ms.")
+    @Option(help: "Maximum time until an answer in 95 % of the turns, such as 3000ms.")
     var maxResponse: String?
 
-    @Option(help: "Greatest time until the bot is silent in 95 % of the interruptions, such as 1000ms.")
+    @Option(help: "Maximum time until the bot is silent in 95 % of the interruptions, such as 1000ms.")
     var maxBargeIn: String?
 
-    @Option(help: "Longest time for which both talk in an interruption, such as 1500ms.")
+    @Option(help: "Maximum time for which both talk in an interruption, such as 1500ms.")
     var maxTalkOver: String?
 
-    @Option(help: "Most questions without an answer.")
+    @Option(help: "Maximum number of questions without an answer.")
     var maxUnanswered: String?
 
-    @Option(help: "Most interruptions through which the bot talks on.")
+    @Option(help: "Maximum number of interruptions that do not stop the bot.")
     var maxIgnored: String?
 
-    @Option(help: "Most that may be missing at either end of the greeting (--greeting), such as 40ms.")
+    @Option(help: "Maximum clipping at either end of the greeting (--greeting), such as 40ms.")
     var maxCut: String?
 
-    @Option(help: "Greatest time until a key is answered, such as 3000ms.")
+    @Option(help: "Maximum time until a key is answered, such as 3000ms.")
     var maxKey: String?
 
     /// The usual thresholds with those of the command line over them.

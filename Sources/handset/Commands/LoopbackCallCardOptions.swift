@@ -10,11 +10,11 @@ struct LoopbackCallCardOptions: ParsableArguments {
         completion: Completions.cards)
     var device: String?
 
-    @Option(help: "The card that the call plays on, if it is another than --device.", completion: Completions.cards)
+    @Option(help: "The card that the call plays on, if it is not --device.", completion: Completions.cards)
     var playback: String?
 
     @Option(
-        help: "The card that the call captures from, if it is another than --device.", completion: Completions.cards)
+        help: "The card that the call captures from, if it is not --device.", completion: Completions.cards)
     var capture: String?
 
     @Option(
@@ -23,7 +23,7 @@ struct LoopbackCallCardOptions: ParsableArguments {
     var mouth: String?
 
     @Option(
-        help: "The card that listens, wired to the call's loudspeaker, if it is another than --mouth.",
+        help: "The card that listens, wired to the call's loudspeaker, if it is not --mouth.",
         completion: Completions.cards)
     var ear: String?
 
@@ -35,8 +35,8 @@ struct LoopbackCallCardOptions: ParsableArguments {
     @Option(
         name: .customLong("own-delay"),
         help: """
-            What the measuring cards delay sound by themselves, such as 52.4ms, as `handset loopback device` finds it with \
-            a cable and the same --buffer-ms; without it, what libasound tells of them.
+            The measuring cards' own delay, such as 52.4ms, as `handset loopback device` measures it with \
+            a cable and the same --buffer-ms; without it, the figure of libasound.
             """)
     var ownDelay: String?
 
@@ -48,7 +48,7 @@ struct LoopbackCallCardOptions: ParsableArguments {
     @Flag(
         help: """
             Leave echo cancellation, noise suppression and gain control of the call as the configuration has them. Without \
-            this they are off, for they take the test signal for what they are made to remove.
+            this they are off, because they would remove parts of the test signal.
             """)
     var speakerphone = false
 
@@ -75,7 +75,7 @@ struct LoopbackCallCardOptions: ParsableArguments {
                     + "leave \(given.0) out, and the test signal is played into the call as a file.")
         }
         if !callsSomebody, let given = callCards.first(where: { $0.1 != nil }) {
-            throw ValidationError("\(given.0) names the card of a call; say whom to call, or leave it out.")
+            throw ValidationError("\(given.0) names the card of a call; give the callee, or leave it out.")
         }
         if let bufferMilliseconds, !(10...1_000).contains(bufferMilliseconds) {
             throw ValidationError("--buffer-ms must be 10…1000, not \(bufferMilliseconds).")

@@ -17,8 +17,8 @@ struct LoopbackCallCommand: AsyncParsableCommand {
         commandName: "call",
         abstract: "Measure a whole call to a device that echoes: delay by stage, gaps, quality of speech.",
         discussion: """
-            Without --mouth no sound card is needed: the test signal is played into the call as a file. Whom is called, and \
-            how, is said as for `handset call`. Without --config it is the demo's account "caller" that calls.
+            Without --mouth no sound card is needed: the test signal is played into the call as a file. The callee and the \
+            call's options are those of `handset call`. Without --config the demo's account "caller" calls.
 
             With --mouth the call is on a sound card (--device), and another card, which is no part of the call, measures \
             it from outside: its output is wired to the microphone of the call's card, and its input to the loudspeaker. \
@@ -27,8 +27,8 @@ struct LoopbackCallCommand: AsyncParsableCommand {
 
     @Argument(
         help: """
-            Whom to call: user@host, user@host:port, or a user of the configured server. Without it (and with --mouth) the \
-            call is one that another phone is having.
+            The callee: user@host, user@host:port, or a user of the configured server. Without it (and with --mouth) the \
+            command measures the call of another phone.
             """)
     var callee: String?
 
@@ -58,18 +58,18 @@ struct LoopbackCallCommand: AsyncParsableCommand {
     @Option(help: "Keep what came back in this WAV file.", completion: .file())
     var record: String?
 
-    @Option(help: "Seconds for which delay and gaps are followed, 1…600.")
+    @Option(help: "Seconds for which delay and gaps are measured, 1…600.")
     var seconds = 10.0
 
     @Option(
         help: """
-            How often sweep and tones are played, 1…9: what something happens to in one round is taken from the next.
+            Rounds of sweep and tones, 1…9: what is disturbed in one round is taken from the next.
             """)
     var rounds = CallLoopback.usualRounds
 
     @OptionGroup var tones: LoopbackToneOptions
 
-    @Option(help: "How long to let it ring, in seconds; 0 for ever.")
+    @Option(help: "How long to ring, in seconds; 0 for no limit.")
     var ttl: Int = 30
 
     @OptionGroup var cards: LoopbackCallCardOptions
@@ -80,7 +80,7 @@ struct LoopbackCallCommand: AsyncParsableCommand {
         _ = try callee.map(CalleeAddress.init)
         guard callee != nil || cards.mouth != nil else {
             throw ValidationError(
-                "There is nobody to call. Give user@host, such as echo@localhost; or, to measure the call of another phone, "
+                "There is no callee. Give user@host, such as echo@localhost; or, to measure the call of another phone, "
                     + "--mouth and --ear.")
         }
         try CallLimits.check(press: nil, duration: nil, ttl: ttl, minimumLikeness: nil)

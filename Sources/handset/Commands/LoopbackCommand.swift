@@ -4,9 +4,9 @@ internal import ArgumentParser
 struct LoopbackCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "loopback",
-        abstract: "Measure delay, drift, gaps, noise, distortion and frequency response of a way that sound takes.",
+        abstract: "Measure delay, drift, gaps, noise, distortion and frequency response of a sound path.",
         discussion: """
-            docs/loopback.md says what is measured, how, and how exactly. Ends with 0 if all is within the thresholds, 12 \
+            docs/loopback.md explains each figure and its accuracy. Ends with 0 if all is within the thresholds, 12 \
             if something is not, and 13 if the test signal did not come back at all.
             """,
         subcommands: [
@@ -20,10 +20,10 @@ struct LoopbackCardOptions: ParsableArguments {
     @Option(help: "The card to play on and to capture from.", completion: Completions.cards)
     var device = "default"
 
-    @Option(help: "The card to play on, if it is another.", completion: Completions.cards)
+    @Option(help: "The card to play on, if it is not that one.", completion: Completions.cards)
     var playback: String?
 
-    @Option(help: "The card to capture from, if it is another.", completion: Completions.cards)
+    @Option(help: "The card to capture from, if it is not that one.", completion: Completions.cards)
     var capture: String?
 
     @Option(name: .customLong("period-ms"), help: "Milliseconds between the card's wake-ups to ask for, 1…100.")
@@ -59,34 +59,34 @@ struct LoopbackReportOptions: ParsableArguments {
         completion: .file())
     var thresholds: String?
 
-    @Option(help: "Greatest mean delay, such as 20ms; \"off\" for any. So with all thresholds.")
+    @Option(help: "Maximum mean delay, such as 20ms; \"off\" disables it, as with every threshold.")
     var maxDelay: String?
 
-    @Option(help: "Greatest difference between the longest and the shortest delay, such as 2ms.")
+    @Option(help: "Maximum difference between the longest and the shortest delay, such as 2ms.")
     var maxDelayRange: String?
 
-    @Option(help: "Greatest difference between the clocks, either way, such as 100ppm.")
+    @Option(help: "Maximum difference between the clocks, either way, such as 100ppm.")
     var maxDrift: String?
 
-    @Option(help: "Most gaps and repeats.")
+    @Option(help: "Maximum number of gaps and repeats.")
     var maxGaps: String?
 
-    @Option(help: "Most time in gaps and repeats, for each minute, such as 20ms.")
+    @Option(help: "Maximum time in gaps and repeats, for each minute, such as 20ms.")
     var maxDisturbed: String?
 
-    @Option(help: "Least likeness of what came back to what was played, 0 to 1, of nine readings in ten.")
+    @Option(help: "Minimum likeness of the captured sound to the played one, 0 to 1, of nine readings in ten.")
     var minLikeness: String?
 
-    @Option(help: "Least quality of speech through a call, 1 to 4.64 (MOS-LQO), such as 3.5.")
+    @Option(help: "Minimum quality of speech through a call, 1 to 4.64 (MOS-LQO), such as 3.5.")
     var minQuality: String?
 
-    @Option(help: "Least distance of the signal from the noise, such as 40dB.")
+    @Option(help: "Minimum distance of the signal from the noise, such as 40dB.")
     var minSignalToNoise: String?
 
-    @Option(parsing: .unconditional, help: "Least level of what came back against what was played, such as -20dB.")
+    @Option(parsing: .unconditional, help: "Minimum level of the captured sound against the played one, such as -20dB.")
     var minGain: String?
 
-    @Option(name: .customLong("max-dc"), help: "Greatest constant offset, in percent of full scale, such as 0.5%.")
+    @Option(name: .customLong("max-dc"), help: "Maximum constant offset, in percent of full scale, such as 0.5%.")
     var maxDC: String?
 
     @Option(help: "Frequency up to which sound must come through, at most 10 dB softer, such as 15000Hz.")
@@ -95,31 +95,31 @@ struct LoopbackReportOptions: ParsableArguments {
     @Option(help: "Frequency from which on sound must come through, such as 200Hz.")
     var maxBandLow: String?
 
-    @Option(help: "Most tones that are not heard.")
+    @Option(help: "Maximum number of tones that are not heard.")
     var maxUnheard: String?
 
-    @Option(help: "Greatest distortion and noise of a tone (THD+N), such as 1%.")
+    @Option(help: "Maximum distortion and noise of a tone (THD+N), such as 1%.")
     var maxDistortion: String?
 
-    @Option(help: "Greatest unevenness of the frequency response from 300 Hz to 3.4 kHz, such as 6dB.")
+    @Option(help: "Maximum unevenness of the frequency response from 300 Hz to 3.4 kHz, such as 6dB.")
     var maxRipple: String?
 
-    @Option(help: "Most samples that were clipped.")
+    @Option(help: "Maximum number of clipped samples.")
     var maxClipped: String?
 
-    @Option(parsing: .unconditional, help: "Greatest crosstalk from one channel of a card to the other, such as -40dB.")
+    @Option(parsing: .unconditional, help: "Maximum crosstalk from one channel of a card to the other, such as -40dB.")
     var maxCrosstalk: String?
 
-    @Option(help: "Most faults of a card's channels: swapped, inverted, of opposite polarity.")
+    @Option(help: "Maximum number of faults of a card's channels: swapped, inverted, of opposite polarity.")
     var maxChannelFaults: String?
 
-    @Option(help: "Fewest channels of a card that sound goes through, out and back in: 2 to insist on both.")
+    @Option(help: "Minimum number of a card's channels that carry sound, out and back in: 2 requires both.")
     var minChannels: String?
 
-    @Option(help: "Most figures that are withheld, or missing although there is a threshold.")
+    @Option(help: "Maximum number of figures that are withheld, or missing although there is a threshold.")
     var maxWithheld: String?
 
-    @Option(help: "Most faults that no other threshold covers: hum, echo, gain control, coarse samples.")
+    @Option(help: "Maximum number of faults that no other threshold covers: hum, echo, gain control, coarse samples.")
     var maxFaults: String?
 }
 

@@ -16,7 +16,7 @@ struct LoopbackDeviceCommand: ParsableCommand {
     @OptionGroup var card: LoopbackCardOptions
     @OptionGroup var report: LoopbackReportOptions
 
-    @Option(help: "Seconds for which delay and gaps are followed, 1…600.")
+    @Option(help: "Seconds for which delay and gaps are measured, 1…600.")
     var seconds = 10.0
 
     @OptionGroup var tones: LoopbackToneOptions
@@ -50,11 +50,11 @@ struct LoopbackSoakCommand: ParsableCommand {
     @OptionGroup var card: LoopbackCardOptions
     @OptionGroup var report: LoopbackReportOptions
 
-    @Option(help: "How long, such as 8h, 90m, 1h30m or 45s; without it, until it is told to end.")
+    @Option(help: "How long, such as 8h, 90m, 1h30m or 45s; without it, until a signal ends it.")
     var duration: String?
 
     @Option(
-        help: "The folder in which the worst moments are kept; it is made if it is not there.", completion: .directory)
+        help: "The folder in which the worst moments are kept; it is made if it is missing.", completion: .directory)
     var moments = "loopback-moments"
 
     func validate() throws {

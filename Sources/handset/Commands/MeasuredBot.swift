@@ -112,7 +112,7 @@ struct MeasuredBot {
             isNotAnswered ? .callNotAnswered : .failed,
             isThere
                 ? "the call to \(callee) was not connected: \(reason.rawValue)\(error). Does its device reach the bot?"
-                : "\(callee) is not there: no device of that user is connected. Start `handset run` with `behaviour: source: bot`"
+                : "\(callee) is offline: no device of that user is connected. Start `handset run` with `behaviour: source: bot`"
         )
     }
 

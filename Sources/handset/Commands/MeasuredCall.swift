@@ -81,7 +81,7 @@ struct MeasuredCall {
                 fileError = error
             case .sendingStopped(_, let reason): progress.warn("The call sends no more: \(reason.rawValue)")
             case .sendingResumed: progress.say("The call sends again")
-            case .signaling(.reconnecting): progress.warn("The connection is lost; connecting anew")
+            case .signaling(.reconnecting): progress.warn("The connection is lost; connecting again")
             case .ended(_, let record, let report):
                 self.record = record
                 media = report
@@ -109,7 +109,7 @@ struct MeasuredCall {
         if let record, record.foundNobodyOnline {
             throw CommandFailure(
                 .callNotAnswered,
-                "\(callee) is not there: no device of that user is connected. Start one that echoes, such as "
+                "\(callee) is offline: no device of that user is connected. Start one that echoes, such as "
                     + "`handset run` with `behaviour: source: echo`")
         }
         let status: ExitStatus =

@@ -99,7 +99,8 @@ final class MeasuredEnds: Sendable {
             return loopback.run(startedAt: startedAt, recorded: recorded, path: path)
         }
         guard let heard = try heard?.get() else {
-            throw CommandFailure(.nothingMeasured, "the call was over before anything could be measured")
+            throw CommandFailure(
+                .nothingMeasured, "the call ended before anything could be measured; see the log of the called device")
         }
         if let recordingPath {
             var writer = try WAVWriter(path: recordingPath)

@@ -12,10 +12,10 @@ struct PushCommand: ParsableCommand {
     /// `handset push dead`: those that could not be made.
     struct Dead: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "dead", abstract: "Print the pushes that could not be made, the newest first.",
+            commandName: "dead", abstract: "Print the pushes that failed, newest first.",
             discussion: """
-                One line for each: when it was given up, for which device and kind of push token, what it would have \
-                told, why nothing more is tried, and what the webhook answered last. Tokens are not printed. The \
+                One line for each: when it was given up, for which device and kind of push token, its message, \
+                the reason, and the last answer of the webhook. Tokens are not printed. The \
                 exchange may be running.
                 """)
 
@@ -25,7 +25,7 @@ struct PushCommand: ParsableCommand {
         @Option(help: "Only those for this user's devices, by the user's own id.", transform: UserID.argument)
         var user: UserID?
 
-        @Option(help: "At most so many.")
+        @Option(help: "Print at most this many.")
         var limit = 1_000
 
         @Flag(help: "Print a JSON object on each line.")

@@ -12,8 +12,8 @@ struct ReplayCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay", abstract: "Play a recorded RTP stream through the jitter buffer into a WAV.",
         discussion: """
-            Reads rtpdump and pcap recordings of Opus that is not encrypted. What `handset run --capture` has written is \
-            replayed as the call went, to the very samples that the device heard, and compared with those.
+            Reads rtpdump and pcap recordings of unencrypted Opus. A file of `handset run --capture` is \
+            replayed as the call went, to the sample, and compared with what the device heard.
             """)
 
     @Argument(help: "The recording: rtpdump (#!rtpplay1.0) or classic pcap.", completion: .file())
@@ -38,7 +38,7 @@ struct ReplayCommand: ParsableCommand {
         guard EncoderSettings.FrameDuration(rawValue: frameMilliseconds) != nil else {
             throw ValidationError("--frame-ms must be 10, 20, 40 or 60, not \(frameMilliseconds).")
         }
-        if let ssrc, Self.number(ssrc) == nil { throw ValidationError("--ssrc \(ssrc) is no 32-bit number.") }
+        if let ssrc, Self.number(ssrc) == nil { throw ValidationError("--ssrc \(ssrc) is not a 32-bit number.") }
     }
 
     func run() throws {
@@ -57,7 +57,7 @@ struct ReplayCommand: ParsableCommand {
         guard let result = try replay.run(packets) else {
             throw CommandFailure(
                 .audioFileUnusable,
-                "\(recording) holds no RTP packet that fits. Is the stream encrypted, or its SSRC another?")
+                "\(recording) contains no matching RTP packet. Is the stream encrypted, or is its SSRC different?")
         }
         if let output { try write(result.samples, to: output) }
         Terminal.print(json ? Self.json(result) : Self.text(result, packets))

@@ -28,7 +28,7 @@ struct RunCommand: AsyncParsableCommand {
     @Option(
         help: """
             Write what calls receive to this file, for `handset replay`; the second call to FILE-2 and so on, 100 calls \
-            at most. Has what was said, but no keys, names or addresses.
+            at most. It contains the speech, but no keys, names or addresses.
             """, completion: .file())
     var capture: String?
 
@@ -100,7 +100,7 @@ struct RunCommand: AsyncParsableCommand {
             logger.info("Waiting for calls to end", metadata: ["seconds": "\(draining.drain)"])
             await accounts.finishCalls(within: .seconds(draining.drain))
         }
-        logger.info("Saying goodbye")
+        logger.info("Disconnecting")
     }
 
     /// Has SIGHUP do something, once after the other. On a terminal it ends the process: it says that the terminal is gone.

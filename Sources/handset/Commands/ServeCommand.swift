@@ -15,13 +15,13 @@ struct ServeCommand: AsyncParsableCommand {
         discussion: """
             Without --config it listens on 127.0.0.1:8555 for the accounts of the demonstration, "echo", "caller",
             "alice" and "bob", whose media tokens are no secrets: good for trying things out on one machine, and refused
-            elsewhere. A browser is shown a phone there, at http://127.0.0.1:8555.
+            elsewhere. A browser finds a phone there, at http://127.0.0.1:8555.
 
-            SIGUSR1 asks all devices to connect anew within 30 seconds; their calls go on. So they move to another
-            exchange once its address is given out in the place of this one's.
+            SIGUSR1 asks all devices to connect again within 30 seconds; their calls continue. So they move to another
+            exchange that has taken over the address of this one.
 
-            SIGHUP has it read the configuration and the certificate again, unless it was started from a terminal; sessions
-            and calls go on. A wrong file is refused, with file, line and key.
+            On SIGHUP it reads the configuration and the certificate again, unless it was started from a terminal; sessions
+            and calls continue. A wrong file is refused, with file, line and key.
             """)
 
     @Option(help: "The exchange's configuration file.", completion: .file())
@@ -76,9 +76,9 @@ struct ServeCommand: AsyncParsableCommand {
             return true
         }
         await ending.wait()
-        unit.tell(.stopping, status: "Telling clients to go")
+        unit.tell(.stopping, status: "Closing client connections")
         watchdog?.cancel()
-        logger.info("Telling clients to go")
+        logger.info("Closing client connections")
         await server.stop()
         try? await group.shutdownGracefully()
     }

@@ -19,7 +19,7 @@ struct SetupCommand: AsyncParsableCommand {
         discussion: """
             Writes FOLDER/NAME.yaml and the files of its secrets for `handset run` and the unit handset@NAME, checks them, tries \
             the sound card, logs in, and has the device call itself; at a SIP server it registers instead. On a terminal it asks \
-            for what no option says, secrets included. The account is made in the exchange of --exchange-config, on this \
+            for what no option gives, secrets included. The account is made in the exchange of --exchange-config, on this \
             machine; or --token-file has the media token of one that exists; or --enroll has the code of one; or --sip names one \
             at a SIP server. If anything fails, all that was made is removed again. docs/install.md shows each.
             """)
@@ -63,7 +63,7 @@ struct SetupCommand: AsyncParsableCommand {
     var sipServer: String?
 
     @Option(
-        help: "How the SIP server is spoken to: udp, tcp, tls, ws, wss or auto; tls unless given.",
+        help: "The transport to the SIP server: udp, tcp, tls, ws, wss or auto; tls unless given.",
         completion: Completions.transports)
     var sipTransport: String?
 
@@ -76,10 +76,10 @@ struct SetupCommand: AsyncParsableCommand {
     @Option(help: "The environment variable with the SIP account's password.")
     var passwordEnv: String?
 
-    @Flag(help: "Allow plain text to another machine, where everybody on the way can listen.")
+    @Flag(help: "Allow plain text to another machine, which can be intercepted on the network.")
     var allowPlainText = false
 
-    @Flag(help: "Offer and take calls without SRTP at the SIP server; everybody on the way can listen then.")
+    @Flag(help: "Offer and take calls without SRTP at the SIP server, which can be intercepted on the network.")
     var allowPlainRtp = false
 
     @Option(
@@ -126,7 +126,7 @@ struct SetupCommand: AsyncParsableCommand {
             """)
     var group = "handset"
 
-    @Flag(help: "Replace a configuration that there is.")
+    @Flag(help: "Replace an existing configuration.")
     var force = false
 
     @Flag(help: "Only write and check.")
@@ -160,7 +160,7 @@ struct SetupCommand: AsyncParsableCommand {
         ].filter { $0.1 != nil }.map(\.0)
         if given.count > 1 { throw ValidationError("\(given[0]) and \(given[1]) exclude each other.") }
         if enroll != nil || enrollEnv != nil, server != nil || trustRoots != nil || allowPlainText {
-            throw ValidationError("A code says by itself what --server, --trust-roots and --allow-plain-text do.")
+            throw ValidationError("A code includes what --server, --trust-roots and --allow-plain-text give.")
         }
     }
 
@@ -323,33 +323,33 @@ struct SetupCommand: AsyncParsableCommand {
     private func askForExchange(_ questions: SetupQuestions, _ plan: inout SetupPlan) throws {
         let answer = try Self.given(
             questions.answer("The code of `handset user enroll`, or - without one", usual: "-") { answer in
-                answer == "-" || (try? EnrollmentCode(answer)) != nil ? nil : "That is no such code."
+                answer == "-" || (try? EnrollmentCode(answer)) != nil ? nil : "That is not such a code."
             })
         plan.code = try? EnrollmentCode(answer)
         guard plan.code == nil else { return }
         plan.server = try Self.given(
             questions.answer("The exchange's URL", usual: plan.server) { answer in
                 (try? ServerURL.argument(answer)) == nil
-                    ? "That is no URL such as https://calls.example.org:8555." : nil
+                    ? "That is not a URL such as https://calls.example.org:8555." : nil
             })
     }
 
     private func askForSIP(_ questions: SetupQuestions, _ plan: inout SetupPlan) throws {
         let address = try Self.given(
             questions.answer("The account's SIP address, such as alice@example.org", usual: "") { answer in
-                answer.split(separator: "@").count == 2 ? nil : "That is no user and domain."
+                answer.split(separator: "@").count == 2 ? nil : "That is not a user and domain."
             })
         var account = account(address)
         let server = try Self.given(
             questions.answer("The SIP server, HOST or HOST:PORT, or - for the address's domain", usual: "-"))
         account.server = server == "-" ? nil : server
         account.transport = try Self.given(
-            questions.choice("How the server is spoken to", of: Self.transports, usual: account.transport))
+            questions.choice("The transport to the server", of: Self.transports, usual: account.transport))
         if account.isPlain, !plan.allowsPlainText {
             plan.allowsPlainText =
                 try Self.given(
                     questions.choice(
-                        "Everybody on the way can listen then; allow that", of: ["no", "yes"], usual: "no")) == "yes"
+                        "It can be intercepted on the network; allow that", of: ["no", "yes"], usual: "no")) == "yes"
         }
         let user = try Self.given(
             questions.answer("The name for the password, or - for that of the address", usual: "-"))
@@ -405,7 +405,8 @@ struct SetupCommand: AsyncParsableCommand {
             if let key = DeviceLoginKey(pem: String(decoding: bytes, as: UTF8.self), enrollment: "") { return key }
         }
         guard let key = DeviceLoginKey() else {
-            throw CommandFailure(.failed, "this machine's OpenSSL has no Ed25519, perhaps in its FIPS mode")
+            throw CommandFailure(
+                .failed, "cannot make a key: this machine's OpenSSL has no Ed25519, perhaps in its FIPS mode")
         }
         try files.write([(plan.draftKeyPath, key.text)], &undo)
         return key
@@ -453,7 +454,8 @@ struct SetupCommand: AsyncParsableCommand {
 
     private static func variable(_ name: String) throws -> String {
         guard let text = ProcessInfo.processInfo.environment[name], !text.isEmpty else {
-            throw CommandFailure(.usage, "the environment variable \(name) is empty or not set")
+            throw CommandFailure(
+                .usage, "the environment variable \(name) is empty or not set; export it with the secret")
         }
         return text
     }
@@ -484,7 +486,7 @@ struct SetupCommand: AsyncParsableCommand {
 
     private static func line(of bytes: [UInt8], _ path: String) throws -> String {
         let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first
-        guard let line else { throw CommandFailure(.failed, "there is nothing in \"\(path)\"") }
+        guard let line else { throw CommandFailure(.failed, "\"\(path)\" is empty") }
         return String(line)
     }
 
@@ -510,7 +512,9 @@ struct SetupCommand: AsyncParsableCommand {
         } catch {
             throw CommandFailure(.failed, "\(error)")
         }
-        guard let roots else { throw CommandFailure(.failed, "there is no file \"\(trustRoots)\"") }
+        guard let roots else {
+            throw CommandFailure(.failed, "there is no file \"\(trustRoots)\"; check the path of --trust-roots")
+        }
         return roots
     }
 
@@ -536,7 +540,7 @@ struct SetupCommand: AsyncParsableCommand {
         if case .sip(let account) = plan.proof {
             progress.say("Registering \(account.address) at \(configuration.account.authURL)")
             try await trial.register()
-            progress.say("The SIP server has registered it")
+            progress.say("The SIP server has registered the device")
             return
         }
         progress.say("Logging in at \(plan.server), and calling itself")

@@ -25,7 +25,7 @@ enum SpokenText {
         do throws(AudioFileError) {
             return try AudioFileReader.samples(ofFile: path)
         } catch {
-            throw CommandFailure(.audioFileUnusable, "\(words[0]) made no sound: \(error)")
+            throw CommandFailure(.audioFileUnusable, "\(words[0]) made no sound: \(error) Run it by hand to see why.")
         }
     }
 
@@ -56,6 +56,6 @@ enum SpokenText {
         }
         kill(-program.process, SIGKILL)
         while unsafe !handset_program_ended(program.process, &status) { usleep(10_000) }
-        throw CommandFailure(.failed, "\(words[0]) took longer than a minute")
+        throw CommandFailure(.failed, "\(words[0]) took longer than a minute: run it by hand to see why")
     }
 }

@@ -12,8 +12,8 @@ struct SupportBundleCommand: ParsableCommand {
         discussion: """
             A tar archive (mode 0600) of text files: versions, the machine, sound cards, network, and of each configuration \
             its problems, its keys and values, the unit's state and the end of its journal, the device's status and its \
-            last calls. Left out are secrets, the arguments of programs, who took part in calls, and whatever is said in \
-            them; the journal has the names of callers, so read the archive before you pass it on.
+            last calls. It leaves out secrets, the arguments of programs, the parties of calls and what they say; \
+            the journal has the names of callers, so read the archive before you pass it on.
             """)
 
     @Option(

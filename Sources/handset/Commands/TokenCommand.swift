@@ -8,7 +8,7 @@ internal import SignalWire
 /// `handset token`: signed tokens.
 struct TokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "token", abstract: "Make and read signed tokens, with which an application lets its users in.",
+        commandName: "token", abstract: "Make and read signed tokens, with which an application logs its users in.",
         discussion: """
             The secret of an API key is read from a file, an environment variable or the exchange's configuration, and
             never from the command line, which other users of the machine can see.
@@ -71,7 +71,8 @@ struct KeyOptions: ParsableArguments {
             switch SmallFile.secret(path: secretFile) {
             case .success(let secret): return secret
             case .failure(let failure):
-                throw CommandFailure(.configuration, "cannot read the secret in \(secretFile): \(failure.message)")
+                throw CommandFailure(
+                    .configuration, "cannot read the secret in \(secretFile): \(failure.message); check --secret-file")
             }
         }
         guard let secretEnv else { throw CommandFailure(.usage, "give --secret-file, --secret-env or --config") }
@@ -93,20 +94,20 @@ struct TokenMintCommand: ParsableCommand {
 
     @OptionGroup var key: KeyOptions
 
-    @Option(help: "Whom the token is for.", transform: UserID.argument)
+    @Option(help: "The token's user.", transform: UserID.argument)
     var user: UserID
 
-    @Option(help: "The one session (room) that the token is for.", transform: RoomName.argument)
+    @Option(help: "The one session (room) that the token allows.", transform: RoomName.argument)
     var session: RoomName?
 
     @Option(
         help: "publisher, subscriber or moderator (default: publisher); with --session.", completion: Completions.roles)
     var role: String?
 
-    @Option(help: "What the others in the session are told of the bearer; with --session.")
+    @Option(help: "Data about the bearer that the others in the session receive; with --session.")
     var data: String?
 
-    @Option(help: "Seconds until the token ends.")
+    @Option(help: "Seconds until the token expires.")
     var lifetime = 3_600
 
     func validate() throws {
@@ -143,10 +144,10 @@ struct TokenMintCommand: ParsableCommand {
 /// `handset token inspect`.
 struct TokenInspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "Read a signed token from standard input and print what it says.",
+        commandName: "inspect", abstract: "Read a signed token from standard input and print its content.",
         discussion: """
-            With a key it is also checked, as the exchange would; a token that is not good ends the command with 1. What a
-            token says is no secret to whoever has it, but it opens doors: do not pass it around.
+            With a key it is also checked, as the exchange does; after an invalid token the exit code is 1. The content of a
+            token is not encrypted, and the token grants access: do not pass it around.
             """)
 
     @OptionGroup var key: KeyOptions

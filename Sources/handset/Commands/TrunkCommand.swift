@@ -12,7 +12,7 @@ struct TrunkCommand: AsyncParsableCommand {
         commandName: "trunk", abstract: "Carry calls between an exchange and a SIP server.",
         discussion: """
             It logs in to both, as the account that `trunks` of the exchange's configuration names and as an account of the \
-            SIP server, and joins calls: users of the exchange call telephones, and are called by them. docs/trunk.md says \
+            SIP server, and joins calls: users of the exchange call telephones, and telephones call them. docs/trunk.md says \
             how, and who may.
             """)
 
@@ -53,7 +53,7 @@ struct TrunkCommand: AsyncParsableCommand {
             logger.info("Waiting for calls to end", metadata: ["seconds": "\(draining.drain)"])
             await gateway.finishCalls(within: .seconds(draining.drain))
         }
-        logger.info("Saying goodbye")
+        logger.info("Disconnecting")
         watchdog?.cancel()
         await gateway.shutDown()
         try? await exchange.group.shutdownGracefully()

@@ -63,7 +63,7 @@ struct UserAddCommand: ParsableCommand {
             }
             users.append(account)
         }
-        Terminal.printError("added \(id) to \(file.path); an exchange that runs takes it up within two seconds")
+        Terminal.printError("added \(id) to \(file.path); a running exchange reads it within two seconds")
         for (name, token) in made { Terminal.print("\(name): \(token)") }
     }
 }
@@ -170,7 +170,7 @@ struct UserRevokeCommand: ParsableCommand {
         if configured.contains(where: { $0.id == id }) {
             throw CommandFailure(
                 .failed,
-                "\(id) stands in the exchange's configuration itself; change it there, and restart the exchange")
+                "\(id) is in the exchange's configuration itself; change it there, and restart the exchange")
         }
         throw CommandFailure(.failed, "there is no user \"\(id)\"; `handset user list` shows all users")
     }

@@ -9,7 +9,7 @@ struct UserCommand: ParsableCommand {
         commandName: "user", abstract: "Manage accounts of the exchange.",
         discussion: """
             add, enroll, remove and revoke write the exchange's users file (`users_file` of its configuration), and a running
-            exchange takes that up within two seconds. Users that stand in the configuration itself are changed there.
+            exchange reads it within two seconds. Users in the configuration itself are changed there.
             """,
         subcommands: [
             UserAddCommand.self, UserEnrollCommand.self, UserListCommand.self, UserRemoveCommand.self,
@@ -78,7 +78,7 @@ struct UsersPlace: ParsableArguments {
             guard makesFile || file.exists else {
                 throw CommandFailure(
                     .configuration,
-                    "there is no users file \(usersFile); check the path, or let `handset user add` make the file")
+                    "there is no users file \(usersFile); check the path, or make the file with `handset user add`")
             }
             if file.exists { try ConfigurationCheck.expect("user", path: usersFile) }
             return (file, [])

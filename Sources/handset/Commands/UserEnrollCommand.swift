@@ -13,8 +13,8 @@ struct UserEnrollCommand: ParsableCommand {
         commandName: "enroll", abstract: "Print a code with which one device joins as a user, within ten minutes.",
         discussion: """
             The user is added if there is none. The code holds the exchange's address and the fingerprint of its authority; \
-            the device makes a key of its own, and the exchange keeps only the public half. Whoever uses the code first has \
-            joined: `handset user revoke --keys` locks all devices of a user out again.
+            the device makes a key of its own, and the exchange keeps only the public half. The first device that uses the code \
+            joins; `handset user revoke --keys` locks all devices of a user out again.
             """)
 
     @Option(help: "The exchange's configuration file, which names the users file.", completion: .file())
@@ -28,10 +28,10 @@ struct UserEnrollCommand: ParsableCommand {
         transform: ServerURL.argument)
     var server: String?
 
-    @Option(help: "Write the code as a QR code into this PNG file, which nobody else may read.", completion: .file())
+    @Option(help: "Write the code as a QR code into this PNG file (mode 0600).", completion: .file())
     var png: String?
 
-    @Flag(help: "Show the QR code on standard error although that is no terminal.")
+    @Flag(help: "Show the QR code on standard error even if that is not a terminal.")
     var qr = false
 
     func run() throws {
@@ -51,7 +51,7 @@ struct UserEnrollCommand: ParsableCommand {
             throw CommandFailure(.usage, "the exchange's address \(error); give it with --server")
         }
         guard let picture = QRCode(code.text) else {
-            throw CommandFailure(.failed, "the code is too long for a QR code")
+            throw CommandFailure(.failed, "the code is too long for a QR code; give a shorter address with --server")
         }
         if let png { try PrivateFile.replace(png, with: picture.png()) }
         let now = Int64(time(nil))
@@ -89,7 +89,7 @@ struct UserEnrollCommand: ParsableCommand {
         let index = try UserRevokeCommand.index(of: id, in: users, configured)
         guard users[index].add(enrollment, at: now) else {
             throw CommandFailure(
-                .failed, "\(id) has \(EnrollmentRecord.perAccount) codes that nobody has used; wait until they end")
+                .failed, "\(id) has \(EnrollmentRecord.perAccount) unused codes; wait until they expire")
         }
         return isNew
     }
@@ -99,7 +99,9 @@ struct UserEnrollCommand: ParsableCommand {
         if let server {
             guard server.hasPrefix("https://") == isEncrypted else {
                 throw CommandFailure(
-                    .usage, "--server \(server) does not fit the exchange, which \(isEncrypted ? "has" : "has no") TLS")
+                    .usage,
+                    "--server \(server) does not fit the exchange, which \(isEncrypted ? "has" : "has no") TLS; begin it with "
+                        + "\(isEncrypted ? "https" : "http")://")
             }
             let authority = server.drop { $0 != ":" }.dropFirst(3).prefix { $0 != "/" }
             if let endpoint = ConfigEndpoint(String(authority)) { return (endpoint.host, endpoint.port) }

@@ -20,7 +20,7 @@ enum DeviceEventLog {
         case .invited(let invite):
             logger.info(
                 "An invite comes in", metadata: ["invite": "\(invite.id)", "from": "\(invite.received.inviter)"])
-        case .invite: logger.debug("News of an invite")
+        case .invite: logger.debug("An invite has changed")
         case .answered(let call): logger.debug("Answered", metadata: ["call": "\(call)"])
         case .established(let call, let time):
             logger.info(
@@ -33,7 +33,7 @@ enum DeviceEventLog {
                     "call": "\(call)", "setup_ms": "\(time.milliseconds.rounded(toPlaces: 1))",
                     "established_ms": "\(establishedAfter.milliseconds.rounded(toPlaces: 1))",
                 ])
-        case .playbackEnded(let call): logger.debug("The file is over", metadata: ["call": "\(call)"])
+        case .playbackEnded(let call): logger.debug("The file has ended", metadata: ["call": "\(call)"])
         case .digit(let call, let digit, let time):
             logger.info(
                 "The peer pressed a key",
@@ -65,7 +65,7 @@ enum DeviceEventLog {
             logger.info("A call is recorded", metadata: ["call": "\(call)", "file": "\(path)"])
         case .recordingEnded(let call, let end, let reason):
             logger.info(
-                "A recording is over",
+                "A recording has ended",
                 metadata: [
                     "call": "\(call)", "file": "\(end.path)", "reason": "\(reason.rawValue)",
                     "duration_ms": "\(end.duration.milliseconds.rounded(toPlaces: 0))",
@@ -74,7 +74,7 @@ enum DeviceEventLog {
         case .transferRequested: break  // Logged where it is decided.
         case .transferProgress(let call, let target, let progress):
             logger.info(
-                "A transfer goes on",
+                "A transfer has progressed",
                 metadata: ["call": "\(call)", "to": "\(target)", "state": "\(progress.rawValue)"])
         case .attached(let call): logger.info("A program joins a call", metadata: ["call": "\(call)"])
         case .detached(let call): logger.info("A program leaves a call", metadata: ["call": "\(call)"])
@@ -111,7 +111,7 @@ enum DeviceEventLog {
                 metadata["recording_gap_ms"] = "\(report.recordOverrunSamples / 48)"
             }
         }
-        logger.info("A call is over", metadata: metadata)
+        logger.info("A call has ended", metadata: metadata)
     }
 
     /// What the device does about too much work, or that it need not any more.
@@ -127,7 +127,8 @@ enum DeviceEventLog {
             logger.warning(
                 "The machine is nearly full: encoders spend less effort, so that no sound is lost", metadata: metadata)
         } else {
-            logger.info("The machine has room again: encoders are as configured, calls are taken", metadata: metadata)
+            logger.info(
+                "The machine has room again: encoders are as configured, calls are accepted", metadata: metadata)
         }
     }
 
@@ -155,7 +156,7 @@ enum DeviceEventLog {
     private static func log(_ event: SignalingEvent, _ logger: Logger) {
         switch event {
         case .connected: logger.info("Connected")
-        case .reconnecting: logger.warning("The connection is lost; connecting anew")
+        case .reconnecting: logger.warning("The connection is lost; connecting again")
         case .reconnected: logger.info("Connected again")
         case .disconnected: logger.info("Disconnected")
         case .error(let error): logger.error("\(error)")
@@ -163,11 +164,12 @@ enum DeviceEventLog {
             logger.warning("A room is lost", metadata: ["room": "\(room)", "error": "\(error)"])
         case .moveRequested: logger.info("The service asks for another connection")
         case .notification: logger.info("A notification came")
-        case .iceServersChanged: logger.debug("The service names other STUN or TURN servers, or other ways in there")
+        case .iceServersChanged:
+            logger.debug("The service has sent new STUN or TURN servers, or new credentials for them")
         case .inviteReceived, .inviteHandled, .inviteCancelled, .inviteMissed, .inviteSent, .inviteAccepted,
             .inviteRejected, .inviteEnded, .inviteTimedOut, .callSignal, .callEnded, .connectionCreated,
             .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged, .inviteModified, .unknown:
-            logger.debug("The service says something that is not about a call of ours")
+            logger.debug("The service has sent something about no call of this device")
         }
     }
 }

@@ -8,7 +8,8 @@ struct LogOptions: ParsableArguments {
     var logFormat: LogFormat = .human
 
     @Option(
-        help: "The least of what is logged: \(levelNames).", completion: Completions.logLevels, transform: Self.level)
+        help: "The lowest level that is logged: \(levelNames).", completion: Completions.logLevels,
+        transform: Self.level)
     var logLevel: Logger.Level = .info
 
     /// Sends all logging of this process to standard error. Called once, before the first logger is made.
@@ -46,7 +47,7 @@ struct LogOptions: ParsableArguments {
 
     private static func level(_ name: String) throws -> Logger.Level {
         guard let level = Logger.Level(rawValue: name) else {
-            throw ValidationError("'\(name)' is no level; one of \(levelNames)")
+            throw ValidationError("'\(name)' is not a level; one of \(levelNames)")
         }
         return level
     }

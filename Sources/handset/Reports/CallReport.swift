@@ -33,7 +33,7 @@ struct CallReport {
         var text: String {
             switch self {
             case .ended, .interrupted: name
-            case .notThere: "not there (no device of that user is connected; --wait rings until one is)"
+            case .notThere: "offline (no device of that user is connected; --wait rings until one is)"
             }
         }
     }

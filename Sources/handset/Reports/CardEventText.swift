@@ -32,7 +32,7 @@ struct CardEventText {
         case .lost(let errno):
             let error = audio.error(CardFailure(direction: .playback, errno: errno))
             return "The sound card has gone; calls in progress are silent until it is back: \(error)"
-        case .stalled(let direction): return "The sound card moves nothing (\(direction)); it is opened anew"
+        case .stalled(let direction): return "The sound card moves nothing (\(direction)); it is opened again"
         case .xruns(let direction, let count):
             return "The sound card ran \(direction == .playback ? "empty" : "over"), \(count) times"
         case .suspended: return "The sound card is suspended"
@@ -40,7 +40,7 @@ struct CardEventText {
         case .priorityRefused(let errno):
             let error = RealtimeError(doing: "asking for it", errno: errno)
             return "The sound card's thread runs without real-time priority (\(error))"
-        case .report: return "The sound card is well"
+        case .report: return "The sound card works again"
         case .stopped: return "The sound card is closed"
         }
     }

@@ -82,7 +82,7 @@ enum ControlText {
         case .established(let call, let time): "call \(call) is established, after \(decibels(time)) ms"
         case .media(let call, let time, _): "call \(call): media flows both ways, after \(decibels(time)) ms"
         case .ended(let call, let end):
-            "call \(call) with \(printable(end.peer)) is over after \(clock(end.durationSeconds)): "
+            "call \(call) with \(printable(end.peer)) ended after \(clock(end.durationSeconds)): "
                 + printable(end.reason) + (end.hangUpCause.map { " (hung up: \(printable($0)))" } ?? "")
         case .digit(let call, let key): "call \(call): the peer pressed \(printable(key))"
         case .speech(let call, let state, let at):
@@ -90,7 +90,7 @@ enum ControlText {
         case .interrupted(let call, let played):
             "call \(call): the caller interrupts, after \(decibels(played)) ms of sound"
         case .response(let call, let time): "call \(call): an answer after \(decibels(time)) ms"
-        case .playbackEnded(let call): "call \(call): the file is over"
+        case .playbackEnded(let call): "call \(call): the file has ended"
         case .play(let call, let file): "call \(call): " + Self.file(file, started: "plays", ended: "played")
         case .recording(let call, let file):
             "call \(call): " + Self.file(file, started: "is recorded to", ended: "was recorded to")
@@ -127,7 +127,7 @@ enum ControlText {
         case .card: "\(call): has the card"
         case .dtmf(let keys, _): "\(call): pressed \(printable(keys))"
         case .drain(true): "draining: new calls are refused"
-        case .drain(false): "new calls are taken again"
+        case .drain(false): "new calls are accepted again"
         case .play(let file, _): "\(call): plays \(printable(file))"
         case .stop: "\(call): stopped"
         case .record(.start, _): "\(call): is recorded to \(printable(reply.file ?? ""))"

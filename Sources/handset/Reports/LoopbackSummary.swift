@@ -34,7 +34,7 @@ struct LoopbackSummary {
         }
         add("they recur", run.recurrenceText)
         for change in run.measurement.unseenChanges {
-            add("delay changed", "\(change.text), while no carrier was played: the mean is over both")
+            add("delay changed", "\(change.text), while no carrier was played: the mean covers both")
         }
         add("drift", timing.driftPPM.map { "\($0.value.rounded(toPlaces: 2)) ± \($0.error.rounded(toPlaces: 2)) ppm" })
         if timing.isFound { add("gaps and repeats", gaps(timing)) }

@@ -18,7 +18,7 @@ struct SoundReportText {
             )
         ]
         if let reduction = sound.echo.echoReturnLossEnhancementDB {
-            lines.append(("echo", "\(Self.tenths(-reduction)) dB, by so much it is lowered"))
+            lines.append(("echo", "lowered by \(Self.tenths(reduction)) dB"))
         }
         if let card {
             lines.append(

@@ -69,7 +69,7 @@ public struct ServiceManagerError: Error, Hashable, Sendable, CustomStringConver
     public let description: String
 
     init(_ name: String, _ cause: String, _ advice: String) {
-        description = "cannot tell the service manager at \(name): \(cause). \(advice)"
+        description = "cannot notify the service manager at \(name): \(cause). \(advice)"
     }
 
     init(_ name: String, errno code: Int32) {

@@ -18,7 +18,7 @@ struct SetupTrial {
 
     /// Places the call, between two devices of the account that last as long as it.
     ///
-    /// - Parameter waitsForAccount: Whether the account is new: an exchange that runs takes it up within two seconds.
+    /// - Parameter waitsForAccount: Whether the account is new: a running exchange reads it within two seconds.
     /// - Returns: The time from the call to media in both directions.
     func callItself(waitsForAccount: Bool) async throws -> Duration {
         for _ in 0..<(waitsForAccount ? 5 : 0) {
@@ -93,7 +93,7 @@ struct SetupTrial {
 
     private func call(from device: Device) async throws -> Duration {
         guard let user = await device.status.user else {
-            throw CommandFailure(.failed, "the exchange did not say who we are")
+            throw CommandFailure(.failed, "the exchange did not return the account's id")
         }
         let call = await device.call(
             user, audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -20)), onlineOnly: true)

@@ -114,7 +114,7 @@ struct SupportBundle {
             return records.map { call in
                 let time = (call.began ?? call.ended).map { WallClock(unixMilliseconds: $0).rfc3339 } ?? "?"
                 let words = [
-                    time, call.direction, call.reason ?? "goes on", call.cause.map { "cause=\($0)" },
+                    time, call.direction, call.reason ?? "continues", call.cause.map { "cause=\($0)" },
                     call.establishedAfter.map { "established_ms=\($0)" },
                     call.setUpTime.map { "setup_ms=\($0)" }, call.duration.map { "duration_ms=\($0)" },
                 ]

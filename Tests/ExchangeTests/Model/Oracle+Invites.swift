@@ -178,7 +178,7 @@ extension Oracle {
 
     /// A stranger is kept out although another has at least two places more.
     func judgeStrangersShare(_ frame: Frame, _ error: RPCError) throws(Violation) {
-        guard error.message.contains("users whose invites it has never accepted"), let seat = seat(on: frame.connection)
+        guard error.message.contains("users whose invites it never accepted"), let seat = seat(on: frame.connection)
         else { return }
         count("strangers kept out")
         var wanted = [frame.text("to") ?? ""]

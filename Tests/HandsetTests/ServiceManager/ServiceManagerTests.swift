@@ -31,7 +31,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test("A service that ends tells nothing more than that it works: not that it is ready, and not of a reload")
+    @Test("A service that ends notifies nothing but that it works: not that it is ready, and not of a reload")
     func end() throws {
         let name = "@handset-\(UUID().uuidString)"
         let inbox = try DatagramInbox(name)
@@ -55,7 +55,7 @@ struct ServiceManagerTests {
                 _ = try manager(["NOTIFY_SOCKET": name])
                 Issue.record("\(name) was taken")
             } catch {
-                #expect("\(error)".hasPrefix("cannot tell the service manager at \(name): "))
+                #expect("\(error)".hasPrefix("cannot notify the service manager at \(name): "))
             }
         }
     }

@@ -373,7 +373,7 @@ public actor AccountSet {
 
     private func tell(_ kind: AccountEvent.Kind, about name: String?) {
         guard case .dropped = telling.yield(AccountEvent(account: name, kind: kind)) else { return }
-        logger.warning("An event of an account found nobody to take it and is lost")
+        logger.warning("An event of an account is lost, because nothing takes events any more")
     }
 }
 

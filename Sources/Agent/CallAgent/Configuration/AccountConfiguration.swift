@@ -101,7 +101,8 @@ public struct AccountConfiguration: Sendable {
         let trustRoots = ConfigKey.path(
             "trust_roots", readable: true, "PEM certificates to trust besides the system's")
         let allowPlainText = ConfigKey.bool(
-            "allow_plain_text", "http://, or SIP without TLS, to another machine: everybody on the way can listen"
+            "allow_plain_text",
+            "http://, or SIP without TLS, to another machine, which can be intercepted on the network"
         ).defaulting(to: false)
         let kind = ConfigKey.choice("kind", of: Credential.Kind.self, "how to log in ([accounts.md](accounts.md))")
             .unset("what the other keys show")
@@ -122,9 +123,9 @@ public struct AccountConfiguration: Sendable {
         let sessionFile = ConfigKey.outputFile(
             "session_file", "keeps the login (mode 0600): a device that starts again needs no secret")
         let callees = ConfigKey<[CalleePattern]>.callees(
-            "who may be called on a stranger's word, by a transfer, a redirection or a bot's server: names, `team-*`, `+4930*`, `2??`; with "
+            "callees that strangers may choose, by a transfer, a redirection or a bot's server: names, `team-*`, `+4930*`, `2??`; with "
                 + "`@HOST` at another service ([security.md](security.md#calls-on-a-strangers-word))"
-        ).unset("nobody; at an exchange any user by a transfer")
+        ).unset("none; at an exchange any user by a transfer")
         let sip = ConfigKey.section(
             "sip", SIPAccountConfiguration.Keys.self, "for `kind: sip`: the SIP account ([sip.md](sip.md))")
     }
@@ -191,11 +192,11 @@ extension AccountConfiguration {
             let missing: String
             switch content {
             case .login: return
-            case .nothing: missing = "holds no login"
-            case .foreign: missing = "holds a login of another app_key or at another server"
+            case .nothing: missing = "contains no login"
+            case .foreign: missing = "contains a login of another app_key or at another server"
             }
             let message =
-                "\"\(store.path)\" \(missing), and there is no other way in; start once with a secret, such as "
+                "\"\(store.path)\" \(missing), and the account has no other credential; start once with a secret, such as "
                 + "media_token_file, and the login is kept there"
             problems.append(section.warning(\.sessionFile, message))
         } catch {
@@ -223,7 +224,7 @@ extension AccountConfiguration {
         problems.append(
             section.warning(
                 \.session,
-                "is what a signed token is good for, and the account has another way in; here it is one more room to "
+                "is what a signed token is limited to, and the account has another credential; here it is one more room to "
                     + "join, which `rooms` is for"))
     }
 

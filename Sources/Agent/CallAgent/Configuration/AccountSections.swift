@@ -16,7 +16,7 @@ protocol AccountKeys: ConfigKeys {
 /// Their declarations.
 enum AccountSections {
     static let account = ConfigKey.section(
-        "account", AccountConfiguration.Keys.self, "where and as whom to log in")
+        "account", AccountConfiguration.Keys.self, "the server and the credential")
     static let device = ConfigKey.section("device", DeviceIdentity.Keys.self, "what the device calls itself")
     static let rooms = ConfigKey<[RoomName]>.names("rooms", of: "a room's name", "rooms to join after each login")
     static let invites = ConfigKey.section(
@@ -54,7 +54,7 @@ enum AccountEntry {
         let behaviour = AccountSections.behaviour
         let media = ConfigKey.section(
             "media", AccountMedia.Keys.self,
-            "what calls of this account offer and take, if not what the process's `media` says")
+            "what calls of this account offer and take, in place of the process's `media`")
     }
 }
 
@@ -65,7 +65,7 @@ enum AccountMedia {
         let offers = MediaConfiguration.offersKey
         let codecs = ConfigKey.choices("codecs", of: SoundCodec.self, "the preferred one first").unset(
             "those of the process")
-        let allowPlainRTP = ConfigKey.bool("allow_plain_rtp", "say yes to media that is not encrypted")
+        let allowPlainRTP = ConfigKey.bool("allow_plain_rtp", "accept media without encryption")
             .unset("that of the process")
         let srtpSuites = ConfigKey.choices(
             "srtp_suites", of: SRTPSuite.self, "suites to offer and to accept, the preferred one first"

@@ -59,7 +59,7 @@ public struct AudioConfiguration: Sendable, Equatable {
         let playback = ConfigKey.string("playback", "the card to play on").unset("that of `device`")
         let capture = ConfigKey.string("capture", "the card to capture from").unset("that of `device`")
         let period = ConfigKey.integer(
-            "period_ms", in: 1...100, unit: "ms", "time between a card's wake-ups to ask for; shorter is less delay"
+            "period_ms", in: 1...100, unit: "ms", "time between a card's wake-ups to request; shorter is less delay"
         ).defaulting(to: usual.periodMilliseconds)
         let severalCalls = ConfigKey.choice(
             "several_calls", of: SeveralCalls.self,
@@ -89,7 +89,7 @@ public struct AudioConfiguration: Sendable, Equatable {
         let country = ConfigKey<String>.parsed("country", "text", "whose tones: an ISO 3166 code", show: \.self) {
             text throws(ConfigValueFault) in
             if CallToneSet.isCountry(text) { return text }
-            throw ConfigValueFault("\"\(text.prefix(40))\" is no ISO 3166 code of a country, such as DE, GB or US")
+            throw ConfigValueFault("\"\(text.prefix(40))\" is not an ISO 3166 code of a country, such as DE, GB or US")
         }.unset("those of ITU-T E.180")
     }
 

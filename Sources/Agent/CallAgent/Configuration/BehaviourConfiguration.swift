@@ -138,7 +138,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let rate = ConfigKey<PortRate>.parsed(
             "rate_hz", "whole number", in: PortRate.allCases.map { "\($0.rawValue)" }.joined(separator: ", "),
             unit: "Hz",
-            "with `source: exec`: samples a second that the program takes and gives", show: { "\($0.rawValue)" }
+            "with `source: exec`: the sample rate that the program takes and gives", show: { "\($0.rawValue)" }
         ) { text throws(ConfigValueFault) in
             guard let rate = Int(text).flatMap(PortRate.init) else {
                 throw ConfigValueFault("must be 8000, 16000, 24000 or 48000, not \(text)")
@@ -154,7 +154,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         ).defaulting(to: .off)
         let answerTimeout = ConfigKey.milliseconds(
             "answer_timeout_ms", in: 100...60_000,
-            "with `source: exec`: how long a caller waits until the program reads, or says something; then the call is rejected, or hears the fallback"
+            "with `source: exec`: how long a caller waits until the program reads or sends sound; then the call is rejected, or hears the fallback"
         ).defaulting(to: .seconds(5))
         let fallback = ConfigKey.path(
             "fallback",
@@ -168,17 +168,17 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         ).unset("nothing, or the program or bot that is the source")
         let maximumDuration = ConfigKey.seconds(
             "max_call_seconds", in: 0...604_800,
-            "a call that lasts so long is hung up; what its program or bot has said by then is played first; 0 for no limit"
+            "longest call; it is then hung up, once the sound that its program or bot has sent by then is played; 0 for no limit"
         ).defaulting(to: BehaviourConfiguration().maximumDuration ?? .zero)
         let recordFolder = ConfigKey.outputFolder(
             "record_folder", "record calls, in a file for each (mode 0600); made if it is missing")
         let recordDays = ConfigKey.integer(
             "record_days", in: 1...36_500, unit: "days",
-            "remove older `.wav` and `.opus` files from `record_folder`, which is to have nothing else"
+            "remove older `.wav` and `.opus` files from `record_folder`, which must contain nothing else"
         ).unset("kept for ever")
         let recordMegabytes = ConfigKey.integer(
             "record_megabytes", in: 1...1_000_000_000, unit: "MB",
-            "remove the oldest `.wav` and `.opus` files from `record_folder` beyond so much in all"
+            "remove the oldest `.wav` and `.opus` files from `record_folder` beyond this total"
         ).unset("as much as the disk takes")
         let recordFormat = ConfigKey.choice(
             "record_format", of: RecordingFormat.Container.self, "of recordings: WAV, or Ogg Opus"

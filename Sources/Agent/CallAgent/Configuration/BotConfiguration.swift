@@ -26,7 +26,7 @@ enum BotConfiguration {
             }
             return address
         }.required
-        let wire = ConfigKey.choice("wire", of: Wire.self, "whose words the bot understands").defaulting(to: .twilio)
+        let wire = ConfigKey.choice("wire", of: Wire.self, "the protocol of the bot").defaulting(to: .twilio)
         let rate = ConfigKey.integer(
             "rate_hz", in: 8_000...48_000, unit: "Hz",
             "of the sound: 16000 with `plivo`, 16000 or 24000 with `exotel`, these or 48000 with `audiosocket`"
@@ -40,7 +40,7 @@ enum BotConfiguration {
         ).defaulting(to: .off)
         let parameters = ConfigKey<[String]>.list(
             "parameters", of: "NAME=VALUE",
-            "what the bot is told in its `start` message, unless a webhook's answer has other ones"
+            "parameters of the `start` message, unless a webhook's answer has other ones"
         ) { text throws(ConfigValueFault) in
             guard let equals = text.firstIndex(of: "="), equals > text.startIndex,
                 text.utf8.count <= WireLimits.parameterBytes
@@ -62,7 +62,7 @@ enum BotConfiguration {
             return text
         }.unset("none")
         let account = ConfigKey<String>.parsed(
-            "account", "text", "the account's name, which the bot is told and its requests must have", show: \.self,
+            "account", "text", "the account's name, which the bot receives and its requests must have", show: \.self,
             BotConfiguration.name
         ).defaulting(to: BotPlan.usualAccount)
         let authToken = ConfigKey.secret(
@@ -87,7 +87,7 @@ enum BotConfiguration {
         let fallback = ConfigKey.path(
             "fallback", "WAV or Ogg Opus, up to a minute: what callers hear, once, if the bot fails")
         let statusCallback = ConfigKey<WebAddress>.parsed(
-            "status_callback", "URL", in: "http://, https://", "is told how calls go, as Twilio tells it",
+            "status_callback", "URL", in: "http://, https://", "receives the status of calls, in Twilio's form",
             show: \.text
         ) { text throws(ConfigValueFault) in
             guard let address = WebAddress(text, WebAddress.Scheme.requests) else {
@@ -97,7 +97,7 @@ enum BotConfiguration {
         }
         let statusEvents = ConfigKey.choices(
             "status_callback_events", of: BotPlan.StatusEvent.self,
-            "what it is told of; `initiated` is for calls that are placed"
+            "what it receives; `initiated` is for calls that are placed"
         ).unset("completed")
         let trustRoots = ConfigKey.path("trust_roots", "PEM certificates to trust in addition to the system's")
         let requests = ConfigKey.section(
@@ -111,7 +111,7 @@ enum BotConfiguration {
             "where this device listens for the requests (the bot's `base_url`), in plain text without `certificate`"
         ).required
         let password = ConfigKey.secret(
-            "password", "what the bot's server must know, with `account` as the user; Telnyx bots have it as API key"
+            "password", "the password of the bot's server, with `account` as the user; Telnyx bots have it as API key"
         ).required
         let certificate = ConfigKey.section("certificate", Certificate.self, "TLS")
         let calls = ConfigKey.section(
@@ -131,9 +131,9 @@ enum BotConfiguration {
             "key", "text", "the user of these requests, as Twilio's API keys are; another one than `account`",
             show: \.self, BotConfiguration.name
         ).required
-        let password = ConfigKey.secret("password", "what goes with it; another one than that of `requests`").required
+        let password = ConfigKey.secret("password", "the password; another one than that of `requests`").required
         let callees = ConfigKey<[CalleePattern]>.callees(
-            "the former place of `account.callees`, which takes these patterns over: move them there"
+            "the former name of `account.callees`: move these patterns there"
         ).unset("`account.callees`")
         let perMinute = ConfigKey.integer("per_minute", in: 1...600, "calls a minute, and as many at once")
             .defaulting(to: 10)
@@ -252,7 +252,7 @@ enum BotConfiguration {
             problems.append(
                 section.warning(
                     \.callees,
-                    "is account.callees now, which judges transfers and redirections, too: move the list there; until then it counts "
+                    "is account.callees now, which also limits transfers and redirections: move the list there; until then it counts "
                         + "as that"))
         }
         let perMinute = section.value(\.perMinute, &problems)

@@ -79,7 +79,7 @@ public struct DeviceConfiguration: Sendable {
             "audio", AudioConfiguration.Keys.self, "the sound card, with `source: card` ([sound.md](sound.md))")
         let control = ConfigKey.section(
             "control", ControlConfiguration.Keys.self,
-            "where programs act on the device ([control.md](control.md)); without this section, nowhere")
+            "where programs control the device ([control.md](control.md)); without this section, nowhere")
         let media = ConfigKey.section("media", MediaConfiguration.Keys.self, "sockets, codec and playout")
         let accounts = ConfigKey.sections(
             "accounts", AccountEntry.Keys.self,
@@ -165,7 +165,7 @@ extension DeviceConfiguration {
         guard account.callees == nil else {
             if let section = root.value(\Keys.account, &ignored) {
                 let message =
-                    "is given together with behaviour.bot.requests.calls.callees, which is its former place; remove that one"
+                    "is given together with behaviour.bot.requests.calls.callees, which is its former name; remove that one"
                 problems.append(section.problem(\.callees, message))
             }
             return
@@ -185,7 +185,7 @@ extension DeviceConfiguration {
         problems.append(
             section.warning(
                 \.transfers,
-                "is \(answer.transfers.rawValue), and account.callees has nobody, so that every transfer is refused; list there who "
+                "is \(answer.transfers.rawValue), and account.callees is empty, so every transfer is refused; list there who "
                     + "may be called"))
     }
 
@@ -198,7 +198,7 @@ extension DeviceConfiguration {
         problems.append(
             section.warning(
                 \.redirections,
-                "is true, and account.callees has nobody, so that no redirection is followed; list there who may be called"
+                "is true, and account.callees is empty, so no redirection is followed; list there who may be called"
             ))
     }
 
@@ -308,9 +308,9 @@ public struct DeviceIdentity: Sendable, Equatable {
         /// The keys of one of `push`.
         struct Keys: ConfigKeys {
             let kind = ConfigKey.nameText(
-                "kind", of: "a push token's kind", "`apns`, `fcm`, or any name that whoever gets the pushes knows"
+                "kind", of: "a push token's kind", "`apns`, `fcm`, or any name that the receiver of the pushes knows"
             ).required
-            let token = ConfigKey.secret("token", "what that service knows the device by").required
+            let token = ConfigKey.secret("token", "the device's token at that service").required
         }
 
         init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -327,7 +327,7 @@ public struct DeviceIdentity: Sendable, Equatable {
     /// The keys of the section `device`.
     struct Keys: ConfigKeys {
         let id = ConfigKey<DeviceID>.name("id", of: "the device's id", "unlike that of any other device of the user")
-            .unset("made anew at each start, or kept in `session_file`")
+            .unset("made at each start, or kept in `session_file`")
         let name = ConfigKey.string("name", "for people").defaulting(to: DeviceIdentity().name)
         let callRecords = ConfigKey.outputFile(
             "call_records", "one line of JSON for each call's beginning and end, on disk at once; 20 MiB at most")
@@ -337,7 +337,7 @@ public struct DeviceIdentity: Sendable, Equatable {
         let push = ConfigKey.sections(
             "push", PushTarget.Keys.self,
             "where the exchange pushes to while the device is away, 8 at most; `[]` ends that"
-        ).unset("what the exchange was told before")
+        ).unset("what the exchange has from before")
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -376,25 +376,25 @@ extension AnswerPolicy {
 
     /// The keys of the section `answer`.
     struct Keys: ConfigKeys {
-        let mode = ConfigKey.choice("mode", of: Mode.self, "answer, ring until somebody decides, or reject")
+        let mode = ConfigKey.choice("mode", of: Mode.self, "answer, ring until a user or program decides, or reject")
             .defaulting(to: .auto)
-        let delay = ConfigKey.milliseconds("delay_ms", in: 0...60_000, "ring for so long before answering")
+        let delay = ConfigKey.milliseconds("delay_ms", in: 0...60_000, "how long to ring before answering")
             .defaulting(to: .zero)
         let callLimit = ConfigKey.callLimit(
-            "max_calls", "calls at a time; `auto`: as many as the machine carries. One more is told that we are busy"
+            "max_calls", "calls at a time; `auto`: as many as the machine carries. The next caller gets busy"
         ).defaulting(to: .automatic)
         let ringLimit = ConfigKey.seconds(
             "ring_seconds", in: 1...86_400,
-            "nobody decides for so long: the caller is told, whatever its own patience. With `mode: auto` it bounds invites "
+            "how long to ring without a decision; then the caller gets no answer, even if it would wait. With `mode: auto` it limits invites "
                 + "that are no calls, too"
         ).defaulting(to: AnswerPolicy(manner: .ring, callLimit: .automatic).ringLimit)
-        let allow = ConfigKey<[UserID]>.names("allow", of: "a user's id", "answer these users only").unset("everybody")
+        let allow = ConfigKey<[UserID]>.names("allow", of: "a user's id", "answer these users only").unset("all users")
         let deny = ConfigKey<[UserID]>.names(
-            "deny", of: "a user's id", "answer everybody but these; not together with `allow`"
-        ).unset("nobody")
+            "deny", of: "a user's id", "answer all users except these; not together with `allow`"
+        ).unset("none")
         let transfers = ConfigKey.choice(
             "transfers", of: Transfers.self,
-            "whom a peer may have us call in its place, of `account.callees`: nobody, those at the account's own service, or all"
+            "transfers that a peer may request, to `account.callees`: none, those at the account's own service, or all"
         ).unset("`service` at an exchange, `refuse` at a SIP server")
     }
 

@@ -8,7 +8,7 @@ extension CallControl.ICEServer {
         let urls = ConfigKey.list("urls", of: "URLs", "`stun:HOST:PORT`, `turn:HOST:PORT` or `turns:HOST:PORT`") {
             url throws(ConfigValueFault) in
             if ICEServerLookup.location(url) != nil { return url }
-            throw ConfigValueFault("\"\(url)\" is no stun:HOST:PORT, turn:HOST:PORT or turns:HOST:PORT")
+            throw ConfigValueFault("\"\(url)\" is not stun:HOST:PORT, turn:HOST:PORT or turns:HOST:PORT")
         }.required
         let username = ConfigKey.string("username", "for TURN")
         let credential = ConfigKey.secret("credential", "for TURN")

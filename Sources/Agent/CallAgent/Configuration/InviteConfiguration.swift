@@ -34,19 +34,21 @@ public struct InviteConfiguration: Sendable, Equatable {
         private static let usual = InviteConfiguration()
 
         let timeout = ConfigKey.choice(
-            "timeout", of: Timekeeper.self, "who says that time is up: the service, or the device to the moment"
+            "timeout", of: Timekeeper.self, "which side times invites out: the service, or the device exactly on time"
         ).defaulting(to: usual.timekeeper)
         let start = ConfigKey.choice(
             "start", of: HandsetServiceConfiguration.Start.self,
-            "of invites to groups, a device that starts hears those of the last 30 s, or with `warm` all"
+            "of invites to groups, a device that starts receives those of the last 30 s, or with `warm` all"
         ).defaulting(to: usual.start)
         let timeToLive = ConfigKey.seconds(
-            "ttl_s", in: 0...86_400, "how long our invites stand, calls too; 0 for ever"
+            "ttl_s", in: 0...86_400, "how long the device's invites stay open, calls too; 0 for no limit"
         ).defaulting(to: usual.timeToLive ?? .zero)
-        let onlineOnly = ConfigKey.bool("online_only", "our invites fail when nobody is there to hear")
-            .defaulting(to: usual.isOnlineOnly)
-        let payload = ConfigKey.string("payload", "for the push to those who are not connected")
-        let missedPayload = ConfigKey.string("missed_payload", "for the push to those who let it pass")
+        let onlineOnly = ConfigKey.bool(
+            "online_only", "the device's invites fail at once if no device of an invitee is connected"
+        )
+        .defaulting(to: usual.isOnlineOnly)
+        let payload = ConfigKey.string("payload", "for the push to invitees who are not connected")
+        let missedPayload = ConfigKey.string("missed_payload", "for the push to invitees who did not answer")
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {

@@ -74,11 +74,11 @@ public struct MediaConfiguration: Sendable {
         private static let usual = MediaConfiguration()
 
         let address = ConfigKey.parsed(
-            "address", "address", "what media sockets bind to, and offers name; 0.0.0.0 binds to all"
+            "address", "address", "address that media sockets bind to and offers name; 0.0.0.0 binds to all"
         ) {
             host throws(ConfigValueFault) in
             if let address = SocketAddress(host: host, port: 0) { return address }
-            throw ConfigValueFault("\"\(host)\" is no IPv4 or IPv6 address such as 192.0.2.1")
+            throw ConfigValueFault("\"\(host)\" is not an IPv4 or IPv6 address such as 192.0.2.1")
         }.unset("all, or 127.0.0.1 if the exchange is there")
         let port = ConfigKey.integer(
             "port", in: 0...65_535, "the first worker's UDP port, for a firewall rule for calls with ICE; 0 for any"
@@ -97,23 +97,24 @@ public struct MediaConfiguration: Sendable {
             "realtime_priority", in: 0...99, "SCHED_FIFO priority of the media threads; 0 does not ask for it"
         ).defaulting(to: Int(usual.realtimePriority ?? 0))
         let offers = MediaConfiguration.offersKey
-        let interfaces = ConfigKey.list("interfaces", "use these only; `*` stands for any end").unset("all")
+        let interfaces = ConfigKey.list("interfaces", "use these only; `*` matches any end").unset("all")
         let ignoredInterfaces = ConfigKey.list("ignored_interfaces", "do not use these").unset("none")
         let relayOnly = ConfigKey.bool(
-            "relay_only", "be reached through TURN servers only, and tell nobody our address"
+            "relay_only",
+            "send and receive media through TURN servers only, so that peers do not learn the device's address"
         ).defaulting(to: usual.usesRelaysOnly)
         let iceServers = ConfigKey.sections(
             "ice_servers", ICEServer.Keys.self, "STUN and TURN servers besides those that the service names")
         let relayTrustRoots = ConfigKey.path(
-            "relay_trust_roots", readable: true, "PEM certificates that vouch for TURN servers over TLS"
+            "relay_trust_roots", readable: true, "PEM certificates to trust for TURN servers over TLS"
         ).unset("the system's")
         let codecs = ConfigKey.choices("codecs", of: SoundCodec.self, "the preferred one first")
             .defaulting(to: usual.codecs)
-        let allowPlainRTP = ConfigKey.bool("allow_plain_rtp", "say yes to media that is not encrypted")
+        let allowPlainRTP = ConfigKey.bool("allow_plain_rtp", "accept media without encryption")
             .defaulting(to: usual.allowsPlainMedia)
         let silenceTimeout = ConfigKey.seconds(
             "silence_timeout_s", in: 0...3_600,
-            "when nothing comes from the peer of a call without ICE for so long, it is probed over signaling; the call ends if the probe fails ([sip.md](sip.md#a-telephone-that-vanishes)); 0 for never"
+            "after this silence the peer of a call without ICE is probed over signaling; the call ends if the probe fails ([sip.md](sip.md#a-telephone-that-vanishes)); 0 for never"
         ).defaulting(to: usual.silenceTimeout ?? .zero)
         let srtpSuites = ConfigKey.choices(
             "srtp_suites", of: SRTPSuite.self, "suites to offer and to accept, the preferred one first"
@@ -160,7 +161,7 @@ public struct MediaConfiguration: Sendable {
 
     /// What calls without keys give away.
     private static let exposure =
-        "everybody on the way can listen to such a call and speak in it, and a stranger who finds its port can while the peer "
+        "such a call can be intercepted and spoken into on the network, and by a stranger who finds its port while the peer "
         + "sends nothing"
     static let plainOffers =
         "is plain, so that our calls have no keys, though the peer may take them: \(exposure). With offers: sdes, and "
@@ -219,13 +220,13 @@ extension EncoderSettings {
         let complexity = ConfigKey.integer(
             "complexity", in: 0...10, "5 is the knee of quality over cost; with `profile: pi` 3"
         ).defaulting(to: usual.complexity)
-        let fec = ConfigKey.bool("fec", "repeat a little of each packet in the next").defaulting(to: usual.fec)
+        let fec = ConfigKey.bool("fec", "repeat a part of each packet in the next").defaulting(to: usual.fec)
         let expectedLoss = ConfigKey.integer(
             "expected_loss_percent", in: 0...100, unit: "%",
             "0 on networks that lose nothing; the peer's feedback raises it"
         ).defaulting(to: usual.expectedLossPercent)
         let dtx = ConfigKey.bool(
-            "dtx", "send nothing while nobody speaks; in G.711 a description of the noise"
+            "dtx", "send nothing in silence; in G.711 a description of the noise"
         ).defaulting(to: usual.dtx)
         let frame = ConfigKey.integer(
             "frame_ms", in: 10...60, unit: "ms", "length of a frame: 10, 20, 40 or 60"

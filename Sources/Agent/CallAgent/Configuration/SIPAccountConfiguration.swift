@@ -75,7 +75,7 @@ public struct SIPAccountConfiguration: Sendable {
             if let server = SIPAccountConfiguration.server(text) { return server }
             throw ConfigValueFault("must be HOST or HOST:PORT, such as sip.example.org or 192.0.2.10:5060")
         }.unset("the domain of `address`")
-        let transport = ConfigKey.choice("transport", of: Transport.self, "how the server is spoken to")
+        let transport = ConfigKey.choice("transport", of: Transport.self, "the transport to the server")
             .defaulting(to: .udp)
         let path = ConfigKey<String>.parsed(
             "websocket_path", "path", "the path of the server's WebSocket, for `transport: ws` and `wss`"
@@ -90,7 +90,7 @@ public struct SIPAccountConfiguration: Sendable {
         ).defaulting(to: false)
         let redirections = ConfigKey.bool(
             "follow_redirections",
-            "whether a call goes on to where a redirection (3xx) says that the callee is, by way of the server, if `account.callees` has it"
+            "whether calls follow a redirection (3xx), through the server, if `account.callees` lists the new callee"
         ).defaulting(to: true)
         let registration = ConfigKey.integer(
             "register_s", in: 0...86_400, unit: "s", "how long a registration is to last; 0 does not register"
@@ -100,11 +100,11 @@ public struct SIPAccountConfiguration: Sendable {
         ).defaulting(to: .seconds(25))
         let port = ConfigKey.integer("port", in: 0...65_535, "our UDP port for SIP; 0 for any").defaulting(to: 0)
         let callers = ConfigKey.choice(
-            "calls_from", of: Callers.self, "whose calls are looked at; other datagrams get no answer"
+            "calls_from", of: Callers.self, "sources whose calls are taken; other datagrams get no answer"
         ).defaulting(to: .server)
         let identity = ConfigKey<[String]>.list(
             "identity_from", of: "addresses",
-            "whose `P-Asserted-Identity` says who calls (RFC 3325): `server`, or addresses of others"
+            "sources whose `P-Asserted-Identity` names the caller (RFC 3325): `server`, or addresses of others"
         ) { text throws(ConfigValueFault) in
             if text == "server" || SocketAddress(host: text, port: 0) != nil { return text }
             throw ConfigValueFault("must be the word server, or an address such as 192.0.2.10; a name can be forged")
@@ -240,8 +240,8 @@ extension AccountConfiguration {
         else { return }
         if sip.isPlain, !allowsPlainText {
             let message =
-                "sends calls to another machine in the clear: use tls or wss, or allow plain text by name "
-                + "(account.allow_plain_text: true) if nobody can listen on the way"
+                "sends calls to another machine in the clear: use tls or wss, or allow plain text "
+                + "(account.allow_plain_text: true) if no one can listen on the network between"
             problems.append(keys.problem(\.transport, message))
         }
         self.sip = sip

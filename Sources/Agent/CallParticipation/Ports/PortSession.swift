@@ -10,7 +10,7 @@ enum PortOutcome: Sendable, Equatable {
         switch self {
         case .done: return
         case .over:
-            throw CallPortError(.over, "the port takes no more sound: the call is over, or the port has left it")
+            throw CallPortError(.over, "the port takes no more sound: the call has ended, or the port has left it")
         case .closed: throw CallPortError(.closed, "the port takes no more sound: it was closed; attach another one")
         case .cancelled: throw CallPortError(.cancelled, "the task that wrote to the port is cancelled")
         case .tooManyMarks:

@@ -76,7 +76,7 @@ public enum WireLoopback {
             case .noted(.misunderstood(_, let leftOut), _): misunderstood += 1 + leftOut
             case .ready, .noted, .press, .turn, .left: break
             // A measurement has no caller to transfer.
-            case .transfer: bots.refuse(.transfer, of: call, "there is nobody to be transferred")
+            case .transfer: bots.refuse(.transfer, of: call, "there is no call to transfer")
             }
         }
         thread?.join()

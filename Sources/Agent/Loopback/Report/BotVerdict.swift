@@ -89,7 +89,7 @@ public struct BotVerdict: Equatable, Sendable {
             "cut", "Missing of the greeting, at either end",
             measured.cut.map { AudioFormat.milliseconds(samples: max($0.first, $0.last)) }, limits.cutMilliseconds,
             "ms",
-            "The bot speaks before the call stands, or closes before the last of it is played.", reason: reason)
+            "The bot speaks before the call is established, or closes before the last of it is played.", reason: reason)
     }
 
     private static func keys(_ measured: BotMeasurement, _ limits: BotThresholds) -> [LoopbackVerdict.Check?] {

@@ -41,7 +41,7 @@ public struct LoopbackBaseline: Equatable, Sendable {
         guard let wasSchema = object["schema"]?.string, wasSchema.hasPrefix("handset-loopback"),
             let was = object["mode"]?.string
         else {
-            throw Problem(description: "it is no report of handset loopback. Give one that --json has written.")
+            throw Problem(description: "it is not a report of handset loopback. Give one that --json has written.")
         }
         guard wasSchema == schema, was == mode else {
             throw Problem(

@@ -56,7 +56,7 @@ public struct LoopbackHTML: Sendable {
                 range ?? "not found"),
             tile(
                 "Drift", drift.map { AudioText.number($0.value, "ppm") },
-                drift.map { "± \(AudioText.number($0.error, "ppm"))" } ?? "too short to tell"),
+                drift.map { "± \(AudioText.number($0.error, "ppm"))" } ?? "too short to measure"),
             tile(
                 "Gaps and repeats", timing.isFound ? "\(gaps)" : nil,
                 gaps == 0
@@ -120,7 +120,7 @@ public struct LoopbackHTML: Sendable {
         let rows =
             measured.withheld.map { [$0.name, "withheld: \($0.reasonText)"] }
             + measured.unseenChanges.map {
-                ["Delay", "changed \($0.text), while no carrier was played: the mean is over both"]
+                ["Delay", "changed \($0.text), while no carrier was played: the mean covers both"]
             }
         return section(
             "Not to be trusted", "Something happened while these were measured. Measure again.",

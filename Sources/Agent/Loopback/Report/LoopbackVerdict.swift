@@ -117,7 +117,7 @@ public struct LoopbackVerdict: Equatable, Sendable {
             ? "Nothing was captured. Is the cable in the right sockets, the input not muted, the right card chosen? "
                 + "`handset devices` lists them."
             : "Something was captured, but not what was played. Is the microphone near the loudspeaker, and noise "
-                + "suppression or echo cancellation off in whatever lies between?"
+                + "suppression or echo cancellation off in all that lies between?"
     }
 
     private static func timingChecks(_ run: LoopbackRun) -> [Check] {
@@ -135,7 +135,7 @@ public struct LoopbackVerdict: Equatable, Sendable {
             most(
                 "delay_range", "Change of delay", range, limits.delayRangeMilliseconds, "ms",
                 run.trouble?.advice
-                    ?? "A delay that creeps tells of clocks that nobody brings together, one that jumps of underruns."),
+                    ?? "A delay that creeps comes from clocks without synchronisation, one that jumps from underruns."),
             most(
                 "drift", "Clocks agree", timing.driftPPM.map { abs($0.value) }, limits.driftPPM, "ppm",
                 "More than 100 ppm is a poor crystal, or two cards of which one is not what it says."),
@@ -150,14 +150,14 @@ public struct LoopbackVerdict: Equatable, Sendable {
                 timing.isFound ? worst ?? mean : nil,
                 limits.disturbedMillisecondsPerMinute, "ms",
                 run.trouble?.advice
-                    ?? "See the list of gaps: lengths of whole frames tell of lost packets, others of the card."),
+                    ?? "See the list of gaps: lengths of whole frames point to lost packets, others to the card."),
             least(
                 "likeness", "Likeness of nine readings in ten", likeness, limits.likeness, "",
                 "Noise, echoes of the room, or something between that changes the sound: a codec at a low bitrate, "
                     + "noise suppression."),
             least(
                 "speech_quality", "Quality of speech", run.quality?.score, limits.quality, "",
-                "Lost packets and gaps cost most, then a codec at a low bitrate and noise; the parts above tell which."),
+                "Lost packets and gaps cost most, then a codec at a low bitrate and noise; the parts above show which."),
         ].compactMap(\.self)
     }
 

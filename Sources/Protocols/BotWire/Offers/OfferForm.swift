@@ -75,7 +75,7 @@ public enum OfferForm: Hashable, Sendable {
         switch self {
         case .smallWebRTC:
             guard let value = Self.value(response.body), case .object = value else {
-                throw OfferFault("the answer is no JSON object")
+                throw OfferFault("the answer is not a JSON object")
             }
             guard value["type"]?.string == "answer" else { throw OfferFault("the answer's \"type\" is not \"answer\"") }
             guard let description = value["sdp"]?.string else { throw OfferFault("the answer has no \"sdp\"") }
@@ -97,7 +97,7 @@ public enum OfferForm: Hashable, Sendable {
     }
 
     private static func check(_ description: String) throws(OfferFault) -> String {
-        guard description.hasPrefix("v=0") else { throw OfferFault("the answer's description is no SDP") }
+        guard description.hasPrefix("v=0") else { throw OfferFault("the answer's description is not SDP") }
         return description
     }
 

@@ -13,7 +13,7 @@ struct TwilioRequest {
         }
         guard let form = FormFields(body: body) else {
             throw Self.bad(
-                "the body is no form of up to \(WireLimits.requestBytes) bytes and \(WireLimits.fields) fields in UTF-8"
+                "the body is not a form of up to \(WireLimits.requestBytes) bytes and \(WireLimits.fields) fields in UTF-8"
             )
         }
         self.form = form

@@ -111,7 +111,7 @@ private struct MessageParser {
         let line = line.map { $0 == 13 ? 0x20 : $0 }
         guard let colon = line.firstIndex(of: 0x3A) else { return "a header has no colon" }
         let name = TextScanner.trimmed(line[..<colon])
-        guard TextScanner.isToken(name) else { return "a header's name is no token" }
+        guard TextScanner.isToken(name) else { return "a header's name is not a token" }
         let value = TextScanner.trimmed(line[(colon + 1)...])
         guard value.utf8.count <= SIPLimits.valueBytes else { return "a header is too long" }
         headers.append(SIPHeaderName(name), value)
@@ -122,7 +122,7 @@ private struct MessageParser {
         let rest = bytes[index...]
         switch MessageCheck.contentLength(headers) {
         case .absent: return Array(rest)
-        case .malformed: throw refused(400, "Content-Length is no number, or there are several")
+        case .malformed: throw refused(400, "Content-Length is not a number, or there are several")
         case .bytes(let count):
             guard count <= rest.count else { throw refused(400, "the body is shorter than Content-Length") }
             return Array(rest.prefix(count))

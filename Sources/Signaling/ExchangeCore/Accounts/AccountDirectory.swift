@@ -53,7 +53,7 @@ package struct AccountDirectory: Sendable {
         var users: [UserID] = []
         for name in names {
             guard let user = account(called: name)?.id else {
-                throw RPCError(.unknownUser, "Nobody here is called that.")
+                throw RPCError(.unknownUser, "No user of this exchange has that name.")
             }
             if !users.contains(user) { users.append(user) }
         }

@@ -8,7 +8,7 @@ extension Grant {
     init(_ token: SignedToken, accounts: AccountDirectory) throws(RPCError) {
         let account = accounts.account(called: token.user)
         if let since = account?.loginsSince, (token.issued ?? 0) < Double(since) {
-            throw RPCError(.tokenRevoked, "The token is from before the user's logins were ended; ask for a new one.")
+            throw RPCError(.tokenRevoked, "The token was issued before the user's logins were ended; get a new one.")
         }
         if let session = token.session {
             let room = RoomGrant(room: session.id, role: RoomRole(session.role), data: session.data)
@@ -17,7 +17,8 @@ extension Grant {
         } else if let account {
             self.init(user: account.id, isAnonymous: false, application: token.application)
         } else {
-            throw RPCError(.tokenRejected, "The token is for a user (sub) who has no account here, and for no session.")
+            throw RPCError(
+                .tokenRejected, "The token's user (sub) has no account here, and the token names no session.")
         }
     }
 }

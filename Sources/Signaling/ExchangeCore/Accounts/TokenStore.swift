@@ -193,7 +193,7 @@ struct TokenStore: Sendable {
     /// - Throws: `tokenExpired`, `tokenRevoked` or `tokenRejected`.
     func grant(for token: SecretDigest, at now: Instant) throws(RPCError) -> Grant {
         guard let entry = entries[token], entry.use == .access, now < entry.forgotten else {
-            throw RPCError(.tokenRejected, "The access token is not one of this exchange's; log in again.")
+            throw RPCError(.tokenRejected, "This exchange did not issue the access token; log in again.")
         }
         return try grant(entry, "access", at: now)
     }
@@ -205,17 +205,17 @@ struct TokenStore: Sendable {
         for token: SecretDigest, mark: RefreshToken.Mark? = nil, at now: Instant
     ) throws(RPCError) -> Grant {
         guard copied(token, mark: mark, at: now) == nil else {
-            throw RPCError(.tokenRevoked, "The refresh token was used before, so that its login is over; log in again.")
+            throw RPCError(.tokenRevoked, "The refresh token was used before, so its login has ended; log in again.")
         }
         guard let entry = entries[token], entry.use == .refresh, now < entry.forgotten else {
-            throw RPCError(.tokenRejected, "The refresh token is not one of this exchange's; log in again.")
+            throw RPCError(.tokenRejected, "This exchange did not issue the refresh token; log in again.")
         }
         return try grant(entry, "refresh", at: now)
     }
 
     private func grant(_ entry: Entry, _ kind: String, at now: Instant) throws(RPCError) -> Grant {
         guard let login = logins[entry.login], !login.isEnded else {
-            throw RPCError(.tokenRevoked, "The \(kind) token was taken back; log in again.")
+            throw RPCError(.tokenRevoked, "The \(kind) token was revoked; log in again.")
         }
         guard now < entry.expires else {
             throw RPCError(.tokenExpired, "The \(kind) token has expired; log in again.")

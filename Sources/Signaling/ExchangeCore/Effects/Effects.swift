@@ -60,13 +60,13 @@ struct Effects: Sendable {
             counters.overBudget += 1
             throw RPCError(
                 .tooManyRequests,
-                "What the exchange keeps for this user would exceed \(bytes) bytes; end invites, or wait "
+                "The exchange would store more than \(bytes) bytes for this user; end invites, or wait "
                     + "for a minute.", limit: bytes)
         case .memoryIsShort:
             counters.overload += 1
             throw RPCError(
                 .tooManyRequests,
-                "The exchange is short of memory, and this user has its share of it; try again in a minute.")
+                "The exchange is short of memory, and this user has used its share; try again in a minute.")
         }
     }
 

@@ -49,7 +49,7 @@ struct Groups: Sendable {
     func group(_ id: GroupID, of user: UserID, asking others: [UserID]) throws(RPCError) -> Group {
         let group = try group(id, of: user)
         guard others.allSatisfy(group.members.contains) else {
-            throw RPCError(.notAllowed, "An invite in a group asks its members only.")
+            throw RPCError(.notAllowed, "An invite in a group can name its members only.")
         }
         return group
     }
@@ -69,7 +69,7 @@ struct Groups: Sendable {
         var members = [owner]
         for user in try accounts.users(called: params.members ?? []) where user != owner { members.append(user) }
         guard owns(owner) < SignalLimits.groupsOwned else {
-            throw RPCError(.tooManyRequests, "This user owns \(SignalLimits.groupsOwned) groups already.")
+            throw RPCError(.tooManyRequests, "This user already owns \(SignalLimits.groupsOwned) groups, the limit.")
         }
         for member in members { try checkRoom(for: member, addedBy: owner, acquaintances) }
 
@@ -89,7 +89,7 @@ struct Groups: Sendable {
         guard let group = byID[id] else { throw Self.unknownGroup }
         guard !group.members.contains(user) else { return }
         guard group.members.count < SignalLimits.groupMembers else {
-            throw RPCError(.tooManyRequests, "The group has \(SignalLimits.groupMembers) members already.")
+            throw RPCError(.tooManyRequests, "The group already has \(SignalLimits.groupMembers) members, the limit.")
         }
         try checkRoom(for: user)
         try effects.afford(2 * Weight.record + (group.members.count + 2) * Weight.entry)
@@ -103,7 +103,7 @@ struct Groups: Sendable {
     mutating func leave(_ id: GroupID, _ user: UserID, _ effects: inout Effects) throws(RPCError) {
         let group = try group(id, of: user)
         guard group.owner != user else {
-            throw RPCError(.notAllowed, "The owner cannot leave a group; it dismisses it.")
+            throw RPCError(.notAllowed, "The owner cannot leave a group, only dismiss it.")
         }
         remove(user, from: group, &effects)
     }
@@ -111,7 +111,7 @@ struct Groups: Sendable {
     /// The group that its owner is about to dismiss.
     func toDismiss(_ id: GroupID, by user: UserID) throws(RPCError) -> Group {
         let group = try group(id, of: user)
-        guard group.owner == user else { throw RPCError(.notYours, "Only the owner dismisses a group.") }
+        guard group.owner == user else { throw RPCError(.notYours, "Only the owner can dismiss a group.") }
         return group
     }
 
@@ -182,14 +182,14 @@ struct Groups: Sendable {
         guard groups(of: user).count(where: { !acquaintances.has(user, $0.owner) }) < limit else {
             throw RPCError(
                 .tooManyRequests,
-                "A member is in \(limit) groups already whose owners' invites it has never accepted, as this user's; it can "
+                "A member never accepted an invite of this user and is in \(limit) groups of such owners, the limit; it can "
                     + "join the group by itself.")
         }
     }
 
     private func checkRoom(for user: UserID) throws(RPCError) {
         guard joins(user) < SignalLimits.groupsJoined else {
-            throw RPCError(.tooManyRequests, "A user can be in \(SignalLimits.groupsJoined) groups at most.")
+            throw RPCError(.tooManyRequests, "A user can be in at most \(SignalLimits.groupsJoined) groups.")
         }
     }
 

@@ -11,7 +11,7 @@ struct CallTransfers: Sendable {
 
         init(_ data: JSONValue?) throws(RPCError) {
             guard let text = data?["to"]?.string, let target = try? UserID(text) else {
-                throw RPCError(.invalidParams, "A transfer needs \"to\", the user whom the peer is to call.")
+                throw RPCError(.invalidParams, "A transfer needs \"to\", the user that the peer should call.")
             }
             self.target = target
             guard let replaces = data?["replaces"] else {
@@ -19,7 +19,7 @@ struct CallTransfers: Sendable {
                 return
             }
             guard let id = replaces.string.flatMap({ try? InviteID($0) }) else {
-                throw RPCError(.invalidParams, "\"replaces\" is the id of an invite.")
+                throw RPCError(.invalidParams, "\"replaces\" must be the id of an invite.")
             }
             self.replaces = id
         }

@@ -69,7 +69,7 @@ struct Calls: Sendable {
         let own = calls(of: invite).filter { $0.peer(of: endpoint) != nil }
         if let peer { return own.first { $0.peer(of: endpoint)?.user == peer } }
         if own.first?.inviter == endpoint, isAmbiguous(invite) {
-            throw RPCError(.invalidParams, "Several users have accepted the invite: peer must say whom this is for.")
+            throw RPCError(.invalidParams, "Several users have accepted the invite: peer must name one of them.")
         }
         return own.first
     }
@@ -94,7 +94,7 @@ struct Calls: Sendable {
     mutating func forgetWish(of user: UserID, in call: Call) { transfers[call.id]?.wishes[user] = nil }
 
     static let unknownCall = RPCError(
-        .unknownCall, "The invite has not become a call, or the call is over.")
+        .unknownCall, "The invite has not become a call, or the call has ended.")
 
     /// - Parameter transfers: The how-manyeth transfer in a row has made it; 0 if none has.
     mutating func add(_ call: Call, transfers count: Int = 0) {

@@ -161,7 +161,7 @@ package struct InviteRecord: Sendable {
         case .alreadyHandled: "The invite has been answered already."
         case .inviteTimedOut: "The invite has timed out."
         case .inviteCancelled: "The inviter has cancelled the invite."
-        default: "The invite is over."
+        default: "The invite has ended."
         }
     }
 }

@@ -123,18 +123,18 @@ struct Invites: Sendable {
     ) throws(RPCError) -> CallTransfers.Granted? {
         guard case .object(var data)? = params.data, let claim = data[Self.transferKey] else { return nil }
         guard let old = claim["invite"]?.string.flatMap({ try? InviteID($0) }) else {
-            throw RPCError(.invalidParams, "A transfer names the call that it takes the place of: transfer.invite.")
+            throw RPCError(.invalidParams, "A transfer must name the call that it replaces: transfer.invite.")
         }
         guard let call = try calls.call(old, nil, of: inviter), let peer = call.peer(of: inviter) else {
             throw calls.noCall(old, for: inviter)
         }
         let known = calls.transfers(of: call)
         guard let wish = known.wishes[peer.user], params.to == [wish.target], params.group == nil else {
-            throw RPCError(.notYours, "The other party of the call has not asked for this transfer.")
+            throw RPCError(.notYours, "The peer of the call did not request this transfer.")
         }
         guard known.count < SignalLimits.transfersInARow else {
             throw RPCError(
-                .notAllowed, "The call was transferred \(known.count) times in a row, as often as it may be.")
+                .notAllowed, "The call was transferred \(known.count) times in a row, which is the limit.")
         }
         if let replaces = wish.replaces {
             let parties = Set([peer.user, invitees.first].compactMap { $0 })
@@ -168,11 +168,11 @@ struct Invites: Sendable {
         let endpoint = session.endpoint
         try RequestChecks.check(inviteData: [data], from: session)
         guard session.isRegistered else {
-            throw RPCError(.notRegistered, "Only registered devices answer invites; send device.register first.")
+            throw RPCError(.notRegistered, "Only registered devices can answer invites; send device.register first.")
         }
         guard var record = records[id] else { throw Self.unknownInvite }
         guard record.inviter != endpoint else {
-            throw RPCError(.notYours, "The device that sent an invite does not answer it.")
+            throw RPCError(.notYours, "The device that sent an invite cannot answer it.")
         }
         let input: InviteeState.Input =
             switch action {
@@ -214,10 +214,10 @@ struct Invites: Sendable {
         try RequestChecks.check(inviteData: [params.data], from: session)
         guard let record = records[params.invite] else { throw Self.unknownInvite }
         guard record.inviter.user == session.endpoint.user else {
-            throw RPCError(.notYours, "Only the inviter cancels an invite.")
+            throw RPCError(.notYours, "Only the inviter can cancel an invite.")
         }
         guard !record.pending.isEmpty else {
-            throw RPCError(.inviteEnded, "The invite is over; there is nobody to take it back from.")
+            throw RPCError(.inviteEnded, "The invite has ended and can no longer be cancelled.")
         }
         try effects.afford(Self.cost(of: params.data, to: record, groups.members(of: record.group)), .sequel)
         return record
@@ -248,16 +248,16 @@ struct Invites: Sendable {
     ) throws(RPCError) {
         guard var record = records[params.invite] else { throw Self.unknownInvite }
         guard params.data?[Self.transferKey] == nil else {
-            throw RPCError(.invalidParams, "An invite that was sent does not become a transfer.")
+            throw RPCError(.invalidParams, "An invite that was already sent cannot become a transfer.")
         }
         try RequestChecks.check(
             inviteData: [params.data, record.payload?.value, record.timeoutPayload?.value], from: session)
         guard record.inviter.user == session.endpoint.user else {
-            throw RPCError(.notYours, "Only the inviter modifies an invite.")
+            throw RPCError(.notYours, "Only the inviter can modify an invite.")
         }
         let pending = record.pending
         guard !pending.isEmpty else {
-            throw RPCError(.inviteEnded, "The invite is over; there is nobody left to answer it.")
+            throw RPCError(.inviteEnded, "The invite has ended; no user can answer it any more.")
         }
         record.modify(params.data)
         let members = groups.members(of: record.group)
@@ -543,7 +543,7 @@ struct Invites: Sendable {
         guard open.sent(by: inviter).count < limits.open else {
             throw RPCError(
                 .tooManyRequests,
-                "This user has \(limits.open) open invites already; cancel one, or wait until one is answered.")
+                "This user already has \(limits.open) open invites; cancel one, or wait until one is answered.")
         }
         var given: [GivenPlace] = []
         for invitee in invitees {
@@ -560,7 +560,7 @@ struct Invites: Sendable {
         guard taken.count(of: inviter) < limits.ofPair else {
             throw RPCError(
                 .tooManyRequests,
-                "A user that is asked has \(limits.ofPair) invites of this user to answer already; cancel one, or wait "
+                "An invitee already has \(limits.ofPair) unanswered invites from this user; cancel one, or wait "
                     + "until one is answered.")
         }
         if !acquaintances.has(invitee, inviter), strangersPlaces(with: invitee, acquaintances) >= limits.ofStrangers {
@@ -568,13 +568,13 @@ struct Invites: Sendable {
             if let place = placeToGive(with: invitee, to: inviter, acquaintances) { return place }
             throw RPCError(
                 .tooManyRequests,
-                "A user that is asked has \(limits.ofStrangers) invites to answer already from users whose invites it "
-                    + "has never accepted, as this user is; try again later, or let it call this user.")
+                "An invitee already has \(limits.ofStrangers) unanswered invites from users whose invites it "
+                    + "never accepted, as this user is; try again later, or wait until the invitee calls.")
         }
         guard taken.count < limits.open else {
             throw RPCError(
                 .tooManyRequests,
-                "A user that is asked has \(limits.open) invites to answer already; try again later.")
+                "An invitee already has \(limits.open) unanswered invites; try again later.")
         }
         return nil
     }
@@ -610,19 +610,19 @@ struct Invites: Sendable {
         guard own < limits.ofPair else {
             throw RPCError(
                 .tooManyRequests,
-                "This user has \(limits.ofPair) open invites in the group already; cancel one, or wait until one has "
+                "This user already has \(limits.ofPair) open invites in the group; cancel one, or wait until one has "
                     + "ended.")
         }
         let owner = group.owner
         guard own == 0 || inviter == owner || Self.shared(taken, but: owner) < limits.beyondFirst else {
             throw RPCError(
                 .tooManyRequests,
-                "The members of the group have \(limits.beyondFirst) open invites beyond their first already; cancel "
+                "The members of the group already have \(limits.beyondFirst) open invites beyond their first; cancel "
                     + "yours, or wait until one has ended.")
         }
         guard taken.count < limits.open else {
             throw RPCError(
-                .tooManyRequests, "There are \(limits.open) open invites in the group already; try again later.")
+                .tooManyRequests, "There are already \(limits.open) open invites in the group; try again later.")
         }
     }
 
@@ -666,5 +666,5 @@ struct Invites: Sendable {
     }
 
     private static let unknownInvite = RPCError(
-        .unknownInvite, "There is no such invite, or it has been over for a long time.")
+        .unknownInvite, "There is no such invite, or it ended a long time ago.")
 }

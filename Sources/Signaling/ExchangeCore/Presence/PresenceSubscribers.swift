@@ -15,7 +15,7 @@ struct PresenceSubscribers: Sendable {
     mutating func subscribe(
         _ session: Session, _ accounts: AccountDirectory, _ sessions: Sessions
     ) throws(RPCError) -> PresenceSubscribe.Result {
-        guard isAllowed else { throw RPCError(.notAllowed, "This exchange tells nobody who is there.") }
+        guard isAllowed else { throw RPCError(.notAllowed, "Presence is switched off on this exchange.") }
         subscribers.insert(session.connection)
         let others = accounts.all.filter { $0.id != session.endpoint.user }.map { Self.entry($0, sessions) }
         let listed = others.filter(\.reachable) + others.filter { !$0.reachable }

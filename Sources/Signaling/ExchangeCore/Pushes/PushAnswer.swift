@@ -31,7 +31,7 @@ package enum PushAnswer: Hashable, Sendable {
         case 200..<300: self = .taken
         case 410: self = .gone(detail)
         case 408, 425, 429, 500...599: self = .failed(detail, wait: wait, isAboutAll: status == 503 && wait != nil)
-        case 300..<400: self = .refused("\(detail), a redirect, which is not followed")
+        case 300..<400: self = .refused("\(detail), a redirect; redirects are not followed")
         default:
             let isGone =
                 switch (shape, word) {

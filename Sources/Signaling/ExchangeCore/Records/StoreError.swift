@@ -37,11 +37,11 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// What to try if the database's file or folder cannot be written to.
     public static let writingAdvice =
-        "The folder must be there. Mount the disk for writing, and give the user that runs the exchange the right to write "
+        "The folder must exist. Mount the disk for writing, and give the user that runs the exchange the right to write "
         + "the file and its folder."
 
     /// The database was closed before it could be written.
     public init(stopped path: String) {
-        self.init(.failed, "cannot write the database \(path): the exchange is going down.")
+        self.init(.failed, "cannot write the database \(path): the exchange is shutting down.")
     }
 }

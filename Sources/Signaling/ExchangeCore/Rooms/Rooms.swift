@@ -86,11 +86,11 @@ struct Rooms: Sendable {
         _ params: RoomJoin, _ session: Session, _ shown: Grant?
     ) throws(RPCError) -> Grant.RoomGrant? {
         if let shown, shown.user != session.endpoint.user {
-            throw RPCError(.tokenRejected, "The token is another user's.")
+            throw RPCError(.tokenRejected, "The token belongs to another user.")
         }
         let terms = shown == nil ? session.room : shown?.room
         for bound in [terms?.room, session.room?.room].compactMap({ $0 }) where bound != params.room {
-            throw RPCError(.tokenForAnotherSession, "The token is good for another session.")
+            throw RPCError(.tokenForAnotherSession, "The token is valid for another session.")
         }
         return terms
     }
@@ -200,5 +200,5 @@ struct Rooms: Sendable {
     }
 
     private static let unknownRoom = RPCError(
-        .unknownRoom, "This connection, or the one that the signal is for, is not in that room.")
+        .unknownRoom, "This connection, or the recipient of the signal, is not in that room.")
 }

@@ -188,7 +188,7 @@ struct Sessions: Sendable {
     func checkCount(with endpoint: Endpoint) throws(RPCError) {
         let others = sessions(of: endpoint.principal).filter { $0.endpoint != endpoint }
         guard others.count < capacityPerUser else {
-            throw RPCError(.tooManyRequests, "This user has \(capacityPerUser) sessions already.")
+            throw RPCError(.tooManyRequests, "This user already has \(capacityPerUser) sessions, the limit.")
         }
     }
 

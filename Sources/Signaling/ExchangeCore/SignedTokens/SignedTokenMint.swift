@@ -15,7 +15,7 @@ public enum SignedTokenMint {
         _ = try payload.token()
         // Its numbers are finite, as has just been checked, so that JSON has them.
         guard let claims = try? SignalCoding.encode(payload) else {
-            throw SignedTokenError(.malformed, "The token cannot be written: its claims are not what JSON has.")
+            throw SignedTokenError(.malformed, "The token cannot be written: JSON cannot represent its claims.")
         }
         let signed = "\(header).\(Base64URL.text(claims))"
         let text = "\(signed).\(Base64URL.text(Digest.hmacSHA256(key.secret.secret, Array(signed.utf8))))"

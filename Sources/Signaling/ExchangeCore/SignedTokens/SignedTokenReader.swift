@@ -45,11 +45,11 @@ public struct SignedTokenReader: Sendable {
         }
         guard max(payload.nbf ?? now, payload.iat ?? now) <= now + Self.clockTolerance else {
             throw SignedTokenError(
-                .notYetValid, "The token is good from a later time on; compare the clocks of both machines.")
+                .notYetValid, "The token is not valid yet; compare the clocks of both machines.")
         }
         guard result.expires - (result.issued ?? now) <= maximumLifetime else {
             throw SignedTokenError(
-                .malformed, "The token is good for longer than the \(Int(maximumLifetime)) seconds allowed here.")
+                .malformed, "The token is valid for longer than the limit of \(Int(maximumLifetime)) seconds.")
         }
         return result
     }

@@ -39,7 +39,7 @@ extension TokenPayload {
             })
         guard let session else {
             guard role == nil, data == nil else {
-                throw SignedTokenError(.malformed, "A token with a role or data must name the session they are for.")
+                throw SignedTokenError(.malformed, "A token with a role or data must name a session.")
             }
             return token
         }

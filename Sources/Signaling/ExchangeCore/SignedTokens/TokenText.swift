@@ -24,7 +24,7 @@ struct TokenText {
             guard let bytes = Base64URL.bytes(of: part) else {
                 throw SignedTokenError(
                     .malformed,
-                    "The token is not written in base64url as RFC 7515 §2 asks: without padding, and with no bits to spare."
+                    "The token is not base64url as RFC 7515 §2 requires it: without padding and without spare bits."
                 )
             }
             parts.append(bytes)
@@ -41,5 +41,5 @@ struct TokenText {
     }
 
     private static let noToken = SignedTokenError(
-        .malformed, "The token is no JSON Web Token with iss, sub and exp of the right kinds.")
+        .malformed, "The token is not a JSON Web Token with iss, sub and exp of the right kinds.")
 }

@@ -211,7 +211,7 @@ extension StreamTable {
         case (false, _) where !ifMatch.contains(session.entityTag):
             outbox.append(.reply(ticket, .failed(.conditionFailed)))
         case (false, true):
-            let problem = "other credentials than the session's restart ICE, which takes If-Match: *"
+            let problem = "new ICE credentials restart ICE, which requires If-Match: *"
             outbox.append(.reply(ticket, .failed(.unusable(problem))))
         case (_, false):
             trickle(fragment, call, session, into: &outbox)

@@ -84,22 +84,23 @@ struct Trunks: Sendable {
         }
         guard params.data?[Self.key] == nil else {
             throw RPCError(
-                .invalidParams, "Only the exchange and its trunks say what data.trunk does: leave it out.")
+                .invalidParams, "Only the exchange and its trunks set data.trunk: leave it out.")
         }
         guard params.to.contains(where: { leadsOut($0, directory) }) else { return nil }
         guard params.to.count == 1, params.group == nil, let (trunk, number) = trunk(for: params.to[0], directory)
         else {
-            throw RPCError(.notAllowed, "A telephone number is called alone, and a trunk's account not by its name.")
+            throw RPCError(
+                .notAllowed, "Call a telephone number alone, and a trunk's account by a number instead of its name.")
         }
         guard inviter.principal.kind == .account, trunk.callers.contains(inviter.user) else {
             throw RPCError(
                 .notAllowed,
-                "This user may not call telephone numbers there; whoever runs the exchange lists users in "
+                "This user may not call these telephone numbers; the exchange's operator lists users in "
                     + "trunks.callers.")
         }
         try checkUse(of: trunk, by: inviter.user, at: now, isOver)
         guard case .object(var data)? = params.data else {
-            throw RPCError(.invalidParams, "An invite to a telephone number is a call, and has an offer in its data.")
+            throw RPCError(.invalidParams, "An invite to a telephone number must be a call, with an offer in its data.")
         }
         data[Self.key] = ["dialled": .string(number.text)]
         params.data = .object(data)
@@ -115,13 +116,14 @@ struct Trunks: Sendable {
         guard let use = tidy(key, at: now, isOver) else { return }
         guard use.invites.count < trunk.callsAtOnce else {
             throw RPCError(
-                .tooManyRequests, "This user has \(trunk.callsAtOnce) calls to telephone numbers already; end one.")
+                .tooManyRequests,
+                "This user already has \(trunk.callsAtOnce) calls to telephone numbers, the limit; end one.")
         }
         guard use.begun.count < trunk.callsPerHour else {
             throw RPCError(
                 .tooManyRequests,
-                "This user has begun \(trunk.callsPerHour) calls to telephone numbers within an hour, as many as it "
-                    + "may; try again later.")
+                "This user has begun \(trunk.callsPerHour) calls to telephone numbers within an hour, which is "
+                    + "the limit; try again later.")
         }
     }
 
@@ -147,10 +149,10 @@ struct Trunks: Sendable {
     /// Checks an invite of a trunk, and marks its caller as external in any case.
     private func admit(_ params: inout InviteSend, _ directory: AccountDirectory) throws(RPCError) {
         guard !params.to.contains(where: { leadsOut($0, directory) }) else {
-            throw RPCError(.notAllowed, "A call that comes by a trunk does not go out by one.")
+            throw RPCError(.notAllowed, "A call that comes in by a trunk cannot go out by one.")
         }
         guard case .object(var data)? = params.data else {
-            throw RPCError(.invalidParams, "A call by a trunk has an offer in its data.")
+            throw RPCError(.invalidParams, "A call by a trunk must have an offer in its data.")
         }
         var said: [String: JSONValue] = [:]
         for member in ["caller", "name"] {
@@ -159,7 +161,7 @@ struct Trunks: Sendable {
             guard text.utf8.count <= Self.callerBytes, (try? UserID(text)) != nil else {
                 throw RPCError(
                     .invalidParams,
-                    "data.trunk.\(member) is no name of \(Self.callerBytes) bytes at most.")
+                    "data.trunk.\(member) must be a name of at most \(Self.callerBytes) bytes.")
             }
             // An external caller never appears as a local user, even if it claims such a number, address or name.
             if directory.looksLikeAccount(text) { continue }
@@ -174,7 +176,7 @@ struct Trunks: Sendable {
     /// Looks at a change of an invite: what it says of a trunk stays.
     func check(_ params: InviteModify, of record: InviteRecord?) throws(RPCError) {
         guard params.data?[Self.key] == nil, record?.data?.value?[Self.key] == nil else {
-            throw RPCError(.notAllowed, "The data of a call by a trunk is not changed.")
+            throw RPCError(.notAllowed, "The data of a call by a trunk cannot be changed.")
         }
     }
 
@@ -183,6 +185,6 @@ struct Trunks: Sendable {
         guard params.type == Invites.transferKey, let target = params.data?["to"]?.string,
             let name = try? UserID(target), leadsOut(name, directory)
         else { return }
-        throw RPCError(.notAllowed, "Nobody is transferred to a telephone number.")
+        throw RPCError(.notAllowed, "A call cannot be transferred to a telephone number.")
     }
 }

@@ -101,19 +101,19 @@ final class Admission {
         case .full:
             logger.error(
                 """
-                refusing connections: there are as many as the exchange takes; raise the limit on open files \
+                Refusing connections: the exchange has reached its limit; raise the limit on open files \
                 (LimitNOFILE= in systemd, ulimit -n elsewhere), or connections if the configuration sets it
                 """, metadata: ["connections": "\(census.total)", "open_files": "\(ReserveDescriptor.limit)"])
         case .addressFull where client == .thisMachine:
             logger.warning(
                 """
-                refusing connections from this machine, which has as many as it may have; if a proxy here makes them, name its \
+                Refusing connections from this machine: it has reached its limit; if a proxy here makes them, name its \
                 address in trusted_proxies, else raise connections_from_this_machine (`ss -Htnp` shows the programs)
                 """, metadata: ["connections": "\(bounds.fromThisMachine)"])
         case .addressFull:
             logger.warning(
                 """
-                refusing connections from an address that has as many as one may have; if it is a proxy's, name it in \
+                Refusing connections from an address that has reached its limit; if it is a proxy's, name it in \
                 trusted_proxies, else raise connections_per_address (`ss -Htn` shows the addresses)
                 """, metadata: ["connections": "\(census.clientLimit)"])
         }
@@ -127,7 +127,7 @@ final class Admission {
         setTimer()
         logger.error(
             """
-            cannot accept connections: there is no descriptor for them; those that stand go on. Raise the limit on open \
+            Cannot accept connections: the process has no free descriptor; open connections continue. Raise the limit on open \
             files (LimitNOFILE= in systemd, ulimit -n elsewhere), or lower connections in the configuration
             """,
             metadata: [
@@ -145,7 +145,7 @@ final class Admission {
         setTimer()
         logger.warning(
             """
-            requests of clients that have not logged in take all the memory that they may; those that take longest \
+            Requests of clients that have not logged in use all the memory allowed to them; those that take longest \
             are refused (login_memory_mib)
             """, metadata: ["bytes": "\(strangers.limit)", "requests": "\(strangers.count)"])
     }
@@ -159,7 +159,7 @@ final class Admission {
             ProcessMemory.releaseFreeMemory()
             let (after, time) = (ProcessMemory.residentBytes, NIODeadline.now() - begin)
             logger.debug(
-                "free memory was given back",
+                "Free memory was returned to the system",
                 metadata: [
                     "bytes": "\(before - after)", "resident": "\(after)", "microseconds": "\(time.nanoseconds / 1_000)",
                 ])
@@ -192,13 +192,13 @@ final class Admission {
         timer = nil
         let now = now
         if let count = refusals.end(at: now) {
-            logger.notice("connections are taken again", metadata: ["refused": "\(count)"])
+            logger.notice("Connections are accepted again", metadata: ["refused": "\(count)"])
         }
         if let count = crowds.end(at: now) {
-            logger.notice("there is memory for logins again", metadata: ["refusals": "\(count)"])
+            logger.notice("Logins have memory again", metadata: ["refusals": "\(count)"])
         }
         if let count = failures.end(at: now) {
-            logger.notice("there are descriptors for connections again", metadata: ["failures": "\(count)"])
+            logger.notice("Connections have descriptors again", metadata: ["failures": "\(count)"])
         }
         if memory.take(at: now) { giveMemoryBack() }
         setTimer()

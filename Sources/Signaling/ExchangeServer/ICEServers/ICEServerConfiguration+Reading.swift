@@ -23,7 +23,7 @@ extension ICEServerConfiguration {
             "credential_seconds", in: 60...86_400, "with `secret`: how long these are good"
         ).defaulting(to: RelaySecret.defaultLifetime)
         let username = ConfigKey.string(
-            "username", "one name and password for all users, for good; guests are not told of them")
+            "username", "one permanent name and password for all users; guests do not receive them")
         let credential = ConfigKey.secret("credential", suggestsName: true, "the password")
     }
 
@@ -63,13 +63,13 @@ extension ICEServerConfiguration {
         guard let own = section.name(\.secret) else {
             section.rejectIdle(\.credentialLifetime, "is for a secret; give secret_file or secret_env", &problems)
             if section.has(\.username) != section.has(\.credential) {
-                problems.append(problem("is of no use alone; give username and credential_file together"))
+                problems.append(problem("has no effect alone; give username and credential_file together"))
             } else if !section.has(\.username), !section.isInTheClear(\.secret), !section.isInTheClear(\.credential),
                 urls.contains(where: { ICEServerURL($0)?.scheme.isRelay == true })
             {
                 let message =
-                    "names a TURN server, which lets nobody in without secret_file, or username and "
-                    + "credential_file, beside it"
+                    "names a TURN server, which requires secret_file, or username and "
+                    + "credential_file"
                 problems.append(section.problem(\.urls, message))
             }
             return

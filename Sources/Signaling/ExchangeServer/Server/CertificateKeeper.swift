@@ -114,7 +114,8 @@ final class CertificateKeeper {
 
     private func warnOfEnd(of files: CertificateFiles) {
         guard let warning = alarm.warning(end: end, now: time(nil)) else { return }
-        logger.warning("the certificate ends soon", metadata: ["file": "\(files.chainPath)", "error": "it \(warning)"])
+        logger.warning(
+            "The certificate expires soon", metadata: ["file": "\(files.chainPath)", "error": "it \(warning)"])
     }
 
     /// Reads the files again in a minute.
@@ -144,14 +145,14 @@ final class CertificateKeeper {
             (end, alarm) = (identity.end, CertificateAlarm())
             front.use(names: identity.names)
             logger.notice(
-                "there is a new certificate; connections keep the one that they have",
+                "A new certificate is in use; open connections keep the earlier one",
                 metadata: [
                     "serial": "\(identity.serial)",
                     "days": "\((Int64(identity.end) - WallClock.now.unixMilliseconds / 1_000) / 86_400)",
                 ])
         case .failure(let error):
             logger.error(
-                "the new certificate cannot be used; the earlier one goes on", metadata: ["error": "\(error)"])
+                "The new certificate cannot be used; the earlier one stays in use", metadata: ["error": "\(error)"])
         }
     }
 

@@ -17,12 +17,12 @@ struct ExchangeDisk: Sendable {
                 recordLimits: configuration.callRecordLimits)
             if let aside = store.setAside {
                 logger.error(
-                    "the database was damaged; starting with an empty one", metadata: ["set_aside": "\(aside)"])
+                    "The database was damaged; starting with an empty one", metadata: ["set_aside": "\(aside)"])
             }
             report(store, logger)
             let saved = try store.read()
             logger.info(
-                "went on from the database",
+                "Continuing from the database",
                 metadata: [
                     "invites": "\(saved.invites.count)", "calls": "\(saved.calls.count)",
                     "sessions": "\(saved.sessions.count)", "events": "\(saved.events.count)",
@@ -39,12 +39,12 @@ struct ExchangeDisk: Sendable {
     private static func report(_ store: ExchangeStore, _ logger: Logger) {
         if !store.wasOpenToOthers.isEmpty {
             logger.warning(
-                "others than its owner could read the database; from now on they cannot, but may have copied it",
+                "Other users could read the database; they no longer can, but may have copied it",
                 metadata: ["files": .array(store.wasOpenToOthers.map { "\($0)" })])
         }
         for rows in store.setAsideRows {
             logger.error(
-                "rows of the database are damaged, or have names that are not allowed any more; they were set aside",
+                "Rows of the database are damaged, or have names that are no longer allowed; they were set aside",
                 metadata: [
                     "table": "\(rows.table)", "rows": "\(rows.count)", "first": "\(rows.reason)",
                     "now_in": "table set_aside of \(store.path)",

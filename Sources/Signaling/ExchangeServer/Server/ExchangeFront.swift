@@ -32,7 +32,7 @@ final class ExchangeFront: HTTPService {
             outgoing: configuration.push.webhooks.count * configuration.push.parallelRequests)
         if bounds.isCut {
             logger.warning(
-                "the limit on open files is too low for the configured connections; raise it or lower connections",
+                "The limit on open files is too low for the configured connections; raise it or lower connections",
                 metadata: ["connections": "\(bounds.total)", "open_files": "\(ReserveDescriptor.limit)"])
         }
         admission = Admission(configuration, bounds: bounds, loop: hub.loop, thread: thread, logger: logger)

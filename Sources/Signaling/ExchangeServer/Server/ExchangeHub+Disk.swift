@@ -43,7 +43,7 @@ extension ExchangeHub {
     /// back to a core that has been read from disk again, as after a restart.
     private func fail(_ batch: CommitGate.Batch, _ error: StoreError) {
         failure = error
-        logger.critical("nothing can be kept, so that nobody is served", metadata: ["error": "\(error)"])
+        logger.critical("Nothing can be stored, so all requests are refused", metadata: ["error": "\(error)"])
         isBusy = true
         for output in batch.outputs {
             switch output {
@@ -82,13 +82,13 @@ extension ExchangeHub {
         fresh.goOn(from: core.counters)
         core = fresh
         failure = nil
-        logger.notice("the database can be written again")
+        logger.notice("The database can be written again")
         for connection in sockets.keys.sorted(by: { $0.number < $1.number }) { handle(.connected(connection)) }
         handle(.timer)
     }
 
     private static let behind = RPCError(
-        .tooManyRequests, "The exchange waits for its disk, and nothing was done; try again in a moment.")
+        .tooManyRequests, "The exchange is waiting for its disk and changed nothing; try again in a moment.")
     private static let notKept = RPCError(
-        .internalError, "The exchange cannot write its database, so that nothing was done; try again later.")
+        .internalError, "The exchange cannot write its database and changed nothing; try again later.")
 }

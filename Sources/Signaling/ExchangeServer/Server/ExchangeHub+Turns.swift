@@ -112,7 +112,7 @@ extension ExchangeHub {
         if case .connection(let connection) = line, turns.pause(line, of: payer) { sockets[connection]?.pause() }
         let began = now
         let error = RPCError(
-            .tooManyRequests, "Too many requests of this user wait; ask again when some are answered.")
+            .tooManyRequests, "Too many requests of this user are waiting; try again when some are answered.")
         switch work {
         case .message(let bytes, let connection):
             if case .request(let id, _)? = (try? RPCMessage(decoding: bytes))?.kind {

@@ -251,13 +251,13 @@ final class ExchangeHub {
             let bytes = try message()
             // Only data from an earlier version, which had no such limit, can be this long.
             guard bytes.count <= SignalLimits.deliveredBytes else {
-                logger.error("dropped a message that is too long for clients", metadata: ["bytes": "\(bytes.count)"])
+                logger.error("Dropped a message that is too long for clients", metadata: ["bytes": "\(bytes.count)"])
                 return
             }
             for connection in connections { sockets[connection]?.send(bytes) }
         } catch {
             // Only numbers that JSON does not have cannot be written, and from JSON none came in.
-            logger.error("dropped a message that cannot be written", metadata: ["error": "\(error)"])
+            logger.error("Dropped a message that cannot be written", metadata: ["error": "\(error)"])
         }
     }
 

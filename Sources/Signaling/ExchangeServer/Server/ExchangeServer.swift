@@ -95,7 +95,7 @@ public final class ExchangeServer: Sendable {
                 return NIOLoopBound(parts, eventLoop: loop)
             }.get()
             let shares = configuration.memoryShares
-            logger.debug("memory is shared out", metadata: ["kept_memory_mib": "\(shares.kept >> 20)"])
+            logger.debug("Memory limits are set", metadata: ["kept_memory_mib": "\(shares.kept >> 20)"])
             return ExchangeServer(
                 channel: channel, hub: hub, parts: parts, passwordThread: passwordThread, disk: disk,
                 pushSender: pushSender, configuration: configuration,
@@ -141,8 +141,8 @@ public final class ExchangeServer: Sendable {
         }
         let fingerprint = (try? configuration.authorityFingerprint())?.text ?? "not known"
         return
-            "A browser on another machine opens https://\(authority.names.first ?? "…"):\(port)\(RootPage.path) and is told to "
-            + "trust this exchange's authority, whose fingerprint is \(fingerprint)."
+            "A browser on another machine opens https://\(authority.names.first ?? "…"):\(port)\(RootPage.path) to learn how "
+            + "to trust this exchange's authority, whose fingerprint is \(fingerprint)."
     }
 
     /// What it has counted so far.

@@ -78,7 +78,7 @@ public struct OwnAuthority: Hashable, Sendable {
             throw ExchangeError(
                 .certificateNotUsable,
                 "\"\(secretPath)\" \(fault). Restore it from a backup; or remove it, and the exchange makes another "
-                    + "authority, which every device and browser has to trust anew.")
+                    + "authority, which every device and browser has to trust again.")
         }
         let certificate: [UInt8]
         do { certificate = try CertificateAuthority.certificate(in: bytes) } catch {

@@ -16,7 +16,7 @@ extension RESTService {
         do {
             body = try SignalCoding.decode(ChallengeRequest.self, from: request.body)
         } catch {
-            return .failure(.badRequest, "The body is no request for a challenge: \(error).", trace: request.trace)
+            return .failure(.badRequest, "The body is not a request for a challenge: \(error).", trace: request.trace)
         }
         guard let given = DeviceKeyText(body.publicKey) else { return noKey(request) }
         key = given
@@ -33,7 +33,7 @@ extension RESTService {
             let signature = body.signature
         else {
             guesses.abandoned(nil, from: request.client, at: hub.now)
-            let message = "A login of type \"Key\" has user_id, public_key, challenge and signature."
+            let message = "A login of type \"Key\" needs user_id, public_key, challenge and signature."
             return reply(.failure(.badRequest, message, trace: request.trace))
         }
         guard let key = DeviceKeyText(text) else {
@@ -67,7 +67,7 @@ extension RESTService {
         do {
             body = try SignalCoding.decode(EnrollmentRequest.self, from: request.body)
         } catch {
-            return reply(.failure(.badRequest, "The body is no enrolment: \(error).", trace: request.trace))
+            return reply(.failure(.badRequest, "The body is not an enrolment: \(error).", trace: request.trace))
         }
         guard let secret = EnrollmentSecret(body.code.secret) else {
             let message = "A code has \(EnrollmentSecret.count) letters and digits."
@@ -80,8 +80,8 @@ extension RESTService {
         case .unknown: return reply(refusal(.enrollmentUnknown, request))
         case .wait(let wait):
             hub.countRefusedLogin()
-            logger.notice("refused an enrolment", metadata: ["code": "tooManyRequests", "trace": "\(request.trace)"])
-            let message = "Too many codes were wrong; wait a little."
+            logger.notice("Refused an enrolment", metadata: ["code": "tooManyRequests", "trace": "\(request.trace)"])
+            let message = "Too many wrong codes; wait a little."
             return reply(
                 .failure(
                     .tooManyRequests, message, trace: request.trace,
@@ -89,7 +89,7 @@ extension RESTService {
         }
         guard let file = configuration.usersFile else { return reply(refusal(.enrollmentUnknown, request)) }
         guard Account.isEnrollment(secret, key: key, signature: body.signature.secret) else {
-            return reply(.failure(.badRequest, "The signature is not one by that key.", trace: request.trace))
+            return reply(.failure(.badRequest, "That key did not make the signature.", trace: request.trace))
         }
         guard passwordChecks < Self.maximumPasswordChecks else {
             let message = "Too many logins at once."
@@ -134,7 +134,7 @@ extension RESTService {
     private func welcome(_ enrolled: Enrolled, _ request: RESTRequest) -> HTTPAnswer {
         hub.replaceFileUsers(enrolled.users)
         logger.notice(
-            "a device has joined by a code", metadata: ["user": "\(enrolled.user)", "trace": "\(request.trace)"])
+            "A device joined with a code", metadata: ["user": "\(enrolled.user)", "trace": "\(request.trace)"])
         return .success(
             EnrollmentResponse(userID: enrolled.user, enrollment: enrolled.name), trace: request.trace)
     }
@@ -146,23 +146,23 @@ extension RESTService {
         case .used: return refusal(.enrollmentUsed, request)
         case .tooManyKeys:
             let message =
-                "The user has \(DeviceKey.perAccount) keys already; `handset user revoke --keys` removes them."
+                "The user already has \(DeviceKey.perAccount) keys; `handset user revoke --keys` removes them."
             return .failure(.notAllowed, message, trace: request.trace)
         case nil:
             if let error = error as? FileChangeError, error.isForNow {
-                logger.warning("no device can join now", metadata: ["error": "\(error)"])
+                logger.warning("No device can join now", metadata: ["error": "\(error)"])
                 let message = "The users file is being changed; try again."
                 return .failure(.unavailable, message, trace: request.trace, retryAfterSeconds: 5)
             }
             logger.error(
-                "the users file cannot be written, so that no device can join", metadata: ["error": "\(error)"])
+                "The users file cannot be written, so no device can join", metadata: ["error": "\(error)"])
             let message = "The exchange cannot write its users file."
             return .failure(.unavailable, message, trace: request.trace, retryAfterSeconds: 60)
         }
     }
 
     private func noKey(_ request: RESTRequest) -> HTTPAnswer {
-        let message = "A public_key is 32 bytes of an Ed25519 key, in base64url, and none of small order."
+        let message = "A public_key must be the 32 bytes of an Ed25519 key in base64url, not of small order."
         return .failure(.badRequest, message, trace: request.trace)
     }
 }

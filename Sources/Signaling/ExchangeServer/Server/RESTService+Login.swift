@@ -14,7 +14,7 @@ extension RESTService {
         do {
             body = try SignalCoding.decode(LoginRequest.self, from: request.body)
         } catch {
-            return reply(.failure(.badRequest, "The body is no login: \(error).", trace: request.trace))
+            return reply(.failure(.badRequest, "The body is not a login: \(error).", trace: request.trace))
         }
         // All attempts at one user are counted under one name, whether the user exists or not. Signatures cannot be
         // guessed: attempts by key count for their address alone, and lock no user out.
@@ -38,7 +38,7 @@ extension RESTService {
                 let found = isRight ? account.flatMap { accounts.account(id: $0.id) } : nil
                 if let found, PasswordRule.problem(with: password.secret) != nil {
                     logger.warning(
-                        "logged in with a password that is too short or too common; set another",
+                        "Logged in with a password that is too short or too common; set another",
                         metadata: ["user": "\(found.id)", "trace": "\(request.trace)"])
                 }
                 finish(found, name, app, .wrongPassword, request, then: reply)
@@ -66,7 +66,7 @@ extension RESTService {
         guesses.succeeded(name, from: request.client, at: hub.now)
         let grant = Grant(user: account.id, isAnonymous: false, application: app)
         guard let tokens = hub.issueTokens(grant) else { return reply(noRoom(request)) }
-        logger.info("logged in", metadata: ["user": "\(account.id)", "trace": "\(request.trace)"])
+        logger.info("Logged in", metadata: ["user": "\(account.id)", "trace": "\(request.trace)"])
         reply(answer(account, access: tokens.access, refresh: tokens.refresh, request))
     }
 
@@ -88,7 +88,7 @@ extension RESTService {
         do {
             token = try SignalCoding.decode(TokenRequest.self, from: request.body).refreshToken
         } catch {
-            return .failure(.badRequest, "The body is no request for a token: \(error).", trace: request.trace)
+            return .failure(.badRequest, "The body is not a request for a token: \(error).", trace: request.trace)
         }
         do throws(RPCError) {
             let pair = try hub.refreshTokens(token)
@@ -145,7 +145,7 @@ extension RESTService {
     func refuseGuess(_ name: UserID?, _ request: RESTRequest) -> HTTPAnswer? {
         guard let wait = guesses.begin(name, from: request.client, at: hub.now) else { return nil }
         hub.countRefusedLogin()
-        logger.notice("refused a login", metadata: ["code": "tooManyRequests", "trace": "\(request.trace)"])
+        logger.notice("Refused a login", metadata: ["code": "tooManyRequests", "trace": "\(request.trace)"])
         let message = "Too many logins have failed, from this address or for this user; wait a little."
         return .failure(
             .tooManyRequests, message, trace: request.trace, retryAfterSeconds: max(1, Int(wait.seconds.rounded(.up))))
@@ -169,18 +169,18 @@ extension RESTService {
 
     func refusal(_ code: RESTErrorCode, _ request: RESTRequest) -> HTTPAnswer {
         hub.countRefusedLogin()
-        logger.notice("refused a login", metadata: ["code": "\(code.rawValue)", "trace": "\(request.trace)"])
+        logger.notice("Refused a login", metadata: ["code": "\(code.rawValue)", "trace": "\(request.trace)"])
         let message =
             switch code {
             case .unknownAppKey: "The Authorization header must be Basic with an application's key and secret."
             case .wrongMediaToken: "No user has this media token."
-            case .wrongAccessToken: "There is no such user, or the access token is another's."
-            case .wrongKey: "There is no such user, or this is not one of its keys."
-            case .challengeExpired: "The challenge is too old, or was used, or is of another exchange."
+            case .wrongAccessToken: "Unknown user or wrong access token."
+            case .wrongKey: "Unknown user or wrong key."
+            case .challengeExpired: "The challenge has expired, was used before, or belongs to another exchange."
             case .enrollmentUnknown: "There is no such code."
             case .enrollmentExpired: "The code is more than ten minutes old."
             case .enrollmentUsed: "Another device has used the code."
-            default: "There is no such user, or the password is another."
+            default: "Unknown user or wrong password."
             }
         return .failure(code, message, trace: request.trace)
     }

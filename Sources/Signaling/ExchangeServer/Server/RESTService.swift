@@ -73,7 +73,7 @@ final class RESTService {
         }
         guard !hub.isStopping else {
             return reply(
-                .failure(.unavailable, "The exchange is going down.", trace: request.trace, retryAfterSeconds: 5))
+                .failure(.unavailable, "The exchange is shutting down.", trace: request.trace, retryAfterSeconds: 5))
         }
         if let refusal = refuseComing(request) { return reply(refusal) }
         if let page, request.method == .GET || request.method == .HEAD, let file = page.file(request) {
@@ -91,7 +91,8 @@ final class RESTService {
         queued.remove(request.trace)
         reply(
             .failure(
-                .tooManyRequests, "Too many requests of this user wait.", trace: request.trace, retryAfterSeconds: 1))
+                .tooManyRequests, "Too many requests of this user are waiting.", trace: request.trace,
+                retryAfterSeconds: 1))
     }
 
     /// Whose turn a request takes.
@@ -122,7 +123,7 @@ final class RESTService {
         }
         guard request.method == expected else {
             var answer = HTTPAnswer.failure(
-                .methodNotAllowed, "This path takes \(expected.rawValue).", trace: request.trace)
+                .methodNotAllowed, "This path accepts \(expected.rawValue) only.", trace: request.trace)
             answer.headers.add(name: "Allow", value: expected.rawValue)
             return reply(answer)
         }
@@ -140,7 +141,7 @@ final class RESTService {
             let message = "Pages from that origin may not connect; allowed_origins in the configuration names those."
             reply(.failure(.notAllowed, message, trace: request.trace))
         default:
-            let message = "This path is for WebSockets: the first request on a connection, and an upgrade."
+            let message = "This path accepts only a WebSocket upgrade, as the first request of a connection."
             reply(.failure(.badRequest, message, trace: request.trace))
         }
     }
@@ -192,20 +193,20 @@ final class RESTService {
         guard let app = app(of: request) else { return refusal(.unknownAppKey, request) }
         guesses.succeeded(nil, from: request.client, at: hub.now)
         guard configuration.allowsAnonymous else {
-            return .failure(.notAllowed, "This exchange takes no anonymous logins.", trace: request.trace)
+            return .failure(.notAllowed, "This exchange does not allow anonymous logins.", trace: request.trace)
         }
         let name: UserID
         do {
             name = try SignalCoding.decode(AnonymousLoginRequest.self, from: request.body).userID
         } catch {
-            return .failure(.badRequest, "The body is no anonymous login: \(error).", trace: request.trace)
+            return .failure(.badRequest, "The body is not an anonymous login: \(error).", trace: request.trace)
         }
         guard accounts.account(called: name) == nil else {
             return .failure(.notAllowed, "That name belongs to a user; choose another.", trace: request.trace)
         }
         let grant = Grant(user: name, isAnonymous: true, application: app)
         guard let tokens = hub.issueTokens(grant) else { return noRoom(request) }
-        logger.info("logged in anonymously", metadata: ["user": "\(name)", "trace": "\(request.trace)"])
+        logger.info("Logged in anonymously", metadata: ["user": "\(name)", "trace": "\(request.trace)"])
         return .success(AnonymousLoginResponse(token: tokens.access), trace: request.trace)
     }
 
@@ -229,7 +230,7 @@ final class RESTService {
         case .failure(let refusal): return refusal.answer
         case .success(let grant):
             guard let url = webSocketURL(for: request) else {
-                return .failure(.badRequest, "The Host header is no host.", trace: request.trace)
+                return .failure(.badRequest, "The Host header is not a host.", trace: request.trace)
             }
             let user = grant.isAnonymous || grant.room != nil ? nil : grant.user
             let ice = ICEServerOffer(configuration.iceServers, user: user, guest: .guest(), at: .now)

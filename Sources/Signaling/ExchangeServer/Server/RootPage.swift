@@ -54,8 +54,8 @@ struct RootPage {
             <h1>Trust this exchange</h1>
             <p>This exchange signs its certificate itself. Trust its authority once, and browsers stop warning.</p>
             <ol>
-            <li>Compare the fingerprint with what the exchange logs when it starts. If it is another, somebody is between
-            you and the exchange: stop here.<br><code>\(fingerprint)</code><br>SHA-256: <code>\(hex)</code></li>
+            <li>Compare the fingerprint with what the exchange logs when it starts. If it differs, the connection between
+            you and the exchange is intercepted: stop here.<br><code>\(fingerprint)</code><br>SHA-256: <code>\(hex)</code></li>
             <li><a href="\(Self.certificatePath)">Save the root certificate.</a></li>
             <li>Firefox: Settings, Privacy &amp; Security, View Certificates, Authorities, Import; tick "identify websites".
             Chromium: Settings, Privacy and security, Security, Manage certificates, Authorities, Import.

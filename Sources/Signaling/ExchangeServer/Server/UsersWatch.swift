@@ -57,11 +57,11 @@ final class UsersWatch {
         switch users {
         case .success(let users):
             hub.replaceFileUsers(users)
-            logger.info("users file read", metadata: ["path": "\(file.path)", "users": "\(users.count)"])
+            logger.info("The users file was read", metadata: ["path": "\(file.path)", "users": "\(users.count)"])
         case .failure(let error):
             logger.error(
-                "the users file cannot be used; the users stay as they were",
-                metadata: ["problems": "\(error.problems.map(\.description).joined(separator: "; "))"])
+                "The users file cannot be used; the users stay unchanged",
+                metadata: ["error": "\(error.problems.map(\.description).joined(separator: "; "))"])
         }
     }
 }

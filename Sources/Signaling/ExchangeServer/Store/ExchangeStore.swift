@@ -107,7 +107,7 @@ public final class ExchangeStore: StateStore {
     /// - Returns: What is wrong with it and what to try, to be read after its name; nil if nothing is.
     public static func fault(ofFile path: String, ifCorrupt: CorruptFilePolicy) -> String? {
         guard !StoreFiles.canBeDatabase(path) else { return nil }
-        let finding = "is no database of SQLite"
+        let finding = "is not a database of SQLite"
         return switch ifCorrupt {
         case .refuse: "\(finding). \(StoreError.corruptRemedy)"
         case .setAside: "\(finding); it is renamed at the start, and an empty one takes its place"

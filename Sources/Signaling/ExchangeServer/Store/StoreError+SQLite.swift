@@ -15,7 +15,7 @@ extension StoreError {
         let task = "cannot \(doing) the database \(path)"
         guard let error = error as? DatabaseError else {
             // What decoding says would quote what is stored.
-            self.init(.corrupt, "\(task): it holds something that no exchange writes. \(Self.corruptRemedy)")
+            self.init(.corrupt, "\(task): it contains data that no exchange writes. \(Self.corruptRemedy)")
             return
         }
         let said = error.message ?? "SQLite says \(error.extendedResultCode)"
@@ -30,13 +30,15 @@ extension StoreError {
             // To SQLite, which has the file open, a disk that turns read-only is any other error of it.
             self.init(readOnly: SystemError(EROFS).description, task)
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
-            self.init(.corrupt, "\(task): it is damaged, or no database (\(said)). \(Self.corruptRemedy)")
+            self.init(.corrupt, "\(task): it is damaged, or not a database (\(said)). \(Self.corruptRemedy)")
         case .SQLITE_CANTOPEN:
             self.init(
                 .notReachable,
-                "\(task): \(said). The folder must be there, and the user that runs the exchange may write it.")
+                "\(task): \(said). The folder must exist, and the user that runs the exchange must be able to write to it."
+            )
         case .SQLITE_BUSY, .SQLITE_LOCKED:
-            self.init(.inUse, "\(task): another program holds it for longer than 5 s (\(said)). End that one.")
+            self.init(
+                .inUse, "\(task): another program has locked it for longer than 5 s (\(said)). Stop that program.")
         default:
             self.init(.failed, "\(task): \(said). The system's log may say what is wrong with the disk.")
         }
@@ -55,7 +57,7 @@ extension StoreError {
     private init(readOnly said: String, _ task: String) {
         self.init(
             .readOnly,
-            "\(task): it may not be written (\(said)). \(Self.writingAdvice)")
+            "\(task): it is not writable (\(said)). \(Self.writingAdvice)")
     }
 
     static let corruptRemedy =

@@ -71,7 +71,7 @@ enum StoreFiles {
             }
         return StoreError(
             .notReachable,
-            "cannot open the database: that others than its owner may not read \(failure.path) cannot be made sure: "
+            "cannot open the database: cannot ensure that only its owner can read \(failure.path): "
                 + "\(failure.message). \(advice)")
     }
 
@@ -102,8 +102,8 @@ enum StoreFiles {
         default:
             StoreError(
                 .notReachable,
-                "cannot open the database \(path): \(SystemError(code)). The folder must be there, and the user that runs "
-                    + "the exchange may write it.")
+                "cannot open the database \(path): \(SystemError(code)). The folder must exist, and the user that runs "
+                    + "the exchange must be able to write to it.")
         }
     }
 
@@ -138,7 +138,7 @@ final class StoreLock: Sendable {
             throw StoreError(
                 .inUse,
                 "cannot open the database \(path): "
-                    + (error.code == EWOULDBLOCK ? "another exchange has it. " : "\(error). ")
+                    + (error.code == EWOULDBLOCK ? "another exchange uses it. " : "\(error). ")
                     + "`fuser \(path).lock` names the process; stop that one, or give this one a database of its own.")
         }
         self.file = Mutex(file)

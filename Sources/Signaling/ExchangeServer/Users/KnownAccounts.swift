@@ -23,7 +23,7 @@ struct KnownAccounts {
         var own: Set<UserID> = []
         for (index, id) in ([account.id] + account.publicIDs).enumerated() where own.insert(id).inserted {
             if let owner = ids[id] {
-                let message = "\"\(id)\" is the id of \(owner) already"
+                let message = "\"\(id)\" is already the id of \(owner)"
                 problems.append(
                     index == 0 ? section.problem(\.id, message) : section.problem(\.publicIDs, message))
             } else {
@@ -49,7 +49,7 @@ struct KnownAccounts {
         let listed = section.value(hashes, &ignored) ?? []
         for token in Set(tokens).sorted(by: { $0.hex < $1.hex }) {
             if let owner = owners[token] {
-                let message = "holds a \(kind) of \(owner) already; each user needs tokens of its own"
+                let message = "contains a \(kind) of \(owner); each user needs tokens of its own"
                 problems.append(
                     listed.contains(token) ? section.problem(hashes, message) : section.problem(secret, message))
             } else {

@@ -25,7 +25,7 @@ public struct UsersFile: Hashable, Sendable {
     /// The keys of the file's root.
     struct Keys: ConfigKeys {
         let users = ConfigKey.sections(
-            "users", Account.Keys.self, "the users, with hashes alone: no password may stand beside them"
+            "users", Account.Keys.self, "the users, with hashes only: this file must not contain passwords"
         ).required
     }
 

@@ -112,7 +112,8 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
         return switch error.code {
         case .untrusted:
             TransportFailure(
-                .untrusted, "the certificate of \(place) is signed by nobody this machine trusts, or has expired",
+                .untrusted,
+                "the certificate of \(place) is not signed by an authority that this machine trusts, or has expired",
                 "If it is your own, name the file of the certificate that signed it as trust root.")
         case .wrongName:
             TransportFailure(
@@ -151,7 +152,7 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
         case ECONNREFUSED: "nothing listens at \(place)"
         case ENETUNREACH, EHOSTUNREACH: "no route leads from this machine to \(place)"
         case ENETDOWN: "this machine's network is down, so that \(place) is out of reach"
-        default: "the way to \(place) is closed: \(error)"
+        default: "cannot reach \(place): \(error)"
         }
     }
 }

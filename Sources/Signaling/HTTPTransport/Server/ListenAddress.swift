@@ -95,7 +95,7 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
         case EADDRNOTAVAIL:
             ListenError(
                 code: .addressNotUsable,
-                description: "cannot listen on \(self): that is no address of this machine (`ip address`).")
+                description: "cannot listen on \(self): that is not an address of this machine (`ip address`).")
         default: ListenError(code: .addressNotUsable, description: "cannot listen on \(self): \(said).")
         }
     }

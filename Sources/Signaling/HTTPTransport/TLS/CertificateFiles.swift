@@ -74,7 +74,7 @@ package struct CertificateFiles: Hashable, Sendable {
     package static func warning(end: time_t, now: time_t = time(nil)) -> String? {
         guard end - now <= warningTime else { return nil }
         let when = end > now ? "ends in \(days(end - now))" : "expired \(days(now - end)) ago"
-        return "\(when), and the other side refuses it then; replace it before, and it is read again by itself"
+        return "\(when), and peers refuse it then; replace it before that: it is read again automatically"
     }
 
     /// A time in whole days, in words.

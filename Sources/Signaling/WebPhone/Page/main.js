@@ -202,8 +202,8 @@ function showLink(signaling) {
   say(element('rest-hint'), words.text);
   if (state === 'reconnecting' && document.body.dataset.view === 'phone') {
     notice('link', {
-      title: 'The exchange is not there.',
-      text: 'Coming back by itself as soon as it is. A call that stands goes on.',
+      title: 'The exchange cannot be reached.',
+      text: 'This phone reconnects by itself. An established call continues.',
     }, { label: 'Try now', act: () => signaling.retry() });
   } else if (state === 'replaced') {
     notice('link', { title: 'This phone is open elsewhere.', text: 'Another tab has taken over.' },

@@ -99,7 +99,7 @@ export class People extends EventTarget {
     if (focused) this.#button('data-user', focused)?.focus();
     const none = element('people-none');
     none.hidden = people.length > 0;
-    say(none, this.#people ? 'Nobody else has an account here.' : 'This exchange tells nobody who is there. Call by name.');
+    say(none, this.#people ? 'Nobody else has an account here.' : 'Presence is switched off on this exchange. Call by name.');
     this.#drawRecent();
   }
 

@@ -322,7 +322,7 @@ export class Signaling extends EventTarget {
     if (!session.resumed) await this.request('device.register', { device: this.#device });
     const people = await this.request('presence.subscribe').then((result) => result.users, (error) => {
       if (error.reason === 'offline') throw error;
-      return null;  // This exchange tells nobody who is there.
+      return null;  // Presence is switched off on this exchange.
     });
     this.#keepAlive(keepalive * 1000);
     this.#set('ready');

@@ -8,8 +8,8 @@
  */
 export function signInProblem(error) {
   switch (error.code ?? error.reason) {
-    case 'wrongPassword': return 'That name and password do not belong together.';
-    case 'wrongMediaToken': return 'Nobody here has that token.';
+    case 'wrongPassword': return 'Wrong name or password.';
+    case 'wrongMediaToken': return 'No user has that token.';
     case 'tokenRejected':
     case 'tokenExpired': return 'You were signed out in the meantime. Please sign in again.';
     case 'tooManyRequests': return 'Too many people sign in just now. Try again in a moment.';
@@ -29,7 +29,7 @@ export function microphoneProblem(code) {
   switch (code) {
     case 'insecure': return {
       title: 'This page is not encrypted',
-      text: 'Browsers lend the microphone to encrypted pages only. Open it with https, or on this machine as localhost.',
+      text: 'Browsers allow the microphone on encrypted pages only. Open it with https, or on this machine as localhost.',
     };
     case 'refused': return {
       title: 'The microphone is blocked',
@@ -41,7 +41,7 @@ export function microphoneProblem(code) {
     };
     case 'taken': return {
       title: 'The microphone is in use',
-      text: 'Another program holds it. Close that one, then call again.',
+      text: 'Another program uses it. Close that program, then call again.',
     };
     default: return { title: 'The microphone does not start', text: 'Choose another under Sound, then call again.' };
   }
@@ -65,15 +65,15 @@ export function farewell(ending, name, direction) {
     case 'noAnswer': return direction === 'outgoing'
       ? { title: 'No answer', text: `${name} did not answer.` } : { title: 'Missed call', text: '' };
     case 'acceptFailed': return { title: 'Could not answer', text: `${name}’s device could not take the call.` };
-    case 'unknownUser': return { title: 'Nobody has that name', text: `There is no “${name}” here.` };
-    case 'noDeviceOnline': return { title: 'Not there', text: `${name} cannot be reached just now.` };
+    case 'unknownUser': return { title: 'Unknown name', text: `There is no “${name}” here.` };
+    case 'noDeviceOnline': return { title: 'Offline', text: `${name} cannot be reached just now.` };
     case 'acceptedElsewhere': return { title: 'Answered elsewhere', text: 'Another of your devices has the call.' };
     case 'declinedElsewhere': return { title: 'Declined elsewhere', text: 'Another of your devices declined.' };
-    case 'disconnected': return { title: 'Call ended', text: `${name} has gone away.` };
+    case 'disconnected': return { title: 'Call ended', text: `${name} has disconnected.` };
     case 'connectionLost': return { title: 'The connection was lost', text: `Nothing comes from ${name} any more.` };
     case 'offline': return { title: 'No connection', text: 'The exchange cannot be reached just now.' };
     case 'noCommonMedia': return {
-      title: 'No common language', text: `${name}’s device and this browser share no way to send sound.`,
+      title: 'No common codec', text: `${name}’s device and this browser have no codec in common.`,
     };
     case 'microphone': return microphoneProblem(ending.detail ?? '');
     default: return { title: 'The call failed', text: ending.detail ?? '' };
@@ -104,10 +104,10 @@ export const isProblem = (reason) => !['completed', 'cancelled', 'acceptedElsewh
 export function restWords(state) {
   switch (state) {
     case 'ready': return {
-      title: 'Ready when you are', text: 'Choose somebody to call. You ring here as long as this page is open.',
+      title: 'Ready when you are', text: 'Choose a user to call. Calls to you ring here as long as this page is open.',
     };
     case 'replaced': return { title: 'Open elsewhere', text: 'Calls to you ring in another tab.' };
-    default: return { title: 'Not connected', text: 'Nobody can call you here until the exchange is back.' };
+    default: return { title: 'Not connected', text: 'You cannot be called here until the exchange is back.' };
   }
 }
 
