@@ -11,7 +11,7 @@ struct CallPartsTests {
         get throws { try #require(throws: AudioFileError.self) { _ = try WAVWriter(path: "/k/a.part.wav") } }
     }
 
-    @Test("A recording that has failed is over as failed, stopped or not, and another one may begin before that")
+    @Test("A recording that has failed ends as failed, stopped or not, and another one may begin before that")
     func failedRecording() throws {
         let failure = try failure
         var recordings = CallRecordings()

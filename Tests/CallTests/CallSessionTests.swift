@@ -124,7 +124,7 @@ struct CallSessionTests {
         #expect(call.outputs.areOver && call.session.nextDeadline == nil)
     }
 
-    @Test("CALL-7: The end of a call is told when its record is on disk and its media has ended, whichever is later")
+    @Test("CALL-7: The end of a call is reported when its record is on disk and its media has ended, whichever is later")
     func kept() {
         var call = Driven.outgoing()
         call.connectOutgoing()
@@ -200,7 +200,7 @@ struct CallSessionTests {
         #expect(try #require(call.wait(.seconds(15)).record).hangUpCause == .maximumDuration)
     }
 
-    @Test("A file that is over before the call is established ends the call a quarter of a second after that")
+    @Test("A file that ends before the call is established ends the call a quarter of a second after that")
     func shortFile() throws {
         var rules = CallRules()
         rules.hangsUpAfterFile = true
@@ -321,7 +321,7 @@ struct CallSessionTests {
         #expect(CallSession.takes(CallKey.signal, by: .sip) && CallSession.takes("offer", by: .exchange))
     }
 
-    @Test("CALL-5: Whatever happens in whichever order, a call ends once, is over once, and says nothing after that", arguments: UInt64(0)..<300)
+    @Test("CALL-5: In any order of events a call ends once, is finished once, and orders nothing after that", arguments: UInt64(0)..<300)
     func walk(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var call = seed % 2 == 0 ? Driven.outgoing(.program, rules: Self.strict) : Driven.incoming(.program, rules: Self.strict, traits: .sip)

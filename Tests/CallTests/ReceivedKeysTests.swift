@@ -26,7 +26,7 @@ struct ReceivedKeysTests {
         #expect(heard == "112112")
     }
 
-    @Test("A key that is held for long counts once though signaling tells of it when it begins")
+    @Test("A key that is held for long counts once though signaling reports it when it begins")
     mutating func held() {
         take("5", .signaling, at: 0)
         take("5", .media, at: 6_000, held: 5_900)

@@ -10,7 +10,7 @@ final class OpenFileTests {
     deinit { unlink(path) }
 
     @Test(
-        "A file is read to its end, whatever its length, or refused if it is too long",
+        "A file of any length is read to its end, or refused if it is too long",
         arguments: [0, 1, 16_384, 40_000])
     func whole(count: Int) throws {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }

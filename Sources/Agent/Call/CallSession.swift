@@ -140,7 +140,7 @@ public struct CallSession: ProtocolCore, Sendable {
         }
     }
 
-    /// Whether the call hinders others: not once it was rejected or has ended, whatever its service, sound and record still need.
+    /// Whether the call hinders others: not once it was rejected or has ended, even while the service, its sound or its record need time.
     public var isOngoing: Bool { record == nil && !machine.isRejecting }
 
     /// Whether the sound that is sent is that of a participant.

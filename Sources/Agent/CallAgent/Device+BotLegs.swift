@@ -48,7 +48,7 @@ extension Device {
             try? press(String(key), on: leg.call)
         case .relayFailed(_, let server, let reason):
             logger.info(
-                "A TURN server is of no use to a bot's leg",
+                "A bot's leg cannot use a TURN server",
                 metadata: about(leg.call, ["server": "\(server)", "reason": "\(reason)"]))
         case .mediaReceived, .ready, .flowing, .playbackEnded, .sendingStopped, .sendingResumed, .connected, .pathLost,
             .relayOverrun, .fileFailed, .announcementEnded, .recordingEnded, .ended, .card, .effortLimited,

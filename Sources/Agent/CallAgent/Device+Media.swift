@@ -273,7 +273,7 @@ extension Device {
         case .relayFailed(let connection, let server, let reason):
             with(connection) { id in
                 logger.info(
-                    "A TURN server is of no use to a call",
+                    "A call cannot use a TURN server",
                     metadata: about(id, ["server": "\(server)", "reason": "\(reason)"]))
             }
         case .relayOverrun(_, let server, let notSent, let notReceived):
