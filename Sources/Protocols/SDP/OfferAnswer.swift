@@ -14,7 +14,7 @@ public struct OfferAnswer: Sendable {
         case haveRemoteOffer
     }
 
-    enum Stage: Sendable {
+    private enum Stage: Sendable {
         case stable
         case offered(PendingOffer)
         case received(SessionDescription)
@@ -23,11 +23,11 @@ public struct OfferAnswer: Sendable {
     /// The input of the next offer or answer. Between two of them it may change: direction for hold and resume, new ICE
     /// credentials to restart ICE, new candidates as they are found. SSRC and session id stay.
     public var local: LocalMedia
-    var stage: Stage = .stable
+    private var stage: Stage = .stable
     /// The result of the last offer and answer.
-    var settled: Settlement?
+    private var settled: Settlement?
     /// Payload types in our last offer, even if it was refused or taken back.
-    var offeredNumbers: PayloadNumbering?
+    private var offeredNumbers: PayloadNumbering?
     private var version: UInt64 = 0
 
     /// Starts with our side.
@@ -42,6 +42,10 @@ public struct OfferAnswer: Sendable {
         }
     }
 
+    private var reader: DescriptionReader {
+        DescriptionReader(local: local, settled: settled, offeredNumbers: offeredNumbers)
+    }
+
     /// The present agreement; `nil` before the first answer.
     public var agreed: NegotiatedAudio? { settled?.audio }
 
@@ -54,7 +58,7 @@ public struct OfferAnswer: Sendable {
         if case .received = stage {
             throw NegotiationError(.wrongState, "The peer's offer waits for an answer; no other can be made before.")
         }
-        let keying = try offeredKeying()
+        let keying = try reader.offeredKeying()
         var plan = SectionPlan(local: local, ice: local.ice, keying: keying)
         plan.number(after: settled)
         let section = try plan.offer(mid: settled.map(\.mid) ?? local.mid)
@@ -84,7 +88,7 @@ public struct OfferAnswer: Sendable {
         if case .offered = stage {
             throw NegotiationError(.wrongState, "The offers have crossed; one side must take its own back.")
         }
-        let accepted = try firstAcceptable(in: offer)
+        let accepted = try reader.firstAcceptable(in: offer)
         stage = .received(offer)
         return NegotiationChanges(from: settled?.audio, to: accepted.audio)
     }
@@ -92,7 +96,7 @@ public struct OfferAnswer: Sendable {
     /// The result that an answer to the pending offer would have, with the present ``local``; `nil` if none is pending.
     public var offered: NegotiatedAudio? {
         guard case .received(let offer) = stage else { return nil }
-        return try? firstAcceptable(in: offer).audio
+        return try? reader.firstAcceptable(in: offer).audio
     }
 
     /// Our answer to the offer that was received: the first audio section that we support; all others are refused.
@@ -105,8 +109,8 @@ public struct OfferAnswer: Sendable {
         guard case .received(let offer) = stage else {
             throw NegotiationError(.nothingOffered, "There is no offer to answer.")
         }
-        let accepted = try firstAcceptable(in: offer)
-        try requireFreshCredentials(accepted.audio)
+        let accepted = try reader.firstAcceptable(in: offer)
+        try reader.requireFreshCredentials(accepted.audio)
         let view = SectionView(offer.media[accepted.index], of: offer)
         var plan = SectionPlan(
             local: local, ice: accepted.audio.ice == nil ? nil : local.ice, keying: accepted.localKeying)
@@ -147,7 +151,7 @@ public struct OfferAnswer: Sendable {
         guard case .offered(let offer) = stage else {
             throw NegotiationError(.nothingOffered, "The peer has answered and nothing was offered.")
         }
-        let (audio, numbering) = try audio(of: answer, to: offer)
+        let (audio, numbering) = try reader.audio(of: answer, to: offer)
         settle(
             audio, with: answer.origin, numbering, index: offer.index, carrier: offer.carrier, sections: offer.sections)
         return audio
@@ -163,7 +167,7 @@ public struct OfferAnswer: Sendable {
 }
 
 extension OfferAnswer {
-    mutating func makeDescription(ice: Bool) -> SessionDescription {
+    private mutating func makeDescription(ice: Bool) -> SessionDescription {
         version += 1
         // With ICE the address is not used, so it need not reveal ours (RFC 9429 §5.2.1).
         let address = ConnectionAddress(address: ice ? MediaEndpoint.unknown.address : local.address)

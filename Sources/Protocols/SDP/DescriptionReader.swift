@@ -1,5 +1,5 @@
-/// Reading the peer's offers and answers.
-extension OfferAnswer {
+/// Reads the peer's offers and answers: what of them one side takes, with its present media and what was settled before.
+struct DescriptionReader {
     struct Accepted {
         var index: Int
         var audio: NegotiatedAudio
@@ -7,6 +7,12 @@ extension OfferAnswer {
         /// Our keys or parameters that protect the section.
         var localKeying: LocalKeying
     }
+
+    let local: LocalMedia
+    /// The result of the last offer and answer.
+    let settled: OfferAnswer.Settlement?
+    /// Payload types in our last offer, even if it was refused or taken back.
+    let offeredNumbers: PayloadNumbering?
 
     func firstAcceptable(in offer: SessionDescription) throws(NegotiationError) -> Accepted {
         guard offer.media.count <= Self.maximumSections else {
@@ -140,7 +146,7 @@ extension OfferAnswer {
 
     /// What an answer to our offer settles.
     func audio(
-        of answer: SessionDescription, to offer: PendingOffer
+        of answer: SessionDescription, to offer: OfferAnswer.PendingOffer
     ) throws(NegotiationError) -> (NegotiatedAudio, PayloadNumbering) {
         guard answer.media.count == offer.sections.count, answer.media[offer.index].kind == "audio" else {
             throw NegotiationError(
@@ -162,7 +168,7 @@ extension OfferAnswer {
     }
 
     private func acceptKeying(
-        _ view: SectionView, _ offer: PendingOffer
+        _ view: SectionView, _ offer: OfferAnswer.PendingOffer
     ) throws(NegotiationError) -> NegotiatedKeying {
         let answered = MediaProfile(view.section.profile)
         let fits: Bool
