@@ -97,7 +97,7 @@ extension MediaCall {
             clockRate: change.eventClockRate, frameMilliseconds: change.settings.frameDuration.rawValue)
         // A copy must be of the codec, and under the number, of the packet that carries it.
         redundancy.depth = peer.takesRedundancy ? chooseCopies() : 0
-        control.noteRedundancy(redundancy.depth > 0)
+        control.feedback.noteRedundancy(redundancy.depth > 0)
         if !repeats || redundancy.depth == 0 { redundancy.reset() }
         marker = true
     }

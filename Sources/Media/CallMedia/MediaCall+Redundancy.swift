@@ -18,10 +18,10 @@ extension MediaCall {
     @_noAllocation @_noLocks
     mutating func takeFeedback(at arrival: Instant) {
         var isChanged = false
-        if let seen = peer.takeObservation(), control.observed(seen, at: arrival) { isChanged = true }
+        if let seen = peer.takeObservation(), control.feedback.observed(seen, at: arrival) { isChanged = true }
         let missing = peer.takeMissing()
         if missing > 0 { watchForRepairs() }
-        if control.asked(missing: missing, packetsSent: peer.packetsSent, at: arrival) { isChanged = true }
+        if control.feedback.asked(missing: missing, packetsSent: peer.packetsSent, at: arrival) { isChanged = true }
         if let report = peer.takeReport() {
             let roundTrip = peer.roundTripNanoseconds
             let steers = control.reported(
@@ -46,7 +46,7 @@ extension MediaCall {
         encoder.set(expectedLossPercent: max(leastExpectedLossPercent, control.expectedLossPercent))
         guard peer.takesRedundancy else { return }
         redundancy.depth = chooseCopies()
-        control.noteRedundancy(redundancy.depth > 0)
+        control.feedback.noteRedundancy(redundancy.depth > 0)
         // The stored frame will not be the previous one when redundancy begins again.
         if redundancy.depth == 0 { redundancy.reset() }
     }

@@ -3,20 +3,10 @@ internal import Core
 
 /// Controls sending by the peer's reports: how much is sent, how well it is protected, and whether at all.
 struct RateController {
-    var adaptation: LossAdaptation
+    /// Takes what the peer says of our packets.
+    var feedback: LossFeedback
     private var breakerConfiguration: CircuitBreaker.Configuration
     private var breaker: CircuitBreaker
-    /// The peer reports each packet, so its other reports and requests add nothing.
-    var hasObservations = false
-    /// Feedback since the newest report, excluding it.
-    var told = (received: 0, lost: 0)
-    var packetsSentWhenTold = 0
-    var toldAt = Instant(nanoseconds: 0)
-    var highestReported: UInt32?
-    /// The least round trip lately.
-    var leastRoundTrip: Int64?
-    /// Packets repeat earlier frames.
-    var sendsTwice = false
     /// The breaker has been started, with the first report, because some peers send none at all.
     private var isWatching = false
     private var packetsSentAtReport = 0
@@ -34,7 +24,7 @@ struct RateController {
     ///   - bitrateBps: The most that is sent.
     ///   - packetNanoseconds: Time that one packet covers.
     init(bitrateBps: Int, packetNanoseconds: Int64) {
-        adaptation = LossAdaptation(.init(maximumBitrateBps: bitrateBps, packetNanoseconds: packetNanoseconds))
+        feedback = LossFeedback(.init(maximumBitrateBps: bitrateBps, packetNanoseconds: packetNanoseconds))
         breakerConfiguration = CircuitBreaker.Configuration(packetNanoseconds: packetNanoseconds)
         breaker = CircuitBreaker(breakerConfiguration)
     }
@@ -42,7 +32,7 @@ struct RateController {
     /// Sends otherwise from now on: see ``init(bitrateBps:packetNanoseconds:)``. A stop stays a stop.
     @_noAllocation @_noLocks
     mutating func change(bitrateBps: Int, packetNanoseconds: Int64) {
-        adaptation.change(to: .init(maximumBitrateBps: bitrateBps, packetNanoseconds: packetNanoseconds))
+        feedback.change(to: .init(maximumBitrateBps: bitrateBps, packetNanoseconds: packetNanoseconds))
         guard packetNanoseconds != breakerConfiguration.packetNanoseconds else { return }
         breakerConfiguration = CircuitBreaker.Configuration(packetNanoseconds: packetNanoseconds)
         guard !isStopped else { return }
@@ -51,13 +41,13 @@ struct RateController {
     }
 
     /// Loss that the encoder is to expect, in percent.
-    var expectedLossPercent: Int { @_noAllocation @_noLocks get { adaptation.expectedLossPercent } }
+    var expectedLossPercent: Int { @_noAllocation @_noLocks get { feedback.adaptation.expectedLossPercent } }
 
     /// What the encoder is to send, in bits per second.
-    var bitrateBps: Int { @_noAllocation @_noLocks get { adaptation.bitrateBps } }
+    var bitrateBps: Int { @_noAllocation @_noLocks get { feedback.adaptation.bitrateBps } }
 
     /// How many earlier frames each packet repeats, where the peer takes that.
-    var redundancyDepth: Int { @_noAllocation @_noLocks get { adaptation.redundancyDepth } }
+    var redundancyDepth: Int { @_noAllocation @_noLocks get { feedback.adaptation.redundancyDepth } }
 
     /// Whether nothing may be sent.
     var isStopped: Bool {
@@ -115,8 +105,20 @@ struct RateController {
         takeTrip()
     }
 
+    /// A report on our stream came.
+    ///
+    /// - Returns: Whether bitrate, expected loss or redundancy are others now.
     @_noAllocation @_noLocks
-    mutating func watch(_ report: ReportBlock, _ roundTrip: Int64?, _ packetsSent: Int, _ now: Instant) {
+    mutating func reported(
+        _ report: ReportBlock, roundTripNanoseconds: Int64?, packetsSent: Int, at now: Instant
+    ) -> Bool {
+        watch(report, roundTripNanoseconds, packetsSent, now)
+        return feedback.reported(
+            report, roundTripNanoseconds: roundTripNanoseconds, packetsSent: packetsSent, at: now)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func watch(_ report: ReportBlock, _ roundTrip: Int64?, _ packetsSent: Int, _ now: Instant) {
         let sent = packetsSent - packetsSentAtReport
         packetsSentAtReport = packetsSent
         guard isWatching else {

@@ -1,11 +1,31 @@
 internal import RTP
 internal import Core
 
-// How the peer's feedback changes bitrate, protection and redundancy, from the call's first packet on.
-//
-// A peer that reports each packet's arrival does so ten times a second. With other peers, requests for missing packets
-// show losses at once, and reports show the remaining ones.
-extension RateController {
+/// Takes the peer's feedback on our packets, from the first one on, for bitrate, protection and redundancy.
+///
+/// A peer that reports each packet's arrival does so ten times a second. With other peers, requests for missing packets
+/// show losses at once, and reports show the remaining ones.
+struct LossFeedback {
+    /// Bitrate, protection and redundancy.
+    private(set) var adaptation: LossAdaptation
+    /// The peer reports each packet, so its other reports and requests add nothing.
+    private var hasObservations = false
+    /// Feedback since the newest report, excluding it.
+    private var told = (received: 0, lost: 0)
+    private var packetsSentWhenTold = 0
+    private var toldAt = Instant(nanoseconds: 0)
+    private var highestReported: UInt32?
+    /// The least round trip lately.
+    private var leastRoundTrip: Int64?
+    /// Packets repeat earlier frames.
+    private var sendsTwice = false
+
+    init(_ configuration: LossAdaptation.Configuration) { adaptation = LossAdaptation(configuration) }
+
+    /// Sends otherwise from now on.
+    @_noAllocation @_noLocks
+    mutating func change(to configuration: LossAdaptation.Configuration) { adaptation.change(to: configuration) }
+
     /// Packets begin or stop to repeat earlier frames.
     @_noAllocation @_noLocks
     mutating func noteRedundancy(_ sendsTwice: Bool) { self.sendsTwice = sendsTwice }
@@ -42,7 +62,6 @@ extension RateController {
     mutating func reported(
         _ report: ReportBlock, roundTripNanoseconds: Int64?, packetsSent: Int, at now: Instant
     ) -> Bool {
-        watch(report, roundTripNanoseconds, packetsSent, now)
         let expected = expectedPackets(report.extendedHighestSequence, packetsSent)
         let queue = queueNanoseconds(roundTripNanoseconds)
         let before = told
