@@ -7,6 +7,8 @@ struct CallTable: Sendable {
     private var dialogs: [String: SIPCall] = [:]
     private var deadlines = DeadlineQueue<SIPCall>()
     private var incoming: UInt64 = 0
+    /// Calls that we place for a transfer, and the call whose peer asked for it.
+    private var transfers: [SIPCall: SIPCall] = [:]
     /// Addresses that the peers of all calls may have; `nil` after a change.
     private var hosts: HostSet?
 
@@ -68,6 +70,7 @@ struct CallTable: Sendable {
     }
 
     mutating func forget(_ id: SIPCall) {
+        transfers[id] = nil
         guard let call = calls.removeValue(forKey: id) else { return }
         hosts = nil
         deadlines.set(id, nil)
@@ -81,6 +84,21 @@ struct CallTable: Sendable {
         case .mortal(let mortal): unbind(mortal.dialog.callID, mortal.dialog.localTag, id)
         }
     }
+
+    // MARK: Transfers
+
+    /// The call whose peer asked for this call.
+    func transferrer(of id: SIPCall) -> SIPCall? { transfers[id] }
+
+    /// Whether a call is being placed that this call's peer asked for.
+    func isTransferring(_ id: SIPCall) -> Bool { transfers.values.contains(id) }
+
+    /// The peer of `origin` has asked for the call `id`.
+    mutating func beginTransfer(by id: SIPCall, of origin: SIPCall) { transfers[id] = origin }
+
+    mutating func endTransfer(by id: SIPCall) { transfers[id] = nil }
+
+    // MARK: Dialogs
 
     /// A fork shares its Call-ID and our tag with the call.
     private mutating func unbind(_ callID: String, _ localTag: String, _ id: SIPCall) {

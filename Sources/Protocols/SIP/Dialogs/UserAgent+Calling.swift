@@ -12,12 +12,12 @@ extension UserAgent {
         request.headers.append("Max-Forwards", "70")
         for route in configuration.routes { request.headers.append("Route", route.description) }
         var from = configuration.address
-        from.tag = tokens.next()
+        from.tag = messages.tag()
         request.headers.append("From", from.description)
         request.headers.append("To", NameAddress(uri).description)
         request.headers.append("Call-ID", callID)
         request.headers.append(
-            "CSeq", CSeq(UInt32(truncatingIfNeeded: tokens.number() & 0xFFFF) + 1, .invite).description)
+            "CSeq", CSeq(UInt32(truncatingIfNeeded: messages.number() & 0xFFFF) + 1, .invite).description)
         request.headers.append("Content-Type", MediaType.sdp.description)
         if let seconds = configuration.sessionSeconds {
             request.headers.append("Session-Expires", String(seconds))
@@ -56,7 +56,7 @@ extension UserAgent {
         _ outbox: inout [UserAgentOutput]
     ) {
         let flow = plan.flow
-        let (number, request) = register(request, .invite, id, flow, attempts: attempts)
+        let (number, request) = messages.register(request, .invite, id, flow, attempts: attempts)
         if let callID = request.headers.callID, let tag = request.headers.from?.tag {
             calls.bind(callID, localTag: tag, to: id)
         }
@@ -66,7 +66,7 @@ extension UserAgent {
                 Call.Calling(
                     request: request, transaction: number, offer: plan.offer, flow: flow, ringLimit: plan.ringLimit,
                     targets: plan.targets)))
-        start(number, request, flow, now, &outbox)
+        take(messages.start(number, request, flow, at: now), now, &outbox)
     }
 
     /// Ends an outgoing call that was not accepted. The CANCEL waits for a provisional response (RFC 3261 §9.1).
@@ -92,8 +92,7 @@ extension UserAgent {
         var headers = SIPHeaders()
         if let cause = end.cause { headers.append("Reason", "SIP;cause=\(cause)") }
         let use = RequestUse(kind: .cancel, call: id, request: calling.request, flow: calling.flow)
-        let number = requests.add(use)
-        pass(.cancel(calling.transaction, by: number, headers), now, &outbox)
+        take(messages.cancel(calling.transaction, use, headers, at: now), now, &outbox)
     }
 
     /// A response to an INVITE that is to make a dialog.
@@ -103,7 +102,7 @@ extension UserAgent {
     ) {
         if response.isSuccess { return receiveAcceptance(response, number, use, now, &outbox) }
         guard case .calling(var calling)? = calls[use.call]?.stage, calling.transaction == number else {
-            if !response.isProvisional { requests.remove(number) }
+            if !response.isProvisional { messages.forget(number) }
             return
         }
         if response.isProvisional {
@@ -112,7 +111,7 @@ extension UserAgent {
             if calling.end != nil { return sendCancel(use.call, calling, now, &outbox) }
             return receiveProgress(response, use.call, calling, now, &outbox)
         }
-        requests.remove(number)
+        messages.forget(number)
         guard calling.end == nil else { return forget(use.call) }
         if let again = amended(use, response) {
             return invite(use.call, again, InvitePlan(calling), attempts: use.attempts + 1, now, &outbox)
@@ -134,7 +133,7 @@ extension UserAgent {
         guard use.attempts < 5, let sequence = use.request.headers.sequence else { return nil }
         var request = use.request
         switch response.status {
-        case 401, 407: guard credentials.take(response, to: use.request, by: use.flow) else { return nil }
+        case 401, 407: guard messages.takeChallenge(response, to: use) else { return nil }
         case 422:
             guard let least = response.headers.number("Min-SE"), let asked = request.headers.sessionExpires,
                 least > asked.seconds, least <= SIPLimits.seconds
@@ -221,7 +220,7 @@ extension UserAgent {
         guard var dialog = Dialog(request: use.request, response: response, flow: use.flow) else {
             // Without a tag or with a malformed route there is no dialog, and so no party to send a BYE to.
             guard case .calling(let stage)? = calls[use.call]?.stage, stage.transaction == number else { return }
-            requests.remove(number)
+            messages.forget(number)
             if stage.end == nil { tell(use.call, .ended(.failed), now, &outbox) }
             return forget(use.call)
         }
@@ -229,9 +228,8 @@ extension UserAgent {
         if case .calling(let stage)? = calls[use.call]?.stage, stage.transaction == number { calling = stage }
         for fork in calling?.forks.values ?? [:].values { dialog.raiseSequence(to: fork.dialog.localSequence) }
         let ack = dialog.ack(of: use.request)
-        requests.accept(number, by: tag, ack: ack, until: now.advanced(by: configuration.timers.timeout))
-        pass(.sendWithoutTransaction(ack, use.flow), now, &outbox)
-        credentials.succeeded(by: use.flow)
+        take(messages.acknowledge(number, by: tag, ack, use.flow, at: now), now, &outbox)
+        messages.succeeded(by: use.flow)
         guard let calling, calling.end == nil else {
             // The call was ended, or another fork was first.
             if calling != nil { forget(use.call) }

@@ -124,7 +124,7 @@ extension UserAgent {
     ) -> Bool {
         guard case .talking(var talking)? = calls[id]?.stage else { return false }
         guard case .stable = talking.negotiation, talking.postponed == nil, talking.unacknowledged == nil,
-            !isLost(talking.dialog.flow)
+            !messages.isLost(talking.dialog.flow)
         else {
             if !isRefresh { postpone(id, talking, description, now, &outbox) }
             return false
@@ -143,11 +143,11 @@ extension UserAgent {
         }
         let flow = talking.dialog.flow
         let number: UInt64
-        (number, request) = register(request, usesUpdate ? .update : .reinvite, id, flow, attempts: 0)
+        (number, request) = messages.register(request, usesUpdate ? .update : .reinvite, id, flow, attempts: 0)
         talking.negotiation = .sent(
             transaction: number, description: usesUpdate ? nil : description, isRefresh: isRefresh)
         keep(id, .talking(talking))
-        start(number, request, flow, now, &outbox)
+        take(messages.start(number, request, flow, at: now), now, &outbox)
         return true
     }
 
@@ -205,7 +205,7 @@ extension UserAgent {
         var headers = SIPHeaders()
         if let replaces { headers.append("Replaces", replaces.description) }
         if let by = referral.request.headers["Referred-By"] { headers.append("Referred-By", by) }
-        transfers[.outgoing(number)] = id
+        calls.beginTransfer(by: .outgoing(number), of: id)
         place(.outgoing(number), to: uri, offer: offer, flow: flow, headers: headers, now, &outbox)
     }
 }

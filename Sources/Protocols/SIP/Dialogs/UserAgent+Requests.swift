@@ -8,14 +8,14 @@ extension UserAgent {
     ) {
         if var refusal = configuration.screen.refusal(of: request) {
             if request.headers.to?.tag == nil, let to = refusal.headers["To"] {
-                refusal.headers.set("To", to + ";tag=" + tokens.next())
+                refusal.headers.set("To", to + ";tag=" + messages.tag())
             }
             return respond(transaction, refusal, now, &outbox)
         }
         guard let tag = request.headers.to?.tag else {
             switch request.method {
             case .invite: receiveInvite(request, transaction, flow, now, &outbox)
-            case .options: options(request, transaction, toTag: tokens.next(), now, &outbox)
+            case .options: options(request, transaction, toTag: messages.tag(), now, &outbox)
             // A transfer outside of a call has no call to transfer.
             case .refer: refuse(403, request, transaction, now, &outbox)
             default: refuse(481, request, transaction, now, &outbox)
@@ -26,7 +26,7 @@ extension UserAgent {
         else { return respond(transaction, SIPResponse(481, to: request), now, &outbox) }
         // Other hosts get the same answer as if there was no such call.
         let remote = request.headers.from?.tag
-        guard isPeer(flow, of: call, with: remote, request.method, now) else {
+        guard messages.isPeer(flow, of: call, with: remote, request.method, at: now) else {
             return respond(transaction, SIPResponse(481, to: request), now, &outbox)
         }
         switch call.stage {
@@ -80,10 +80,10 @@ extension UserAgent {
     ) {
         // The status is that of an INVITE (RFC 3261 §11.2).
         var response = SIPResponse(calls.isFull ? 486 : 200, to: request, toTag: toTag)
-        if let flow = table.flow(of: transaction) {
-            addContact(&response.headers, as: response.headers.to, by: flow)
+        if let flow = messages.table.flow(of: transaction) {
+            messages.addContact(&response.headers, as: response.headers.to, by: flow)
         }
-        addAbilities(&response.headers)
+        messages.addAbilities(&response.headers)
         response.headers.append("Accept", configuration.screen.accept)
         respond(transaction, response, now, &outbox)
     }
@@ -152,7 +152,7 @@ extension UserAgent {
         case .sent: return respond(transaction, SIPResponse(491, to: request), now, &outbox)
         case .received:
             var response = SIPResponse(500, to: request)
-            response.headers.append("Retry-After", String(tokens.number() % 11))
+            response.headers.append("Retry-After", String(messages.number() % 11))
             return respond(transaction, response, now, &outbox)
         case .stable: break
         }
@@ -190,8 +190,8 @@ extension UserAgent {
         for line in request.headers.lines("Record-Route") { response.headers.append("Record-Route", line) }
         response.headers.append("Content-Type", MediaType.sdp.description)
         response.body = description
-        addContact(&response.headers, as: response.headers.to, by: talking.dialog.flow)
-        addAbilities(&response.headers)
+        messages.addContact(&response.headers, as: response.headers.to, by: talking.dialog.flow)
+        messages.addAbilities(&response.headers)
         talking.timer = answerTimer(request, &response, now) ?? talking.timer
         talking.description = description
         if request.method == .invite {
@@ -213,7 +213,7 @@ extension UserAgent {
             let id = calls.call(callID, localTag: tag), let call = calls[id], case .talking(var talking) = call.stage,
             talking.dialog.isRemote(tag: request.headers.from?.tag), let waiting = talking.unacknowledged,
             waiting.sequence == request.headers.sequence?.number,
-            isPeer(flow, of: call, with: request.headers.from?.tag, .ack, now)
+            messages.isPeer(flow, of: call, with: request.headers.from?.tag, .ack, at: now)
         else { return }
         talking.unacknowledged = nil
         talking.acknowledgedFrom = request.headers.topVia?.source
@@ -247,7 +247,7 @@ extension UserAgent {
         guard let targets = request.headers.addresses("Refer-To"), targets.count == 1,
             request.headers.count("Refer-To") == 1
         else { return respond(transaction, SIPResponse(400, to: request), now, &outbox) }
-        guard talking.referral == nil, !transfers.values.contains(id) else {
+        guard talking.referral == nil, !calls.isTransferring(id) else {
             return respond(transaction, SIPResponse(491, to: request), now, &outbox)
         }
         guard let (uri, replaces) = ReferTarget.read(targets[0].uri) else {

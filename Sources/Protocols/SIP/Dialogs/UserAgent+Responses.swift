@@ -5,16 +5,16 @@ extension UserAgent {
     mutating func receive(
         _ response: SIPResponse, _ number: UInt64, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
-        guard let use = requests[number] else { return }
+        guard let use = messages.request(number) else { return }
         if use.kind == .invite { return receiveInviteResponse(response, number, use, now, &outbox) }
         if use.kind == .reinvite, response.isSuccess {
             return receiveReinviteSuccess(response, number, use, now, &outbox)
         }
         guard !response.isProvisional else { return }
-        requests.remove(number)
-        if response.isSuccess { credentials.succeeded(by: use.flow) }
+        messages.forget(number)
+        if response.isSuccess { messages.succeeded(by: use.flow) }
         if response.status == 401 || response.status == 407, use.attempts < 5,
-            credentials.take(response, to: use.request, by: use.flow), resend(use, number, now, &outbox)
+            messages.takeChallenge(response, to: use), resend(use, number, now, &outbox)
         {
             return
         }
@@ -23,7 +23,7 @@ extension UserAgent {
 
     /// No response came (408), or none can (503).
     mutating func failed(_ number: UInt64, _ status: Int, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
-        guard let use = requests.remove(number) else { return }
+        guard let use = messages.forget(number) else { return }
         if use.kind == .bye, case .mortal(let mortal)? = calls[use.call]?.stage {
             return lose(use, mortal, status, now, &outbox)
         }
@@ -56,10 +56,10 @@ extension UserAgent {
         case .talking(var talking):
             let request = renumbered(use.request, &talking.dialog)
             if case .sent(number, let description, let isRefresh) = talking.negotiation {
-                let (next, again) = register(request, use.kind, use.call, use.flow, attempts: use.attempts + 1)
+                let (next, again) = messages.register(request, use.kind, use.call, use.flow, attempts: use.attempts + 1)
                 talking.negotiation = .sent(transaction: next, description: description, isRefresh: isRefresh)
                 keep(use.call, .talking(talking))
-                start(next, again, use.flow, now, &outbox)
+                take(messages.start(next, again, use.flow, at: now), now, &outbox)
             } else {
                 keep(use.call, .talking(talking))
                 send(request, use.kind, use.call, use.flow, attempts: use.attempts + 1, now, &outbox)
@@ -133,7 +133,7 @@ extension UserAgent {
         }
         if status == 491 {
             // The owner of the Call-ID waits longer, so that the offers do not meet again (RFC 3261 §14.1).
-            let step = Int64(truncatingIfNeeded: tokens.number() % (talking.isCaller ? 191 : 201))
+            let step = Int64(truncatingIfNeeded: messages.number() % (talking.isCaller ? 191 : 201))
             let wait = Duration.milliseconds((talking.isCaller ? 2_100 : 0) + 10 * step)
             // The owner's offer that waits for a refresh also refreshes the session.
             talking.postponed = Call.Talking.PostponedOffer(
@@ -160,7 +160,7 @@ extension UserAgent {
             let flow = calls[use.call]?.flow ?? use.flow
             return pass(.sendWithoutTransaction(ack, flow), now, &outbox)
         }
-        credentials.succeeded(by: use.flow)
+        messages.succeeded(by: use.flow)
         var stage = calls[use.call]?.stage
         // The new target already applies to the ACK.
         switch stage {
@@ -179,8 +179,7 @@ extension UserAgent {
         case .calling?, .ringing?, nil: return
         }
         let ack = dialog.ack(of: use.request)
-        requests.accept(number, by: "", ack: ack, until: now.advanced(by: configuration.timers.timeout))
-        pass(.sendWithoutTransaction(ack, use.flow), now, &outbox)
+        take(messages.acknowledge(number, by: "", ack, use.flow, at: now), now, &outbox)
         guard case .talking(var talking)? = stage,
             case .sent(number, let description, let isRefresh) = talking.negotiation
         else { return }

@@ -6,7 +6,7 @@ extension UserAgent {
         _ request: SIPRequest, _ transaction: TransactionID, _ flow: SIPFlow, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
     ) {
-        let tag = tokens.next()
+        let tag = messages.tag()
         func refusal(_ status: Int) -> SIPResponse { SIPResponse(status, to: request, toTag: tag) }
         // The same request came by two routes (RFC 3261 §8.2.2.2).
         if calls.contains(where: { $0.isMerged(with: request) }) {
@@ -29,7 +29,7 @@ extension UserAgent {
             response.headers.append("Min-SE", String(configuration.shortestSessionSeconds))
             return respond(transaction, response, now, &outbox)
         }
-        let first = UInt32(truncatingIfNeeded: tokens.number() & 0xFFFF)
+        let first = UInt32(truncatingIfNeeded: messages.number() & 0xFFFF)
         guard let dialog = Dialog(request: request, localTag: tag, firstSequence: first, flow: flow),
             let from = request.headers.from
         else { return respond(transaction, refusal(400), now, &outbox) }
@@ -67,7 +67,7 @@ extension UserAgent {
             return .refused(481)
         }
         // A host that has read the dialog's tags is not thereby its peer (RFC 3891 §3, §8).
-        guard isPeer(flow, of: call, with: replaces.fromTag, .invite, now) else { return .refused(481) }
+        guard messages.isPeer(flow, of: call, with: replaces.fromTag, .invite, at: now) else { return .refused(481) }
         switch call.stage {
         case .talking(let talking):
             guard talking.dialog.isRemote(tag: replaces.fromTag) else { return .refused(481) }
@@ -129,8 +129,8 @@ extension UserAgent {
         response.headers.append("RSeq", String(ringing.nextReliable))
         ringing.nextReliable += 1
         ringing.isAnsweredReliably = ringing.isAnsweredReliably || answer != nil
-        addContact(&response.headers, as: response.headers.to, by: ringing.dialog.flow)
-        addAbilities(&response.headers)
+        messages.addContact(&response.headers, as: response.headers.to, by: ringing.dialog.flow)
+        messages.addAbilities(&response.headers)
         describe()
         // These are repeated without a longest interval (RFC 3262 §3).
         ringing.unacknowledged = RepeatedResponse(
@@ -147,8 +147,8 @@ extension UserAgent {
         let description = ringing.earlyAnswer ?? description
         var response = SIPResponse(200, to: request, toTag: ringing.dialog.localTag)
         copyRecordRoute(from: request, to: &response)
-        addContact(&response.headers, as: response.headers.to, by: ringing.dialog.flow)
-        addAbilities(&response.headers)
+        messages.addContact(&response.headers, as: response.headers.to, by: ringing.dialog.flow)
+        messages.addAbilities(&response.headers)
         var talking = Call.Talking(dialog: ringing.dialog, isCaller: false, description: description)
         talking.timer = answerTimer(request, &response, now)
         if !ringing.isAnsweredReliably {
@@ -179,7 +179,8 @@ extension UserAgent {
     func answerTimer(_ request: SIPRequest, _ response: inout SIPResponse, _ now: Instant) -> SessionTimer? {
         guard configuration.screen.options.contains("timer"),
             let terms = SessionTerms.answer(
-                request.headers, wanted: configuration.sessionSeconds, shortest: configuration.shortestSessionSeconds)
+                request.headers, wanted: configuration.sessionSeconds,
+                shortest: configuration.shortestSessionSeconds)
         else { return nil }
         response.headers.set("Session-Expires", terms.expires.description)
         if terms.isRequired { response.headers.set("Require", "timer") }
@@ -276,7 +277,7 @@ extension UserAgent {
         case SIPMethod.invite:
             keep(id, .ringing(ringing))
             var response = SIPResponse(500, to: request)
-            response.headers.append("Retry-After", String(tokens.number() % 11))
+            response.headers.append("Retry-After", String(messages.number() % 11))
             respond(transaction, response, now, &outbox)
         case SIPMethod.info:
             keep(id, .ringing(ringing))

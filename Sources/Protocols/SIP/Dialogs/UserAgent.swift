@@ -7,16 +7,8 @@ public import Core
 ///
 /// Capacity: ``SIPLimits/calls``; an incoming call beyond that is refused with 486, and an outgoing one fails.
 public struct UserAgent: ProtocolCore, Sendable {
-    private(set) var configuration: UserAgentConfiguration
-    var table: TransactionTable
-    var tokens: TokenSource
-    var credentials: ServerCredentials
+    var messages: Messenger
     var calls = CallTable()
-    var requests = RequestLedger()
-    /// Calls that we place for a transfer, and the call whose peer asked for it.
-    var transfers: [SIPCall: SIPCall] = [:]
-    /// Lost flows, whose calls wait to be moved.
-    private var lostFlows: [SIPFlow] = []
 
     /// Makes a user agent without calls.
     ///
@@ -24,37 +16,32 @@ public struct UserAgent: ProtocolCore, Sendable {
     ///   other host.
     /// - Parameter key: 16 random bytes or more, used for nothing else.
     public init(_ configuration: UserAgentConfiguration, key: [UInt8], digest: DigestClient? = nil) {
-        self.configuration = configuration
-        credentials = ServerCredentials(digest)
-        tokens = TokenSource(key: key)
-        table = TransactionTable(
-            tokens: TokenSource(key: key.reversed() + [1]), timers: configuration.timers,
-            memory: configuration.transactionMemory)
+        messages = Messenger(configuration, key: key, digest: digest)
     }
+
+    var configuration: UserAgentConfiguration { messages.configuration }
 
     /// The number of calls, including those that wait for the answer to a BYE.
     public var callsInMemory: Int { calls.count }
     /// How many transactions there are.
-    public var transactionsInMemory: Int { table.count }
+    public var transactionsInMemory: Int { messages.table.count }
     /// Bytes that the transactions of peers take up.
-    public var transactionBytes: Int { table.bytes }
+    public var transactionBytes: Int { messages.table.bytes }
     /// Requests that found no room for their transactions.
-    public var refusals: Int { table.refusals }
+    public var refusals: Int { messages.table.refusals }
 
     /// When ``handle(_:at:into:)`` must next be called.
-    public var nextDeadline: Instant? { [table.nextDeadline, calls.nextDeadline].compactMap { $0 }.min() }
+    public var nextDeadline: Instant? { [messages.table.nextDeadline, calls.nextDeadline].compactMap { $0 }.min() }
 
     /// Takes one input.
     public mutating func handle(_ input: UserAgentInput, at now: Instant, into outbox: inout [UserAgentOutput]) {
-        requests.forgetOld(at: now)
+        messages.forgetOld(at: now)
         switch input {
         case .received(let message, let flow):
-            if !flow.isToServer { table.callers = calls.peerHosts(table.known) }
+            if !flow.isToServer { messages.setCallers(calls.peerHosts(messages.table.known)) }
             pass(.received(message, flow), now, &outbox)
         case .command(let id, let command): handle(command, id, now, &outbox)
-        case .registered(let contact, let routes):
-            configuration.contact = contact
-            configuration.routes = routes
+        case .registered(let contact, let routes): messages.registered(contact: contact, routes: routes)
         case .flowFailed(let flow): fail(flow, now, &outbox)
         case .moved(let old, let new, let refreshes): move(old, new, refreshes, now, &outbox)
         case .timerFired:
@@ -68,37 +55,25 @@ public struct UserAgent: ProtocolCore, Sendable {
         guard let tag = request.headers.to?.tag, let callID = request.headers.callID,
             let id = calls.call(callID, localTag: tag), let call = calls[id]
         else { return false }
-        return isPeer(flow, of: call, with: request.headers.from?.tag, request.method, now)
+        return messages.isPeer(flow, of: call, with: request.headers.from?.tag, request.method, at: now)
     }
 
     /// Whether a message from an address may belong to one of our calls.
-    public mutating func expects(_ host: SIPHost) -> Bool { calls.peerHosts(table.known).contains(host) }
+    public mutating func expects(_ host: SIPHost) -> Bool { calls.peerHosts(messages.table.known).contains(host) }
 
     /// Messages that name a call or a request of ours, but came from another address.
-    public var foreignMessages: ForeignMessages { table.foreign }
+    public var foreignMessages: ForeignMessages { messages.table.foreign }
 
     /// The server is at these addresses.
-    public mutating func locate(servers: [SIPHost]) { table.locate(servers: servers) }
+    public mutating func locate(servers: [SIPHost]) { messages.locate(servers: servers) }
 
     /// The names to look up, because calls have peers there.
-    public mutating func takeUnknownNames() -> [String] { table.known.takeWanted() }
+    public mutating func takeUnknownNames() -> [String] { messages.takeUnknownNames() }
 
     /// A name has led to these addresses.
     public mutating func learn(_ name: String, _ hosts: [SIPHost]) {
-        table.known.learn(name, hosts)
+        messages.learn(name, hosts)
         calls.forgetPeerHosts()
-    }
-
-    /// Whether a message on a flow comes from a call's peer. If not, it is counted, and names of the call are looked up
-    /// for the next time.
-    mutating func isPeer(
-        _ flow: SIPFlow, of call: Call, with tag: String?, _ method: SIPMethod, _ now: Instant
-    ) -> Bool {
-        let dialog = call.dialog(with: tag)
-        if dialog?.isPeer(flow, among: table.known) ?? table.known.isSamePeer(flow, as: call.flow) { return true }
-        table.foreign.note(method, by: flow)
-        if let dialog { table.known.want(dialog.peerHosts, at: now) }
-        return false
     }
 
     /// The flow of that number, if a call uses it.
@@ -137,7 +112,7 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// The Call-ID of a call; of an outgoing one also before it is placed. `nil` for an incoming call that has ended.
     public func callID(of call: SIPCall) -> String? {
         switch call {
-        case .outgoing(let number): tokens.token(of: number)
+        case .outgoing(let number): messages.callID(ofOutgoing: number)
         case .incoming: calls[call]?.callID
         }
     }
@@ -149,14 +124,14 @@ public struct UserAgent: ProtocolCore, Sendable {
     }
 
     /// Sets which challenges are answered from now on.
-    public mutating func hold(to trust: DigestTrust) { credentials.hold(to: trust) }
+    public mutating func hold(to trust: DigestTrust) { messages.hold(to: trust) }
 
     /// Moves calls to another flow: their requests, their retransmissions, and a BYE that was lost with the old flow.
     private mutating func move(
         _ old: SIPFlow, _ new: SIPFlow, _ refreshes: Bool, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
         pass(.moved(old, to: new), now, &outbox)
-        defer { lostFlows.removeAll { $0 == old } }
+        defer { messages.moved(old) }
         for (id, call) in calls.all where call.flow == old {
             switch call.stage {
             case .talking(var talking):
@@ -183,13 +158,8 @@ public struct UserAgent: ProtocolCore, Sendable {
             guard case .ringing(let ringing) = call.stage, !flow.isToServer else { continue }
             refuse(id, ringing, 480, .failed, now, &outbox)
         }
-        let used = calls.flows
-        lostFlows.removeAll { !used.contains($0) }
-        if used.contains(flow), !lostFlows.contains(flow) { lostFlows.append(flow) }
+        messages.lost(flow, used: calls.flows)
     }
-
-    /// Whether a flow is gone, and its calls have not been moved to another one.
-    func isLost(_ flow: SIPFlow) -> Bool { lostFlows.contains(flow) }
 
     /// Sends our contact to the peer, now or after the exchange in progress.
     private mutating func refreshOrPostpone(_ id: SIPCall, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
@@ -202,10 +172,12 @@ public struct UserAgent: ProtocolCore, Sendable {
         keep(id, .talking(talking))
     }
 
-    /// Gives the table an input, and handles its outputs.
+    /// Gives the transactions an input, and handles their outputs.
     mutating func pass(_ input: TransactionInput, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
-        var outputs: [TransactionOutput] = []
-        table.handle(input, at: now, into: &outputs)
+        take(messages.handle(input, at: now), now, &outbox)
+    }
+
+    mutating func take(_ outputs: [TransactionOutput], _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         for output in outputs {
             switch output {
             case .transmit(let message, let flow): outbox.append(.transmit(message, flow))
@@ -229,100 +201,43 @@ public struct UserAgent: ProtocolCore, Sendable {
         _ request: SIPRequest, _ kind: RequestUse.Kind, _ call: SIPCall, _ flow: SIPFlow, attempts: Int = 0,
         _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) -> UInt64 {
-        let (number, request) = register(request, kind, call, flow, attempts: attempts)
-        start(number, request, flow, now, &outbox)
+        let (number, request) = messages.register(request, kind, call, flow, attempts: attempts)
+        take(messages.start(number, request, flow, at: now), now, &outbox)
         return number
     }
 
-    /// Gives a request the headers that all of its kind have, and a number by which its call can know it before it is
-    /// sent.
-    mutating func register(
-        _ request: SIPRequest, _ kind: RequestUse.Kind, _ call: SIPCall, _ flow: SIPFlow, attempts: Int
-    ) -> (UInt64, SIPRequest) {
-        var request = request
-        if [.invite, .update, .refer, .notify, .options].contains(request.method) {
-            addContact(&request.headers, as: request.headers.from, by: flow)
-        }
-        if request.method == .invite || request.method == .update { addAbilities(&request.headers) }
-        if let product = configuration.product, table.known.isServer(flow) {
-            request.headers.set("User-Agent", product)
-        }
-        credentials.authorize(&request, by: flow)
-        let use = RequestUse(kind: kind, call: call, request: request, flow: flow, attempts: attempts)
-        return (requests.add(use), request)
-    }
-
-    /// Sends a request that ``register(_:_:_:_:attempts:)`` has made.
-    mutating func start(
-        _ number: UInt64, _ request: SIPRequest, _ flow: SIPFlow, _ now: Instant, _ outbox: inout [UserAgentOutput]
-    ) {
-        // On a lost flow nothing can be sent, and no failure would be reported.
-        if isLost(flow) { return failed(number, 503, now, &outbox) }
-        pass(.start(number, request, flow), now, &outbox)
-    }
-
-    /// Sets the contact for requests in the call: with the account's user to our server, and to other hosts with the
-    /// name that they already have for us, so that they do not learn the user.
-    func addContact(_ headers: inout SIPHeaders, as name: NameAddress?, by flow: SIPFlow) {
-        var contact = configuration.contact
-        if !table.known.isServer(flow), case .sip(var uri) = contact {
-            uri.user = name?.uri.sip?.user
-            contact = .sip(uri)
-        }
-        headers.set("Contact", "<\(contact)>")
-    }
-
-    func addAbilities(_ headers: inout SIPHeaders) {
-        headers.set("Allow", configuration.screen.allow)
-        headers.set("Supported", configuration.screen.supported)
-    }
-
-    /// Answers a request; 2xx and 1xx of an INVITE or UPDATE carry our contact and abilities. Only responses to the
-    /// server carry our product, so that strangers cannot look for a version with a known fault.
+    /// Answers a request.
     mutating func respond(
         _ id: TransactionID, _ response: SIPResponse, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
-        var response = response
-        let flow = table.flow(of: id)
-        let method = response.headers.sequence?.method
-        if response.status > 100, response.status < 300, method == .invite || method == .update {
-            if let flow { addContact(&response.headers, as: response.headers.to, by: flow) }
-            addAbilities(&response.headers)
-        }
-        if let product = configuration.product, let flow, table.known.isServer(flow) {
-            response.headers.set("Server", product)
-        }
-        pass(.respond(id, response), now, &outbox)
+        take(messages.respond(id, response, at: now), now, &outbox)
     }
 
     /// Answers a request that belongs to no dialog.
     mutating func refuse(
         _ status: Int, _ request: SIPRequest, _ id: TransactionID, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
-        respond(id, SIPResponse(status, to: request, toTag: tokens.next()), now, &outbox)
+        respond(id, SIPResponse(status, to: request, toTag: messages.tag()), now, &outbox)
     }
 
     // MARK: Calls
 
     mutating func keep(_ id: SIPCall, _ stage: Call.Stage) { calls.keep(id, stage) }
 
-    mutating func forget(_ id: SIPCall) {
-        calls.forget(id)
-        transfers[id] = nil
-    }
+    mutating func forget(_ id: SIPCall) { calls.forget(id) }
 
     /// Reports an event to the owner. The peer that asked for a transfer also receives the progress and end of its
     /// call.
     mutating func tell(_ id: SIPCall, _ event: CallEvent, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         outbox.append(.call(id, event))
-        guard let origin = transfers[id] else { return }
+        guard let origin = calls.transferrer(of: id) else { return }
         switch event {
         case .progress(let status, _): notify(origin, status, isFinal: false, now, &outbox)
         case .accepted:
-            transfers[id] = nil
+            calls.endTransfer(by: id)
             notify(origin, 200, isFinal: true, now, &outbox)
         case .ended(let end):
-            transfers[id] = nil
+            calls.endTransfer(by: id)
             let status = if case .refused(let status, _) = end { status } else { 503 }
             notify(origin, status, isFinal: true, now, &outbox)
         case .incoming, .confirmed, .offered, .offerWithdrawn, .answered, .offerRefused, .digit, .digitRefused, .info,
@@ -400,7 +315,8 @@ public struct UserAgent: ProtocolCore, Sendable {
             pass(.respond(waiting.transaction, waiting.response.response), now, &outbox)
         }
         if var postponed = talking.postponed, postponed.until <= now {
-            if case .stable = talking.negotiation, talking.unacknowledged == nil, !isLost(talking.dialog.flow) {
+            if case .stable = talking.negotiation, talking.unacknowledged == nil, !messages.isLost(talking.dialog.flow)
+            {
                 talking.postponed = nil
                 keep(id, .talking(talking))
                 let description = postponed.isRefresh ? talking.description : postponed.description
@@ -420,7 +336,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         keep(id, .talking(talking))
         guard !offer(id, talking.description, isRefresh: true, now, &outbox) else { return }
         // The exchange in progress may refresh the session, too; if not, this is checked again.
-        talking.timer = isLost(talking.dialog.flow) ? timer.refused(least: nil, at: now) : timer
+        talking.timer = messages.isLost(talking.dialog.flow) ? timer.refused(least: nil, at: now) : timer
         keep(id, .talking(talking))
     }
 }
