@@ -20,7 +20,8 @@ struct CalleeTests {
                 let user = await device.device.configuration.account.mayTransferForBot(target)
                 #expect((user != nil) == admitted.contains(target), "\(target) of \(admitted)")
             }
-            #expect(await device.device.configuration.account.lists("bob") == (callees != nil && admitted.contains("bob")))
+            #expect(
+                await device.device.configuration.account.lists("bob") == (callees != nil && admitted.contains("bob")))
             await device.device.shutDown()
         }
         let closed = try await site.device("echo", named: "desk", answer: AnswerPolicy()) {

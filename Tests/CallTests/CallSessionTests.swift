@@ -68,7 +68,12 @@ private struct Driven {
         feed(.begin)
         feed(.media(.report(.ready(description: ["type": "offer"]))))
         feed(.service(.event(.inviteSent(Self.invite, invitees: ["bob"]))))
-        feed(.service(.event(.accepted(InviteAnswer(invite: Self.invite, invitee: "bob", device: "d1", data: ["answer": ["type": "answer"]])))))
+        feed(
+            .service(
+                .event(
+                    .accepted(
+                        InviteAnswer(
+                            invite: Self.invite, invitee: "bob", device: "d1", data: ["answer": ["type": "answer"]])))))
         feed(.media(.started(recording: nil)))
         feed(.media(.report(.connected(isVerified: true))))
     }
@@ -124,7 +129,8 @@ struct CallSessionTests {
         #expect(call.outputs.areOver && call.session.nextDeadline == nil)
     }
 
-    @Test("CALL-7: The end of a call is reported when its record is on disk and its media has ended, whichever is later")
+    @Test(
+        "CALL-7: The end of a call is reported when its record is on disk and its media has ended, whichever is later")
     func kept() {
         var call = Driven.outgoing()
         call.connectOutgoing()
@@ -209,7 +215,13 @@ struct CallSessionTests {
         call.feed(.media(.playbackEnded))
         call.feed(.media(.report(.ready(description: ["type": "offer"]))))
         call.feed(.service(.event(.inviteSent(Driven.invite, invitees: ["bob"]))))
-        call.feed(.service(.event(.accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", data: ["answer": ["type": "answer"]])))))
+        call.feed(
+            .service(
+                .event(
+                    .accepted(
+                        InviteAnswer(
+                            invite: Driven.invite, invitee: "bob", device: "d1", data: ["answer": ["type": "answer"]])))
+            ))
         call.feed(.media(.report(.connected(isVerified: true))))
         #expect(call.wait(.milliseconds(249)).record == nil)
         #expect(try #require(call.wait(.milliseconds(1)).record).hangUpCause == .playbackEnded)
@@ -245,7 +257,8 @@ struct CallSessionTests {
         #expect(other.feed(.media(.digit("5", heldFor: .milliseconds(90)))).isEmpty)
     }
 
-    @Test("Local candidates wait until the peer can know the call, and those of the peer until the media knows the peer")
+    @Test(
+        "Local candidates wait until the peer can know the call, and those of the peer until the media knows the peer")
     func candidates() {
         var call = Driven.incoming()
         call.feed(.begin)
@@ -254,7 +267,9 @@ struct CallSessionTests {
             invite: Driven.invite, type: "candidate", data: ["candidate": "candidate:1"], from: "bob")
         #expect(call.feed(.media(.candidate("2", mid: "0"))).isEmpty && call.feed(.peer(candidate)).isEmpty)
         let known = call.feed(.media(.peerIsKnown))
-        #expect(known.count == 1 && known.contains { if case .media(.add(let some)) = $0 { some.count == 1 } else { false } })
+        #expect(
+            known.count == 1
+                && known.contains { if case .media(.add(let some)) = $0 { some.count == 1 } else { false } })
         call.feed(.media(.report(.ready(description: ["type": "answer"]))))
         #expect(call.feed(.service(.event(.answerConfirmed))).signals == ["candidate"])
     }
@@ -265,11 +280,14 @@ struct CallSessionTests {
         call.feed(.begin)
         call.feed(.user(.answer(after: .zero)))
         let wish = CallSignal(
-            invite: Driven.invite, type: CallTransfer.signal, data: CallTransfer.Wish(target: "carol").data, from: "bob")
+            invite: Driven.invite, type: CallTransfer.signal, data: CallTransfer.Wish(target: "carol").data, from: "bob"
+        )
         #expect(call.feed(.peer(wish)).isEmpty)
         call.feed(.media(.report(.ready(description: ["type": "answer"]))))
         let confirmed = call.feed(.service(.event(.answerConfirmed)))
-        #expect(confirmed.contains { if case .device(.consider(let asked)) = $0 { asked.target == "carol" } else { false } })
+        #expect(
+            confirmed.contains { if case .device(.consider(let asked)) = $0 { asked.target == "carol" } else { false } }
+        )
     }
 
     @Test("CALL-8: Two calls of a transfer end each other as one succeeds, and each record names who took over")
@@ -321,10 +339,15 @@ struct CallSessionTests {
         #expect(CallSession.takes(CallKey.signal, by: .sip) && CallSession.takes("offer", by: .exchange))
     }
 
-    @Test("CALL-5: In any order of events a call ends once, is finished once, and orders nothing after that", arguments: UInt64(0)..<300)
+    @Test(
+        "CALL-5: In any order of events a call ends once, is finished once, and orders nothing after that",
+        arguments: UInt64(0)..<300)
     func walk(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
-        var call = seed % 2 == 0 ? Driven.outgoing(.program, rules: Self.strict) : Driven.incoming(.program, rules: Self.strict, traits: .sip)
+        var call =
+            seed % 2 == 0
+            ? Driven.outgoing(.program, rules: Self.strict)
+            : Driven.incoming(.program, rules: Self.strict, traits: .sip)
         var isOver = false
         var ends = 0
         for _ in 0..<400 {
@@ -339,7 +362,8 @@ struct CallSessionTests {
                 outputs = call.feed(input)
             }
             if isOver {
-                #expect(!outputs.areOver && outputs.record == nil && (isTakenLate || !outputs.sendHangUp), "it was over")
+                #expect(
+                    !outputs.areOver && outputs.record == nil && (isTakenLate || !outputs.sendHangUp), "it was over")
             }
             ends += outputs.record == nil ? 0 : 1
             isOver = isOver || outputs.areOver
@@ -370,8 +394,10 @@ struct CallSessionTests {
             .user(.attached), .user(.detach), .user(.attachingFailed), .user(.recordingBegan(path: "/a.wav")),
             .user(.recordingStopped), .service(.event(.inviteSent(Driven.invite, invitees: ["bob"]))),
             .service(.event(.inviteSent(Driven.invite, invitees: ["bob"]))),
-            .service(.event(.accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", data: answer)))),
-            .service(.event(.accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", data: answer)))),
+            .service(
+                .event(.accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", data: answer)))),
+            .service(
+                .event(.accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", data: answer)))),
             .service(.event(.answerConfirmed)), .service(.event(.answerConfirmed)), .service(.acceptTaken),
             .service(.event(.inviteEnded)), .service(.event(.cancelled)), .service(.probed(.failed(.noAnswer))),
             .service(.probed(.answered())), .service(.probed(nil)), .service(.event(.cancelConfirmed)),
@@ -391,7 +417,8 @@ struct CallSessionTests {
             .media(.digit("1", heldFor: .milliseconds(80))), .media(.playbackEnded), .media(.over),
             .participant(.ready(id), from: .bot), .participant(.rejected(id, .busy, "why"), from: .bot),
             .participant(.failed(id, "why"), from: .program), .participant(.press(id, keys: "1"), from: .program),
-            .participant(.transfer(id, to: "carol"), from: .program), .participant(.done(id, failure: nil), from: .program),
+            .participant(.transfer(id, to: "carol"), from: .program),
+            .participant(.done(id, failure: nil), from: .program),
             .participant(.left(id), from: .program), .device(.successorConnects("carol")), .device(.successorEnded),
             .device(.replaced(by: "carol")), .device(.decided(CallTransfer.Wish(target: "carol"), isAdmitted: true)),
             .device(.successorPlaced(CallID(number: 9), to: "carol")), .device(.judged("carol")), .device(.judged(nil)),

@@ -103,7 +103,9 @@ extension Device {
     }
 
     private func isHeld(_ call: ActiveCall) -> Bool {
-        guard call.session.usesCard, configuration.audio.severalCalls == .hold, let media = call.media.id else { return false }
+        guard call.session.usesCard, configuration.audio.severalCalls == .hold, let media = call.media.id else {
+            return false
+        }
         return engine.cardHolder != media
     }
 }

@@ -391,7 +391,9 @@ public actor Device {
     func publish(_ event: DeviceEvent) {
         let before = events.hub.lostCount
         events.hub.publish(event)
-        if events.hub.lostCount > before { logger.warning("An event of the device is lost: its program took none in time") }
+        if events.hub.lostCount > before {
+            logger.warning("An event of the device is lost: its program took none in time")
+        }
     }
 
     /// A name that no call of the process has or had.

@@ -26,7 +26,8 @@ public enum ParticipantEvent: Sendable, Equatable {
     /// The call that it is about; nil if it is about all.
     public var call: CallID? {
         switch self {
-        case .ready(let call), .rejected(let call, _, _), .failed(let call, _), .press(let call, _), .transfer(let call, _),
+        case .ready(let call), .rejected(let call, _, _), .failed(let call, _), .press(let call, _),
+            .transfer(let call, _),
             .turn(let call, _, _), .done(let call, _), .left(let call):
             call
         case .noted(_, let call): call
