@@ -115,7 +115,7 @@ struct EnrollCommandTests {
         let parts = code.components(separatedBy: "/")
         let wrong = (parts.dropLast() + [String(parts.last?.reversed() ?? [])]).joined(separator: "/")
         let another = try await enroll(wrong)
-        #expect(another.code == 6 && another.text.contains("another exchange"), "\(another.text)")
+        #expect(another.code == 6 && another.text.contains("not the exchange that the code names"), "\(another.text)")
         let typo = try await enroll(String(code.dropLast()))
         #expect(typo.code == 2 && typo.text.contains("mistake"), "\(typo.text)")
         process.send(SIGTERM)
