@@ -140,15 +140,22 @@ extension ExitStatus {
     static func end(with error: any Error) -> Never {
         switch Handset.exitCode(for: error) {
         case .success:
+            LogOptions.finish()
             Handset.exit(withError: error)
         case .validationFailure:
+            LogOptions.finish()
             let hint = UnknownWord.find(in: Array(CommandLine.arguments.dropFirst()))
             Terminal.printError(UnknownWord.message(Handset.fullMessage(for: error), hint: hint))
             exit(ExitStatus.usage.rawValue)
         default:
-            if let code = error as? ExitCode { exit(code.rawValue) }
+            if let code = error as? ExitCode {
+                LogOptions.finish()
+                exit(code.rawValue)
+            }
             let style = TerminalStyle.standardError
-            Terminal.printError("\(style.bold("handset:")) \(style.red("error:")) \(String(describing: error))")
+            // A log that takes nothing takes this line as little, and must not keep the process from ending.
+            LogOptions.finish(
+                saying: "\(style.bold("handset:")) \(style.red("error:")) \(String(describing: error))")
             exit(ExitStatus(error).rawValue)
         }
     }

@@ -46,7 +46,6 @@ enum Main {
             LogOptions.finish()
             exit(ExitStatus.ok.rawValue)
         } catch {
-            LogOptions.finish()
             ExitStatus.end(with: error)
         }
     }

@@ -102,7 +102,9 @@ enum Shutdown {
             case .askToEnd:
                 deadline = MonotonicClock.now.nanoseconds + Int64(ending?.seconds ?? 0) * 1_000_000_000
                 ending?.end()
-            case .exitNow: _exit(ExitStatus.interrupted.rawValue)
+            case .exitNow:
+                LogOptions.finish(withinMilliseconds: 100)
+                _exit(ExitStatus.interrupted.rawValue)
             case .none: break
             }
         }

@@ -179,6 +179,45 @@ struct CallSessionTests {
         #expect(rejected.contains { if case .service(.reject) = $0 { true } else { false } })
     }
 
+    @Test("A participant that is ready for a call that was rejected or has ended starts no media")
+    func lateParticipant() {
+        for isEnded in [false, true] {
+            var call = Driven.incoming(.program)
+            call.feed(.begin)
+            call.feed(.user(.answer(after: .zero)))
+            call.feed(.user(.reject(.declined, cause: nil)))
+            if isEnded { call.feed(.service(.event(.answerConfirmed))) }
+            #expect(call.feed(.participant(.ready(call.session.id), from: .bot)).isEmpty)
+        }
+    }
+
+    @Test("Candidates of a call that was rejected are not sent")
+    func candidatesOfRejected() {
+        var call = Driven.incoming()
+        call.feed(.begin)
+        call.feed(.user(.answer(after: .zero)))
+        call.feed(.media(.candidate("1", mid: "0")))
+        call.feed(.user(.reject(.declined, cause: nil)))
+        #expect(call.feed(.service(.event(.answerConfirmed))).signals.isEmpty)
+        #expect(call.session.record?.reason == .declined)
+    }
+
+    @Test("What is due after the end of a call is not done: at one instant, the end of a call is the last thing")
+    func dueAfterTheEnd() throws {
+        var rules = CallRules()
+        rules.maximumDuration = .seconds(10)
+        var call = Driven.incoming(rules: rules)
+        call.connectIncoming()
+        call.feed(.media(.quiet))
+        // Nothing is done in between: the restart after 4 s, the sound and the longest duration after 10 s are due at once.
+        call.now = call.now.advanced(by: .seconds(11))
+        let outputs = call.feed(.timerFired)
+        let end = try #require(outputs.firstIndex { if case .note(.longestDuration) = $0 { true } else { false } })
+        #expect(!outputs[end...].contains { if case .media(.restartICE) = $0 { true } else { false } })
+        #expect(!outputs[end...].contains { if case .media(.checkSound) = $0 { true } else { false } })
+        #expect(outputs.record?.hangUpCause == .maximumDuration)
+    }
+
     @Test("A participant that was detached asks for nothing any more, and the next one does")
     func detached() {
         var call = Driven.incoming(.program)
@@ -326,6 +365,12 @@ struct CallSessionTests {
         var cut = old
         cut.feed(.service(.event(.hungUp(CallHangUp(invite: Driven.invite, reason: "completed", duration: .zero)))))
         #expect(try #require(cut.outputs.record).transferredTo == "bob", "the service was quicker")
+        var kept = old
+        var rejected = new
+        let refusal = rejected.feed(.media(.report(.failed(MediaFailure(.deviceFull, "no room")))))
+        for case .device(.inform(CallID(number: 7), let word)) in refusal { kept.feed(.device(word)) }
+        kept.feed(.service(.event(.hungUp(CallHangUp(invite: Driven.invite, reason: "completed", duration: .zero)))))
+        #expect(try #require(kept.outputs.record).transferredTo == nil, "the one that replaces it was rejected")
         words = []
         collect(new.feed(.media(.report(.ready(description: ["type": "answer"])))))
         collect(new.feed(.service(.event(.answerConfirmed))))

@@ -79,10 +79,10 @@ private final class Lines: Sendable {
         gate.signal()
         reported.wait()
         writer.write("after")
-        writer.finish(withinMilliseconds: 60_000)
+        writer.finish(saying: "last", withinMilliseconds: 60_000)
         // 15 lines have 95 bytes.
         let lines = written.withLock { $0 }
-        #expect(lines == ["first"] + (0..<15).map { "line \($0)" } + ["lost 985", "after"])
+        #expect(lines == ["first"] + (0..<15).map { "line \($0)" } + ["lost 985", "after", "last"])
     }
 
     @Test("A process ends although its log cannot be written")

@@ -2,7 +2,7 @@ internal import Core
 
 /// The times at which a call does something by itself.
 struct CallDeadlines {
-    /// What becomes due.
+    /// What becomes due; of several at once in this order.
     enum Event: CaseIterable, Hashable {
         /// The answer policy's delay has passed.
         case answer
@@ -31,10 +31,10 @@ struct CallDeadlines {
 
     mutating func clearAll() { times = [:] }
 
-    /// What is due now, the earliest first; each once.
-    mutating func takeDue(at now: Instant) -> [Event] {
-        let due = times.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
-        for event in due { times[event] = nil }
-        return due
+    /// Takes the earliest of what is due now; nil if nothing is.
+    mutating func takeDue(at now: Instant) -> Event? {
+        guard let next, next <= now, let event = Event.allCases.first(where: { times[$0] == next }) else { return nil }
+        times[event] = nil
+        return event
     }
 }

@@ -205,7 +205,7 @@ public struct CallSession: ProtocolCore, Sendable {
     }
 
     private mutating func fireTimers(at now: Instant, into outbox: inout [Output]) {
-        for event in deadlines.takeDue(at: now) {
+        while record == nil, let event = deadlines.takeDue(at: now) {
             switch event {
             case .answer: feed(.user(.answer), at: now, into: &outbox)
             case .longestDuration: reachLongestDuration(at: now, into: &outbox)
@@ -237,7 +237,9 @@ public struct CallSession: ProtocolCore, Sendable {
         case .sendInvite(let options): outbox.append(.service(.invite(options)))
         case .sendCancel(let invite, let data): outbox.append(.service(.cancel(invite, data: data)))
         case .sendAccept(let invite, let data): outbox.append(.service(.accept(invite, data: data)))
-        case .sendReject(let invite, let data): outbox.append(.service(.reject(invite, data: data)))
+        case .sendReject(let invite, let data):
+            if let replaced = transfers.replaces { outbox.append(.device(.inform(replaced, .successorEnded))) }
+            outbox.append(.service(.reject(invite, data: data)))
         case .sendHangUp(let news): outbox.append(.service(.hangUp(news)))
         case .ringing:
             if let invite = invite.id { outbox.append(.event(.identified(invite))) }
@@ -358,7 +360,8 @@ public struct CallSession: ProtocolCore, Sendable {
             case .inviteSent:
                 sendCandidates(candidates.peerKnowsCall(), into: &outbox)
                 outbox.append(.participant(.ring))
-            case .answerConfirmed: sendCandidates(candidates.peerKnowsCall(), into: &outbox)
+            case .answerConfirmed:
+                if machine.isAnswered { sendCandidates(candidates.peerKnowsCall(), into: &outbox) }
             case .inviteFailed, .accepted, .rejected, .cancelConfirmed, .cancelFailed, .inviteEnded, .answerFailed,
                 .handledElsewhere, .cancelled, .acknowledged, .timedOut, .hungUp, .disconnected:
                 break
@@ -575,6 +578,8 @@ public struct CallSession: ProtocolCore, Sendable {
         case .ready:
             guard let offer = waitingOffer else { return }
             waitingOffer = nil
+            // The call may have been rejected, or have ended, meanwhile.
+            guard machine.progress == .connecting else { return }
             outbox.append(.media(.makeAnswer(to: offer)))
         case .rejected(_, let reason, let why):
             if let why { outbox.append(.note(.notAccepted(why: why))) }

@@ -59,6 +59,8 @@ extension Device {
                 try await service.accept(invite, data: data)
             }
         case .reject(let invite, let data):
+            // The call hinders no other from now on, though the service has not confirmed it.
+            releaseCard(of: id)
             request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { (service) throws(SignalingError) in
                 try await service.reject(invite, data: data)
             }

@@ -262,6 +262,8 @@ extension Device {
             with(media) { id in
                 calls[id]?.media.noteRefused()
                 fail(id, MediaFailure(.deviceFull, "the media workers have as many calls as they may have"))
+                // A call that had ended before gets no other report of that.
+                feed(.media(.over), to: id)
             }
         case .ended(let media, let report):
             with(media) { id in

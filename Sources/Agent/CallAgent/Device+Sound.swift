@@ -55,7 +55,9 @@ extension Device {
 
     /// A call has reached another phase: updates the loudspeaker's tone.
     func note(_ phase: CallTonePolicy.Phase, of id: CallID) {
-        if calls[id]?.session.usesCard == true { shared.withCard { $0.note(phase, of: id) } }
+        // Nothing would take back the phase of a call that has ended.
+        guard let call = calls[id]?.session, call.usesCard, call.record == nil else { return }
+        shared.withCard { $0.note(phase, of: id) }
     }
 
     /// A call has ended; a failed outgoing call is announced by a tone.

@@ -204,7 +204,8 @@ private enum Listener {
 /// The system's name of a process.
 private enum ProcessName {
     static func of(_ process: Int32) -> String? {
-        let name = KernelFile.text(of: "/proc/\(process)/comm")?.prefix { $0 >= " " && $0 <= "~" } ?? ""
-        return name.isEmpty ? nil : String(name)
+        let text = KernelFile.text(of: "/proc/\(process)/comm")?.unicodeScalars ?? "".unicodeScalars
+        let name = String(String.UnicodeScalarView(text.prefix { (" "..."~").contains($0) }))
+        return name.isEmpty ? nil : name
     }
 }

@@ -2,7 +2,7 @@ internal import Glibc
 internal import Logging
 internal import Core
 
-/// Handset's backend of swift-log: writes each event as one line, at once.
+/// Handset's backend of swift-log: writes each event as one line.
 struct LineLogHandler: LogHandler {
     var logLevel: Logger.Level
     var metadata: Logger.Metadata = [:]

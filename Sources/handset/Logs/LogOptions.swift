@@ -35,12 +35,16 @@ struct LogOptions: ParsableArguments {
 
     private static let log = Mutex<(limiter: LogLimiter, writer: LogWriter?)?>(nil)
 
-    /// Writes what is not written yet, and reports what was withheld, at the end of the process. A log that takes nothing delays the
-    /// end by a second.
-    static func finish() {
-        guard let log = log.withLock({ $0 }) else { return }
-        log.limiter.finish()
-        log.writer?.finish(withinMilliseconds: 1_000)
+    /// Writes what is not written yet, reports what was withheld, and says one more line, at the end of the process. A log that takes
+    /// nothing delays the end by this time.
+    static func finish(saying line: String? = nil, withinMilliseconds milliseconds: Int32 = 1_000) {
+        let log = log.withLock { $0 }
+        log?.limiter.finish()
+        if let writer = log?.writer {
+            writer.finish(saying: line, withinMilliseconds: milliseconds)
+        } else if let line {
+            Terminal.printError(line)
+        }
     }
 
     private static let levelNames = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")

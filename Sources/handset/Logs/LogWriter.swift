@@ -50,9 +50,12 @@ final class LogWriter: Sendable {
         wakeup.signal()
     }
 
-    /// Writes what waits, for `milliseconds` at most, and ends the thread. Lines that come later are not written.
-    func finish(withinMilliseconds milliseconds: Int32) {
-        state.withLock { $0.isEnding = true }
+    /// Writes what waits and then `line`, for `milliseconds` at most, and ends the thread. Lines that come later are not written.
+    func finish(saying line: String? = nil, withinMilliseconds milliseconds: Int32) {
+        state.withLock { state in
+            if let line { state.lines.append(line) }
+            state.isEnding = true
+        }
         wakeup.signal()
         ended.wait(timeoutMilliseconds: milliseconds)
     }
