@@ -136,7 +136,13 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
 
     // MARK: - The budget
 
-    private func hold(_ bytes: Int) -> Bool { budget.hold(bytes, for: &holder, of: self) }
+    private func hold(_ bytes: Int) -> Bool {
+        // A copy, because the budget may refuse this meter, which then uses `holder`.
+        var own = holder
+        guard budget.hold(bytes, for: &own, of: self) else { return false }
+        holder = own
+        return true
+    }
 
     private func release() {
         if let holder { budget.release(holder) }
