@@ -227,7 +227,8 @@ class Device(Program):
 
 def recordings(folder):
     """The recordings of calls that have ended, oldest first. One gets its name a moment after its call's record is written."""
-    deadline = time.monotonic() + 3
+    # A disk that stalls keeps a recording from its name for as long.
+    deadline = time.monotonic() + 20
     while list(folder.glob("*.part.wav")) and time.monotonic() < deadline:
         time.sleep(0.02)
     files = [path for path in folder.glob("*.wav") if not path.name.endswith(".part.wav")]

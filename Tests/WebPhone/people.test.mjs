@@ -129,7 +129,7 @@ test('A name that is typed is called without the blanks around it', () => {
 
 test('An exchange that tells nobody who is there says so, and so does one without others', () => {
   people.show(null);
-  assert.ok(find('people-none').textContent.includes('tells nobody'));
+  assert.ok(find('people-none').textContent.includes('Presence is switched off'));
   people.change(person('bob', true));
   assert.deepEqual(rows(), []);
   people.show([]);

@@ -158,7 +158,8 @@ extension ExchangeConfiguration {
             if section.fileChecks != .none || usersFile == nil {
                 if !known.contains(trunk.user) {
                     problems.append(
-                        section.warning(\.user, "\"\(trunk.user)\" has no account yet, so no trunk can carry calls"))
+                        section.warning(
+                            \.user, "\"\(trunk.user)\" has no account yet, so this trunk cannot carry calls"))
                 }
                 for caller in trunk.callers.sorted() where !known.contains(caller) {
                     problems.append(section.warning(\.callers, "\"\(caller)\" has no account yet"))

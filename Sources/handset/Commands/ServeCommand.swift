@@ -18,7 +18,7 @@ struct ServeCommand: AsyncParsableCommand {
             elsewhere. A browser finds a phone there, at http://127.0.0.1:8555.
 
             SIGUSR1 asks all devices to connect again within 30 seconds; their calls continue. So they move to another
-            exchange that has taken over the address of this one.
+            exchange once its address is given out in place of this one's.
 
             On SIGHUP it reads the configuration and the certificate again, unless it was started from a terminal; sessions
             and calls continue. A wrong file is refused, with file, line and key.

@@ -31,7 +31,7 @@ extension ExchangeNote {
         case .tokenExpired: "Session closed: its token is no longer valid"
         case .loginEnded(_, .loggedOut): "Login ended"
         case .loginEnded(_, .replaced): "Login ended: the user reached the limit, and this one was unused the longest"
-        case .loginEnded(_, .copied): "Login ended: a refresh token was used twice, so there is a copy of it"
+        case .loginEnded(_, .copied): "Login ended: a replaced refresh token was used, so there is a copy of it"
         case .pushMade: "Push sent"
         case .pushFailed: "Push failed; it is retried"
         case .pushDied: "Push given up"
