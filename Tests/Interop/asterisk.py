@@ -5,6 +5,7 @@ import math
 import pathlib
 import shutil
 import subprocess
+import time
 import wave
 
 import numpy
@@ -135,8 +136,12 @@ class Asterisk(Program):
         return done.stdout + done.stderr
 
     def heard(self, name):
-        """What came in from an endpoint, as a recording."""
-        return self.records / f"{name}.wav"
+        """What came in from an endpoint, as a recording. Asterisk writes its head a moment after the call's end."""
+        path = self.records / f"{name}.wav"
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and (not path.exists() or path.stat().st_size <= 44):
+            time.sleep(0.02)
+        return path
 
     def stop(self, seconds=10):
         super().stop(seconds)
