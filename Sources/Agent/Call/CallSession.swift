@@ -185,7 +185,9 @@ public struct CallSession: ProtocolCore, Sendable {
 
     /// When `handle` must next be called even if nothing happens.
     public var nextDeadline: Instant? {
-        [machine.nextDeadline, record == nil ? watch?.nextDeadline : nil, deadlines.next].compactMap(\.self).min()
+        // A call that has ended does nothing more by itself.
+        let own: [Instant?] = record == nil ? [watch?.nextDeadline, deadlines.next] : []
+        return ([machine.nextDeadline] + own).compactMap(\.self).min()
     }
 
     // MARK: Inputs
