@@ -67,9 +67,9 @@ actor DeviceReload {
         ]
         for (key, names) in names where !names.isEmpty { metadata[key] = "\(Self.list(names))" }
         logger.info("The configuration was read again", metadata: metadata)
-        for (name, reason) in changes.refused {
+        for (name, error) in changes.refused {
             logger.error(
-                "An account waits for the next start", metadata: ["account": "\(name)", "reason": "\(reason)"])
+                "An account waits for the next start", metadata: ["account": "\(name)", "error": "\(error)"])
         }
         // What waits is reported at each reload, until it applies.
         if waiting.isEmpty, changes.refused.isEmpty { self.document = document }

@@ -4,6 +4,7 @@ import JSON
 import CallMedia
 import Logging
 import MediaEngine
+import SignalingClient
 import Testing
 
 @Suite("Why calls fail, on an exchange with real sockets", .timeLimit(.minutes(5)))
@@ -77,6 +78,24 @@ struct CallFailureTests {
             #expect(try await echo.ended().record.cause == cause)
         }
         try await site.close(caller, echo)
+    }
+
+    @Test("CALL-5: An answer that cannot be read ends the call, and nothing is reported of it after its end")
+    func unreadableAnswer() async throws {
+        let site = try await Site()
+        let echo = try site.service("echo", named: "desk")
+        try await echo.connect()
+        let caller = try await site.device("caller", named: "mobile")
+        let call = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        for await event in echo.events {
+            guard case .inviteReceived(let invite) = event else { continue }
+            try await echo.accept(invite.id, data: ["answer": "hello"])
+            break
+        }
+        #expect(try await caller.ended().record.cause == .descriptionUnreadable)
+        await echo.disconnect()
+        try await site.close(caller)
+        while let event = await caller.next() { #expect(event.call != call, "\(event)") }
     }
 
     private func rejection(of device: Handheld) async throws -> InviteAnswer {

@@ -46,10 +46,10 @@ extension Device {
         case .digit(_, let key, _):
             // A key that the caller's side does not take is lost.
             try? press(String(key), on: leg.call)
-        case .relayFailed(_, let server, let reason):
+        case .relayFailed(_, let server, let error):
             logger.info(
                 "A bot's leg cannot use a TURN server",
-                metadata: about(leg.call, ["server": "\(server)", "reason": "\(reason)"]))
+                metadata: about(leg.call, ["server": "\(server)", "error": "\(error)"]))
         case .mediaReceived, .ready, .flowing, .playbackEnded, .sendingStopped, .sendingResumed, .connected, .pathLost,
             .relayOverrun, .fileFailed, .announcementEnded, .recordingEnded, .ended, .card, .effortLimited,
             .loadMeasured,

@@ -272,11 +272,11 @@ extension Device {
             }
         case .candidate(let connection, let candidate): with(connection) { found(candidate, for: $0) }
         case .candidatesComplete(let connection): with(connection) { found(nil, for: $0) }
-        case .relayFailed(let connection, let server, let reason):
+        case .relayFailed(let connection, let server, let error):
             with(connection) { id in
                 logger.info(
                     "A call cannot use a TURN server",
-                    metadata: about(id, ["server": "\(server)", "reason": "\(reason)"]))
+                    metadata: about(id, ["server": "\(server)", "error": "\(error)"]))
             }
         case .relayOverrun(_, let server, let notSent, let notReceived):
             // The call may be over by now.
@@ -285,7 +285,7 @@ extension Device {
                 metadata: ["server": "\(server)", "not_sent": "\(notSent)", "not_received": "\(notReceived)"])
         case .connectionFailed(let connection, let failure):
             with(connection) { id in
-                logger.info("A call's connection has failed", metadata: about(id, ["reason": "\(failure)"]))
+                logger.info("A call's connection has failed", metadata: about(id, ["error": "\(failure)"]))
                 guard calls[id]?.media.noteEarlyFailure() != true else { return }
                 feed(.media(.connectionFailed(MediaFailure(failure))), to: id)
             }

@@ -228,7 +228,7 @@ final class SIPDriver: SIPEdgeOwner {
     func failed(_ number: Int, _ reason: FlowFailure) {
         noteCertificate()
         if number > 0 {
-            logger.debug("A flow has ended", metadata: ["number": "\(number)", "reason": "\(reason.text)"])
+            logger.debug("A flow has ended", metadata: ["number": "\(number)", "error": "\(reason.text)"])
         }
         feed(.failed(number, reason))
     }

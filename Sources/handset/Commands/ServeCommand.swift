@@ -46,7 +46,7 @@ struct ServeCommand: AsyncParsableCommand {
         let document = try config.map { try ConfigDocument.read(path: $0) }
         let configuration = try readConfiguration()
         for warning in configuration.warnings { logger.warning("\(warning)") }
-        let ending = EndRequest()
+        let ending = EndRequest(moreSeconds: Self.diskSeconds)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try await ExchangeServer.start(configuration, on: group, logger: logger)
         logger.info("Listening", metadata: ["url": "\(server.url)", "open_files": "\(connections)"])
@@ -94,6 +94,9 @@ struct ServeCommand: AsyncParsableCommand {
         try Self.refuseStrangers(configuration)
         return configuration
     }
+
+    /// How long its end waits for a slow disk beyond what every command has. The unit's `TimeoutStopSec` is longer than both together.
+    private static let diskSeconds = 6
 
     /// How long devices have to move once SIGUSR1 has come.
     private static let movingTime = Duration.seconds(30)
