@@ -318,7 +318,7 @@ struct HandDrivenWorker: ~Copyable {
 
     /// Lets each packet of each call carry the frame before it, too.
     func repeatFrames() {
-        for index in 0..<count { calls[index].pointee.redundancy.depth = 1 }
+        for index in 0..<count { calls[index].pointee.repeatFrames(1) }
     }
 
     /// Presses a key in each call.

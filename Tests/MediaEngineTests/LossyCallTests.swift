@@ -111,8 +111,8 @@ struct LossyCallTests {
             $0.peer.headerExtensions.transportSequenceIdentifier = nil
             $0.peer.headerExtensions.remoteTransportSequenceIdentifier = nil
         }
-        call.left.pointee.peer.use(call.left.pointee.peer.path, roundTripNanoseconds: 60_000_000)
-        call.right.pointee.peer.use(call.right.pointee.peer.path, roundTripNanoseconds: 60_000_000)
+        call.left.pointee.use(call.left.pointee.path, roundTripNanoseconds: 60_000_000, at: call.now)
+        call.right.pointee.use(call.right.pointee.path, roundTripNanoseconds: 60_000_000, at: call.now)
         call.path = path.arrival
         call.readsLikeWorker = true
         call.turn = .milliseconds(1)
@@ -130,7 +130,7 @@ struct LossyCallTests {
             $0.peer.redundancy = nil
             $0.peer.headerExtensions.remoteTransportSequenceIdentifier = nil
         }
-        call.right.pointee.peer.use(call.right.pointee.peer.path, roundTripNanoseconds: 30_000_000)
+        call.right.pointee.use(call.right.pointee.path, roundTripNanoseconds: 30_000_000, at: call.now)
         call.path = path.arrival
         call.readsLikeWorker = true
         call.turn = .milliseconds(1)
@@ -152,7 +152,7 @@ struct LossyCallTests {
         var busy = try Self.call(over: lossy) { $0.peer.redundancy = nil }
         try busy.run(seconds: 20)
         #expect(busy.extraWakeups > 200)
-        let repair = busy.right.pointee.peer.repairNanoseconds(at: busy.now)
+        let repair = busy.right.pointee.repairNanoseconds(at: busy.now)
         let answer = try #require(repair)
         #expect(answer < 32_000_000, "20 ms there and back, and not two frames on top: \(answer)")
         // Without losses that ends.

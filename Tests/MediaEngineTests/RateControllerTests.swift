@@ -29,7 +29,7 @@ struct RateControllerTests {
         let stopped = call.reports.left.peer.packetsSent
         try call.run(seconds: 5)
         #expect(call.reports.left.peer.packetsSent == stopped)
-        guard case .stopped(.peerSilent)? = call.left.pointee.control.takeChange() else {
+        guard case .stopped(.peerSilent)? = call.left.pointee.takeSendingChange() else {
             Issue.record("the stop is told")
             return
         }
@@ -37,7 +37,7 @@ struct RateControllerTests {
         try call.run(seconds: 10)
         #expect(call.left.pointee.control.stop == nil)
         #expect(call.reports.left.peer.packetsSent > stopped)
-        guard case .resumed? = call.left.pointee.control.takeChange() else {
+        guard case .resumed? = call.left.pointee.takeSendingChange() else {
             Issue.record("that it goes on is told")
             return
         }

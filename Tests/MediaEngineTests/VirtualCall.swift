@@ -103,7 +103,7 @@ struct VirtualCall: ~Copyable {
 
     deinit {
         for call in [left, right] {
-            if let change = call.pointee.waitingChange { Self.free(change) }
+            if let change = call.pointee.takeWaitingChange() { Self.free(change) }
             call.deinitialize(count: 1)
             call.deallocate()
         }

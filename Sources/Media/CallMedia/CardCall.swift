@@ -57,12 +57,12 @@ package struct CardCall: BitwiseCopyable {
     /// By how many nanoseconds the loudspeaker's ticks should come earlier, because the call's packets wait.
     @_noAllocation @_noLocks
     package func worthwhileAdvance(at due: Instant) -> Int64 {
-        unsafe call.pointee.playout.worthwhileAdvance(pullSamples: Self.tickSamples, at: due)
+        unsafe call.pointee.worthwhileAdvance(at: due)
     }
 
     /// Advances the loudspeaker's ticks from now on.
     @_noAllocation @_noLocks
-    package func advancePulls(nanoseconds: Int64) { unsafe call.pointee.advancePulls(nanoseconds: nanoseconds) }
+    package func advancePulls(nanoseconds: Int64) { unsafe call.pointee.advanceTicks(nanoseconds: nanoseconds) }
 
     // What follows hands out views of samples, which unoptimised code counts as reference counting. It is not analysed;
     // what it calls is.

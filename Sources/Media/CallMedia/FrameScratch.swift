@@ -12,3 +12,6 @@ package struct FrameScratch: ~Copyable {
     /// Allocates it.
     package init() {}
 }
+
+/// Size of a frame before it is put into a packet: the longest possible (RFC 6716 §3.2.1).
+typealias EncodedFrame = InlineArray<1_275, UInt8>

@@ -1,4 +1,5 @@
 internal import AudioKit
+internal import Playout
 
 /// How a call's sound is coded, both ways.
 public enum SoundCodec: String, CaseIterable, Sendable {
@@ -19,5 +20,11 @@ public enum SoundCodec: String, CaseIterable, Sendable {
         case .pcmu: .muLaw
         case .pcma: .aLaw
         }
+    }
+
+    /// Makes a decoder of it.
+    func makeDecoder() throws(OpusError) -> StreamDecoder {
+        if let law { return StreamDecoder(G711Decoder(law)) }
+        return StreamDecoder(try OpusDecoder())
     }
 }

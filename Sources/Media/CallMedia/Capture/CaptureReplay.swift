@@ -19,7 +19,7 @@ struct CaptureReplay: ~Copyable {
         guard let first = recording.packets.first, first.destinationPort == CaptureNote.port,
             case .start(let codec, let playout, let base, let decoder)? = CaptureNote(parsing: first.bytes)
         else { return nil }
-        buffer = PlayoutBuffer(configuration: playout, stream: try MediaCall.makeDecoder(codec))
+        buffer = PlayoutBuffer(configuration: playout, stream: try codec.makeDecoder())
         baseNanoseconds = base
         comparison = StreamReplay.Comparison(decoder: decoder)
     }
@@ -54,7 +54,7 @@ struct CaptureReplay: ~Copyable {
         case .passOver(let sequenceNumber, let ssrc):
             buffer.passOver(number: numbers.extend(sequenceNumber, of: ssrc), ssrc: ssrc)
         case .change(let codec):
-            var decoder = try MediaCall.makeDecoder(codec)
+            var decoder = try codec.makeDecoder()
             _ = buffer.change(to: &decoder)
         case .copy(let offset, let sequenceNumber, let timestamp, let ssrc, let format, let payload):
             unsafe buffer.insertCopy(
