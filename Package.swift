@@ -283,8 +283,10 @@ let package = Package(
         tests(
             "HandsetTests",
             [
-                "CallAgent", "ConfigReader", "ControlWire", "Core", "ExchangeCore", "ExchangeServer", "SignalingClient",
-                "handset", logging,
+                "BotCalls", "BotWire", "CallAgent", "CallMedia", "CallPrograms", "ConfigReader", "ControlWire", "Core",
+                "DeviceControl", "ExchangeCore", "ExchangeServer", "HTTPTransport", "MediaEngine", "Playout",
+                "Realtime", "SIP", "SIPSignaling", "SecureTransport", "SignalWire", "SignalingClient", "handset",
+                logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "RelaySupport", "handset"]),

@@ -7,6 +7,9 @@ import pathlib
 import secrets
 import socket
 import sqlite3
+import ssl
+import struct
+import subprocess
 import time
 
 from client import Lost, Refused
@@ -163,3 +166,75 @@ async def test_answers_nobody_reads(stage):
             answers += await asyncio.to_thread(client.recv, 1 << 16)
         assert len(answers) == 200 * length and answers.count(b"HTTP/1.1 200") == 200, "each whole, and in order"
         client.close()
+
+
+def field(data):
+    """With its length of two bytes before it."""
+    return struct.pack(">H", len(data)) + data
+
+
+def worst_hello(size):
+    """A hello of TLS 1.3 that names one cipher until it has `size` bytes: OpenSSL keeps a pointer for each."""
+    share = struct.pack(">HH", 29, 32) + b"\x09" + b"k" * 31
+    extensions = [(10, field(b"\x00\x1d")), (13, field(b"\x08\x04\x04\x01")), (43, b"\x02\x03\x04"), (51, field(share))]
+    rest = b"\x01\x00" + field(b"".join(struct.pack(">H", kind) + field(body) for kind, body in extensions))
+    head = b"\x03\x03" + b"r" * 32 + b"\x20" + b"s" * 32
+    ciphers = b"\x13\x01" * ((size - len(head) - len(rest) - 2) // 2)
+    body = head + field(ciphers) + rest
+    message = b"\x01" + len(body).to_bytes(3, "big") + body
+    return b"\x16\x03\x01" + field(message)
+
+
+CUT_RECORD = b"\x17\x03\x03\x40\x00" + b"x" * 16_000
+CONNECTION = 96 << 10  # ConnectionBounds.encryptedBytes
+HELLO = 4_096  # HelloLimit.bytes
+COUNT = 150
+
+
+@waits
+async def test_tls_connections(stage):
+    """AUTH-1: A connection over TLS takes up no more than the exchange counts for it, whatever its client does: with a record
+    that is not complete, and half-way through a handshake that began with the worst hello
+    """
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+
+    def halting(port):
+        client = socket.create_connection(("127.0.0.1", port))
+        client.sendall(worst_hello(HELLO))
+        assert client.recv(1)[0] == 22, "the server's part of the handshake"
+        client.sendall(CUT_RECORD)
+        return client
+
+    def cutting(port):
+        client = socket.create_connection(("127.0.0.1", port))
+        client = context.wrap_socket(client)
+        client = socket.socket(fileno=client.detach())
+        client.sendall(CUT_RECORD)
+        return client
+
+    settings = {"connections_from_this_machine": COUNT * 2, "certificate": {"chain_file": "chain.pem", "key_file": "key.pem"}}
+    for name, begin in {"halting": halting, "cutting": cutting}.items():
+        exchange = Exchange(stage.handset, name, **settings)
+        request = "openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out chain.pem -days 2 -subj /CN=localhost"
+        subprocess.run(request.split(), cwd=exchange.path, capture_output=True, check=True)
+        await exchange.start()
+        descriptors = pathlib.Path(f"/proc/{exchange.process.pid}/fd")
+        # The first connections bring code and tables into memory.
+        for _ in range(20):
+            (await asyncio.to_thread(begin, exchange.port)).close()
+        await asyncio.sleep(1)
+        (before, _), few = resident(exchange), len(list(descriptors.iterdir()))
+        clients = await asyncio.to_thread(lambda: [begin(exchange.port) for _ in range(COUNT)])
+        await asyncio.sleep(0.5)
+        (after, _), many = resident(exchange), len(list(descriptors.iterdir()))
+        for client in clients:
+            client.close()
+        await exchange.stop()
+        exchange.folder.cleanup()
+        each = (after - before) // COUNT
+        # The exchange gives each ten seconds.
+        is_slow = many - few < COUNT
+        slow = ", on a machine that is too slow" if is_slow else ""
+        stage.findings.append(f"A connection over TLS that is {name}: {each >> 10} KiB{slow}")
+        assert each < CONNECTION and (is_slow or each > 20 << 10), f"{each} bytes for each connection that is {name}"

@@ -120,6 +120,42 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
         }
     }
 
+    @Test("Clients with a login share a budget for messages that are not complete: past it the oldest socket closes")
+    func partialMessages() async throws {
+        var configuration = ServerFixture.configuration()
+        configuration.keptMemoryBytes = 8 << 20
+        let log = LogCapture()
+        try await ServerFixture.withServer(configuration, log: log) { server in
+            var attackers: [RPCClient] = []
+            // 2 MiB are 34 of these.
+            let part = [UInt8](repeating: 32, count: 60_000)
+            for number in 0..<40 {
+                let device = try await ServerFixture.device("d\(number)", of: "alice", port: server.port)
+                if number % 2 == 0 {
+                    device.raw.sendFrame(1, part, isFinal: false)
+                } else {
+                    device.raw.send([0x81, 0xFE, 0xFF, 0xFF, 1, 2, 3, 4] + part)
+                }
+                attackers.append(device)
+            }
+            for attacker in attackers.prefix(2) {
+                var code: Int?
+                while code == nil, let frame = await attacker.raw.frame() { code = frame.closeCode }
+                #expect(code == 1013)
+            }
+            // A message that is complete at once gets through, as long as one may be.
+            let bob = try await ServerFixture.device("b", of: "bob", port: server.port)
+            let ping = Array(#"{"jsonrpc":"2.0","id":99,"method":"ping"}"#.utf8)
+            bob.raw.sendFrame(1, ping + [UInt8](repeating: 32, count: SignalLimits.messageBytes - ping.count))
+            var isAnswered = false
+            while !isAnswered, let frame = await bob.raw.frame() { isAnswered = frame.text.contains(#""id":99"#) }
+            #expect(isAnswered)
+            #expect(log.text.split(separator: "\n").count { $0.contains("kept_memory_mib") } == 1)
+            for attacker in attackers { attacker.raw.close() }
+            bob.raw.close()
+        }
+    }
+
     @Test("Past the limit connections are closed at once, open ones continue, and the log reports it once")
     func connections() async throws {
         var configuration = ServerFixture.configuration()

@@ -19,6 +19,20 @@ private func address(_ text: String) throws -> ClientAddress { try #require(Clie
         #expect(small.total == 32 && small.perAddress == 8 && small.fromThisMachine == 16)
     }
 
+    @Test("By default connections fit into a quarter of the memory beyond 64 MiB, fewer over TLS, unless one is given")
+    func defaultsByMemory() {
+        func total(_ given: Int?, _ mebibytes: Int, isEncrypted: Bool) -> Int {
+            ConnectionBounds(
+                total: given, perAddress: nil, descriptors: 1 << 20, outgoing: 0, memory: mebibytes << 20,
+                isEncrypted: isEncrypted
+            ).total
+        }
+        #expect(total(nil, 128, isEncrypted: false) == 1_638 && total(nil, 128, isEncrypted: true) == 170)
+        #expect(total(nil, 65_536, isEncrypted: false) == 200_000)
+        #expect(total(nil, 16, isEncrypted: true) == 85, "as with the least that can be kept")
+        #expect(total(5_000, 128, isEncrypted: true) == 5_000)
+    }
+
     @Test("However low the limit on open files, one connection comes, and the bounds hold together")
     func extremes() {
         for descriptors in 0...200 {

@@ -112,10 +112,22 @@ import Testing
     func defaults() {
         #expect(MemoryShares.fitting(nil).kept == 256 << 20)
         #expect(MemoryShares.fitting(64 << 30).kept == 256 << 20)
-        #expect(MemoryShares.fitting(256 << 20).kept == 64 << 20)
+        #expect(MemoryShares.fitting(256 << 20).kept == 48 << 20)
         #expect(MemoryShares.fitting(1).kept == 8 << 20)
         let shares = MemoryShares(kept: 256 << 20)
         #expect(shares.sendBuffers == 64 << 20 && shares.journal == 32 << 20 && shares.turns == 8 << 20)
-        #expect(shares.total == 416 << 20)
+        #expect(shares.messages == 64 << 20 && shares.total == 480 << 20)
+    }
+
+    @Test("Clients without a login have a sixteenth of the memory by default, between 4 and 16 MiB")
+    func logins() {
+        for (mebibytes, share) in [(32, 4), (64, 4), (128, 8), (200, 12), (256, 16), (65_536, 16)] {
+            #expect(MemoryShares.logins(mebibytes << 20) >> 20 == share, "\(mebibytes) MiB")
+        }
+        #expect(MemoryShares.logins(nil) == 16 << 20)
+        var configuration = ExchangeConfiguration()
+        #expect(configuration.loginShare <= 16 << 20)
+        configuration.loginMemoryBytes = 100 << 20
+        #expect(configuration.loginShare == 100 << 20)
     }
 }

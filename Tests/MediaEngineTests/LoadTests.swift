@@ -209,6 +209,22 @@ struct CallAdmissionTests {
         #expect(CallAdmission.room(on: .init(load: load, calls: 256, capacity: 256), isFull: false) == 0)
     }
 
+    @Test("However idle the workers, no more streams come than the memory has room for")
+    func memory() {
+        #expect(CallAdmission.streams(in: 128 << 20) == 32 && CallAdmission.streams(in: 1 << 30) == 480)
+        #expect(CallAdmission.streams(in: 1) == 8 && CallAdmission.streams(in: nil) > 1_000_000)
+        var admission = CallAdmission(limit: 32)
+        let load = WorkerLoad(costOfCall: 0.001)
+        func worker(_ calls: Int) -> CallAdmission.Worker { .init(load: load, calls: calls, capacity: 256) }
+        let answers = [
+            admission.admits([worker(20), worker(11)], unplaced: 0),
+            admission.admits([worker(20), worker(11)], unplaced: 1),
+            admission.admits([worker(20), worker(11)], streams: 2, unplaced: 0),
+            admission.admits([worker(32), worker(11)], unplaced: 0),
+        ]
+        #expect(answers == [true, false, false, false])
+    }
+
     @Test("Calls that were admitted and are on no worker yet take their room")
     func unplaced() {
         var admission = CallAdmission()

@@ -54,6 +54,21 @@ struct DTLSGarbageTests {
         #expect(active.send == passive.receive)
     }
 
+    @Test("A message of a handshake that says it is longer than a record fails, before memory is set aside for it")
+    func longMessage() throws {
+        for (length, isRefused) in [(16_000, false), (20_000, true), (100_000, true)] {
+            var pair = try makePair(active: patient { _ in }, passive: patient { _ in })
+            pair.feed(.passive, .start)
+            // A hello's first 100 bytes (RFC 6347 §4.1, §4.2.2).
+            let says = [UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255)]
+            let fragment: [UInt8] = [1] + says + [0, 0, 0, 0, 0, 0, 0, 100] + [UInt8](repeating: 3, count: 100)
+            pair.feed(
+                .passive, .received([22, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 0, 0, UInt8(fragment.count)] + fragment))
+            let hasFailed = pair.passiveSaid.contains { if case .failed = $0 { true } else { false } }
+            #expect(hasFailed == isRefused, "\(length) bytes")
+        }
+    }
+
     @Test(
         "A datagram that comes cut short first, at any length, does no harm when it comes whole",
         arguments: [1200, 400])

@@ -11,6 +11,8 @@ internal import TLS
 final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
     private struct Full: Error {}
 
+    /// Bytes of requests that are not complete, in all.
+    static let requestMemory = 4 << 20
     private static let bounds = StrangerBounds(bodyBytes: WireLimits.requestBytes, messageBytes: 1)
 
     private let environment: BotEnvironment
@@ -33,7 +35,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
         _ environment: BotEnvironment, _ requests: BotPlan.Requests, _ registry: BotRegistry, _ tls: TLSContext?
     ) -> HTTPListener {
         HTTPListener(
-            BotRequestServer(environment, requests, registry), tls: tls, budget: InboundBudget(limit: 4 << 20),
+            BotRequestServer(environment, requests, registry), tls: tls, budget: InboundBudget(limit: requestMemory),
             bounds: bounds, messageBytes: 1)
     }
 

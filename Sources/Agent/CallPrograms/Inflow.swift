@@ -26,7 +26,7 @@ struct Inflow: Sendable {
     /// What a line costs besides its bytes, so that many short ones are bounded, too.
     static let lineBytes = 48
 
-    private let rate: TokenBucket.Rate
+    let rate: TokenBucket.Rate
     /// Bytes that may be read.
     private var bytes = TokenBucket()
     /// When it was last looked at.

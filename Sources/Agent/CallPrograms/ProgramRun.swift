@@ -23,7 +23,7 @@ final class ProgramRun: @unchecked Sendable {
     }
 
     /// Bytes of events that may wait for a program; one that reads none loses those beyond, and is not held up.
-    private static let eventBytes = 65_536
+    static let eventBytes = 65_536
     /// Of a line for the log.
     private static let logLineBytes = 1_024
     /// Of what is read at once.

@@ -27,6 +27,8 @@ public struct TLSSession: ~Copyable, @unchecked Sendable {
     /// The peer in messages.
     private let peer: String
 
+    /// Nil at a client.
+    private var helloLimit: HelloLimit?
     /// The handshake is complete: ``send(_:)`` may be used.
     public private(set) var isOpen = false
     /// The peer has sent close_notify.
@@ -68,6 +70,7 @@ public struct TLSSession: ~Copyable, @unchecked Sendable {
         unsafe self.ssl = ssl
         self.pipe = pipe
         self.context = context
+        helloLimit = HelloLimit()
         peer = "the client"
     }
 
@@ -91,6 +94,11 @@ public struct TLSSession: ~Copyable, @unchecked Sendable {
     /// - Throws: ``TLSError``, after which the connection is of no more use; ``takeOutgoing(into:)`` may have an alert.
     public mutating func receive(_ bytes: borrowing Span<UInt8>, into plain: inout [UInt8]) throws(TLSError) {
         ERR_clear_error()
+        // TLS 1.2 has one hello, and encrypts records of the same kind after it.
+        if !isOpen, unsafe SSL_version(ssl) != TLS1_2_VERSION, helloLimit?.admits(bytes) == false {
+            throw TLSError(
+                .broken, "\(peer) began a TLS handshake with a message of more than \(HelloLimit.bytes) bytes")
+        }
         var outcome = Outcome.waiting
         let wasOpen = isOpen
         unsafe bytes.withUnsafeBytes { bytes in

@@ -13,6 +13,21 @@ struct CallAdmission {
     /// By how much the mark falls after a refusal, until there is room again.
     static let hysteresis = 0.08
 
+    /// Memory for one stream: 0.2 MB of a call over ICE and DTLS and 0.5 MB of a bot's call were measured; a jitter buffer
+    /// that the peer fills, the peer's SSRCs and messages, and the rings of a recording are half a megabyte more.
+    static let bytesOfStream = 1 << 20
+    /// The process besides its calls, and the system.
+    static let fixedBytes = 64 << 20
+    /// There is room for this number of streams in any case.
+    static let fewestStreams = 8
+
+    /// Streams for which the memory has room: they may use half of what is beyond ``fixedBytes``.
+    ///
+    /// - Parameter memory: Bytes of memory that the machine has; nil if unknown.
+    static func streams(in memory: Int?) -> Int {
+        max(fewestStreams, ((memory ?? .max) - fixedBytes) / 2 / bytesOfStream)
+    }
+
     /// The state of one worker.
     struct Worker {
         var load: WorkerLoad
@@ -24,6 +39,11 @@ struct CallAdmission {
 
     /// Whether the last call that asked was refused.
     private(set) var isFull = false
+    /// Streams in all that the memory has room for.
+    private let limit: Int
+
+    /// - Parameter limit: Streams in all that the memory has room for.
+    init(limit: Int = .max) { self.limit = limit }
 
     /// Whether one more call fits.
     ///
@@ -31,7 +51,8 @@ struct CallAdmission {
     ///   - streams: What the call takes: one, or two if it has another leg.
     ///   - unplaced: Streams of calls that have been admitted and are on no worker yet.
     mutating func admits(_ workers: [Worker], streams: Int = 1, unplaced: Int) -> Bool {
-        let room = workers.reduce(0) { $0 + Self.room(on: $1, isFull: isFull) }
+        let room = min(
+            workers.reduce(0) { $0 + Self.room(on: $1, isFull: isFull) }, limit - workers.reduce(0) { $0 + $1.calls })
         isFull = room < unplaced + streams
         return !isFull
     }

@@ -2,7 +2,7 @@ internal import Synchronization
 
 // How busy the workers are, and whether they have room for more calls.
 extension MediaEngine {
-    /// Whether the workers have room for one more call without harm to those that they have.
+    /// Whether the workers, and the memory, have room for one more call without harm to those that they have.
     ///
     /// A refusal makes it answer no until the load has fallen clearly below what it refused at.
     /// - Parameters:

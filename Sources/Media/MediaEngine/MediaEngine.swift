@@ -42,7 +42,7 @@ public final class MediaEngine: Sendable {
         var warmUps = 0
         /// How busy each worker was last.
         var loads: [WorkerLoad] = []
-        var admission = CallAdmission()
+        var admission = CallAdmission(limit: CallAdmission.streams(in: MachineMemory.limitBytes))
         var pulses = WorkerPulses()
         /// Calls on the sound card; the last one has it, where only one may.
         var onCard: [MediaCallID] = []

@@ -10,9 +10,9 @@ struct ReceiveBudget {
         @_noAllocation @_noLocks get { Int(shortestTurnNanoseconds / 4 / datagramNanoseconds) }
     }
     /// Interval of a sound card's microphone ticks.
-    private static var shortestTurnNanoseconds: Int64 { @_noAllocation @_noLocks get { 10_000_000 } }
+    static var shortestTurnNanoseconds: Int64 { @_noAllocation @_noLocks get { 10_000_000 } }
     /// The highest cost of a datagram that is read, checked and refused, on a slow machine.
-    private static var datagramNanoseconds: Int64 { @_noAllocation @_noLocks get { 5_000 } }
+    static var datagramNanoseconds: Int64 { @_noAllocation @_noLocks get { 5_000 } }
 
     /// A call's own socket has one datagram or two, and each that a read allows costs something, whether it is there or not.
     private static var firstShare: Int { @_noAllocation @_noLocks get { 8 } }

@@ -60,6 +60,10 @@ private let cipherSuites =
     + "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"
     + "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384"
 
+/// Bytes of a peer's certificates; the usual one has less than 1,000. OpenSSL bounds every message of a handshake by this and a
+/// record's length, and keeps up to ten that come early, also from strangers.
+private let longestCertificateList = 16_384
+
 private func makeContext(_ certificate: borrowing Certificate) throws(DTLSError) -> OpaquePointer {
     ERR_clear_error()
     guard let context = unsafe SSL_CTX_new(DTLS_method()) else { throw .library("making a DTLS context") }
@@ -76,6 +80,7 @@ private func makeContext(_ certificate: borrowing Certificate) throws(DTLSError)
         throw error
     }
     _ = unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
+    _ = unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_CERT_LIST, longestCertificateList, nil)
     unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
     unsafe SSL_CTX_set_cert_verify_callback(context, { store, _ in unsafe DTLSSession.verify(store) }, nil)
     return unsafe context

@@ -28,6 +28,8 @@ extension ExchangeCore {
         var invites = InviteLimits()
         /// Sessions that one user may have at once.
         var sessionsPerUser = 64
+        /// Tokens that are remembered of the exchange's own, and as many of each API key.
+        package var tokens = mostTokens
         /// Bytes that may be kept.
         package var kept = StorageQuota.Limits()
         /// Ended invites of one user that are remembered; the oldest go.
@@ -40,6 +42,9 @@ extension ExchangeCore {
         package var push = PushQueue.Settings()
         /// How long pushes that could not be made are kept.
         package var deadPushRetention = Duration.seconds(30 * 86_400)
+
+        /// The default of ``tokens``, and the most that any machine has.
+        package static let mostTokens = 200_000
 
         /// The defaults.
         package init() {}

@@ -30,10 +30,13 @@ extension ExchangeConfiguration {
         connections = section.value(\.connections, &problems)
         connectionsPerAddress = section.value(\.connectionsPerAddress, &problems)
         connectionsFromThisMachine = section.value(\.connectionsFromThisMachine, &problems)
-        loginMemoryBytes = section.value(\.loginMemory, &problems) << 20
+        loginMemoryBytes = section.value(\.loginMemory, &problems).map { $0 << 20 }
         keptMemoryBytes = section.value(\.keptMemory, &problems).map { $0 << 20 }
         allowedHosts = section.value(\.allowedHosts, &problems) ?? []
     }
+
+    /// What clients without a login may take up together.
+    var loginShare: Int { loginMemoryBytes ?? MemoryShares.logins(MachineMemory.limitBytes) }
 
     /// How memory is shared out.
     var memoryShares: MemoryShares {

@@ -97,7 +97,9 @@ extension ExchangeConfiguration {
         let messageBurst = ConfigKey.integer("message_burst", in: counts, "what it may send in one burst")
             .defaulting(to: usual.messageBurst)
         let connections = ConfigKey.integer("connections", in: 1...10_000_000, "connections in all")
-            .unset("as many as the limit on open files allows, up to 200000")
+            .unset(
+                "as many as the limit on open files and a quarter of the memory beyond 64 MiB allow, with 10 KiB each, or "
+                    + "96 with TLS, up to 200000")
         let connectionsPerAddress = ConfigKey.integer(
             "connections_per_address", in: 1...10_000_000, "from one address other than this machine's own"
         ).unset("an eighth of `connections`")
@@ -109,11 +111,11 @@ extension ExchangeConfiguration {
         let loginMemory = ConfigKey.integer(
             "login_memory_mib", in: 1...65_536, unit: "MiB",
             "memory for all clients that have not logged in"
-        ).defaulting(to: usual.loginMemoryBytes >> 20)
+        ).unset("a sixteenth of what the machine or the control group has, between 4 and 16")
         let keptMemory = ConfigKey.integer(
             "kept_memory_mib", in: MemoryShares.leastKept >> 20...65_536, unit: "MiB",
             "what is kept for users: events, invites, pushes, calls, sessions, groups and push tokens"
-        ).unset("a quarter of what the machine or the control group has, up to 256")
+        ).unset("a quarter of what the machine or the control group has beyond 64 MiB, between 8 and 256")
 
         let database = ConfigKey.outputFile(
             "database", advice: StoreError.writingAdvice,

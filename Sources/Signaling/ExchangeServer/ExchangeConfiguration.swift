@@ -82,17 +82,19 @@ public struct ExchangeConfiguration: Sendable {
     public var messagesPerSecond = 100
     /// Messages that one connection may send at once.
     public var messageBurst = 500
-    /// TCP connections in all; `nil` for as many as the limit on open files leaves room for, up to 200,000.
+    /// TCP connections in all; `nil` for as many as the limit on open files and a quarter of the memory beyond 64 MiB leave
+    /// room for, up to 200,000.
     public var connections: Int?
     /// TCP connections from one address, IPv6 by /64; `nil` for an eighth of all. This machine's own addresses have
     /// ``connectionsFromThisMachine``, and a proxy's connections count for the clients that it names.
     public var connectionsPerAddress: Int?
     /// TCP connections from this machine's own addresses (127.0.0.0/8 and `::1`) together; `nil` for half of all.
     public var connectionsFromThisMachine: Int?
-    /// Bytes that all clients together who have not logged in may make the exchange hold.
-    public var loginMemoryBytes = 16 << 20
+    /// Bytes that all clients together who have not logged in may make the exchange hold; `nil` for a sixteenth of the
+    /// memory of the machine or the control group, between 4 and 16 MiB.
+    public var loginMemoryBytes: Int?
     /// Bytes kept for all users: events, invites, pushes, calls, sessions, groups and push tokens. `nil` for a quarter
-    /// of the memory of the machine or the control group, up to 256 MiB.
+    /// of the memory of the machine or the control group beyond 64 MiB, between 8 and 256 MiB.
     public var keptMemoryBytes: Int?
     /// Host names and addresses that clients may call the exchange by, besides its own; a first label of `*` matches
     /// any label.

@@ -47,11 +47,11 @@ struct AddressLatch: BitwiseCopyable {
 
     /// How long the address in use must be silent before another replaces it: a peer behind a NAT that lost its binding
     /// is accepted again after a second, and a stranger cannot take over a peer that sends.
-    private static var silenceNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
+    static var silenceNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
     /// Packets of a call that has just ended may still be on their way to our port.
     private static var cautionNanoseconds: Int64 { @_noAllocation @_noLocks get { 200_000_000 } }
     /// How long a guess lasts after its last packet: two intervals of RTCP.
-    private static var guessNanoseconds: Int64 { @_noAllocation @_noLocks get { 10_000_000_000 } }
+    static var guessNanoseconds: Int64 { @_noAllocation @_noLocks get { 10_000_000_000 } }
 
     /// - Parameters:
     ///   - former: Where the peer was before a later description; nil for the first.

@@ -25,8 +25,8 @@ struct SentPackets: ~Copyable, @unchecked Sendable {
     /// The longest packet that is kept; one of 60 ms at 48 kbit/s, with its header, has some 400 bytes.
     private static var blockSize: Int { @_noAllocation @_noLocks get { 512 } }
     /// Packets sent again add half to what is sent at most, after a burst of 16.
-    private static var mostCredit: Int { @_noAllocation @_noLocks get { 32 } }
-    private static var mostTimes: UInt8 { @_noAllocation @_noLocks get { 2 } }
+    static var mostCredit: Int { @_noAllocation @_noLocks get { 32 } }
+    static var mostTimes: UInt8 { @_noAllocation @_noLocks get { 2 } }
     /// The least time between two copies while no round trip is known.
     private static var leastGap: Int64 { @_noAllocation @_noLocks get { 10_000_000 } }
 

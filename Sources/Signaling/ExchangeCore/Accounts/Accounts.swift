@@ -13,13 +13,14 @@ package struct Accounts: Sendable {
 
     package private(set) var directory: AccountDirectory
     private(set) var acquaintances = Acquaintances()
-    private var tokens = TokenStore()
+    private var tokens: TokenStore
     private var tokenLifetime: Duration
     private var refreshLifetime: Duration
     private var signedTokenLifetime: Duration
 
     init(_ accounts: [Account], _ settings: ExchangeCore.Settings) {
         directory = AccountDirectory(accounts)
+        tokens = TokenStore(capacity: settings.tokens)
         tokenLifetime = settings.tokenLifetime
         refreshLifetime = settings.refreshLifetime
         signedTokenLifetime = settings.signedTokenLifetime

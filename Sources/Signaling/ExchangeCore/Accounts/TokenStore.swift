@@ -13,17 +13,16 @@ import Core
 /// A signed token's login is that of its issuer and `jti`, so that all tokens with them end together; without a `jti`
 /// it is the token's own.
 ///
-/// Capacity: ``capacity`` tokens of the exchange's own, half of them for users without an account, and
-/// ``capacityPerIssuer`` of each issuer, ``signedTokensPerUser`` of them one user's; past it logins are refused until
-/// some tokens have expired. A user has ``loginsPerUser`` logins of the exchange's own and as many of each issuer: code
-/// that adds tokens first ends ``leastRecentlyUsed(for:issuer:uses:)``. A login has ``tokensPerLogin`` tokens; past
-/// that the store removes superseded refresh tokens whose ``grace`` has ended, or that ``gracesPerLogin`` others
-/// followed, and then those of the oldest generations, but never of the one that was reached or the newest. Ended
-/// logins of the exchange's own are remembered for ``afterlife``, ``endedLoginsPerUser`` at most, so that clients
-/// receive `tokenRevoked` rather than `tokenRejected`; signed ones until their tokens would have ended, and
+/// Capacity: ``capacity`` tokens of the exchange's own, half of them for users without an account, and as many of
+/// each issuer, ``signedTokensPerUser`` of them one user's; past it logins are refused until some tokens have
+/// expired. A user has ``loginsPerUser`` logins of the exchange's own and as many of each issuer: code that adds
+/// tokens first ends ``leastRecentlyUsed(for:issuer:uses:)``. A login has ``tokensPerLogin`` tokens; past that the
+/// store removes superseded refresh tokens whose ``grace`` has ended, or that ``gracesPerLogin`` others followed, and
+/// then those of the oldest generations, but never of the one that was reached or the newest. Ended logins of the
+/// exchange's own are remembered for ``afterlife``, ``endedLoginsPerUser`` at most, so that clients receive
+/// `tokenRevoked` rather than `tokenRejected`; signed ones until their tokens would have ended, and
 /// ``signedAfterlife`` longer.
 struct TokenStore: Sendable {
-    static let capacityPerIssuer = 200_000
     static let signedTokensPerUser = 1_000
     static let loginsPerUser = 64
     static let endedLoginsPerUser = 64
@@ -62,7 +61,7 @@ struct TokenStore: Sendable {
     private var countByIssuer: [String?: Int] = [:]
     private var countByHolder: [Holder: Int] = [:]
 
-    init(capacity: Int = 200_000) { self.capacity = capacity }
+    init(capacity: Int = ExchangeCore.Settings.mostTokens) { self.capacity = capacity }
 
     /// How many tokens are remembered.
     var count: Int { entries.count }
@@ -74,7 +73,7 @@ struct TokenStore: Sendable {
         let count = countByIssuer[issuer] ?? 0
         guard let issuer else { return count < (grant.isAnonymous ? capacity / 2 : capacity) }
         let own = countByHolder[Holder(user: grant.user, issuer: issuer)] ?? 0
-        return count < Self.capacityPerIssuer && own < Self.signedTokensPerUser
+        return count < capacity && own < Self.signedTokensPerUser
     }
 
     // MARK: - Changing

@@ -9,10 +9,10 @@ package struct WorkCost {
     /// Bytes that are read, kept or answered with for 1.
     private static let bytesPerUnit = 4_096
     /// Bytes that are sent as events for 1: those are copied, and nothing more.
-    private static let sentBytesPerUnit = 16_384
+    static let sentBytesPerUnit = 16_384
     /// How long a piece of work may take per unit of cost. This limits a round's duration for any JSON: a list of small
     /// numbers takes a hundred times as long to read as a string of as many bytes.
-    private static let timePerUnit = Duration.microseconds(50)
+    static let timePerUnit = Duration.microseconds(50)
 
     /// Bytes of the message that asks for it.
     package let messageBytes: Int

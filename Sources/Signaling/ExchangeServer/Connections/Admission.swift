@@ -14,6 +14,8 @@ final class Admission {
     private let bounds: ConnectionBounds
     /// What those may hold together who have not logged in.
     let strangers: InboundBudget
+    /// What those who have logged in may hold together of requests and messages that are not complete.
+    let messages: InboundBudget
     private let proxies: [ClientAddress]
     private let logger: Logger
     private let loop: any EventLoop
@@ -23,6 +25,7 @@ final class Admission {
     private var residentBytes = 0
     private var refusals = Episode()
     private var crowds = Episode()
+    private var partials = Episode()
     private var failures = Episode()
     private var timer: (due: Instant, scheduled: Scheduled<Void>)?
     /// Connections that were refused because there were too many.
@@ -38,12 +41,14 @@ final class Admission {
         census = ConnectionCensus(
             limit: bounds.total, clientLimit: bounds.perAddress, special: (.thisMachine, bounds.fromThisMachine))
         self.bounds = bounds
-        strangers = InboundBudget(limit: configuration.loginMemoryBytes)
+        strangers = InboundBudget(limit: configuration.loginShare)
+        messages = InboundBudget(limit: configuration.memoryShares.messages)
         proxies = configuration.trustedProxies.compactMap { ClientAddress($0) }
         self.loop = loop
         self.thread = thread
         self.logger = logger
         strangers.onCrowded = { [weak self] in self?.reportCrowd() }
+        messages.onCrowded = { [weak self] in self?.reportPartialMessages() }
     }
 
     private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
@@ -150,6 +155,16 @@ final class Admission {
             """, metadata: ["bytes": "\(strangers.limit)", "requests": "\(strangers.count)"])
     }
 
+    private func reportPartialMessages() {
+        guard partials.happen(at: now) else { return }
+        setTimer()
+        logger.warning(
+            """
+            Incomplete messages of clients that have logged in use all the memory allowed to them; those that take longest \
+            are refused (kept_memory_mib)
+            """, metadata: ["bytes": "\(messages.limit)", "messages": "\(messages.count)"])
+    }
+
     private func giveMemoryBack() {
         let floor = residentBytes
         let logger = logger
@@ -173,7 +188,8 @@ final class Admission {
 
     private func setTimer() {
         let deadlines: [Instant?] = [
-            refusals.nextDeadline, crowds.nextDeadline, failures.nextDeadline, memory.nextDeadline,
+            refusals.nextDeadline, crowds.nextDeadline, partials.nextDeadline, failures.nextDeadline,
+            memory.nextDeadline,
         ]
         let next = deadlines.compactMap { $0 }.min()
         guard next != timer?.due else { return }
@@ -196,6 +212,9 @@ final class Admission {
         }
         if let count = crowds.end(at: now) {
             logger.notice("Logins have memory again", metadata: ["refusals": "\(count)"])
+        }
+        if let count = partials.end(at: now) {
+            logger.notice("Incomplete messages have memory again", metadata: ["refusals": "\(count)"])
         }
         if let count = failures.end(at: now) {
             logger.notice("Connections have descriptors again", metadata: ["failures": "\(count)"])

@@ -22,7 +22,8 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var refusedConnections = 0
     /// TCP connections that were closed at once because there was no descriptor for them.
     public var shedConnections = 0
-    /// Requests and messages before login that were refused because all of them took up too much memory.
+    /// Incomplete requests and messages that were refused because all of them, before login or after it, took up too much
+    /// memory.
     public var crowdedOut = 0
     /// Logins that were given a token.
     public var logins = 0

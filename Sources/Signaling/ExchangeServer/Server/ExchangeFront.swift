@@ -3,6 +3,7 @@ import HTTPTransport
 import Logging
 import NIOCore
 import NIOPosix
+import Realtime
 import SignalWire
 import TLS
 
@@ -29,7 +30,8 @@ final class ExchangeFront: HTTPService {
             total: configuration.connections, perAddress: configuration.connectionsPerAddress,
             fromThisMachine: configuration.connectionsFromThisMachine,
             descriptors: ReserveDescriptor.limit,
-            outgoing: configuration.push.webhooks.count * configuration.push.parallelRequests)
+            outgoing: configuration.push.webhooks.count * configuration.push.parallelRequests,
+            memory: MachineMemory.limitBytes, isEncrypted: certificate.identity != nil)
         if bounds.isCut {
             logger.warning(
                 "The limit on open files is too low for the configured connections; raise it or lower connections",
@@ -67,7 +69,7 @@ final class ExchangeFront: HTTPService {
     /// What listens for this exchange.
     func listener(_ tls: TLSContext?) -> HTTPListener {
         HTTPListener(
-            self, tls: tls, budget: admission.strangers,
+            self, tls: tls, budget: admission.strangers, admitted: admission.messages,
             bounds: StrangerBounds(bodyBytes: SignalLimits.loginBytes, messageBytes: SignalLimits.sessionStartBytes),
             messageBytes: SignalLimits.messageBytes)
     }

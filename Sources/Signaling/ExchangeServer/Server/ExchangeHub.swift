@@ -124,6 +124,7 @@ final class ExchangeHub {
         settings.tellsPresence = configuration.tellsPresence
         settings.trunks = configuration.trunks
         settings.kept.total = configuration.memoryShares.kept
+        settings.tokens = configuration.memoryShares.tokens
         settings.recordRetention = configuration.callRecordRetention
         settings.deadPushRetention = configuration.push.deadRetention
         settings.push.kinds = Set(configuration.push.webhooks.map(\.kind))
@@ -314,7 +315,7 @@ final class ExchangeHub {
         snapshot.openConnections = channels.count
         snapshot.refusedConnections = admission?.refused ?? 0
         snapshot.shedConnections = admission?.shed ?? 0
-        snapshot.crowdedOut = admission?.strangers.crowdedOut ?? 0
+        snapshot.crowdedOut = admission.map { $0.strangers.crowdedOut + $0.messages.crowdedOut } ?? 0
         let counted = core.counters
         snapshot.openSessions = core.openSessions
         snapshot.openCalls = core.openCalls

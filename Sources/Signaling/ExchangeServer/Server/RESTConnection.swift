@@ -49,7 +49,7 @@ final class RESTConnection: ConnectionService {
                 + (limit < SignalLimits.messageBytes ? " without a good Bearer token." : ".")
             answer = .failure(.tooLarge, message, trace: trace)
         case .crowded:
-            let message = "Too many clients that have not logged in send requests."
+            let message = "Too many clients send requests that are not complete."
             answer = .failure(.unavailable, message, trace: trace, retryAfterSeconds: InboundBudget.retrySeconds)
         }
         return answer.naming(trace)

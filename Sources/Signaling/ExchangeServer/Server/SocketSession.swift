@@ -11,6 +11,7 @@ final class SocketSession {
     /// Nil before the socket is open and after it has ended, so that neither holds the other for ever.
     private var socket: WebSocket?
     private var connection: ConnectionID?
+    private var isAdmitted = false
 
     private init(_ hub: ExchangeHub, _ share: SendBufferShare?) {
         self.hub = hub
@@ -48,7 +49,9 @@ final class SocketSession {
         case .refused(.tooLong):
             hub.countBadFrame()
             socket?.close(1009, "before session.start messages have at most \(SignalLimits.sessionStartBytes) bytes")
-        case .refused(.crowded): socket?.close(1013, "too many clients that have not logged in; connect again later")
+        case .refused(.crowded):
+            let clients = isAdmitted ? "whose messages are not complete" : "that have not logged in"
+            socket?.close(1013, "too many clients \(clients); connect again later")
         case .fault: hub.countBadFrame()
         case .silent: hub.countDeadLink()
         case .closed, .failed:
@@ -61,6 +64,7 @@ final class SocketSession {
     /// A session has started on the connection: from now on its user's limits apply, instead of those of strangers.
     func admit(_ payer: Payer) {
         share?.payer = payer
+        isAdmitted = true
         socket?.admit()
     }
 

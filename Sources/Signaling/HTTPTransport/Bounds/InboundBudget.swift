@@ -12,7 +12,7 @@ package struct StrangerBounds: Hashable, Sendable {
     }
 }
 
-/// Holds all strangers of a server to a ``StrangerBudget``, and refuses those that must let go.
+/// Holds all strangers of a server, or all its admitted peers, to a ``StrangerBudget``, and refuses those that must let go.
 ///
 /// Lives on the listener's event loop.
 package final class InboundBudget {
@@ -22,20 +22,22 @@ package final class InboundBudget {
     private var budget: StrangerBudget
     /// Those that hold bytes of the budget.
     private var meters: [StrangerBudget.Holder: InboundMeter] = [:]
-    /// Requests and messages of strangers that were refused because there was no more memory for them.
+    /// Requests and messages that were refused because there was no more memory for them.
     package private(set) var crowdedOut = 0
     /// Called before a connection is refused.
     package var onCrowded: (() -> Void)?
 
-    /// - Parameter limit: Bytes that all strangers may hold together.
+    /// - Parameter limit: Bytes that all of them may hold together.
     package init(limit: Int) { budget = StrangerBudget(limit: limit) }
 
-    /// Bytes that all strangers may hold together.
+    /// Bytes that all of them may hold together.
     package var limit: Int { budget.limit }
-    /// How many strangers hold something.
+    /// How many hold something.
     package var count: Int { budget.count }
+    /// Bytes that they hold.
+    package var held: Int { budget.held }
 
-    /// Holds bytes for a stranger's connection; false if that one must go.
+    /// Holds bytes for a connection; false if that one must go.
     func hold(_ bytes: Int, for holder: inout StrangerBudget.Holder?, of meter: InboundMeter) -> Bool {
         let losers = budget.hold(bytes, for: &holder)
         if let holder { meters[holder] = meter }
@@ -52,4 +54,7 @@ package final class InboundBudget {
         budget.release(holder)
         meters[holder] = nil
     }
+
+    /// Holds `bytes` less for `holder`.
+    func release(_ bytes: Int, of holder: StrangerBudget.Holder) { budget.release(bytes, of: holder) }
 }

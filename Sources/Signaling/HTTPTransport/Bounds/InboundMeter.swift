@@ -1,12 +1,13 @@
 package import NIOCore
 internal import NIOHTTP1
 
-/// Measures what a connection sends before its peer is admitted, and ends it when a request is too long, or when all
-/// strangers together exceed the bytes that the server may hold for them.
+/// Measures what a connection sends of requests and messages that are not complete, and ends it when a stranger's is too
+/// long, or when all strangers together, or all admitted peers together, exceed the bytes that the server may hold for
+/// them.
 ///
 /// Its place in the pipeline is behind TLS and in front of all handlers that assemble bytes: HTTP heads and bodies,
-/// WebSocket frames and fragments. Once the peer of a WebSocket is admitted, it removes itself from the pipeline.
-package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
+/// WebSocket frames and fragments.
+package final class InboundMeter: ChannelInboundHandler {
     package typealias InboundIn = ByteBuffer
     package typealias InboundOut = ByteBuffer
     package typealias OutboundOut = ByteBuffer
@@ -15,7 +16,8 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
     package enum Refusal: Hashable, Sendable {
         /// The request or message is longer than one may be before its peer is admitted.
         case tooLong
-        /// Strangers hold as much as they may, and this one has been at it the longest.
+        /// All peers of its kind hold as much as they may, and this one's request or message has been incomplete the
+        /// longest.
         case crowded
     }
 
@@ -33,8 +35,10 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
 
     private enum State {
         case stranger
-        /// The request's client is admitted; bytes are not counted, however long the body may be.
+        /// The request's client is admitted, and the body may be longer.
         case known
+        /// The peer of the WebSocket is admitted.
+        case admitted
         /// All input is dropped.
         case refused
     }
@@ -45,6 +49,8 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
     private static let frameBytes = 1_024
 
     private let budget: InboundBudget
+    /// What admitted peers may hold together; nil for no bound.
+    private let admitted: InboundBudget?
     private let bounds: StrangerBounds
     private let timer: RequestTimer
     private var context: ChannelHandlerContext?
@@ -55,9 +61,16 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
     /// Complete requests and messages, to detect whether one was within a read.
     private var completed = 0
     private(set) var holder: StrangerBudget.Holder?
+    /// Bytes of an admitted peer's frames and messages that are not complete, and those of them that ``holder`` holds.
+    private var (partial, held) = (0, 0)
+    /// Bytes of the whole frames among them: the beginning of a message.
+    private var begun = 0
+    /// Bytes of an admitted peer's last read.
+    private var lastRead = 0
 
-    init(_ budget: InboundBudget, _ bounds: StrangerBounds, timer: RequestTimer) {
+    init(_ budget: InboundBudget, admitted: InboundBudget?, _ bounds: StrangerBounds, timer: RequestTimer) {
         self.budget = budget
+        self.admitted = admitted
         self.bounds = bounds
         self.timer = timer
     }
@@ -77,7 +90,10 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch state {
         case .refused: return
-        case .known: return context.fireChannelRead(data)
+        case .known:
+            guard hold(unwrapInboundIn(data).readableBytes) else { return }
+            return context.fireChannelRead(data)
+        case .admitted: return readAdmitted(data, context)
         case .stranger: break
         }
         let bytes = unwrapInboundIn(data).readableBytes
@@ -89,6 +105,24 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
         // Bytes behind the end of a request or message cannot be separated from those before it: all of them count
         // until the next one is complete.
         if completed != before, self.context != nil, case .stranger = state { _ = hold(bytes) }
+    }
+
+    /// Most messages are complete within one read, and are never counted.
+    private func readAdmitted(_ data: NIOAny, _ context: ChannelHandlerContext) {
+        lastRead = unwrapInboundIn(data).readableBytes
+        partial += lastRead
+        let before = completed
+        context.fireChannelRead(data)
+        guard self.context != nil, case .admitted = state else { return }
+        if completed != before || partial == 0 {
+            // The message that was counted is complete, and what is left belongs to the next one.
+            release()
+        } else if partial < held, let holder {
+            // A ping between its parts is complete; the message is as old as before.
+            admitted?.release(held - partial, of: holder)
+            held = partial
+        }
+        if partial > held, hold(partial - held) { held = partial }
     }
 
     private var limit: Int {
@@ -121,22 +155,54 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
         if case .known = state { state = .stranger }
     }
 
+    /// A whole frame of a WebSocket was taken out of what came.
+    ///
+    /// - Parameters:
+    ///   - bytes: Its length, header included.
+    ///   - end: Whether it completes a message, is a part of one, or (nil) is none of a message.
+    func took(frame bytes: Int, endsMessage end: Bool?) {
+        guard case .admitted = state else {
+            if end == true { complete() }
+            return
+        }
+        // What follows a frame came with its last byte. So a length in more bytes than it needs, which `bytes` does not
+        // have, does not add up from frame to frame.
+        let rest = min(max(0, partial - begun - bytes), lastRead)
+        switch end {
+        case nil: break
+        case false?: begun += bytes
+        case true?:
+            begun = 0
+            completed += 1
+        }
+        partial = begun + rest
+    }
+
     /// The rest of the request has no use any more: it was refused.
     func discard() {
         release()
         state = .refused
     }
 
-    /// The peer is admitted: from now on its own bounds hold.
-    func retire() {
+    /// The peer of the WebSocket is admitted: from now on its own bounds apply.
+    func admit() {
+        if case .refused = state { return }
         release()
-        state = .known
-        if let context { context.pipeline.syncOperations.removeHandler(context: context, promise: nil) }
+        state = .admitted
     }
 
     // MARK: - The budget
 
+    /// That of the connection's peer; nil if nothing is counted.
+    private var ownBudget: InboundBudget? {
+        switch state {
+        case .stranger, .refused: budget
+        case .known, .admitted: admitted
+        }
+    }
+
     private func hold(_ bytes: Int) -> Bool {
+        guard let budget = ownBudget else { return true }
         // A copy, because the budget may refuse this meter, which then uses `holder`.
         var own = holder
         guard budget.hold(bytes, for: &own, of: self) else { return false }
@@ -144,9 +210,11 @@ package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler
         return true
     }
 
+    /// Called before ``state`` changes.
     private func release() {
-        if let holder { budget.release(holder) }
+        if let holder { ownBudget?.release(holder) }
         holder = nil
+        held = 0
     }
 
     /// Stops reading, and sends the client the reason if possible.

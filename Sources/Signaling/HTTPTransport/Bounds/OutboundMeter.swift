@@ -18,8 +18,9 @@ package final class OutboundMeter: ChannelDuplexHandler {
     package typealias InboundIn = NIOAny
     package typealias OutboundIn = NIOAny
 
-    /// Bytes that may wait for one client; past the high mark it is dropped.
-    static let limit = ChannelOptions.Types.WriteBufferWaterMark(low: 256 << 10, high: 1 << 20)
+    /// Bytes that may wait for one client; past them it is dropped.
+    static let mostBytes = 1 << 20
+    static let limit = ChannelOptions.Types.WriteBufferWaterMark(low: mostBytes / 4, high: mostBytes)
 
     private let watch: any OutboundWatch
     private var context: ChannelHandlerContext?

@@ -46,6 +46,14 @@ package struct StrangerBudget: Sendable {
         held -= holdings.removeValue(forKey: holder.number) ?? 0
     }
 
+    /// `holder` holds `bytes` less, and is no younger for it.
+    package mutating func release(_ bytes: Int, of holder: Holder) {
+        guard let own = holdings[holder.number] else { return }
+        let released = min(bytes, own)
+        holdings[holder.number] = own - released
+        held -= released
+    }
+
     private mutating func takeOldest() -> Holder? {
         guard !holdings.isEmpty else { return nil }
         while holdings[oldest] == nil { oldest += 1 }  // Each number is passed over once.

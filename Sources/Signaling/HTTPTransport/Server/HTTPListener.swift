@@ -14,21 +14,25 @@ package final class HTTPListener {
     private let service: any HTTPService
     private var tls: TLSContext?
     private let budget: InboundBudget
+    private let admitted: InboundBudget?
     private let bounds: StrangerBounds
     private let messageBytes: Int
 
     /// - Parameters:
     ///   - tls: Nil for plain text.
     ///   - budget: What all strangers may hold together.
+    ///   - admitted: What all admitted peers may hold together of requests and messages that are not complete; nil for no
+    ///     bound.
     ///   - messageBytes: The most that a frame on a WebSocket may have, as a message in
     ///     ``WebSocket/Settings``.
     package init(
-        _ service: any HTTPService, tls: TLSContext?, budget: InboundBudget, bounds: StrangerBounds,
-        messageBytes: Int
+        _ service: any HTTPService, tls: TLSContext?, budget: InboundBudget, admitted: InboundBudget? = nil,
+        bounds: StrangerBounds, messageBytes: Int
     ) {
         self.service = service
         self.tls = tls
         self.budget = budget
+        self.admitted = admitted
         self.bounds = bounds
         self.messageBytes = messageBytes
     }
@@ -71,7 +75,7 @@ package final class HTTPListener {
         let timer = RequestTimer()
         try pipeline.addHandler(timer)
         if let tls { try pipeline.addTLS(tls) }
-        let meter = InboundMeter(budget, bounds, timer: timer)
+        let meter = InboundMeter(budget, admitted: admitted, bounds, timer: timer)
         try pipeline.addHandler(meter)
 
         let parts = NIOLoopBound((self, service, timer, meter), eventLoop: channel.eventLoop)

@@ -55,8 +55,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         case pong
         /// A ping or a part of a message came.
         case lifeSign
-        /// The peer has sent too much before it was admitted, see ``InboundMeter``. The receiver of this event closes
-        /// the socket.
+        /// The peer has sent too much of a message, see ``InboundMeter``. The receiver of this event closes the socket.
         case refused(InboundMeter.Refusal)
         /// The peer has broken a rule of the protocol, and a close frame with this code was sent. Only at a server; a client's
         /// socket has failed.
@@ -85,8 +84,8 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
 
     package let settings: Settings
     private var onEvent: ((Event) -> Void)?
-    /// Measures what comes until the peer is admitted; nil from then on, and at a client.
-    private var meter: InboundMeter?
+    /// Measures what comes; nil at a client.
+    private let meter: InboundMeter?
     private var context: ChannelHandlerContext?
     /// At a client the connection, from before it is established: an attempt that is given up half-way closes it too.
     private var channel: (any Channel)?
@@ -104,7 +103,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
     package private(set) var hasSeenClose = false
 
     /// - Parameters:
-    ///   - meter: At a server, what measures the connection's bytes until ``admit()``.
+    ///   - meter: At a server, what measures the connection's bytes; more may come after ``admit()``.
     ///   - onEvent: Called on the event loop. It is released after the last event, and by ``abandon()``.
     package init(_ settings: Settings, meter: InboundMeter? = nil, onEvent: @escaping (Event) -> Void) {
         self.settings = settings
@@ -167,11 +166,15 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         switch frame.opcode {
         case .connectionClose: answerClose(frame)
         // A closing server accepts no more requests. A closing client still receives what the server had sent before.
-        case _ where state == .closing && settings.role == .server: break
+        case _ where state == .closing && settings.role == .server:
+            meter?.took(frame: frame.wireBytes, endsMessage: nil)
         case .ping:
+            meter?.took(frame: frame.wireBytes, endsMessage: nil)
             if state == .open { write(.pong, frame.unmaskedData) }
             onEvent?(.lifeSign)
-        case .pong: onEvent?(.pong)
+        case .pong:
+            meter?.took(frame: frame.wireBytes, endsMessage: nil)
+            onEvent?(.pong)
         case .text, .binary, .continuation: take(frame)
         default: fail(Self.notAFrame)
         }
@@ -195,12 +198,14 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
                 kind: kind, isFinal: frame.fin, isMasked: frame.maskKey != nil,
                 hasReservedBits: frame.rsv1 || frame.rsv2 || frame.rsv3, part: frame.unmaskedData.readableBytesView))
         switch step {
-        case .incomplete: onEvent?(.lifeSign)
+        case .incomplete:
+            meter?.took(frame: frame.wireBytes, endsMessage: false)
+            onEvent?(.lifeSign)
         case .text(let bytes):
-            meter?.complete()
+            meter?.took(frame: frame.wireBytes, endsMessage: true)
             onEvent?(.text(bytes))
         case .binary(let bytes):
-            meter?.complete()
+            meter?.took(frame: frame.wireBytes, endsMessage: true)
             onEvent?(.binary(bytes))
         case .violation: fail(Self.notAFrame)
         case .tooBig: fail(tooBig)
@@ -208,10 +213,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
     }
 
     /// The peer of a server's socket is known: from now on its own bounds hold, and not those of strangers.
-    package func admit() {
-        meter?.retire()
-        meter = nil
-    }
+    package func admit() { meter?.admit() }
 
     /// Stops reading until ``resume()``. What the peer sends meanwhile waits in the kernel, and then with the peer.
     package func pause() {
@@ -235,13 +237,19 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
         switch error as? NIOWebSocketError {
-        case .invalidFrameLength?: fail(tooBig)
-        case .some: fail(Self.notAFrame)
+        case .invalidFrameLength?: failDecoding(tooBig)
+        case .some: failDecoding(Self.notAFrame)
         case nil:
             // A peer that closes without TLS's goodbye has closed, which is all that matters here.
             if case .truncated? = (error as? TLSError)?.code {} else { finish(.failed(error)) }
             context.close(promise: nil)
         }
+    }
+
+    /// The decoder takes nothing more, so that nothing more is to be counted.
+    private func failDecoding(_ fault: Fault) {
+        meter?.discard()
+        fail(fault)
     }
 
     private static let notAFrame = Fault(code: 1002, description: "not a WebSocket frame")
@@ -370,5 +378,13 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
     func attach(to channel: any Channel) throws {
         guard !isAbandoned else { throw ChannelError.ioOnClosedChannel }
         self.channel = channel
+    }
+}
+
+extension WebSocketFrame {
+    /// Its length on the wire (RFC 6455 §5.2).
+    fileprivate var wireBytes: Int {
+        let lengthField = length > Int(UInt16.max) ? 8 : length > 125 ? 2 : 0
+        return 2 + lengthField + (maskKey == nil ? 0 : 4) + length
     }
 }
