@@ -322,4 +322,23 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.closed[bob] == .policy("too many messages") && scenario.closed[bob]?.code == 1_008)
         #expect(scenario.core.sessions[bob] == nil && ping(alice) == nil)
     }
+    @Test("The count of refused messages begins again once the connection was silent until a whole burst fits")
+    func floodsApart() {
+        var settings = ExchangeCore.Settings()
+        settings.messages = .init(burst: 20, perSecond: 10)
+        settings.messagesRefused = 5
+        var scenario = ExchangeScenario(settings: settings)
+        let bob = scenario.device("b", of: "bob")
+        func ping() -> RPCErrorCode? { scenario.refusal(of: .ping(Ping()), from: bob) }
+        for _ in 0..<10 {
+            scenario.advance(by: .seconds(2))
+            for _ in 0..<20 { #expect(ping() == nil) }
+            for _ in 0..<5 { #expect(ping() == .tooManyRequests) }
+        }
+        #expect(scenario.closed[bob] == nil)
+        // A tenth of a second less is no such silence.
+        scenario.advance(by: .milliseconds(1_900))
+        for _ in 0..<19 { #expect(ping() == nil) }
+        #expect(ping() == .tooManyRequests && scenario.closed[bob] == .policy("too many messages"))
+    }
 }

@@ -18,7 +18,7 @@ struct Sockets: Sendable {
         var loginDue: Instant
         /// What it may still send.
         var messages = TokenBucket()
-        /// Messages refused since it last sent no more than it may.
+        /// Messages refused since it last was silent long enough for a whole burst.
         var refusedCount = 0
     }
 
@@ -71,11 +71,11 @@ struct Sockets: Sendable {
     ) -> Admission {
         guard let state = byConnection[connection] else { return .admitted }
         var bucket = state.messages
+        let wasFull = bucket.isFull(at: now)
         let mayAsk = bucket.take(messages, at: now)
-        let isFull = mayAsk && state.refusedCount > 0 && bucket.isFull(at: now)
         byConnection[connection]?.messages = bucket
         if mayAsk {
-            if isFull { byConnection[connection]?.refusedCount = 0 }
+            if wasFull { byConnection[connection]?.refusedCount = 0 }
             return .admitted
         }
         byConnection[connection]?.refusedCount += 1
