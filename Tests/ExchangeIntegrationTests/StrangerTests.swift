@@ -150,7 +150,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             var isAnswered = false
             while !isAnswered, let frame = await bob.raw.frame() { isAnswered = frame.text.contains(#""id":99"#) }
             #expect(isAnswered)
-            #expect(log.text.split(separator: "\n").count { $0.contains("kept_memory_mib") } == 1)
+            #expect(log.text.split(separator: "\n").count { $0.contains("(kept_memory_mib)") } == 1)
             for attacker in attackers { attacker.raw.close() }
             bob.raw.close()
         }

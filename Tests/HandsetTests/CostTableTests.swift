@@ -155,7 +155,7 @@ struct CostTableTests {
         let ofAll = [logins, least, most, MemoryShares.quarter(of: board)].map(mebibytes)
         rows["All strangers at the exchange"] = [
             ofAll + perConnection,
-            [Double(turns.quantum), unit, Double(RESTService.maximumPasswordChecks)],
+            [Double(turns.quantum), unit, Double(PasswordThread.capacity)],
             [Double(plain.total), Double(encrypted.total), Double(shares.tokens / 2)],
             [mebibytes(OutboundMeter.mostBytes)],
         ]

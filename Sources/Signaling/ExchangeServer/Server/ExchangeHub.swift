@@ -11,50 +11,42 @@ import Core
 /// Lives on one event loop, on which everything of one exchange runs; that makes it ordered without locks.
 final class ExchangeHub {
     let loop: any EventLoop
-    let logger: Logger
-    private(set) var configuration: ExchangeConfiguration
-    var core: ExchangeCore
-    private(set) var signedTokens: SignedTokenReader
-    /// Those of the users file, as it was read last.
-    var fileUsers: [Account]
+    private let logger: Logger
+    private let clock: (() -> Instant)?
+    /// Reads a message from a socket.
+    private let reader: (ExchangeHub, [UInt8], ConnectionID) -> ExchangeCore.Input
+    private var setup: CoreSetup
+    private(set) var core: ExchangeCore
+    private let timer: DeadlineTimer
+    private var connections = ConnectionTable()
+    private let channels = OpenChannels()
+    private var counters = ExchangeCounters()
+    /// Decides who may come, and counts who may not.
+    private var admission: Admission?
+    /// Receives what the core delivers to attached connections.
+    private weak var streams: StreamService?
+    /// `nil` if pushes are off. Its creator stops it.
+    private let pushSender: PushSender?
+    /// What waits for clients that read slowly.
+    let sendBuffers: SendBufferPool
+
     /// `nil` if the exchange keeps nothing on disk.
     let journal: CommitGate?
     /// Why the database cannot be written; all requests are refused until it can.
-    var failure: StoreError?
-    private(set) var sockets: [ConnectionID: SocketSession] = [:]
-    /// Connections that are no sockets: those of streams, with who pays for them.
-    private(set) var attached: [ConnectionID: Payer] = [:]
-    /// Decides who may come, and counts who may not.
-    var admission: Admission?
-    /// Receives what the core delivers to attached connections.
-    weak var streams: StreamService?
-    private var channels: [ObjectIdentifier: any Channel] = [:]
-    private var lastConnection: UInt64 = 0
-    /// `nil` if pushes are off. Its creator stops it.
-    let pushSender: PushSender?
-    var counters = ExchangeCounters()
-    private let clock: (() -> Instant)?
-    /// Reads a message from a socket.
-    let reader: (ExchangeHub, [UInt8], ConnectionID) -> ExchangeCore.Input
-    private var timer: (due: Instant, scheduled: Scheduled<Void>)?
+    private(set) var failure: StoreError?
+
     /// Inputs that came in while outputs of an earlier one were being carried out, oldest first.
-    var waiting: [ExchangeCore.Input] = []
-    var isBusy = false
+    private var waiting: [ExchangeCore.Input] = []
+    private var isBusy = false
+    /// A request over HTTP is being served.
+    private var isInTask = false
+    /// The newest request over HTTP.
+    private var lastRequest: UInt64 = 0
     /// What clients ask for and must wait for its turn.
     let turns: WorkQueue
-    /// What waits for clients that read slowly.
-    let sendBuffers: SendBufferPool
-    /// A request over HTTP is being served.
-    var isInTask = false
-    /// What the turn has cost so far, and when it began.
-    var (cost, turnBegan) = (WorkCost(), Instant.zero)
-    /// Start of the current round, or the end of the previous round's write, excluding service time; and the newest
-    /// batch that was handed to the disk in this round.
-    var (roundBegan, roundBatch) = (Instant.zero, 0)
+    private var meter = TurnMeter()
     /// The next turn of the event loop begins a round.
-    var isRoundPlanned = false
-    /// The newest request over HTTP.
-    var lastRequest: UInt64 = 0
+    private var isRoundPlanned = false
     /// Set once by ``stop()``.
     private(set) var isStopping = false
 
@@ -73,20 +65,17 @@ final class ExchangeHub {
         self.clock = clock
         self.reader = reader
         self.logger = logger
-        self.configuration = configuration
         self.journal = journal?.0
-        signedTokens = SignedTokenReader(
-            configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
-        fileUsers = configuration.fileUsers
+        setup = CoreSetup(configuration)
+        core = setup.makeCore()
+        timer = DeadlineTimer(on: loop)
         self.pushSender = pushSender
         let shares = configuration.memoryShares
         turns = WorkQueue(WorkQueue.Queue.Limits(totalBytes: shares.turns))
         sendBuffers = SendBufferPool(.init(total: shares.sendBuffers))
-        core = Self.makeCore(configuration, fileUsers: configuration.fileUsers)
         guard let (journal, saved) = journal else { return }
         core.restore(saved, at: now)
-        // Rooms that outlive the process contain connections' names.
-        lastConnection = saved.run << 32
+        connections.beginRun(saved.run)
         journal.finish = { [weak self] batch, error in self?.written(batch, error) }
         // What follows from the restart is written before the next one.
         handle(.timer)
@@ -94,44 +83,23 @@ final class ExchangeHub {
 
     /// What may change while the exchange runs is as here from now on. Sessions, invites and calls stay.
     func adopt(_ configuration: ExchangeConfiguration) {
-        let before = self.configuration
-        self.configuration = configuration
-        signedTokens = SignedTokenReader(
-            configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
-        core.adopt(Self.settings(configuration))
-        // Those of the users file are its watch's business: what was read for this configuration may be older.
-        guard configuration.users != before.users else { return }
-        replaceFileUsers(fileUsers)
+        let before = setup.configuration
+        setup.adopt(configuration)
+        core.adopt(setup.settings)
+        if configuration.users != before.users { handle(.accountsChanged(setup.accounts)) }
     }
 
-    static func makeCore(_ configuration: ExchangeConfiguration, fileUsers: [Account]) -> ExchangeCore {
-        var generator = SystemRandomNumberGenerator()
-        return ExchangeCore(
-            accounts: configuration.users + fileUsers, settings: settings(configuration),
-            run: RunSeed(using: &generator))
+    /// The accounts of the users file are these from now on.
+    func replaceFileUsers(_ users: [Account]) {
+        setup.replaceFileUsers(users)
+        handle(.accountsChanged(setup.accounts))
     }
 
-    private static func settings(_ configuration: ExchangeConfiguration) -> ExchangeCore.Settings {
-        var settings = ExchangeCore.Settings()
-        settings.keepalive = configuration.keepalive
-        settings.resumeWindow = configuration.resumeWindow
-        settings.tokenLifetime = configuration.tokenLifetime
-        settings.refreshLifetime = configuration.refreshLifetime
-        settings.signedTokenLifetime = configuration.signedTokenLifetime
-        settings.tokenNotice = configuration.tokenNotice
-        settings.messages = TokenBucket.Rate(
-            burst: configuration.messageBurst, perSecond: Double(configuration.messagesPerSecond))
-        settings.tellsPresence = configuration.tellsPresence
-        settings.trunks = configuration.trunks
-        settings.kept.total = configuration.memoryShares.kept
-        settings.tokens = configuration.memoryShares.tokens
-        settings.recordRetention = configuration.callRecordRetention
-        settings.deadPushRetention = configuration.push.deadRetention
-        settings.push.kinds = Set(configuration.push.webhooks.map(\.kind))
-        settings.push.parallel = configuration.push.parallelRequests
-        settings.push.life = configuration.push.life
-        return settings
-    }
+    /// Asks this for its counters, and ends it at the end.
+    func use(_ admission: Admission) { self.admission = admission }
+
+    /// Delivers to this what the core has for attached connections.
+    func use(_ streams: StreamService) { self.streams = streams }
 
     var now: Instant { clock?() ?? Instant(nanoseconds: Int64(clamping: loop.now.uptimeNanoseconds)) }
 
@@ -145,7 +113,7 @@ final class ExchangeHub {
 
     /// Carries out the outputs that are ready, handles the waiting inputs and those that result from it, and then the
     /// work whose turn it is.
-    func work(_ outputs: [ExchangeCore.Output] = []) {
+    private func work(_ outputs: [ExchangeCore.Output] = []) {
         isBusy = true
         for output in outputs { carryOut(output) }
         repeat {
@@ -158,14 +126,14 @@ final class ExchangeHub {
     }
 
     /// Handles the inputs that wait.
-    func handleWaiting() {
+    private func handleWaiting() {
         var outbox: [ExchangeCore.Output] = []
         var next = 0
         while next < waiting.count {
             let input = waiting[next]
             next += 1
             if !refuses(input) { core.handle(input, at: now, into: &outbox) }
-            cost.add(outbox)
+            meter.add(outbox)
             for output in journal?.take(outbox) ?? outbox { carryOut(output) }
             outbox.removeAll(keepingCapacity: true)
         }
@@ -174,8 +142,7 @@ final class ExchangeHub {
 
     /// Knows a new socket from now on.
     func add(_ socket: SocketSession) -> ConnectionID {
-        let connection = reserveConnection()
-        sockets[connection] = socket
+        let connection = connections.add(socket)
         handle(.connected(connection))
         if isStopping { socket.close(.goingDown) }
         return connection
@@ -183,25 +150,22 @@ final class ExchangeHub {
 
     /// Forgets a socket.
     func remove(_ connection: ConnectionID) {
-        guard sockets.removeValue(forKey: connection) != nil else { return }
+        guard connections.removeSocket(connection) else { return }
         submit(.disconnected(connection), from: connection, isOptional: false)
     }
 
     /// A number for a connection, given once.
-    func reserveConnection() -> ConnectionID {
-        lastConnection += 1
-        return ConnectionID(number: lastConnection)
-    }
+    func reserveConnection() -> ConnectionID { connections.reserve() }
 
     /// Knows a connection that is no socket from now on, with a session for `endpoint` that `token` has opened.
     func attach(_ connection: ConnectionID, as endpoint: Endpoint, token: SecretDigest) {
-        attached[connection] = Payer(endpoint.principal)
+        connections.attach(connection, of: Payer(endpoint.principal))
         handle(.attached(connection, endpoint, token: token))
     }
 
     /// Ends such a connection's session, and forgets it.
     func detach(_ connection: ConnectionID) {
-        guard let payer = attached.removeValue(forKey: connection) else { return }
+        guard let payer = connections.detach(connection) else { return }
         let end = ExchangeCore.Input.request(connection, .string("end"), .sessionEnd(SessionEnd()))
         for input in [end, .disconnected(connection)] {
             submit(.input(input, WorkCost()), weight: 1, on: .connection(connection), of: payer, isOptional: false)
@@ -216,24 +180,26 @@ final class ExchangeHub {
 
     // MARK: - Outputs
 
-    func carryOut(_ output: ExchangeCore.Output) {
+    private func carryOut(_ output: ExchangeCore.Output) {
         switch output {
         case .respond(let connection, let id, let response):
             if deliver(.response(id, response), to: connection) { return }
             if case .session = response {
-                sockets[connection]?.admit(core.payer(on: connection) ?? .strangers)
+                connections.socket(connection)?.admit(core.payer(on: connection) ?? .strangers)
             }
             send(to: [connection]) { () throws(SignalCodingError) in try response.message(id: id) }
         case .refuse(let connection, let id, let error):
             if deliver(.refusal(id, error), to: connection) { return }
-            sockets[connection]?.send(SignalCoding.failure(id: id, error))
-        case .event(let connections, let event):
-            let others = connections.filter { attached[$0] == nil || !deliver(.event(event.event), to: $0) }
+            connections.socket(connection)?.send(SignalCoding.failure(id: id, error))
+        case .event(let receivers, let event):
+            let others = receivers.filter {
+                connections.attachedPayer($0) == nil || !deliver(.event(event.event), to: $0)
+            }
             guard !others.isEmpty else { return }
             send(to: others) { event.message }
         case .close(let connection, let reason):
             if deliver(.closed, to: connection) { return }
-            sockets[connection]?.close(reason)
+            connections.socket(connection)?.close(reason)
         case .note(let note): log(note)
         case .push(let push): post(push)
         case .persist: break
@@ -241,13 +207,13 @@ final class ExchangeHub {
     }
 
     /// Delivers to an attached connection; returns false for sockets.
-    func deliver(_ delivery: StreamTable.Delivery, to connection: ConnectionID) -> Bool {
-        guard attached[connection] != nil else { return false }
+    private func deliver(_ delivery: StreamTable.Delivery, to connection: ConnectionID) -> Bool {
+        guard connections.attachedPayer(connection) != nil else { return false }
         streams?.deliver(delivery, to: connection)
         return true
     }
 
-    private func send(to connections: [ConnectionID], _ message: () throws(SignalCodingError) -> [UInt8]) {
+    private func send(to receivers: [ConnectionID], _ message: () throws(SignalCodingError) -> [UInt8]) {
         do {
             let bytes = try message()
             // Only data from an earlier version, which had no such limit, can be this long.
@@ -255,7 +221,7 @@ final class ExchangeHub {
                 logger.error("Dropped a message that is too long for clients", metadata: ["bytes": "\(bytes.count)"])
                 return
             }
-            for connection in connections { sockets[connection]?.send(bytes) }
+            for connection in receivers { connections.socket(connection)?.send(bytes) }
         } catch {
             // Only numbers that JSON does not have cannot be written, and from JSON none came in.
             logger.error("Dropped a message that cannot be written", metadata: ["error": "\(error)"])
@@ -267,17 +233,7 @@ final class ExchangeHub {
         let pushes = turns.payer(of: .pushes) == nil ? core.nextPush : nil
         let earliest = [core.nextDue, pushes].compactMap { $0 }.min()
         let due = failure == nil && !isStopping ? earliest : nil
-        guard due != timer?.due else { return }
-        timer?.scheduled.cancel()
-        timer = due.map { due in
-            let deadline = NIODeadline.uptimeNanoseconds(UInt64(clamping: due.nanoseconds))
-            let scheduled = loop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
-                guard let self else { return }
-                timer = nil
-                meetDeadlines()
-            }
-            return (due, scheduled)
-        }
+        timer.set(due) { [weak self] in self?.meetDeadlines() }
     }
 
     /// Gives what is due its turn, and looks at the rest when others have had theirs.
@@ -294,16 +250,347 @@ final class ExchangeHub {
         setTimer()
     }
 
+    /// Makes one attempt at a push, beside everything else.
+    func post(_ push: StoredPush) {
+        guard let pushSender else { return }
+        let (now, loop, hub) = (now, loop, NIOLoopBound(self, eventLoop: loop))
+        Task {
+            let answer = await pushSender.send(push, at: now)
+            loop.execute { hub.value.handle(.pushAnswered(push.id, attempt: push.attempts, answer)) }
+        }
+    }
+
+    // MARK: - Turns: what clients ask for is served so that one who asks for much does not hold up the others
+
+    /// The event loop's time for sockets between two rounds in which nothing is written. Without it the loop would run
+    /// its next task before it polls the sockets.
+    private static let breath = TimeAmount.microseconds(50)
+
+    /// Takes one text message from a socket. It is read at once, so that what it asks for can be judged, unless its user
+    /// must wait, or reading alone may cost more than is served at once. Without a session it is not known whose it is until
+    /// it is read: that is done for everybody, if it costs little.
+    func receive(_ bytes: [UInt8], from connection: ConnectionID) {
+        let line = WorkLine.connection(connection)
+        let reading = WorkCost.reading(bytes)
+        let known = turns.payer(of: line) ?? core.payer(on: connection)
+        let payer = known ?? (isBusy || reading > WorkCost.littleReading ? .strangers : nil)
+        if let payer, isBusy || reading > turns.limits.quantum || turns.mustWait(payer) {
+            submit(.message(bytes, connection), weight: reading, on: line, of: payer)
+            return
+        }
+        let (input, cost) = readAtOnce(bytes, from: connection)
+        let weight = max(core.expectedCost(of: input, bytes: bytes.count), cost.units())
+        submit(.input(input, cost), weight: weight, on: line, of: self.payer(of: input, from: connection))
+    }
+
+    /// Reads a message at once, although its input may then have to wait, and returns the cost. No other work runs
+    /// meanwhile.
+    private func readAtOnce(_ bytes: [UInt8], from connection: ConnectionID) -> (ExchangeCore.Input, WorkCost) {
+        let turn = meter.interrupt(with: WorkCost(messageBytes: bytes.count), at: now)
+        isBusy = true
+        let input = reader(self, bytes, connection)
+        // Who pays is known once the core knows of a token in it.
+        handleWaiting()
+        isBusy = false
+        return (input, meter.resume(turn, at: now))
+    }
+
+    /// Submits a request of one of the exchange's own connections, or the end of a connection.
+    func submit(_ input: ExchangeCore.Input, from connection: ConnectionID, bytes: Int = 0, isOptional: Bool = true) {
+        submit(
+            .input(input, WorkCost(messageBytes: bytes)), weight: core.expectedCost(of: input, bytes: bytes),
+            on: .connection(connection), of: payer(of: input, from: connection), isOptional: isOptional)
+    }
+
+    /// Does a request over HTTP when it is its turn; false if too many wait.
+    ///
+    /// - Parameter began: Since when it has been looked at.
+    func inTurn(of payer: Payer, bytes: Int, since began: Instant, _ task: @escaping () -> Void) -> Bool {
+        lastRequest += 1
+        var cost = WorkCost(messageBytes: bytes)
+        cost.time = began.duration(to: now)
+        meter.exclude(cost.time)
+        let weight = max(Self.taskWeight, cost.units())
+        return submit(.task(cost, task), weight: weight, on: .request(lastRequest), of: payer)
+    }
+
+    /// What a request over HTTP is expected to cost: a login, or a stream's invite.
+    private static let taskWeight = 8
+
+    /// Does something when it is its turn; false if too much waits.
+    ///
+    /// - Parameter weight: What it is expected to cost.
+    @discardableResult
+    private func submit(_ work: Work, weight: Int, on line: WorkLine, of payer: Payer, isOptional: Bool = true) -> Bool
+    {
+        beginRoundIfIdle()
+        if !isBusy, turns.serveAtOnce(payer, weight: weight) {
+            begin(work)
+            self.work()
+            return true
+        }
+        let bytes = work.cost.messageBytes
+        switch turns.enqueue(work, bytes: bytes, weight: weight, on: line, of: payer, isOptional: isOptional) {
+        case .taken: break
+        case .takenAndPaused: if case .connection(let connection) = line { connections.socket(connection)?.pause() }
+        case .refused:
+            counters.crowdedTurns += 1
+            refuse(work, on: line, of: turns.payer(of: line) ?? payer)
+            return false
+        }
+        if !isBusy { self.work() }
+        return true
+    }
+
+    private func payer(of input: ExchangeCore.Input, from connection: ConnectionID) -> Payer {
+        if let payer = connections.attachedPayer(connection) ?? core.payer(on: connection) { return payer }
+        guard case .request(_, _, let request) = input, let token = request.token else { return .strangers }
+        return payer(with: token)
+    }
+
+    /// Reads a message. A signed token in it becomes known to the core.
+    static func read(_ hub: ExchangeHub, _ bytes: [UInt8], from connection: ConnectionID) -> ExchangeCore.Input {
+        ExchangeCore.input(reading: bytes, from: connection) { token throws(RPCError) in try hub.admit(token) }
+    }
+
+    /// Refuses work that exceeds the limits. A refusal takes time as well, so the client's connection is paused.
+    private func refuse(_ work: Work, on line: WorkLine, of payer: Payer) {
+        if case .connection(let connection) = line, turns.pause(line, of: payer) {
+            connections.socket(connection)?.pause()
+        }
+        let began = now
+        let error = RPCError(
+            .tooManyRequests, "Too many requests of this user are waiting; try again when some are answered.")
+        switch work {
+        case .message(let bytes, let connection):
+            if case .request(let id, _)? = (try? RPCMessage(decoding: bytes))?.kind {
+                carryOut(.refuse(connection, id, error))
+            }
+        case .input(.request(let connection, let id, _), _): carryOut(.refuse(connection, id, error))
+        case .input, .task: break
+        }
+        let time = began.duration(to: now)
+        turns.fine(payer, work.cost.units(after: time))
+        meter.exclude(time)
+    }
+
+    /// Begins what has its turn. What comes of it is charged by ``chargeTurn()``.
+    private func begin(_ work: Work) {
+        meter.beginTurn(work.cost, at: now)
+        switch work {
+        case .message(let bytes, let connection):
+            let wasBusy = isBusy
+            isBusy = true
+            let input = reader(self, bytes, connection)
+            isBusy = wasBusy
+            waiting.append(input)
+        case .input(let input, _): waiting.append(input)
+        case .task(_, let task):
+            // The core has handled the task's inputs by the time that the task continues.
+            let wasBusy = isBusy
+            (isBusy, isInTask) = (false, true)
+            task()
+            (isBusy, isInTask) = (wasBusy, false)
+        }
+    }
+
+    /// Takes out what has its turn next and begins it; false if nothing has.
+    private func beginNext() -> Bool {
+        beginRoundIfWritten()
+        guard !isInTask, let work = turns.next() else { return false }
+        begin(work)
+        return true
+    }
+
+    /// Charges what was served for what came of it.
+    private func chargeTurn() {
+        guard !isInTask else { return }
+        if turns.isServing { turns.charge(meter.endTurn(at: now)) } else { meter.discardTurn() }
+    }
+
+    /// What has been handed to the disk was the round before.
+    private func beginRoundIfWritten() {
+        // What is paid back by this round is not paid back once more by the time that it takes.
+        if let journal, meter.beginRound(afterBatch: journal.begun, at: now) { turns.beginRound() }
+    }
+
+    private func beginRoundIfIdle() {
+        guard turns.isEmpty, journal?.isWriting != true else { return }
+        let rounds = meter.takeIdleRounds(at: now)
+        if rounds > 0 { turns.beginRound(after: rounds) }
+    }
+
+    /// Sees to it that what waits has another round: when the disk is done, or in the next turn of the event loop.
+    private func planRound() {
+        for case .connection(let connection) in turns.takeResumed() { connections.socket(connection)?.resume() }
+        guard !turns.isEmpty, !isRoundPlanned, journal?.isWriting != true else { return }
+        isRoundPlanned = true
+        loop.assumeIsolated().scheduleTask(in: Self.breath) { [weak self] in
+            guard let self else { return }
+            isRoundPlanned = false
+            if journal?.isWriting != true {
+                meter.beginRound(at: now)
+                turns.beginRound()
+            }
+            if !isBusy { work() }
+        }
+    }
+
+    // MARK: - Tokens: issues, exchanges, revokes and verifies them
+
+    /// The current accounts.
+    var accounts: AccountDirectory { core.accounts.directory }
+
+    /// Makes an access token, with a refresh token for those who have an account; `nil` if there is no room.
+    func issueTokens(_ grant: Grant) -> (access: Redacted<String>, refresh: Redacted<String>?)? {
+        guard core.hasRoomForTokens(of: grant), failure == nil else { return nil }
+        let access = FreshSecret.make()
+        let refresh = grant.isAnonymous ? nil : RefreshToken()
+        handle(
+            .tokenIssued(
+                SecretDigest(of: access.secret), grant, refresh: refresh?.digest, mark: refresh?.mark))
+        counters.logins += 1
+        return (access, refresh?.text)
+    }
+
+    /// Exchanges a refresh token for a new pair.
+    ///
+    /// - Throws: `tokenExpired`, `tokenRevoked` or `tokenRejected`.
+    func refreshTokens(
+        _ old: Redacted<String>
+    ) throws(RPCError) -> (grant: Grant, access: Redacted<String>, refresh: Redacted<String>) {
+        let (digest, shown) = (SecretDigest(of: old.secret), RefreshToken(old))
+        let grant: Grant
+        do {
+            grant = try core.refreshGrant(for: digest, mark: shown?.mark, at: now)
+        } catch {
+            if let login = core.copiedLogin(shownBy: digest, mark: shown?.mark, at: now) { handle(.tokenCopied(login)) }
+            throw error
+        }
+        let access = FreshSecret.make()
+        let refresh = RefreshToken(after: shown, generation: core.nextGeneration(of: digest))
+        handle(
+            .tokenRefreshed(
+                digest, access: SecretDigest(of: access.secret), refresh: refresh.digest, family: refresh.mark.family))
+        return (grant, access, refresh.text)
+    }
+
+    /// Ends the login that a token belongs to.
+    func revoke(_ token: Redacted<String>) { handle(.tokenRevoked(SecretDigest(of: token.secret))) }
+
+    /// The current grant of a token.
+    ///
+    /// - Throws: An error that distinguishes expired, revoked, wrongly signed and unknown tokens.
+    func grant(for token: Redacted<String>) throws(RPCError) -> Grant {
+        try admit(token)
+        let digest = SecretDigest(of: token.secret)
+        let grant = try core.grant(for: digest, at: now)
+        handle(.tokenUsed(digest))
+        return grant
+    }
+
+    /// Who pays for requests with this token.
+    func payer(with token: Redacted<String>) -> Payer { core.payer(with: token, at: now) ?? .strangers }
+
+    /// Registers a valid signed token with the core; other tokens need no registration.
+    func admit(_ token: Redacted<String>) throws(RPCError) {
+        let presentation = try core.presentation(
+            of: token, to: setup.signedTokens, wall: WallClock.now.seconds, at: now)
+        if let presentation { handle(presentation) }
+    }
+
+    // MARK: - The disk has written a batch, cannot, or can again
+
+    /// Calls `then` once all that was done so far is on disk, or is known never to be.
+    func afterWriting(_ then: @escaping (Bool) -> Void) {
+        guard let journal else { return then(true) }
+        journal.afterWriting(then)
+    }
+
+    /// Whether an input must wait until the disk can be written again; if it is a request, its client receives an
+    /// error.
+    private func refuses(_ input: ExchangeCore.Input) -> Bool {
+        guard failure != nil || journal?.isFull == true else { return false }
+        if case .request(let connection, let id, _) = input {
+            if failure == nil { counters.crowdedDisk += 1 }
+            carryOut(.refuse(connection, id, failure == nil ? Self.behind : Self.notKept))
+            return true
+        }
+        if case .badToken(let connection, let id, _, _) = input, failure != nil {
+            carryOut(.refuse(connection, id, Self.notKept))
+        }
+        // Sockets are counted again when the disk is back.
+        return failure != nil
+    }
+
+    private func written(_ batch: CommitGate.Batch, _ error: StoreError?) {
+        guard let error else {
+            meter.beginRound(at: now)
+            work(batch.outputs)
+            for then in batch.waiting { then(true) }
+            return
+        }
+        // Sockets that close behind the goodbye lose nothing by it: their sessions are resumed as after a kill.
+        if !isStopping { fail(batch, error) } else { for then in batch.waiting { then(false) } }
+    }
+
+    /// The core's state contains changes that are lost. It is no longer used, and all clients are disconnected, to come
+    /// back to a core that has been read from disk again, as after a restart.
+    private func fail(_ batch: CommitGate.Batch, _ error: StoreError) {
+        failure = error
+        logger.critical("Nothing can be stored, so all requests are refused", metadata: ["error": "\(error)"])
+        isBusy = true
+        for output in batch.outputs {
+            switch output {
+            case .respond(let connection, let id, _): carryOut(.refuse(connection, id, Self.notKept))
+            case .refuse, .close: carryOut(output)
+            case .event, .note, .push, .persist: break
+            }
+        }
+        isBusy = false
+        for then in batch.waiting { then(false) }
+        for connection in connections.attachedIDs { _ = deliver(.closed, to: connection) }
+        for socket in connections.allSockets { socket.close(.notKept) }
+        work()
+        recover()
+    }
+
+    /// How often a disk that failed is tried.
+    private static let recoveryInterval = TimeAmount.seconds(1)
+
+    private func recover() {
+        loop.assumeIsolated().scheduleTask(in: Self.recoveryInterval) { [weak self] in
+            guard let self, let journal, !isStopping else { return }
+            journal.recover().assumeIsolated().whenComplete { [weak self] result in
+                guard let self else { return }
+                switch result {
+                case .success(let saved): goOn(with: saved)
+                case .failure: recover()
+                }
+            }
+        }
+    }
+
+    private func goOn(with saved: Saved) {
+        var fresh = setup.makeCore()
+        fresh.restore(saved, at: now)
+        fresh.goOn(from: core.counters)
+        core = fresh
+        failure = nil
+        logger.notice("The database can be written again")
+        for connection in connections.socketIDs { handle(.connected(connection)) }
+        handle(.timer)
+    }
+
+    private static let behind = RPCError(
+        .tooManyRequests, "The exchange is waiting for its disk and changed nothing; try again in a moment.")
+    private static let notKept = RPCError(
+        .internalError, "The exchange cannot write its database and changed nothing; try again later.")
+
     // MARK: - Channels and counters
 
     /// Keeps a TCP connection in mind, so that ``stop()`` finds it.
-    func track(_ channel: any Channel) {
-        channels[ObjectIdentifier(channel)] = channel
-        counters.connections += 1
-        channel.closeFuture.assumeIsolated().whenComplete { [weak self] _ in
-            self?.channels[ObjectIdentifier(channel)] = nil
-        }
-    }
+    func track(_ channel: any Channel) { channels.track(channel) }
 
     func countRefusedLogin() { counters.refusedLogins += 1 }
     func countDeadLink() { counters.deadLinks += 1 }
@@ -312,6 +599,7 @@ final class ExchangeHub {
     /// The counters now.
     func snapshot() -> ExchangeCounters {
         var snapshot = counters
+        snapshot.connections = channels.total
         snapshot.openConnections = channels.count
         snapshot.refusedConnections = admission?.refused ?? 0
         snapshot.shedConnections = admission?.shed ?? 0
@@ -348,16 +636,16 @@ final class ExchangeHub {
     /// Says goodbye to every client, and closes what is still open half a second later.
     func stop() -> EventLoopFuture<Void> {
         isStopping = true
-        timer?.scheduled.cancel()
+        timer.cancel()
         streams?.stop()
         admission?.stop()
         handle(.goingDown)
         requestMoves(within: .zero, to: nil)
-        for socket in sockets.values { socket.close(.goingDown) }
+        for socket in connections.allSockets { socket.close(.goingDown) }
         loop.assumeIsolated().scheduleTask(in: Self.farewell) { [weak self] in
-            for channel in self?.channels.values ?? [:].values { channel.close(promise: nil) }
+            self?.channels.closeAll()
         }
-        return EventLoopFuture.andAllComplete(channels.values.map(\.closeFuture), on: loop)
+        return channels.closed(on: loop)
             .assumeIsolated()
             .flatMap { [journal, loop] in journal?.settled() ?? loop.makeSucceededVoidFuture() }
             .nonisolated()

@@ -81,7 +81,7 @@ public final class ExchangeServer: Sendable {
             let (front, listener) = try await loop.submit {
                 let front = ExchangeFront(
                     hub.value, configuration, certificate, thread: passwordThread, logger: logger)
-                hub.value.admission = front.admission
+                hub.value.use(front.admission)
                 return (
                     NIOLoopBound(front, eventLoop: loop),
                     NIOLoopBound(front.listener(certificate.identity?.context), eventLoop: loop)

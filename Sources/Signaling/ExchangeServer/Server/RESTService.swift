@@ -7,32 +7,23 @@ import NIOPosix
 import Core
 import SignalWire
 
-/// The REST half of the wire: logins, identities, connection resources.
+/// The REST half of the wire: who may come, whose turn it is, and which service answers.
 ///
-/// Lives on the hub's event loop; only passwords are checked elsewhere, on a thread of their own.
+/// Lives on the hub's event loop.
 final class RESTService {
-    /// Password checks that may wait; each takes about a tenth of a second. Past it, logins are refused with a time to
-    /// retry.
-    static let maximumPasswordChecks = 32
-
-    let hub: ExchangeHub
+    private let hub: ExchangeHub
     private(set) var configuration: ExchangeConfiguration
     private let admission: Admission
     /// The host names that requests to this exchange may carry.
     var hosts: HostRules
     /// The root certificate in PEM form, if the exchange is its own authority.
     var root: [UInt8]?
-    var accounts: AccountDirectory { hub.accounts }
-    var guesses: LoginGuard
-    var enrollmentGuesses = EnrollmentGuard()
-    var challenges = LoginChallenges(secret: FreshSecret.bytes(32))
     private var proxies: [ClientAddress]
     /// `nil` without a web phone.
-    let page: PageService?
+    private let page: PageService?
+    private let logins: LoginService
+    private let enrollments: EnrollmentService
     private let streams: StreamService
-    let passwordThread: NIOThreadPool
-    let logger: Logger
-    var passwordChecks = 0
     /// Requests that wait for their turn; the hub's limits bound them.
     private var queued: Set<TraceID> = []
 
@@ -44,20 +35,21 @@ final class RESTService {
         self.configuration = configuration
         self.admission = admission
         self.hosts = hosts
-        guesses = LoginGuard(configuration.failedLogins)
         proxies = configuration.trustedProxies.compactMap { ClientAddress($0) }
         page = PageService(configuration)
         streams = StreamService(hub: hub, configuration: configuration)
-        self.passwordThread = passwordThread
-        self.logger = logger
+        let passwords = PasswordThread(passwordThread, loop: hub.loop)
+        logins = LoginService(
+            hub: hub, configuration: configuration, passwords: passwords, pageApp: page?.app, logger: logger)
+        enrollments = EnrollmentService(
+            hub: hub, configuration: configuration, passwords: passwords, logger: logger)
     }
 
     /// What may change while the exchange runs is as here from now on.
     func adopt(_ configuration: ExchangeConfiguration) {
-        if configuration.failedLogins != self.configuration.failedLogins {
-            guesses = LoginGuard(configuration.failedLogins)
-        }
         self.configuration = configuration
+        logins.adopt(configuration)
+        enrollments.adopt(configuration)
         proxies = configuration.trustedProxies.compactMap { ClientAddress($0) }
         streams.adopt(configuration)
     }
@@ -98,13 +90,13 @@ final class RESTService {
     /// Whose turn a request takes.
     private func payer(of request: RESTRequest) -> Payer {
         if let token = BearerToken(request.headers.first(name: "Authorization")) {
-            if let account = accounts.account(streamToken: token.digest) { return .account(account.id) }
-            return hub.core.payer(with: token.secret, at: hub.now) ?? .strangers
+            if let account = hub.accounts.account(streamToken: token.digest) { return .account(account.id) }
+            return hub.payer(with: token.secret)
         }
         guard request.path == "/v1.1/token", WorkCost.reading(request.body) <= WorkCost.littleReading,
             let token = (try? SignalCoding.decode(TokenRequest.self, from: request.body))?.refreshToken
         else { return .strangers }
-        return hub.core.payer(with: token, at: hub.now) ?? .strangers
+        return hub.payer(with: token)
     }
 
     /// Answers a request that has its turn.
@@ -128,12 +120,12 @@ final class RESTService {
             return reply(answer)
         }
         switch request.path {
-        case "/v1.1/login": login(request, then: reply)
-        case "/v1.1/login/anonymous": reply(anonymousLogin(request))
-        case "/v1.1/login/challenge": reply(challenge(request))
-        case "/v1.1/enroll": enroll(request, then: reply)
-        case "/v1.1/token": reply(refresh(request))
-        case "/v1.1/logout": reply(logout(request))
+        case "/v1.1/login": logins.login(request, then: reply)
+        case "/v1.1/login/anonymous": reply(logins.anonymousLogin(request))
+        case "/v1.1/login/challenge": reply(logins.challenge(request))
+        case "/v1.1/enroll": enrollments.enroll(request, then: reply)
+        case "/v1.1/token": reply(logins.refresh(request))
+        case "/v1.1/logout": reply(logins.logout(request))
         case "/v1/allidentities": reply(identities(request))
         case "/v1/connection": reply(resources(request))
         case PageService.configurationPath: if let page { reply(page.configuration(request)) }
@@ -188,35 +180,13 @@ final class RESTService {
         streams.isOfUser(head) ? SignalLimits.messageBytes : SignalLimits.loginBytes
     }
 
-    func anonymousLogin(_ request: RESTRequest) -> HTTPAnswer {
-        if let refusal = refuseGuess(nil, request) { return refusal }
-        guard let app = app(of: request) else { return refusal(.unknownAppKey, request) }
-        guesses.succeeded(nil, from: request.client, at: hub.now)
-        guard configuration.allowsAnonymous else {
-            return .failure(.notAllowed, "This exchange does not allow anonymous logins.", trace: request.trace)
-        }
-        let name: UserID
-        do {
-            name = try SignalCoding.decode(AnonymousLoginRequest.self, from: request.body).userID
-        } catch {
-            return .failure(.badRequest, "The body is not an anonymous login: \(error).", trace: request.trace)
-        }
-        guard accounts.account(called: name) == nil else {
-            return .failure(.notAllowed, "That name belongs to a user; choose another.", trace: request.trace)
-        }
-        let grant = Grant(user: name, isAnonymous: true, application: app)
-        guard let tokens = hub.issueTokens(grant) else { return noRoom(request) }
-        logger.info("Logged in anonymously", metadata: ["user": "\(name)", "trace": "\(request.trace)"])
-        return .success(AnonymousLoginResponse(token: tokens.access), trace: request.trace)
-    }
-
     // MARK: - With a token
 
     private func identities(_ request: RESTRequest) -> HTTPAnswer {
-        switch bearer(request) {
+        switch logins.bearer(request) {
         case .failure(let refusal): return refusal.answer
         case .success(let grant):
-            guard !grant.isAnonymous, grant.room == nil, let account = accounts.account(id: grant.user) else {
+            guard !grant.isAnonymous, grant.room == nil, let account = hub.accounts.account(id: grant.user) else {
                 let message = "An anonymous login, or one for a session, has no identities."
                 return .failure(.notAllowed, message, trace: request.trace)
             }
@@ -226,7 +196,7 @@ final class RESTService {
     }
 
     private func resources(_ request: RESTRequest) -> HTTPAnswer {
-        switch bearer(request) {
+        switch logins.bearer(request) {
         case .failure(let refusal): return refusal.answer
         case .success(let grant):
             guard let url = webSocketURL(for: request) else {
@@ -249,18 +219,5 @@ final class RESTService {
         if let url = configuration.webSocketURL { return url }
         guard let host = WebOrigin.host(of: request.headers) else { return nil }
         return "\(configuration.isEncrypted ? "wss" : "ws")://\(host)\(ExchangeServer.webSocketPath)"
-    }
-
-    struct Refusal: Error { var answer: HTTPAnswer }
-
-    func bearer(_ request: RESTRequest) -> Result<Grant, Refusal> {
-        do throws(RPCError) {
-            guard let token = BearerToken(request.headers.first(name: "Authorization")) else {
-                throw RPCError(.tokenRejected, "The Authorization header must be Bearer with an access token.")
-            }
-            return .success(try hub.grant(for: token.secret))
-        } catch {
-            return .failure(Refusal(answer: refusal(of: error, request)))
-        }
     }
 }

@@ -36,7 +36,7 @@ final class StreamService {
         var settings = StreamTable.Settings()
         settings.ringing = configuration.streamRinging
         table = StreamTable(settings: settings)
-        hub.streams = self
+        hub.use(self)
     }
 
     /// What may change while the exchange runs is as here from now on.
