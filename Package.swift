@@ -132,7 +132,7 @@ let package = Package(
         module("Protocols", "CallControl", ["Core", "Identifiers", "JSON"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "SIP", ["Core", "Cryptography", "Identifiers"]),
-        module("Protocols", "SIPSignaling", ["CallControl", "Core", "DomainNames", "JSON", "SIP"]),
+        module("Protocols", "SIPSignaling", ["CallControl", "Core", "DomainNames", "SIP"]),
         module("Protocols", "BotWire", ["Core", "Cryptography", "JSON", "XML"]),
 
         // Floor 3: media.
@@ -206,7 +206,7 @@ let package = Package(
             ]),
         module(
             "Agent", "Call",
-            ["AudioKit", "AudioPort", "CallControl", "CallMedia", "CallParticipation", "Core", "JSON", "VoiceActivity"]),
+            ["AudioKit", "AudioPort", "CallControl", "CallMedia", "CallParticipation", "Core", "VoiceActivity"]),
         module(
             "Agent", "CallAgent",
             [

@@ -44,10 +44,10 @@ final class ScriptedService: SignalingService {
     private static let refusal = SignalingError(.notAllowed, activity: "do that", cause: "the test has no such thing")
 
     func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite { throw Self.refusal }
-    func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) { throw Self.refusal }
-    func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) { throw Self.refusal }
+    func accept(_ invite: InviteID, _ acceptance: InviteAcceptance) async throws(SignalingError) { throw Self.refusal }
+    func reject(_ invite: InviteID, _ rejection: InviteRejection) async throws(SignalingError) { throw Self.refusal }
     func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) { throw Self.refusal }
-    func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) { throw Self.refusal }
+    func cancel(_ invite: InviteID, _ withdrawal: InviteWithdrawal) async throws(SignalingError) { throw Self.refusal }
     func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) { throw Self.refusal }
     func hangUp(_ news: CallHangUp) async throws(SignalingError) { throw Self.refusal }
     func join(room: RoomName, data: String?) async throws(SignalingError) -> [RoomParticipant] { throw Self.refusal }

@@ -71,7 +71,7 @@ struct CallTableTests {
     func rejected() {
         var calls = CallTable()
         let invite = ReceivedInvite(
-            id: "i1", inviter: "alice", invitees: ["bob"], data: ["offer": "their offer"], remaining: .seconds(30))
+            id: "i1", inviter: "alice", invitees: ["bob"], offer: .offer("their offer"), remaining: .seconds(30))
         var ringing = ActiveCall(
             CallSession(CallID(number: 1), receiving: invite, audio: AudioBehaviour(source: .card)))
         feed(.begin, to: &ringing)

@@ -56,7 +56,7 @@ struct InviteTests {
             Issue.record("it was not rejected")
             return
         }
-        #expect(RejectReason(data: answer.data) == .busy)
+        #expect(answer.rejection?.reason == .busy)
         await #expect(throws: SignalingError.self) { try await received.accept() }
         try await site.close(caller, echo)
     }
@@ -132,7 +132,7 @@ struct InviteTests {
             Issue.record("it was not rejected")
             return
         }
-        #expect(RejectReason(data: answer.data) == .noAnswer)
+        #expect(answer.rejection?.reason == .noAnswer)
         #expect(try await news(caller) == .finished(invite.id, .done))
         #expect(try await news(echo) == .withdrawn(invite.id, .rejected(.noAnswer)))
         try await site.close(caller, echo)

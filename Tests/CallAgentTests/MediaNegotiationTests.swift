@@ -1,6 +1,6 @@
 import Foundation
 import ICE
-import JSON
+import CallControl
 import CallMedia
 import MediaEngine
 import AudioKit
@@ -37,11 +37,11 @@ struct MediaNegotiationTests {
 
     @Test("The sound's own section decides whether an answer has ICE, and not what video beside it offers")
     func iceOfSound() {
-        func offer(session: String = "", audio: String, video: String) -> JSONValue {
+        func offer(session: String = "", audio: String, video: String) -> CallDescription {
             let sdp =
                 "v=0\r\no=- 7 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n\(session)"
                 + "m=audio 4000 RTP/AVP 0\r\n\(audio)m=video 4002 RTP/AVP 96\r\na=rtpmap:96 VP8/90000\r\n\(video)"
-            return ["type": "offer", "sdp": .string(sdp)]
+            return .offer(sdp)
         }
         let ice = "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n"
         let mux = "a=rtcp-mux\r\n"
@@ -52,7 +52,7 @@ struct MediaNegotiationTests {
         let bundle = "a=group:BUNDLE v a\r\n"
         let bundled = offer(session: bundle, audio: "a=mid:a\r\n", video: "a=mid:v\r\n" + ice + mux)
         #expect(MediaNegotiation.usesICE(bundled))
-        #expect(!MediaNegotiation.usesICE(["type": "offer", "sdp": "a=ice-ufrag:abcd a=rtcp-mux"]))
+        #expect(!MediaNegotiation.usesICE(.offer("a=ice-ufrag:abcd a=rtcp-mux")))
     }
 
     @Test(
@@ -70,8 +70,8 @@ struct MediaNegotiationTests {
             "v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "c=IN IP4 127.0.0.1", "t=0 0", "m=audio 4000 RTP/AVP 111",
             "a=rtpmap:111 opus/48000/2", "",
         ]
-        _ = try ours.receive(["type": "offer", "sdp": .string(lines.joined(separator: "\r\n"))])
-        let answer = try #require(try ours.answer().0["sdp"]?.string)
+        _ = try ours.receive(.offer(lines.joined(separator: "\r\n")))
+        let answer = try #require(try ours.answer().0.sdp)
         #expect(answer.contains("c=IN IP4 \(address)\r\n"), "\(answer)")
     }
 
@@ -87,10 +87,9 @@ struct MediaNegotiationTests {
             "v=0", "o=- 1 1 IN IP4 192.168.0.7", "s=-", "c=IN IP4 192.168.0.7", "t=0 0", "m=audio 4000 RTP/AVP 111",
             "a=rtpmap:111 opus/48000/2", "",
         ]
-        let sdp = JSONValue.string(lines.joined(separator: "\r\n"))
-        let offers: [(JSONValue, String?)] = [
-            (["type": "offer", "sdp": sdp, "source": "203.0.113.5"], "203.0.113.5"),
-            (["type": "offer", "sdp": sdp], nil),
+        let sdp = lines.joined(separator: "\r\n")
+        let offers: [(CallDescription, String?)] = [
+            (CallDescription(.offer(sdp), source: "203.0.113.5"), "203.0.113.5"), (.offer(sdp), nil),
         ]
         for (offer, host) in offers {
             var ours = MediaNegotiation(configuration, means, using: &generator)
@@ -115,7 +114,7 @@ struct MediaNegotiationTests {
                 "v=0", "o=- 1 1 IN IP4 192.0.2.7", "s=-", "c=IN IP4 \(host)", "t=0 0", "m=audio 4000 RTP/AVP 111",
                 "a=rtpmap:111 opus/48000/2", "",
             ]
-            let changes = try ours.receive(["type": "offer", "sdp": .string(lines.joined(separator: "\r\n"))])
+            let changes = try ours.receive(.offer(lines.joined(separator: "\r\n")))
             return (changes, try ours.answer().1)
         }
         _ = try agree(on: "192.0.2.7")
@@ -148,9 +147,9 @@ struct MediaNegotiationTests {
         #expect(offers.keys.sorted() == ["dtls", "plain", "sdes", "webrtc"])
         func answer(_ lines: [String]) throws -> String? {
             var ours = try Self.side(seed: 9) { $0.allowsPlainMedia = true }
-            let sdp = JSONValue.string(lines.joined(separator: "\n") + "\n")
-            _ = try ours.receive(["type": "offer", "sdp": sdp])
-            return try ours.answer().0["sdp"]?.string
+            let sdp = lines.joined(separator: "\n") + "\n"
+            _ = try ours.receive(.offer(sdp))
+            return try ours.answer().0.sdp
         }
         for (name, text) in offers {
             let lines = text.split(separator: "\n").map(String.init)
@@ -169,7 +168,7 @@ struct MediaNegotiationTests {
         let text = try #require(try Self.documentedOffers()["plain"])
         var ours = try Self.side(seed: 9)
         #expect(throws: (any Error).self) {
-            _ = try ours.receive(["type": "offer", "sdp": .string(text)])
+            _ = try ours.receive(.offer(text))
             _ = try ours.answer()
         }
     }
@@ -254,7 +253,7 @@ struct MediaNegotiationTests {
 
             """
         var ours = try Self.side(seed: 4)
-        _ = try ours.receive(["type": "offer", "sdp": .string(offer)])
+        _ = try ours.receive(.offer(offer))
         #expect(ours.needsDirectConnection)
         ours.receive(
             atOneOf: [
@@ -262,7 +261,7 @@ struct MediaNegotiationTests {
                 try #require(SocketAddress(host: "0.0.0.0", port: 6_000)),
             ])
         let (answer, audio) = try ours.answer()
-        let text = try #require(answer["sdp"]?.string)
+        let text = try #require(answer.sdp)
         #expect(text.contains("m=audio 6000 UDP/TLS/RTP/SAVP 96\r\n") && text.contains("c=IN IP4 192.0.2.1\r\n"))
         #expect(text.contains("a=setup:active\r\n") && text.contains("a=fingerprint:sha-256 "))
         #expect(!text.contains("a=ice-") && text.contains("a=rtcp-mux\r\n") == multiplexes)
@@ -298,7 +297,7 @@ struct MediaNegotiationTests {
         #expect(caller.offersHandshake)
         caller.receive(atOneOf: [try #require(SocketAddress(host: "0.0.0.0", port: 6_000))])
         let offer = try caller.offer()
-        let text = try #require(offer["sdp"]?.string)
+        let text = try #require(offer.sdp)
         #expect(text.contains("m=audio 6000 UDP/TLS/RTP/SAVP ") && text.contains("c=IN IP4 192.0.2.1\r\n"), "\(text)")
         #expect(!text.contains("a=ice-") && !text.contains("a=crypto:"), "\(text)")
 
@@ -338,7 +337,7 @@ struct MediaNegotiationTests {
             \(lines)
             """
         var ours = try side(seed: 3) { $0.allowsPlainMedia = true }
-        _ = try ours.receive(["type": "offer", "sdp": .string(offer)])
+        _ = try ours.receive(.offer(offer))
         let (_, audio) = try ours.answer()
         return try ours.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
     }
@@ -390,8 +389,8 @@ struct MediaNegotiationTests {
         var (inviter, invitee) = try Self.pair()
         func next(_ bandwidth: String) throws -> (NegotiationChanges, Int) {
             let offer = try inviter.offer()
-            let text = try #require(offer["sdp"]?.string).replacing("a=mid:0\r\n", with: "a=mid:0\r\n\(bandwidth)")
-            let changes = try invitee.receive(["type": "offer", "sdp": .string(text)])
+            let text = try #require(offer.sdp).replacing("a=mid:0\r\n", with: "a=mid:0\r\n\(bandwidth)")
+            let changes = try invitee.receive(.offer(text))
             let (answer, audio) = try invitee.answer()
             _ = try inviter.accept(answer)
             let plan = try invitee.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
@@ -406,8 +405,8 @@ struct MediaNegotiationTests {
     func answeredBandwidth() throws {
         var (inviter, invitee) = (try Self.side(seed: 1), try Self.side(seed: 2))
         _ = try invitee.receive(try inviter.offer())
-        let text = try #require(try invitee.answer().0["sdp"]?.string) + "b=AS:30\r\n"
-        let (audio, _) = try inviter.accept(["type": "answer", "sdp": .string(text)])
+        let text = try #require(try invitee.answer().0.sdp) + "b=AS:30\r\n"
+        let (audio, _) = try inviter.accept(.answer(text))
         let plan = try inviter.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
         #expect(plan.encoder.bitrateBps == 12_500)
     }

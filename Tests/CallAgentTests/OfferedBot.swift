@@ -123,13 +123,13 @@ final class OfferedBot: Sendable {
             try media.withLock { media in
                 var session = MediaSession()
                 try session.prepare(usesCard: false, with: &media)
-                let made = try session.makeAnswer(to: ["type": "offer", "sdp": .string(offer)], with: &media)
+                let made = try session.makeAnswer(to: .offer(offer), with: &media)
                 guard let made,
                     let agreed = try session.plan(for: made.audio, AudioBehaviour(source: source), start: .atOnce)
                 else { return "" }
                 try session.start(agreed.plan, line: nil, on: engine)
                 if let remote = agreed.remote { session.connect(to: remote, on: engine) }
-                return made.answer["sdp"]?.string ?? ""
+                return made.answer.sdp ?? ""
             }
         }
     }

@@ -52,7 +52,7 @@ struct PlainInvitesTests {
         _ = invites.add(received: received("i1"), InviteTimings(), at: .zero)
         _ = invites.handle(.cancelled, for: "i1", at: .zero)
         func hangUp(_ id: InviteID) -> [PlainInvites.Effect] {
-            let news = CallHangUp(invite: id, reason: "completed", duration: .zero, from: "caller")
+            let news = CallHangUp(invite: id, reason: .completed, duration: .zero, from: "caller")
             return invites.handle(.hungUp(news), for: id, at: .zero)
         }
         #expect(hangUp("i1") == [.publish(.left("i1", by: "caller"))])

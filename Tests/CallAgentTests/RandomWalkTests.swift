@@ -199,10 +199,10 @@ private struct ExchangeWalk {
             for call in await device.status.calls { await device.hangUp(call.id) }
             for id in known.all {
                 for service in [service, other] {
-                    try? await service.hangUp(CallHangUp(invite: id, reason: "completed", duration: .zero))
+                    try? await service.hangUp(CallHangUp(invite: id, reason: .completed, duration: .zero))
                 }
-                try? await service.cancel(id, data: [:])
-                try? await service.reject(id, data: [:])
+                try? await service.cancel(id, .application([:]))
+                try? await service.reject(id, InviteRejection(.declined))
             }
             return await device.status.calls.isEmpty
         }
@@ -218,7 +218,7 @@ private struct ExchangeWalk {
     private mutating func invite() async {
         sent += 1
         var data: [String: JSONValue] = ["offer": description("offer", draw.body())]
-        if draw.oneIn(6) { data["offer"] = OfferWish.description }
+        if draw.oneIn(6) { data["offer"] = ["type": "wanted"] }
         let options = InviteOptions(
             to: "alice", data: .object(data), timeToLive: .seconds(Int(draw.random.next() % 3)),
             idempotencyKey: IdempotencyKey(ours: "walk-\(sent)"))
@@ -235,26 +235,26 @@ private struct ExchangeWalk {
                 to: "carol", data: ["offer": offer], timeToLive: .seconds(2),
                 idempotencyKey: IdempotencyKey(ours: "asking-\(sent)")))
         known.add(asking.id)
-        try await other.accept(asking.id, data: ["answer": description("answer", "v=0")])
+        try await other.accept(asking.id, .call(.answer("v=0")))
         let wish = CallTransfer.Wish(target: "alice", replaces: replaced)
-        try await service.send(CallSignal(invite: asking.id, type: CallTransfer.signal, data: wish.data))
-        let origin = CallTransfer.Origin(invite: asking.id, replaces: replaced)
-        let placed = try await other.invite(
-            InviteOptions(
-                to: "alice", data: ["offer": description("offer", draw.body()), CallTransfer.key: origin.data],
-                timeToLive: .seconds(2), idempotencyKey: IdempotencyKey(ours: "placed-\(sent)")))
+        try await service.send(CallSignal(invite: asking.id, .transfer(wish)))
+        var options = InviteOptions(
+            to: "alice", data: ["offer": description("offer", draw.body())], timeToLive: .seconds(2),
+            idempotencyKey: IdempotencyKey(ours: "placed-\(sent)"))
+        options.transfer = CallTransfer.Origin(invite: asking.id, replaces: replaced)
+        let placed = try await other.invite(options)
         known.add(placed.id)
     }
 
     private mutating func answer() async throws {
         guard let id = known.all.randomElement(using: &draw.random) else { return }
         switch draw.random.next() % 4 {
-        case 0: try await service.accept(id, data: ["answer": description("answer", draw.body())])
-        case 1: try await service.reject(id, data: draw.oneIn(2) ? RejectReason.busy.data : [:])
-        case 2: try await service.cancel(id, data: [:])
+        case 0: try await service.accept(id, .application(["answer": description("answer", draw.body())]))
+        case 1: try await service.reject(id, InviteRejection(draw.pick([.busy, .declined])))
+        case 2: try await service.cancel(id, .application([:]))
         default:
             try await service.hangUp(
-                CallHangUp(invite: id, reason: draw.pick(["completed", "declined", "what"]), duration: .zero))
+                CallHangUp(invite: id, reason: draw.pick([.completed, .declined, .internalError]), duration: .zero))
         }
     }
 
@@ -263,12 +263,12 @@ private struct ExchangeWalk {
         let candidate = draw.pick(["candidate:1 1 udp 1 127.0.0.1 9 typ host", "", "candidate:x"])
         let signals: [(String, JSONValue)] = [
             ("offer", description("offer", draw.body())), ("answer", description("answer", draw.body())),
-            ("offer", OfferWish.description), ("candidate", ["candidate": .string(candidate), "mid": "0"]),
-            (EarlyAnswer.signal, description("answer", draw.body())), (OfferRefusal.signal, [:]),
-            (CallKey.signal, CallKey("5", held: .milliseconds(100)).data), (Acknowledgement.signal, ["from": "what"]),
-            (CallTransfer.signal, CallTransfer.Wish(target: draw.pick(["bob", "carol", "nobody"])).data),
-            (CallTransfer.progressSignal, draw.pick([CallTransfer.Progress.accepted, .refused, .trying]).data),
-            (PeerProbe.signal, [:]), ("what", ["is": "this"]),
+            ("offer", ["type": "wanted"]), ("candidate", ["candidate": .string(candidate), "mid": "0"]),
+            ("earlyAnswer", description("answer", draw.body())), ("offerRefused", [:]),
+            ("digit", ["digit": "5", "duration": 100]), ("acknowledged", ["from": "what"]),
+            ("transfer", ["to": .string(draw.pick(["bob", "carol", "nobody"]))]),
+            ("transferProgress", ["state": .string(draw.pick(["accepted", "refused", "trying"]))]),
+            ("probe", [:]), ("what", ["is": "this"]),
         ]
         let (type, data) = draw.pick(signals)
         try await service.send(CallSignal(invite: id, type: type, data: data))

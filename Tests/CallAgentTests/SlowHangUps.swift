@@ -32,17 +32,17 @@ struct SlowHangUps: SignalingService {
     func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
         try await service.invite(options)
     }
-    func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await service.accept(invite, data: data)
+    func accept(_ invite: InviteID, _ acceptance: InviteAcceptance) async throws(SignalingError) {
+        try await service.accept(invite, acceptance)
     }
-    func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await service.reject(invite, data: data)
+    func reject(_ invite: InviteID, _ rejection: InviteRejection) async throws(SignalingError) {
+        try await service.reject(invite, rejection)
     }
     func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await service.modify(invite, data: data)
     }
-    func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await service.cancel(invite, data: data)
+    func cancel(_ invite: InviteID, _ withdrawal: InviteWithdrawal) async throws(SignalingError) {
+        try await service.cancel(invite, withdrawal)
     }
     func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
         try await service.send(signal, retryAfterReconnect: retryAfterReconnect)

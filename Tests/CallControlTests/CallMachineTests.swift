@@ -18,12 +18,14 @@ struct CallMachineTests {
     func outgoing() {
         var timeline = Timeline(Fixtures.dialled)
         timeline.feed(.begin)
-        timeline.feed(.media(.ready(description: "our offer")))
+        timeline.feed(.media(.ready(description: .offer("our offer"))))
         timeline.feed(.service(.inviteSent("i1", invitees: ["bob"])))
         timeline.feed(.service(.accepted(Fixtures.accepted)))
         var sent = Fixtures.options
-        sent.data = ["subject": "lunch", "offer": "our offer"]
-        #expect(timeline.outputs == [.prepareOffer, .sendInvite(sent), .applyAnswer("their answer"), .answered])
+        sent.offer = .offer("our offer")
+        #expect(sent.data == ["subject": "lunch"])
+        #expect(
+            timeline.outputs == [.prepareOffer, .sendInvite(sent), .applyAnswer(.answer("their answer")), .answered])
     }
 
     @Test("CALL-1: The accept is sent when media can be received, and not before")
@@ -31,10 +33,10 @@ struct CallMachineTests {
         var timeline = Timeline(Fixtures.received)
         timeline.feed(.begin)
         timeline.feed(.user(.answer))
-        #expect(timeline.outputs == [.ringing, .prepareAnswer(offer: "their offer")])
+        #expect(timeline.outputs == [.ringing, .prepareAnswer(offer: .offer("their offer"))])
         timeline.advance(by: .seconds(2), firing: .timerFired)
-        timeline.feed(.media(.ready(description: "our answer")))
-        #expect(timeline.outputs.last == .sendAccept("i1", data: ["answer": "our answer"]))
+        timeline.feed(.media(.ready(description: .answer("our answer"))))
+        #expect(timeline.outputs.last == .sendAccept("i1", .call(.answer("our answer"))))
     }
 
     @Test(
@@ -44,7 +46,7 @@ struct CallMachineTests {
         var timeline = Timeline(Fixtures.dialled)
         timeline.feed(.begin)
         timeline.advance(by: .milliseconds(40), firing: .timerFired)
-        timeline.feed(.media(.ready(description: "our offer")))
+        timeline.feed(.media(.ready(description: .offer("our offer"))))
         timeline.feed(.service(.inviteSent("i1", invitees: ["bob"])))
         timeline.advance(by: .milliseconds(300), firing: .timerFired)
         timeline.feed(.service(.accepted(Fixtures.accepted)))
@@ -123,7 +125,7 @@ struct CallMachineTests {
     func earlyAcknowledgement() {
         var timeline = Timeline(
             CallMachine(receiving: Fixtures.invite, awaitsAcknowledgement: true).after(
-                .begin, .user(.answer), .media(.ready(description: "our answer"))))
+                .begin, .user(.answer), .media(.ready(description: .answer("our answer")))))
         timeline.feed(.service(.acknowledged))
         timeline.feed(.media(.connected(isVerified: false)))
         #expect(timeline.feed(.service(.answerConfirmed)) == [.answered, .established(after: .zero)])
@@ -133,7 +135,7 @@ struct CallMachineTests {
     func offerInAccept() throws {
         var timeline = Timeline(
             CallMachine(receiving: Fixtures.invite, awaitsAcknowledgement: true).after(
-                .begin, .user(.answer), .media(.ready(description: ["type": "offer", "sdp": "ours"])),
+                .begin, .user(.answer), .media(.ready(description: .offer("ours"))),
                 .service(.answerConfirmed)))
         timeline.advance(by: .seconds(20), firing: .timerFired)
         #expect(timeline.core.isAnswered)
@@ -152,7 +154,7 @@ struct CallMachineTests {
             Issue.record("the peer is not told")
             return
         }
-        #expect(news == CallHangUp(invite: "i1", reason: "completed", duration: .milliseconds(61_234)))
+        #expect(news == CallHangUp(invite: "i1", reason: .completed, duration: .milliseconds(61_234)))
 
         var theirs = Timeline(Fixtures.establishedIncoming)
         theirs.advance(by: .milliseconds(61_500), firing: .timerFired)
@@ -174,7 +176,7 @@ struct CallMachineTests {
             if answersLate { timeline.feed(.user(.answer)) }  // Its media are not ready in time.
             let before = timeline.outputs.count
             timeline.advance(by: .seconds(1), firing: .timerFired)
-            let reject = CallMachine.Output.sendReject("i1", data: ["reason": "noAnswer"])
+            let reject = CallMachine.Output.sendReject("i1", InviteRejection(.noAnswer))
             #expect(timeline.outputs.dropFirst(before) == (answersLate ? [.releaseMedia, reject] : [reject]))
             timeline.feed(.user(.answer))
             timeline.feed(.service(.answerConfirmed))
@@ -249,8 +251,8 @@ struct CallMachineTests {
     func hangingMedia() throws {
         var timeline = Timeline(Fixtures.preparingAnswer)
         timeline.advance(by: .seconds(6), firing: .timerFired)
-        let data: JSONValue = ["reason": "failed", "cause": "mediaTimedOut"]
-        #expect(timeline.outputs == [.releaseMedia, .sendReject("i1", data: data)])
+        let rejection = InviteRejection(.failed, cause: .mediaTimedOut)
+        #expect(timeline.outputs == [.releaseMedia, .sendReject("i1", rejection)])
         timeline.feed(.service(.answerConfirmed))
         #expect(try record(timeline).reason == .acceptFailed)
     }
@@ -261,7 +263,7 @@ struct CallMachineTests {
     func exactlyOneEnd(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let inputs: [CallMachine.Input] = [
-            .user(.answer), .user(.reject(.declined)), .media(.ready(description: "ours")), .media(.flowing),
+            .user(.answer), .user(.reject(.declined)), .media(.ready(description: .answer("ours"))), .media(.flowing),
             .media(.pathFound), .media(.connected(isVerified: false)), .service(.acknowledged),
             .media(.failed("x")), .service(.inviteSent("i1", invitees: ["bob"])),
             .service(.accepted(Fixtures.accepted)), .service(.rejected(Fixtures.rejected(.busy))),
@@ -309,7 +311,7 @@ struct CallMachineTests {
         let options = InviteOptions(to: ["bob", "carol", "dave"], idempotencyKey: "k1")
         var timeline = Timeline(
             CallMachine(dialling: options).after(
-                .begin, .media(.ready(description: "our offer")),
+                .begin, .media(.ready(description: .offer("our offer"))),
                 .service(.inviteSent("i1", invitees: ["bob", "carol", "dave"]))))
         func accept(_ user: UserID) -> [CallMachine.Output] {
             var answer = Fixtures.accepted
@@ -317,7 +319,7 @@ struct CallMachineTests {
             return timeline.feed(.service(.accepted(answer)))
         }
         func letGo(_ user: UserID) -> CallMachine.Output {
-            .sendHangUp(CallHangUp(invite: "i1", reason: "acceptedElsewhere", duration: .zero, peer: user))
+            .sendHangUp(CallHangUp(invite: "i1", reason: .acceptedElsewhere, duration: .zero, peer: user))
         }
         #expect(timeline.core.namedPeer == nil && timeline.core.isWith("dave"))
         #expect(accept("carol").map(caseName) == ["sendCancel", "applyAnswer", "answered"])
@@ -340,14 +342,14 @@ struct CallMachineTests {
         let options = InviteOptions(to: ["bob", "carol"], idempotencyKey: "k1")
         var timeline = Timeline(
             CallMachine(dialling: options).after(
-                .begin, .media(.ready(description: "our offer")),
+                .begin, .media(.ready(description: .offer("our offer"))),
                 .service(.inviteSent("i1", invitees: ["bob", "carol"])),
                 .service(.accepted(Fixtures.accepted)), .media(.connected(isVerified: false))))
         guard case .sendHangUp(let news)? = timeline.feed(.user(.hangUp)).first else {
             Issue.record("the peer is not told")
             return
         }
-        #expect(news.peer == "bob" && news.reason == "completed")
+        #expect(news.peer == "bob" && news.reason == .completed)
     }
 
     @Test("CALL-1: An accept without an answer in it is hung up, not waited for")

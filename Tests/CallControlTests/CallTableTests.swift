@@ -38,7 +38,7 @@ struct CallTableTests {
         ("answer", .user(.answer)),
         ("reject", .user(.reject(.busy))),
         ("hangUp", .user(.hangUp)),
-        ("media ready", .media(.ready(description: "ours"))),
+        ("media ready", .media(.ready(description: .answer("ours")))),
         ("media path", .media(.pathFound)),
         ("media connected", .media(.connected(isVerified: true))),
         ("media flowing", .media(.flowing)),

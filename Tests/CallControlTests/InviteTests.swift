@@ -18,7 +18,7 @@ struct IncomingInviteTests {
     @Test("INV-10: Every input in every state of an incoming invite has exactly the outcome of the table")
     func everyPair() {
         let ringing = Self.ringing()
-        let accepting = ringing.after(.accept(data: ["answer": 1]))
+        let accepting = ringing.after(.accept(.application(["answer": 1])))
         let rejecting = ringing.after(.reject(.declined))
         let anyEnd = [
             "handled accepted": "ended handledElsewhere: ended", "handled rejected": "ended handledElsewhere: ended",
@@ -39,7 +39,7 @@ struct IncomingInviteTests {
                 NamedState("ended failed", accepting.after(.answerFailed(broken))),
             ],
             inputs: [
-                ("accept", .accept(data: ["answer": 1])), ("reject", .reject(.busy)),
+                ("accept", .accept(.application(["answer": 1]))), ("reject", .reject(.busy)),
                 ("answerConfirmed", .answerConfirmed), ("answerFailed", .answerFailed(broken)),
                 ("answerFailed lost", .answerFailed(lost)), ("handled accepted", .handledElsewhere(.accepted)),
                 ("handled rejected", .handledElsewhere(.rejected)), ("cancelled", .cancelled),
@@ -85,11 +85,11 @@ struct IncomingInviteTests {
     @Test("INV-5: A device that accepts too late hears alreadyHandled and has no call")
     func secondDevice() {
         var timeline = Timeline(Self.ringing())
-        timeline.feed(.accept(data: ["answer": "sdp"]))
+        timeline.feed(.accept(.call(.answer("sdp"))))
         timeline.feed(.answerFailed(lost))
         #expect(
             timeline.outputs == [
-                .sendAccept("i1", data: ["answer": "sdp"]), .ended(.handledElsewhere(.accepted)),
+                .sendAccept("i1", .call(.answer("sdp"))), .ended(.handledElsewhere(.accepted)),
             ])
     }
 
@@ -112,11 +112,11 @@ struct IncomingInviteTests {
         timeline.advance(by: .seconds(119), firing: .timerFired)
         #expect(timeline.outputs.isEmpty)
         timeline.advance(by: .seconds(1), firing: .timerFired)
-        #expect(timeline.outputs == [.sendReject("i1", data: ["reason": "noAnswer"])])
-        timeline.feed(.accept(data: .null))
+        #expect(timeline.outputs == [.sendReject("i1", InviteRejection(.noAnswer))])
+        timeline.feed(.accept(.application(.null)))
         timeline.feed(.answerConfirmed)
         #expect(timeline.outputs.last == .ended(.rejected(.noAnswer)))
-        #expect(RejectReason(data: ["reason": "noAnswer"]).endOfOutgoingCall == .noAnswer)
+        #expect(RejectReason.noAnswer.endOfOutgoingCall == .noAnswer)
         #expect(InviteTimings().answerLimit == .seconds(86_400), "no shorter than any ttl")
     }
 
@@ -129,7 +129,7 @@ struct IncomingInviteTests {
     func lateAnswer(end: IncomingInviteMachine.Input, code: SignalingError.Code) {
         var timeline = Timeline(Self.ringing())
         timeline.feed(end)
-        guard case .refused(let error)? = timeline.feed(.accept(data: .null)).first else {
+        guard case .refused(let error)? = timeline.feed(.accept(.application(.null))).first else {
             Issue.record("the late accept was not refused")
             return
         }
@@ -152,7 +152,7 @@ struct IncomingInviteTests {
     @Test("INV-17: The handled that our own accept caused changes nothing")
     func ownHandled() {
         var timeline = Timeline(Self.ringing())
-        timeline.feed(.accept(data: .null))
+        timeline.feed(.accept(.application(.null)))
         timeline.feed(.answerConfirmed)
         #expect(timeline.feed(.handledElsewhere(.accepted)).isEmpty)
     }
@@ -161,7 +161,7 @@ struct IncomingInviteTests {
 @Suite("OutgoingInviteMachine")
 struct OutgoingInviteTests {
     private static func answer(_ invitee: UserID) -> InviteAnswer {
-        InviteAnswer(invite: "i1", invitee: invitee, device: "d1", data: ["answer": "sdp"])
+        InviteAnswer(invite: "i1", invitee: invitee, device: "d1", answer: .answer("sdp"))
     }
 
     private static func unsent(timeToLive: Duration? = .seconds(30)) -> OutgoingInviteMachine {
@@ -179,18 +179,18 @@ struct OutgoingInviteTests {
             states: [
                 NamedState("unsent", Self.unsent()),
                 NamedState("sending", sending),
-                NamedState("sendingToCancel", sending.after(.cancel(data: .null))),
+                NamedState("sendingToCancel", sending.after(.cancel(.application(.null)))),
                 NamedState("pending 1", Self.pending()),
                 NamedState("pending 2", Self.pending(["bob", "carol"])),
-                NamedState("cancelling", Self.pending().after(.cancel(data: .null))),
+                NamedState("cancelling", Self.pending().after(.cancel(.application(.null)))),
                 NamedState("ended done", Self.pending().after(.endedByService)),
-                NamedState("ended cancelled", Self.pending().after(.cancel(data: .null), .cancelConfirmed)),
+                NamedState("ended cancelled", Self.pending().after(.cancel(.application(.null)), .cancelConfirmed)),
                 NamedState("ended failed", sending.after(.sendFailed(broken))),
             ],
             inputs: [
                 ("send", .send), ("sent", .sent("i1", invitees: ["bob"])), ("sendFailed", .sendFailed(broken)),
                 ("accepted", .accepted(Self.answer("bob"))), ("rejected", .rejected(Self.answer("bob"))),
-                ("timedOut", .timedOut(["bob"])), ("cancel", .cancel(data: .null)),
+                ("timedOut", .timedOut(["bob"])), ("cancel", .cancel(.application(.null))),
                 ("cancelConfirmed", .cancelConfirmed), ("cancelFailed", .cancelFailed(late)),
                 ("endedByService", .endedByService), ("timer", .timerFired),
             ],
@@ -253,7 +253,7 @@ struct OutgoingInviteTests {
     func lateCancel() {
         var timeline = Timeline(Self.pending())
         timeline.feed(.accepted(Self.answer("bob")))
-        guard case .refused(let error)? = timeline.feed(.cancel(data: .null)).first else {
+        guard case .refused(let error)? = timeline.feed(.cancel(.application(.null))).first else {
             Issue.record("the late cancel was not refused")
             return
         }
@@ -263,7 +263,7 @@ struct OutgoingInviteTests {
     @Test("INV-6: An invite is cancelled though its end is heard before the answer to the cancel")
     func endedFirst() {
         var timeline = Timeline(Self.pending())
-        timeline.feed(.cancel(data: .null))
+        timeline.feed(.cancel(.application(.null)))
         #expect(timeline.feed(.endedByService) == [.ended(.cancelled)])
         #expect(timeline.feed(.cancelConfirmed).isEmpty)
     }
@@ -271,7 +271,7 @@ struct OutgoingInviteTests {
     @Test("INV-6: A cancel that comes behind the last answer ends nothing that has not ended by it")
     func cancelledTooLate() {
         var timeline = Timeline(Self.pending())
-        timeline.feed(.cancel(data: .null))
+        timeline.feed(.cancel(.application(.null)))
         timeline.feed(.accepted(Self.answer("bob")))
         #expect(timeline.feed(.endedByService) == [.ended(.done)])
     }
@@ -281,7 +281,7 @@ struct OutgoingInviteTests {
     )
     func cancelLost() {
         var timeline = Timeline(Self.pending(["bob", "carol"]))
-        timeline.feed(.cancel(data: .null))
+        timeline.feed(.cancel(.application(.null)))
         timeline.feed(.rejected(Self.answer("carol")))
         #expect(timeline.feed(.cancelFailed(broken)) == [.refused(broken)])
         #expect(timeline.feed(.accepted(Self.answer("bob"))) == [.accepted(Self.answer("bob")), .ended(.done)])
@@ -291,12 +291,12 @@ struct OutgoingInviteTests {
     func earlyCancel() {
         var timeline = Timeline(Self.unsent())
         timeline.feed(.send)
-        timeline.feed(.cancel(data: ["why": "changed my mind"]))
+        timeline.feed(.cancel(.application(["why": "changed my mind"])))
         timeline.feed(.sent("i9", invitees: ["bob"]))
         timeline.feed(.cancelConfirmed)
         #expect(
             timeline.outputs.dropFirst() == [
-                .sendCancel("i9", data: ["why": "changed my mind"]), .ended(.cancelled),
+                .sendCancel("i9", .application(["why": "changed my mind"])), .ended(.cancelled),
             ])
     }
 
@@ -328,10 +328,8 @@ struct AnswerPolicyTests {
         #expect(policy.decide(Status(caller: "a", activeCalls: 2)) == .reject(.busy))
         #expect(policy.decide(Status(caller: "a", activeCalls: 0, isDraining: true)) == .reject(.busy))
         #expect(policy.decide(Status(caller: "a", activeCalls: 1, hasRoom: false)) == .answer(after: .zero))
-        #expect(RejectReason(data: RejectReason.busy.data).endOfOutgoingCall == .busy)
-        #expect(RejectReason(data: RejectReason.declined.data).endOfOutgoingCall == .declined)
-        #expect(RejectReason(data: ["reason": "at lunch"]) == .declined)
-        #expect(RejectReason(data: .null) == .declined)
+        #expect(RejectReason.busy.endOfOutgoingCall == .busy)
+        #expect(RejectReason.declined.endOfOutgoingCall == .declined)
     }
 
     @Test("INV-11: Without a number of calls, one for which the machine has no room is busy")

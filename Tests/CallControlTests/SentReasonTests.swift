@@ -1,6 +1,5 @@
 @testable import CallControl
 import Foundation
-import JSON
 import Testing
 import Core
 
@@ -27,7 +26,7 @@ struct SentReasonTests {
 
     private static let calls: [CallMachine] = {
         let options = InviteOptions(to: ["bob", "carol"], idempotencyKey: "k2")
-        let several = CallMachine(dialling: options).after(.begin, .media(.ready(description: "our offer")))
+        let several = CallMachine(dialling: options).after(.begin, .media(.ready(description: .offer("our offer"))))
         let inviting = several.after(.service(.inviteSent("i1", invitees: ["bob", "carol"])))
         return CallTableTests.allStates.map(\.core) + [
             several, inviting, inviting.after(.service(.accepted(Fixtures.accepted))),
@@ -40,7 +39,7 @@ struct SentReasonTests {
         + [
             .service(
                 .accepted(
-                    InviteAnswer(invite: "i1", invitee: "carol", device: "d3", data: ["answer": "another answer"])))
+                    InviteAnswer(invite: "i1", invitee: "carol", device: "d3", answer: .answer("another answer"))))
         ]
 
     @Test("A call's machine sends the reasons that the protocol's page lists, and no others")
@@ -56,9 +55,10 @@ struct SentReasonTests {
                     core.handle(second, at: end, into: &outbox)
                     for output in outbox {
                         switch output {
-                        case .sendHangUp(let news): sent["call.end"]?.insert(news.reason)
-                        case .sendCancel(_, let data): sent["invite.cancel"]?.insert(data["reason"]?.string ?? "none")
-                        case .sendReject(_, let data): sent["invite.reject"]?.insert(data["reason"]?.string ?? "none")
+                        case .sendHangUp(let news): sent["call.end"]?.insert(news.reason.rawValue)
+                        case .sendCancel(_, .call(let reason)): sent["invite.cancel"]?.insert(reason.rawValue)
+                        case .sendCancel(_, .application): sent["invite.cancel"]?.insert("none")
+                        case .sendReject(_, let rejection): sent["invite.reject"]?.insert(rejection.reason.rawValue)
                         default: break
                         }
                     }

@@ -34,7 +34,7 @@ private struct Driven {
         replacing replaced: CallID? = nil
     ) -> Driven {
         let invite = ReceivedInvite(
-            id: invite, inviter: "bob", invitees: ["alice"], data: ["offer": ["type": "offer"]], remaining: nil)
+            id: invite, inviter: "bob", invitees: ["alice"], offer: .offer(""), remaining: nil)
         return Driven(
             session: CallSession(
                 CallID(number: 1), receiving: invite, audio: AudioBehaviour(source: source), rules: rules,
@@ -66,14 +66,14 @@ private struct Driven {
     /// Establishes an outgoing call.
     mutating func connectOutgoing() {
         feed(.begin)
-        feed(.media(.report(.ready(description: ["type": "offer"]))))
+        feed(.media(.report(.ready(description: .offer("")))))
         feed(.service(.event(.inviteSent(Self.invite, invitees: ["bob"]))))
         feed(
             .service(
                 .event(
                     .accepted(
                         InviteAnswer(
-                            invite: Self.invite, invitee: "bob", device: "d1", data: ["answer": ["type": "answer"]])))))
+                            invite: Self.invite, invitee: "bob", device: "d1", answer: .answer(""))))))
         feed(.media(.started(recording: nil)))
         feed(.media(.report(.connected(isVerified: true))))
     }
@@ -84,7 +84,7 @@ private struct Driven {
         feed(.user(.answer(after: .zero)))
         if session.hasParticipant { feed(.participant(.ready(session.id), from: .program)) }
         feed(.media(.started(recording: nil)))
-        feed(.media(.report(.ready(description: ["type": "answer"]))))
+        feed(.media(.report(.ready(description: .answer("")))))
         feed(.service(.event(.answerConfirmed)))
         feed(.media(.report(.connected(isVerified: true))))
     }
@@ -100,8 +100,8 @@ extension [CallSession.Output] {
     fileprivate var events: [CallEvent] { compactMap { if case .event(let event) = $0 { event } else { nil } } }
     fileprivate var notes: [CallNote] { compactMap { if case .note(let note) = $0 { note } else { nil } } }
 
-    fileprivate var signals: [String] {
-        compactMap { if case .service(.signal(let signal)) = $0 { signal.type } else { nil } }
+    fileprivate var signals: [CallMessage.Kind?] {
+        compactMap { if case .service(.signal(let signal)) = $0 { signal.kind } else { nil } }
     }
 
     fileprivate var record: CallRecord? {
@@ -252,14 +252,14 @@ struct CallSessionTests {
         var call = Driven.outgoing(.file(path: "/a.wav", loops: false), rules: rules)
         call.feed(.begin)
         call.feed(.media(.playbackEnded))
-        call.feed(.media(.report(.ready(description: ["type": "offer"]))))
+        call.feed(.media(.report(.ready(description: .offer("")))))
         call.feed(.service(.event(.inviteSent(Driven.invite, invitees: ["bob"]))))
         call.feed(
             .service(
                 .event(
                     .accepted(
                         InviteAnswer(
-                            invite: Driven.invite, invitee: "bob", device: "d1", data: ["answer": ["type": "answer"]])))
+                            invite: Driven.invite, invitee: "bob", device: "d1", answer: .answer(""))))
             ))
         call.feed(.media(.report(.connected(isVerified: true))))
         #expect(call.wait(.milliseconds(249)).record == nil)
@@ -284,11 +284,11 @@ struct CallSessionTests {
     }
 
     @Test("A key that comes by media and by signaling is delivered once, and before the answer none")
-    func keys() {
+    func keys() throws {
         var call = Driven.incoming(traits: .sip)
         call.feed(.begin)
-        let signal = CallSignal(
-            invite: Driven.invite, type: CallKey.signal, data: CallKey("5", held: .milliseconds(100)).data, from: "bob")
+        let key = try #require(CallKey("5", held: .milliseconds(100)))
+        let signal = CallSignal(invite: Driven.invite, .key(key), from: "bob")
         #expect(call.feed(.peer(signal)).isEmpty)
         var other = Driven.incoming(traits: .sip)
         other.connectIncoming()
@@ -302,15 +302,14 @@ struct CallSessionTests {
         var call = Driven.incoming()
         call.feed(.begin)
         call.feed(.user(.answer(after: .zero)))
-        let candidate = CallSignal(
-            invite: Driven.invite, type: "candidate", data: ["candidate": "candidate:1"], from: "bob")
+        let candidate = CallSignal(invite: Driven.invite, .candidate(.candidate("candidate:1")), from: "bob")
         #expect(call.feed(.media(.candidate("2", mid: "0"))).isEmpty && call.feed(.peer(candidate)).isEmpty)
         let known = call.feed(.media(.peerIsKnown))
         #expect(
             known.count == 1
                 && known.contains { if case .media(.add(let some)) = $0 { some.count == 1 } else { false } })
-        call.feed(.media(.report(.ready(description: ["type": "answer"]))))
-        #expect(call.feed(.service(.event(.answerConfirmed))).signals == ["candidate"])
+        call.feed(.media(.report(.ready(description: .answer("")))))
+        #expect(call.feed(.service(.event(.answerConfirmed))).signals == [.candidate])
     }
 
     @Test("CALL-8: A transfer that the peer asks for before we know of the answer waits for that")
@@ -318,11 +317,9 @@ struct CallSessionTests {
         var call = Driven.incoming(traits: .sip)
         call.feed(.begin)
         call.feed(.user(.answer(after: .zero)))
-        let wish = CallSignal(
-            invite: Driven.invite, type: CallTransfer.signal, data: CallTransfer.Wish(target: "carol").data, from: "bob"
-        )
+        let wish = CallSignal(invite: Driven.invite, .transfer(CallTransfer.Wish(target: "carol")), from: "bob")
         #expect(call.feed(.peer(wish)).isEmpty)
-        call.feed(.media(.report(.ready(description: ["type": "answer"]))))
+        call.feed(.media(.report(.ready(description: .answer("")))))
         let confirmed = call.feed(.service(.event(.answerConfirmed)))
         #expect(
             confirmed.contains { if case .device(.consider(let asked)) = $0 { asked.target == "carol" } else { false } }
@@ -334,7 +331,7 @@ struct CallSessionTests {
         var old = Driven.incoming()
         old.connectIncoming()
         let admitted = old.feed(.device(.decided(CallTransfer.Wish(target: "carol"), isAdmitted: true)))
-        #expect(admitted.signals == [CallTransfer.progressSignal])
+        #expect(admitted.signals == [.transferProgress])
         #expect(admitted.contains { if case .device(.placeSuccessor("carol", _)) = $0 { true } else { false } })
         var new = Driven.outgoing(inPlaceOf: (call: CallID(number: 1), peer: "bob"))
         old.feed(.device(.successorPlaced(new.session.id, to: "carol")))
@@ -363,16 +360,16 @@ struct CallSessionTests {
         collect(new.feed(.user(.answer(after: .zero))))
         for word in words { old.feed(.device(word)) }
         var cut = old
-        cut.feed(.service(.event(.hungUp(CallHangUp(invite: Driven.invite, reason: "completed", duration: .zero)))))
+        cut.feed(.service(.event(.hungUp(CallHangUp(invite: Driven.invite, reason: .completed, duration: .zero)))))
         #expect(try #require(cut.outputs.record).transferredTo == "bob", "the service was quicker")
         var kept = old
         var rejected = new
         let refusal = rejected.feed(.media(.report(.failed(MediaFailure(.deviceFull, "no room")))))
         for case .device(.inform(CallID(number: 7), let word)) in refusal { kept.feed(.device(word)) }
-        kept.feed(.service(.event(.hungUp(CallHangUp(invite: Driven.invite, reason: "completed", duration: .zero)))))
+        kept.feed(.service(.event(.hungUp(CallHangUp(invite: Driven.invite, reason: .completed, duration: .zero)))))
         #expect(try #require(kept.outputs.record).transferredTo == nil, "the one that replaces it was rejected")
         words = []
-        collect(new.feed(.media(.report(.ready(description: ["type": "answer"])))))
+        collect(new.feed(.media(.report(.ready(description: .answer(""))))))
         collect(new.feed(.service(.event(.answerConfirmed))))
         for word in words { old.feed(.device(word)) }
         #expect(try #require(old.outputs.record).transferredTo == "bob")
@@ -380,8 +377,9 @@ struct CallSessionTests {
 
     @Test("Signals that are none of the call's are left to its program, by the service's traits")
     func foreignSignals() {
-        #expect(!CallSession.takes("chat", by: .sip) && !CallSession.takes(CallKey.signal, by: .exchange))
-        #expect(CallSession.takes(CallKey.signal, by: .sip) && CallSession.takes("offer", by: .exchange))
+        #expect(CallSignal(invite: Driven.invite, type: "chat", data: .null).kind == nil)
+        #expect(!CallSession.takes(.key, by: .exchange))
+        #expect(CallSession.takes(.key, by: .sip) && CallSession.takes(.offer, by: .exchange))
     }
 
     @Test(
@@ -429,10 +427,10 @@ struct CallSessionTests {
     }
 
     private static func input(_ id: CallID, _ random: inout SeededGenerator) -> CallSession.Input {
-        func signal(_ type: String, _ data: JSONValue = [:]) -> CallSession.Input {
-            .peer(CallSignal(invite: Driven.invite, type: type, data: data, from: "bob"))
+        func signal(_ message: CallMessage) -> CallSession.Input {
+            .peer(CallSignal(invite: Driven.invite, message, from: "bob"))
         }
-        let answer: JSONValue = ["answer": ["type": "answer"]]
+        guard let key = CallKey("1", held: .milliseconds(100)) else { return .timerFired }
         let all: [CallSession.Input] = [
             .begin, .begin, .begin, .timerFired, .user(.answer(after: .zero)), .user(.answer(after: .seconds(2))),
             .user(.reject(.busy, cause: nil)), .user(.hangUp(because: .request)), .user(.sendKeys(["1"])),
@@ -440,23 +438,25 @@ struct CallSessionTests {
             .user(.recordingStopped), .service(.event(.inviteSent(Driven.invite, invitees: ["bob"]))),
             .service(.event(.inviteSent(Driven.invite, invitees: ["bob"]))),
             .service(
-                .event(.accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", data: answer)))),
+                .event(
+                    .accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", answer: .answer(""))))),
             .service(
-                .event(.accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", data: answer)))),
+                .event(
+                    .accepted(InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", answer: .answer(""))))),
             .service(.event(.answerConfirmed)), .service(.event(.answerConfirmed)), .service(.acceptTaken),
             .service(.event(.inviteEnded)), .service(.event(.cancelled)), .service(.probed(.failed(.noAnswer))),
             .service(.probed(.answered())), .service(.probed(nil)), .service(.event(.cancelConfirmed)),
-            signal("candidate", ["candidate": "candidate:1"]), signal("offer", ["type": "wanted"]), signal("offer"),
-            signal("answer"), signal(OfferRefusal.signal), signal(EarlyAnswer.signal), signal(Acknowledgement.signal),
-            signal(CallKey.signal, CallKey("1", held: .milliseconds(100)).data),
-            signal(CallTransfer.signal, CallTransfer.Wish(target: "carol").data),
-            signal(CallTransfer.progressSignal, CallTransfer.Progress.accepted.data),
-            .media(.report(.ready(description: ["type": "offer"]))), .media(.report(.pathFound)),
-            .media(.report(.ready(description: ["type": "answer"]))), .media(.report(.connected(isVerified: true))),
+            signal(.candidate(.candidate("candidate:1"))), signal(.offer(CallDescription(.wanted))),
+            signal(.offer(CallDescription(.unreadable))), signal(.answer(CallDescription(.unreadable))),
+            signal(.offerRefused), signal(.earlyAnswer(CallDescription(.unreadable))), signal(.acknowledged(host: nil)),
+            signal(.key(key)), signal(.transfer(CallTransfer.Wish(target: "carol"))),
+            signal(.transferProgress(.accepted)),
+            .media(.report(.ready(description: .offer("")))), .media(.report(.pathFound)),
+            .media(.report(.ready(description: .answer("")))), .media(.report(.connected(isVerified: true))),
             .media(.report(.connected(isVerified: false))), .media(.report(.flowing)), .media(.report(.lost)),
             .media(.connectionFailed(MediaFailure(.deviceFull, "test"))), .media(.started(recording: "/a.wav")),
             .media(.candidate("1", mid: "0")), .media(.candidate(nil, mid: "0")), .media(.peerIsKnown),
-            .media(.answered(["type": "answer"], owesRestart: true)), .media(.offered([:], restartsICE: true)),
+            .media(.answered(.answer(""), owesRestart: true)), .media(.offered(.offer(""), restartsICE: true)),
             .media(.offerNotTaken(isFault: false)), .media(.nothingOffered), .media(.observed(.covered)),
             .media(.observed(.onHold)), .media(.observed(.expecting(newest: nil))), .media(.quiet), .media(.back),
             .media(.digit("1", heldFor: .milliseconds(80))), .media(.playbackEnded), .media(.over),

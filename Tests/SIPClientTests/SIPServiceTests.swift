@@ -79,8 +79,8 @@ struct SIPServiceTests {
         #expect(await service.session?.user == "alice@sip.test")
         server.send(try invite())
         let invite = try await next(&events) { if case .inviteReceived(let invite) = $0 { invite } else { nil } }
-        #expect(invite.inviter == "bob@sip.test" && invite.data["offer"]?["sdp"]?.string == Self.offer)
-        try await service.accept(invite.id, data: ["answer": ["type": "answer", "sdp": "v=0"]])
+        #expect(invite.inviter == "bob@sip.test" && invite.offer?.sdp == Self.offer)
+        try await service.accept(invite.id, .call(.answer("v=0")))
         try await until {
             server.received.contains { if case .response(let response) = $0 { response.status == 200 } else { false } }
         }
@@ -97,7 +97,7 @@ struct SIPServiceTests {
         ack.headers.set("Via", "SIP/2.0/UDP 192.0.2.1:9;branch=z9hG4bKack")
         ack.headers.set("To", responses[1].headers["To"])
         server.send(.request(ack))
-        try await service.hangUp(CallHangUp(invite: invite.id, reason: "completed", duration: .zero))
+        try await service.hangUp(CallHangUp(invite: invite.id, reason: .completed, duration: .zero))
         await service.disconnect()
         let methods = server.received.compactMap { if case .request(let request) = $0 { request } else { nil } }
         #expect(methods.contains { $0.method == .bye })
@@ -130,7 +130,7 @@ struct SIPServiceTests {
         let invite = try await next(&events) { if case .inviteReceived(let invite) = $0 { invite } else { nil } }
         server.drop()
         try await next(&events) { $0 == .reconnecting ? () : nil }
-        try await service.accept(invite.id, data: ["answer": ["type": "answer", "sdp": "v=0"]])
+        try await service.accept(invite.id, .call(.answer("v=0")))
         try await next(&events) { $0 == .reconnected ? () : nil }
         try await until {
             server.received.contains { if case .response(let response) = $0 { response.status == 200 } else { false } }
@@ -294,7 +294,7 @@ struct SIPServiceTests {
             try await service.connect()
             server.send(try invite())
             let invite = try await next(&events) { if case .inviteReceived(let invite) = $0 { invite } else { nil } }
-            try await service.accept(invite.id, data: ["answer": ["type": "answer", "sdp": "v=0"]])
+            try await service.accept(invite.id, .call(.answer("v=0")))
             func accepted() -> SIPResponse? {
                 server.received.lazy.compactMap {
                     if case .response(let response) = $0, response.status == 200 { response } else { nil }

@@ -16,7 +16,7 @@ struct AccountCallTests {
         #expect(invite == "from-bob", "its Call-ID")
         let received = run.events.compactMap { if case .inviteReceived(let invite) = $0 { invite } else { nil } }
         #expect(received.first?.inviter == "bob@sip.test")
-        #expect(received.first?.data["offer"]?["sdp"]?.string == AccountRun.offer)
+        #expect(received.first?.offer?.sdp == AccountRun.offer)
         let ticket = run.ask(.accept(invite, AccountRun.accept))
         #expect(run.answer(ticket) == .done)
         #expect(run.statuses == [180, 200])
@@ -28,7 +28,7 @@ struct AccountCallTests {
         run.run(.seconds(5))
         try run.receive(try run.peerRequest("BYE", 2, to: to))
         guard case .callEnded(let news)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
-        #expect(news.invite == invite && news.reason == "completed" && news.duration == .seconds(5))
+        #expect(news.invite == invite && news.reason == .completed && news.duration == .seconds(5))
         #expect(run.statuses.last == 200)
     }
 
@@ -39,19 +39,17 @@ struct AccountCallTests {
         let invite = try run.ring()
         run.ask(.accept(invite, AccountRun.accept))
         let to = try #require(try run.response(200).headers["To"])
-        func acknowledgements(_ run: AccountRun) -> [Acknowledgement] {
-            run.events.compactMap {
-                if case .callSignal(let signal) = $0, signal.type == Acknowledgement.signal, signal.invite == invite {
-                    Acknowledgement(data: signal.data)
-                } else {
-                    nil
-                }
+        func acknowledgements(_ run: AccountRun) -> [String?] {
+            var hosts: [String?] = []
+            for case .callSignal(let signal) in run.events where signal.invite == invite {
+                if case .acknowledged(let host)? = signal.message { hosts.append(host) }
             }
+            return hosts
         }
         #expect(acknowledgements(run).isEmpty)
         for branch in ["ack", "again"] { try run.receive(try run.peerRequest("ACK", 1, to: to, branch: branch)) }
         #expect(acknowledgements(run).count == 1)
-        #expect(acknowledgements(run).first?.host != nil)
+        #expect(acknowledgements(run).compactMap(\.self).count == 1)
     }
 
     @Test("CALL-2: A re-INVITE that comes in place of a lost ACK acknowledges the answer, too")
@@ -63,8 +61,8 @@ struct AccountCallTests {
         let to = try #require(try run.response(200).headers["To"])
         try run.receive(
             try run.peerRequest("INVITE", 2, to: to, body: AccountRun.offer + "a=sendonly\r\n", branch: "second"))
-        let types = run.events.compactMap { if case .callSignal(let signal) = $0 { signal.type } else { nil } }
-        #expect(types == [Acknowledgement.signal, "offer"])
+        let kinds = run.events.compactMap { if case .callSignal(let signal) = $0 { signal.kind } else { nil } }
+        #expect(kinds == [.acknowledged, .offer])
     }
 
     @Test("CALL-5: A call whose accept is never acknowledged ends as acceptFailed")
@@ -75,7 +73,7 @@ struct AccountCallTests {
         run.ask(.accept(invite, AccountRun.accept))
         run.run(.seconds(33))
         guard case .callEnded(let news)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
-        #expect(news.invite == invite && news.reason == "acceptFailed")
+        #expect(news.invite == invite && news.reason == .acceptFailed)
     }
 
     @Test("A caller's description carries the host that it came from")
@@ -87,8 +85,7 @@ struct AccountCallTests {
         request.headers.set("Via", "SIP/2.0/TCP 192.168.0.7;received=203.0.113.5;branch=z9hG4bKfirst")
         invite = .request(request)
         try run.receive(invite)
-        let offer = try #require(try run.received().data["offer"])
-        #expect(offer["sdp"]?.string == AccountRun.offer && offer["source"]?.string == "203.0.113.5")
+        #expect(try run.received().offer == CallDescription(.offer(AccountRun.offer), source: "203.0.113.5"))
     }
 
     @Test("A Call-ID that comes up again is another call, by whose id the first is found, too")
@@ -96,7 +93,7 @@ struct AccountCallTests {
         var run = try AccountRun()
         try run.connect()
         let first = try run.ring()
-        run.ask(.reject(first, ["reason": "declined"]))
+        run.ask(.reject(first, InviteRejection(.declined)))
         run.run(.seconds(64))
         try run.receive(try run.peerRequest("INVITE", 5, body: AccountRun.offer, branch: "again"))
         let invites = run.events.compactMap { if case .inviteReceived(let invite) = $0 { invite.id } else { nil } }
@@ -120,7 +117,7 @@ struct AccountCallTests {
             try run.receive(.request(request))
             guard case .inviteReceived(let invite)? = run.events.last else { return #expect(Bool(false)) }
             #expect(
-                TrunkCall(inviteData: invite.data)
+                invite.trunk
                     == TrunkCall(dialled: expected, caller: "bob@sip.test", name: "Bob"))
         }
         var run = try AccountRun()
@@ -131,7 +128,7 @@ struct AccountCallTests {
         request.headers.set("From", "\"Bo\u{202E}b\" <sip:+4930@sip.test;user=phone>;tag=peer")
         try run.receive(.request(request))
         guard case .inviteReceived(let invite)? = run.events.last else { return #expect(Bool(false)) }
-        #expect(TrunkCall(inviteData: invite.data) == TrunkCall(dialled: "alice", caller: "+4930"))
+        #expect(invite.trunk == TrunkCall(dialled: "alice", caller: "+4930"))
     }
 
     @Test("Record-Route comes back in 180 and 200, in its order")
@@ -152,7 +149,7 @@ struct AccountCallTests {
         }
         let to = try #require(try run.response(200).headers["To"])
         try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
-        run.ask(.hangUp(CallHangUp(invite: invite.id, reason: "completed", duration: .zero)))
+        run.ask(.hangUp(CallHangUp(invite: invite.id, reason: .completed, duration: .zero)))
         let bye = try run.request(.bye)
         #expect(bye.headers.lines("Route") == ["<sip:p2;lr>", "<sip:p1;lr>", "<sip:p0;lr>"])
         #expect("\(bye.uri)" == "sip:bob@192.0.2.77:5070")
@@ -171,17 +168,17 @@ struct AccountCallTests {
     @Test(
         "Each reason of a refusal has its status",
         arguments: [
-            (RejectReason.busy.data, 486), (RejectReason.declined.data, 603), (RejectReason.noAnswer.data, 480),
-            (RejectReason.failed.data(cause: .noCommonCodec), 488),
-            (RejectReason.failed.data(cause: .deviceFault), 500),
-            (RejectReason.failed.data(cause: .noSuchNumber), 404),
-            (RejectReason.failed.data(cause: .notReachable), 480),
+            (InviteRejection(.busy), 486), (InviteRejection(.declined), 603), (InviteRejection(.noAnswer), 480),
+            (InviteRejection(.failed, cause: .noCommonCodec), 488),
+            (InviteRejection(.failed, cause: .deviceFault), 500),
+            (InviteRejection(.failed, cause: .noSuchNumber), 404),
+            (InviteRejection(.failed, cause: .notReachable), 480), (InviteRejection(.failed), 500),
         ])
-    func refusals(_ data: JSONValue, _ status: Int) throws {
+    func refusals(_ rejection: InviteRejection, _ status: Int) throws {
         var run = try AccountRun()
         try run.connect()
         let invite = try run.ring()
-        let ticket = run.ask(.reject(invite, data))
+        let ticket = run.ask(.reject(invite, rejection))
         #expect(run.answer(ticket) == .done)
         #expect(run.statuses == [status])
         #expect(run.events.count == 2)
@@ -219,10 +216,10 @@ struct AccountCallTests {
         try run.connect()
         try run.receive(try run.peerRequest("INVITE", 1))
         let invite = try run.received()
-        #expect(invite.data["offer"] == OfferWish.description)
+        #expect(invite.offer == CallDescription(.wanted))
         let refused = run.ask(.accept(invite.id, AccountRun.accept))
         #expect(run.answer(refused) != .done)
-        let accepted = run.ask(.accept(invite.id, ["offer": ["type": "offer", "sdp": .string(AccountRun.reply)]]))
+        let accepted = run.ask(.accept(invite.id, .call(.offer(AccountRun.reply))))
         #expect(run.answer(accepted) == .done)
         let ok = try run.response(200)
         #expect(ok.body == Array(AccountRun.reply.utf8))
@@ -236,12 +233,12 @@ struct AccountCallTests {
         try run.receive(try run.peerRequest("ACK", 1, to: us, body: AccountRun.offer))
         let signal = try run.signal()
         #expect(signal.invite == id)
-        #expect(signal.type == "answer")
-        #expect(signal.data["sdp"]?.string == AccountRun.offer)
+        #expect(signal.kind == .answer)
+        #expect(signal.sdp == AccountRun.offer)
         // The session is one like others from now on.
         let other = AccountRun.offer.replacing("1 1", with: "1 2")
         try run.receive(try run.peerRequest("INVITE", 2, to: us, body: other))
-        #expect(try run.signal().type == "offer")
+        #expect(try run.signal().kind == .offer)
     }
 
     @Test("A caller that wants an offer and does not answer it has no call")
@@ -304,12 +301,12 @@ struct AccountCallTests {
     func assertedCaller() throws {
         let asserted = ["P-Asserted-Identity: \"Carol\" <tel:+49301234>"]
         let trusted = try #require(try received({ $0.includesServer = true }, asserted))
-        #expect(TrunkCall(inviteData: trusted.data) == TrunkCall(dialled: "alice", caller: "+49301234", name: "Carol"))
+        #expect(trusted.trunk == TrunkCall(dialled: "alice", caller: "+49301234", name: "Carol"))
         let nameless = try received({ $0.includesServer = true }, ["P-Asserted-Identity: <tel:+49301234>"])
-        #expect(nameless.flatMap { TrunkCall(inviteData: $0.data) }?.name == nil)
+        #expect(nameless?.trunk?.name == nil)
         let unknown = try #require(try received({ _ in }, asserted))
         #expect(
-            TrunkCall(inviteData: unknown.data) == TrunkCall(dialled: "alice", caller: "bob@sip.test", name: "Bob"))
+            unknown.trunk == TrunkCall(dialled: "alice", caller: "bob@sip.test", name: "Bob"))
     }
 
     @Test("RFC 3325: Only a peer that the configuration names says who calls; others are not believed")
@@ -377,10 +374,10 @@ struct AccountCallTests {
         #expect(invite.headers.callID == id.text)
         try run.respond(200, to: invite, body: Array(AccountRun.reply.utf8))
         guard case .inviteAccepted(let answer)? = run.events.last else { return #expect(Bool(false)) }
-        #expect(answer.data["answer"]?["sdp"]?.string == AccountRun.reply && answer.invitee == "bob")
-        #expect(answer.data["answer"]?["source"]?.string == "192.0.2.1", "where signaling came from")
+        #expect(answer.answer?.sdp == AccountRun.reply && answer.invitee == "bob")
+        #expect(answer.answer?.source == "192.0.2.1", "where signaling came from")
         #expect(run.requests(.ack).count == 1)
-        let hangUp = run.ask(.hangUp(CallHangUp(invite: id, reason: "completed", duration: .zero)))
+        let hangUp = run.ask(.hangUp(CallHangUp(invite: id, reason: .completed, duration: .zero)))
         #expect(run.answer(hangUp) == .done)
         #expect(run.requests(.bye).count == 1)
     }
@@ -422,7 +419,7 @@ struct AccountCallTests {
         try run.respond(180, to: invite)
         try run.respond(status, to: invite)
         let rejected = run.events.compactMap { if case .inviteRejected(let answer) = $0 { answer } else { nil } }
-        #expect(rejected.map { RejectReason(data: $0.data) } == [reason])
+        #expect(rejected.map { $0.rejection?.reason } == [reason])
         guard case .inviteEnded? = run.events.last else { return #expect(Bool(false)) }
     }
 
@@ -440,7 +437,7 @@ struct AccountCallTests {
         try run.respond(180, to: invite)
         try run.respond(status, to: invite)
         let rejected = run.events.compactMap { if case .inviteRejected(let answer) = $0 { answer } else { nil } }
-        #expect(rejected.map { $0.data["cause"]?.string } == [cause?.rawValue])
+        #expect(rejected.map { $0.rejection?.cause } == [cause])
     }
 
     @Test("An invite that is taken back is cancelled once the peer has been heard of")
@@ -451,7 +448,7 @@ struct AccountCallTests {
         let invite = try run.request(.invite)
         run.run(.seconds(1))
         guard case .sent(let id, _)? = run.answer(ticket) else { return #expect(Bool(false)) }
-        let cancel = run.ask(.cancel(id, [:]))
+        let cancel = run.ask(.cancel(id, .call(.cancelled)))
         #expect(run.answer(cancel) == .done)
         #expect(run.requests(.cancel).isEmpty)
         try run.respond(180, to: invite)
@@ -469,7 +466,7 @@ struct AccountCallTests {
         let invite = try run.request(.invite)
         try run.respond(180, to: invite)
         guard case .sent(let id, _)? = run.answer(ticket) else { return #expect(Bool(false)) }
-        run.ask(.cancel(id, [:]))
+        run.ask(.cancel(id, .call(.cancelled)))
         try run.respond(200, to: invite, body: Array(AccountRun.reply.utf8))
         #expect(run.requests(.ack).count == 1 && run.requests(.bye).count == 1)
     }
@@ -532,9 +529,8 @@ struct AccountCallTests {
         let hold = AccountRun.offer + "a=sendonly\r\n"
         try run.receive(try run.peerRequest("INVITE", 2, to: to, body: hold))
         guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false)) }
-        #expect(signal.type == "offer" && signal.data["sdp"]?.string == hold)
-        let answer: JSONValue = ["type": "answer", "sdp": "v=0 held"]
-        run.ask(.send(CallSignal(invite: invite, type: "answer", data: answer)))
+        #expect(signal.kind == .offer && signal.sdp == hold)
+        run.ask(.send(CallSignal(invite: invite, .answer(.answer("v=0 held")))))
         #expect(try run.response(200).body == Array("v=0 held".utf8))
     }
 
@@ -565,15 +561,15 @@ struct AccountCallTests {
         let (invite, to) = try talking(&run)
         try run.receive(try run.peerRequest("INVITE", 2, to: to))
         let wish = try run.signal()
-        #expect(wish.type == "offer" && OfferWish.isMade(by: wish.data))
+        #expect(wish.kind == .offer && wish.message == .offer(CallDescription(.wanted)))
         let all = AccountRun.reply.replacing("RTP/AVP 0", with: "RTP/AVP 111 0")
-        run.ask(.send(CallSignal(invite: invite, type: "offer", data: ["type": "offer", "sdp": .string(all)])))
+        run.ask(.send(CallSignal(invite: invite, .offer(.offer(all)))))
         // It is newer than what holds, and the account has other words for that.
         #expect(try run.response(200).body == Array(all.replacing("o=- 2 1 ", with: "o=- 2 2 ").utf8))
         let answer = AccountRun.offer + "a=recvonly\r\n"
         try run.receive(try run.peerRequest("ACK", 2, to: to, body: answer, branch: "ack2"))
         let signal = try run.signal()
-        #expect(signal.type == "answer" && signal.data["sdp"]?.string == answer)
+        #expect(signal.kind == .answer && signal.sdp == answer)
         // What was agreed is what a refresh repeats.
         let events = run.events.count
         try run.receive(try run.peerRequest("INVITE", 3, to: to, body: answer))
@@ -589,7 +585,7 @@ struct AccountCallTests {
         let (invite, to) = try talking(&run)
         try run.receive(try run.peerRequest("INVITE", 2, to: to))
         if isRefused {
-            run.ask(.send(CallSignal(invite: invite, type: OfferRefusal.signal, data: [:])))
+            run.ask(.send(CallSignal(invite: invite, .offerRefused)))
         } else {
             run.run(.seconds(4))
         }
@@ -597,9 +593,9 @@ struct AccountCallTests {
         let answer = AccountRun.offer + "a=recvonly\r\n"
         try run.receive(try run.peerRequest("ACK", 2, to: to, body: answer, branch: "ack2"))
         let signal = try run.signal()
-        #expect(signal.type == "offer" && signal.data["sdp"]?.string == answer)
+        #expect(signal.kind == .offer && signal.sdp == answer)
         let statuses = run.statuses
-        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0"])))
+        run.ask(.send(CallSignal(invite: invite, .answer(.answer("v=0")))))
         #expect(run.statuses == statuses)
     }
 
@@ -612,20 +608,20 @@ struct AccountCallTests {
         #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
         let before = run.requests(.invite).count
         let held = AccountRun.reply + "a=sendonly\r\n"
-        run.ask(.send(CallSignal(invite: invite, type: "offer", data: ["type": "offer", "sdp": .string(held)])))
+        run.ask(.send(CallSignal(invite: invite, .offer(.offer(held)))))
         #expect(run.requests(.invite).count == before, "an offer of ours waits for the ACK")
         let answer = AccountRun.offer + "a=recvonly\r\n"
         try run.receive(try run.peerRequest("ACK", 2, to: to, body: answer, branch: "ack2"))
         let signal = try run.signal()
-        #expect(signal.type == "offer" && signal.data["sdp"]?.string == answer)
-        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0"])))
+        #expect(signal.kind == .offer && signal.sdp == answer)
+        run.ask(.send(CallSignal(invite: invite, .answer(.answer("v=0")))))
         run.run(.seconds(3))
         #expect(run.requests(.invite).count > before)
         let body = String(decoding: try run.request(.invite).body, as: UTF8.self)
         #expect(body.hasSuffix("a=sendonly\r\n"), "\(body)")
         // Its answer is the device's own.
         try run.respond(200, to: try run.request(.invite), body: Array(AccountRun.offer.utf8))
-        #expect(try run.signal().type == "answer")
+        #expect(try run.signal().kind == .answer)
     }
 
     @Test("A peer that asks for an offer and answers nothing has refused it")
@@ -633,16 +629,16 @@ struct AccountCallTests {
         var run = try AccountRun()
         let (invite, to) = try talking(&run)
         try run.receive(try run.peerRequest("INVITE", 2, to: to))
-        run.ask(.send(CallSignal(invite: invite, type: "offer", data: ["type": "offer", "sdp": "v=0 all"])))
+        run.ask(.send(CallSignal(invite: invite, .offer(.offer("v=0 all")))))
         try run.receive(try run.peerRequest("ACK", 2, to: to, branch: "ack2"))
-        #expect(try run.signal().type == OfferRefusal.signal)
+        #expect(try run.signal().kind == .offerRefused)
     }
 
     @Test("An offer that the device refuses gets 488 at once, and its answer to the next one goes to that")
     func refusedByDevice() throws {
         var run = try AccountRun()
         let (invite, to) = try talking(&run)
-        let refusal = CallSignal(invite: invite, type: OfferRefusal.signal, data: [:])
+        let refusal = CallSignal(invite: invite, .offerRefused)
         for sequence in 2...3 {
             try run.receive(try run.peerRequest("INVITE", sequence, to: to, body: "m=image \(sequence)"))
             run.ask(.send(refusal))
@@ -650,7 +646,7 @@ struct AccountCallTests {
             try run.receive(try run.peerRequest("ACK", sequence, to: to, branch: "INVITE\(sequence)"))
         }
         try run.receive(try run.peerRequest("INVITE", 4, to: to, body: AccountRun.offer + "a=sendonly\r\n"))
-        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0 held"])))
+        run.ask(.send(CallSignal(invite: invite, .answer(.answer("v=0 held")))))
         #expect(try run.response(200).body == Array("v=0 held".utf8))
     }
 
@@ -662,9 +658,9 @@ struct AccountCallTests {
         run.run(.seconds(4))
         #expect(run.statuses.last == 488)
         try run.receive(try run.peerRequest("INVITE", 3, to: to, body: AccountRun.offer + "a=sendonly\r\n"))
-        run.ask(.send(CallSignal(invite: invite, type: OfferRefusal.signal, data: [:])))
+        run.ask(.send(CallSignal(invite: invite, .offerRefused)))
         #expect(run.statuses.last != 488 || run.statuses.count { $0 == 488 } == 1)
-        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0 held"])))
+        run.ask(.send(CallSignal(invite: invite, .answer(.answer("v=0 held")))))
         #expect(try run.response(200).body == Array("v=0 held".utf8))
     }
 
@@ -673,11 +669,10 @@ struct AccountCallTests {
         var run = try AccountRun()
         let (invite, _) = try talking(&run)
         for number in 1...2 {
-            let offer: JSONValue = ["type": "offer", "sdp": .string("v=0 offer \(number)")]
-            run.ask(.send(CallSignal(invite: invite, type: "offer", data: offer)))
+            run.ask(.send(CallSignal(invite: invite, .offer(.offer("v=0 offer \(number)")))))
             #expect(try run.request(.invite).body == Array("v=0 offer \(number)".utf8))
             try run.respond(488, to: try run.request(.invite))
-            #expect(try run.signal().type == OfferRefusal.signal)
+            #expect(try run.signal().kind == .offerRefused)
         }
         #expect(run.outputs.filter { $0 == .note(.offerRefused(488)) }.count == 2)
     }
@@ -691,8 +686,9 @@ struct AccountCallTests {
         try run.receive(.request(info))
         #expect(run.statuses.last == 200)
         let signal = try run.signal()
-        #expect(signal.type == CallKey.signal && CallKey(data: signal.data) == CallKey("8", held: .milliseconds(160)))
-        let key = CallSignal(invite: invite, type: CallKey.signal, data: CallKey("#", held: .milliseconds(180)).data)
+        let (eight, hash) = (CallKey("8", held: .milliseconds(160)), CallKey("#", held: .milliseconds(180)))
+        #expect(eight != nil && signal.message == eight.map(CallMessage.key))
+        let key = CallSignal(invite: invite, .key(try #require(hash)))
         let sent = run.ask(.send(key))
         #expect(run.answer(sent) == .done)
         #expect(try run.request(.info).body == Array("Signal=#\r\nDuration=180\r\n".utf8))
@@ -711,7 +707,7 @@ struct AccountCallTests {
         let (_, to) = try talking(&run)
         let hold = AccountRun.offer + "a=sendonly\r\n"
         let offers = { (run: AccountRun) in
-            run.events.filter { if case .callSignal(let signal) = $0 { signal.type == "offer" } else { false } }.count
+            run.events.filter { if case .callSignal(let signal) = $0 { signal.kind == .offer } else { false } }.count
         }
         try run.receive(try run.peerRequest("INVITE", 2, to: to, body: hold))
         run.run(.seconds(4))
@@ -733,10 +729,10 @@ struct AccountCallTests {
         try run.receive(try run.peerRequest("CANCEL", 2, to: to, branch: "INVITE2"))
         #expect(run.statuses.suffix(2) == [200, 487])
         let statuses = run.statuses
-        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0 held"])))
+        run.ask(.send(CallSignal(invite: invite, .answer(.answer("v=0 held")))))
         guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
-        #expect(signal.type == "offer" && signal.data["sdp"]?.string == AccountRun.offer)
-        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0 back"])))
+        #expect(signal.kind == .offer && signal.sdp == AccountRun.offer)
+        run.ask(.send(CallSignal(invite: invite, .answer(.answer("v=0 back")))))
         #expect(run.statuses == statuses)
         // The session is what it was.
         try run.receive(try run.peerRequest("INVITE", 3, to: to, body: AccountRun.offer))
@@ -747,7 +743,7 @@ struct AccountCallTests {
     func ourRefusedOffer() throws {
         var run = try AccountRun()
         let (invite, to) = try talking(&run)
-        run.ask(.send(CallSignal(invite: invite, type: "offer", data: ["type": "offer", "sdp": "v=0 held"])))
+        run.ask(.send(CallSignal(invite: invite, .offer(.offer("v=0 held")))))
         try run.respond(488, to: try run.request(.invite))
         try run.receive(try run.peerRequest("INVITE", 2, to: to, body: AccountRun.offer))
         #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
@@ -763,8 +759,8 @@ struct AccountCallTests {
         let ticket = run.ask(.invite(AccountRun.options(sdp: sdp)))
         guard case .sent(let id, _)? = run.answer(ticket) else { return #expect(Bool(false)) }
         #expect(run.requests(.invite).isEmpty)
-        for text in ["candidate:1 1 udp 1 192.0.2.9 9 typ host", ""] {
-            run.ask(.send(CallSignal(invite: id, type: "candidate", data: ["candidate": .string(text)])))
+        for candidate in [CallCandidate.candidate("candidate:1 1 udp 1 192.0.2.9 9 typ host"), .end()] {
+            run.ask(.send(CallSignal(invite: id, .candidate(candidate))))
         }
         let body = String(decoding: try run.request(.invite).body, as: UTF8.self)
         #expect(body == sdp + "a=candidate:1 1 udp 1 192.0.2.9 9 typ host\r\na=end-of-candidates\r\n")
@@ -799,9 +795,11 @@ struct AccountCallTests {
         try run.receive(Self.early(invite, tag: "two", port: 5_004))
         #expect(run.requests(.prack).count == 2)
         let early = run.events.compactMap { event -> String? in
-            guard case .callSignal(let signal) = event, signal.type == EarlyAnswer.signal else { return nil }
-            #expect(signal.data["type"]?.string == "answer")
-            return signal.data["sdp"]?.string
+            guard case .callSignal(let signal) = event, case .earlyAnswer(let answer)? = signal.message else {
+                return nil
+            }
+            guard case .answer(let sdp) = answer.content else { return nil }
+            return sdp
         }
         #expect(early.map { $0.contains("audio 5002") } == [true, false] && early.count == 2)
         // What a fork says reliably holds, and one that says something else again and again without that is heard so often and no more.
@@ -823,7 +821,7 @@ struct AccountCallTests {
         accepted.headers.append("Contact", "<sip:one@192.0.2.77:5070>")
         try run.receive(.response(accepted))
         guard case .inviteAccepted(let answer)? = run.events.last else { return #expect(Bool(false)) }
-        #expect(answer.data["answer"]?["sdp"]?.string?.contains("audio 5002") == true)
+        #expect(answer.answer?.sdp?.contains("audio 5002") == true)
     }
 
     private static let large = AccountRun.offer + String(repeating: "a=x\r\n", count: 200)
@@ -917,8 +915,10 @@ struct AccountCallTests {
 
     private func progress(_ run: AccountRun) -> [CallTransfer.Progress] {
         run.events.compactMap { event in
-            guard case .callSignal(let signal) = event, signal.type == "transferProgress" else { return nil }
-            return CallTransfer.Progress(data: signal.data)
+            guard case .callSignal(let signal) = event, case .transferProgress(let progress)? = signal.message else {
+                return nil
+            }
+            return progress
         }
     }
 
@@ -930,14 +930,11 @@ struct AccountCallTests {
         let (invite, to) = try talking(&run)
         try run.receive(try refer(run, 2, to, "sip:carol@sip.test"))
         guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
-        let wish = try #require(CallTransfer.Wish(data: signal.data))
-        #expect(signal.type == "transfer" && wish.target == "carol@sip.test" && !wish.isOutside)
+        let wish = try #require(signal.wish)
+        #expect(signal.kind == .transfer && wish.target == "carol@sip.test" && !wish.isOutside)
         #expect(run.statuses.last == 200)
         var options = AccountRun.options(to: wish.target)
-        options.data = .object([
-            "offer": ["type": "offer", "sdp": .string(AccountRun.offer)],
-            "transfer": CallTransfer.Origin(invite: invite).data,
-        ])
+        options.transfer = CallTransfer.Origin(invite: invite)
         let ticket = run.ask(.invite(options))
         #expect(run.statuses.last == 202)
         let call = try run.request(.invite)
@@ -968,9 +965,8 @@ struct AccountCallTests {
         let (invite, to) = try talking(&run)
         try run.receive(try refer(run, 2, to, target))
         guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false)) }
-        #expect(CallTransfer.Wish(data: signal.data)?.isOutside == isOutside)
-        run.ask(
-            .send(CallSignal(invite: invite, type: "transferProgress", data: CallTransfer.Progress.refused.data)))
+        #expect(signal.wish?.isOutside == isOutside)
+        run.ask(.send(CallSignal(invite: invite, .transferProgress(.refused))))
         #expect(run.statuses.last == 603)
         #expect(run.requests(.invite).isEmpty)
     }
@@ -995,7 +991,7 @@ struct AccountCallTests {
         let (_, to) = try talking(&run)
         try run.receive(try refer(run, 2, to, target))
         guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false)) }
-        let wish = try #require(CallTransfer.Wish(data: signal.data))
+        let wish = try #require(signal.wish)
         #expect(wish.isUnlisted == isUnlisted)
         #expect(AnswerPolicy.Transfers.anywhere.admits(wish) == !isUnlisted)
         #expect(!AnswerPolicy.Transfers.refuse.admits(wish))
@@ -1009,7 +1005,7 @@ struct AccountCallTests {
         let (_, to) = try talking(&run)
         try run.receive(try refer(run, 2, to, "sip:carol@sip.test"))
         guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false)) }
-        #expect(try #require(CallTransfer.Wish(data: signal.data)).isUnlisted)
+        #expect(try #require(signal.wish).isUnlisted)
         run.ask(.invite(AccountRun.options(to: "bob")))
         var response = SIPResponse(302, to: try run.request(.invite), toTag: "x")
         response.headers.append("Contact", "<sip:carol@sip.test>")
@@ -1022,7 +1018,7 @@ struct AccountCallTests {
         var run = try AccountRun()
         let (invite, to) = try talking(&run)
         let wish = CallTransfer.Wish(target: "carol")
-        run.ask(.send(CallSignal(invite: invite, type: "transfer", data: wish.data)))
+        run.ask(.send(CallSignal(invite: invite, .transfer(wish))))
         let refer = try run.request(.refer)
         #expect(refer.headers["Refer-To"] == "<sip:carol@sip.test>")
         try run.respond(202, to: refer)
@@ -1036,7 +1032,7 @@ struct AccountCallTests {
             try run.receive(notify)
         }
         #expect(progress(run) == [.ringing, .accepted])
-        run.ask(.send(CallSignal(invite: invite, type: "transfer", data: wish.data)))
+        run.ask(.send(CallSignal(invite: invite, .transfer(wish))))
         try run.respond(603, to: try run.request(.refer))
         #expect(progress(run).last == .refused)
     }
@@ -1050,7 +1046,7 @@ struct AccountCallTests {
         try run.respond(200, to: try run.request(.invite), body: Array(AccountRun.reply.utf8))
         guard case .inviteAccepted(let answer)? = run.events.last else { return #expect(Bool(false)) }
         let wish = CallTransfer.Wish(target: "carol", replaces: answer.invite)
-        run.ask(.send(CallSignal(invite: invite, type: "transfer", data: wish.data)))
+        run.ask(.send(CallSignal(invite: invite, .transfer(wish))))
         #expect(try run.request(.refer).headers["Refer-To"]?.contains("?Replaces=") == true)
         // Somebody else takes the place of the first call's peer.
         let tag = try #require(run.response(200).headers.to?.tag)
@@ -1062,10 +1058,10 @@ struct AccountCallTests {
         replacing = .request(request)
         try run.receive(replacing)
         guard case .inviteReceived(let received)? = run.events.last else { return #expect(Bool(false), "\(to)") }
-        #expect(CallTransfer.Origin(inviteData: received.data)?.replaces == invite)
+        #expect(received.transfer?.replaces == invite)
         run.ask(.accept(received.id, AccountRun.accept))
         let ended = run.events.compactMap { if case .callEnded(let news) = $0 { news } else { nil } }
-        #expect(ended.map(\.invite) == [invite] && ended.first?.reason == "completed")
+        #expect(ended.map(\.invite) == [invite] && ended.first?.reason == .completed)
     }
 
     // MARK: Flows
@@ -1083,7 +1079,7 @@ struct AccountCallTests {
         let refresh = try run.request(.invite)
         #expect(refresh.headers["Contact"]?.contains(":\(try #require(run.flow?.localPort))") == true)
         try run.respond(200, to: refresh, body: Array(AccountRun.offer.utf8))
-        run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        run.ask(.hangUp(CallHangUp(invite: invite, reason: .completed, duration: .zero)))
         let last = run.outputs.last {
             if case .transmit(.request(let request), _) = $0 { request.method == .bye } else { false }
         }
@@ -1111,7 +1107,7 @@ struct AccountCallTests {
     func hangUpOnDyingFlow() throws {
         var run = try AccountRun()
         let (invite, _) = try talking(&run)
-        run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        run.ask(.hangUp(CallHangUp(invite: invite, reason: .completed, duration: .zero)))
         #expect(run.requests(.bye).count == 1)
         run.feed(.failed(try #require(run.flow).id))
         run.run(.seconds(1))
@@ -1125,7 +1121,7 @@ struct AccountCallTests {
         var run = try AccountRun()
         let (invite, _) = try talking(&run)
         run.feed(.failed(try #require(run.flow).id))
-        let ticket = run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        let ticket = run.ask(.hangUp(CallHangUp(invite: invite, reason: .completed, duration: .zero)))
         #expect(run.answer(ticket) == .done)
         #expect(run.requests(.bye).isEmpty)
         run.run(.seconds(1))

@@ -199,10 +199,23 @@ struct AccountRun {
 
     static func options(to: UserID = "bob", timeToLive: Duration? = .seconds(30), sdp: String = offer) -> InviteOptions
     {
-        InviteOptions(
-            to: to, data: ["offer": ["type": "offer", "sdp": .string(sdp)]], timeToLive: timeToLive,
-            idempotencyKey: "key")
+        var options = InviteOptions(to: to, timeToLive: timeToLive, idempotencyKey: "key")
+        options.offer = .offer(sdp)
+        return options
     }
 
-    static var accept: JSONValue { ["answer": ["type": "answer", "sdp": .string(reply)]] }
+    static var accept: InviteAcceptance { .call(.answer(reply)) }
+}
+
+extension CallSignal {
+    /// The text of the description that it carries.
+    var sdp: String? {
+        switch message {
+        case .offer(let description)?, .answer(let description)?, .earlyAnswer(let description)?: description.sdp
+        case .candidate, .offerRefused, .transfer, .transferProgress, .key, .acknowledged, .probe, nil: nil
+        }
+    }
+
+    /// The transfer that it requests.
+    var wish: CallTransfer.Wish? { if case .transfer(let wish)? = message { wish } else { nil } }
 }

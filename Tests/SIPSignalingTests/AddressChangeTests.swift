@@ -45,16 +45,13 @@ struct AddressChangeTests {
         try run.respond(200, to: try run.request(.invite), body: Array(answer.utf8))
         #expect(run.requests(.ack).count == 1)
         let offers = run.events.compactMap { event -> String? in
-            guard case .callSignal(let signal) = event, signal.type == "offer" else { return nil }
-            return signal.data["sdp"]?.string
+            guard case .callSignal(let signal) = event, signal.kind == .offer else { return nil }
+            return signal.sdp
         }
         #expect(offers == (isMoved ? [answer] : []))
         guard isMoved, case .callSignal(let signal)? = run.events.last else { return }
         // Its answer is nobody's: the exchange is over.
-        run.ask(
-            .send(
-                CallSignal(
-                    invite: signal.invite, type: "answer", data: ["type": "answer", "sdp": .string(AccountRun.reply)])))
+        run.ask(.send(CallSignal(invite: signal.invite, .answer(.answer(AccountRun.reply)))))
         #expect(run.requests(.invite).count == 1 && !run.statuses.contains(488))
     }
 
@@ -127,11 +124,11 @@ struct AddressChangeTests {
     func stays() throws {
         let (old, new) = (try #require(SIPHost("192.0.2.9")), try #require(SIPHost("192.0.2.10")))
         let plain = "v=0\r\no=- 2 1 IN IP4 192.0.2.9\r\nc=IN IP4 192.0.2.9\r\n"
-        #expect(CallDescription.readdressed(Array(plain.utf8), from: old, to: new) != nil)
+        #expect(DescriptionText.readdressed(Array(plain.utf8), from: old, to: new) != nil)
         let six = try #require(SIPHost("2001:db8::1"))
-        #expect(CallDescription.readdressed(Array(plain.utf8), from: old, to: six) == nil)
-        #expect(CallDescription.readdressed(Array((plain + "a=ice-ufrag:x\r\n").utf8), from: old, to: new) == nil)
-        #expect(CallDescription.readdressed(Array(plain.utf8), from: new, to: old) == nil)
+        #expect(DescriptionText.readdressed(Array(plain.utf8), from: old, to: six) == nil)
+        #expect(DescriptionText.readdressed(Array((plain + "a=ice-ufrag:x\r\n").utf8), from: old, to: new) == nil)
+        #expect(DescriptionText.readdressed(Array(plain.utf8), from: new, to: old) == nil)
     }
 
     @Test("With outbound the contact of calls says so, and with a GRUU it is that one if it is asked for")

@@ -180,7 +180,7 @@ struct ForeignMessageTests {
     func acknowledgement() throws {
         var run = try connected()
         try run.receive(try run.peerRequest("INVITE", 1))
-        run.ask(.accept(try run.received().id, ["offer": ["type": "offer", "sdp": .string(AccountRun.reply)]]))
+        run.ask(.accept(try run.received().id, .call(.offer(AccountRun.reply))))
         let to = try #require(try run.response(200).headers["To"])
         let moved = AccountRun.offer.replacing("192.0.2.77", with: Self.elsewhere)
         for branch in ["ack", "INVITE1"] {
@@ -190,14 +190,14 @@ struct ForeignMessageTests {
         }
         #expect(!run.events.contains { if case .callSignal = $0 { true } else { false } })
         try run.receive(try run.peerRequest("ACK", 1, to: to, body: AccountRun.offer, branch: "ack"))
-        #expect(try run.signal().data["sdp"]?.string == AccountRun.offer)
+        #expect(try run.signal().sdp == AccountRun.offer)
     }
 
     @Test("An ACK from elsewhere does not stop the repetition of a refusal")
     func refusal() throws {
         var run = try connected()
         let invite = try run.ring()
-        run.ask(.reject(invite, ["reason": "declined"]))
+        run.ask(.reject(invite, InviteRejection(.declined)))
         let to = try #require(try run.response(603).headers["To"])
         try run.receive(
             try run.peerRequest("ACK", 1, to: to, branch: "INVITE1"), by: try flow(-1, at: Self.elsewhere))
@@ -254,7 +254,7 @@ struct ForeignMessageTests {
             }
             guard method == "INVITE" else { continue }
             // What we send in the call tells no more.
-            run.ask(.hangUp(CallHangUp(invite: try run.received().id, reason: "completed", duration: .zero)))
+            run.ask(.hangUp(CallHangUp(invite: try run.received().id, reason: .completed, duration: .zero)))
             let to = try #require(try run.response(200).headers["To"])
             try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"), by: try flow(-1, at: host))
             let bye = String(decoding: SIPMessage.request(try run.request(.bye)).bytes, as: UTF8.self)

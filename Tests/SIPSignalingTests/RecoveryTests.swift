@@ -22,10 +22,6 @@ struct RecoveryTests {
         return (received.id, to)
     }
 
-    private static func description(_ type: String, _ sdp: String) -> JSONValue {
-        ["type": .string(type), "sdp": .string(sdp)]
-    }
-
     private static let restart = AccountRun.reply.replacing("o=- 2 1", with: "o=- 2 7")
 
     private func refusals(_ run: AccountRun) -> Int {
@@ -40,7 +36,7 @@ struct RecoveryTests {
         try run.connect()
         let (invite, _) = try talk(&run)
         run.feed(.failed(try #require(run.flow).id))
-        run.ask(.send(CallSignal(invite: invite, type: "offer", data: Self.description("offer", Self.restart))))
+        run.ask(.send(CallSignal(invite: invite, .offer(.offer(Self.restart)))))
         run.run(.seconds(1))
         try run.open()
         try run.respond(200, to: try run.request(.register))
@@ -52,7 +48,7 @@ struct RecoveryTests {
         #expect(try run.request(.invite).body == Array(Self.restart.utf8))
         try run.respond(200, to: try run.request(.invite), body: Array(AccountRun.offer.utf8))
         guard case .callSignal(let signal)? = run.events.last else { throw Unexpected("\(run.events)") }
-        #expect(signal.type == "answer")
+        #expect(signal.kind == .answer)
     }
 
     @Test("An offer that waits for the peer's is given up with the application's answer, and made if there is none")
@@ -63,11 +59,10 @@ struct RecoveryTests {
             let (invite, to) = try talk(&run)
             let other = AccountRun.offer.replacing("m=audio 4000", with: "m=audio 4002")
             try run.receive(try run.peerRequest("INVITE", 2, to: to, body: other))
-            run.ask(.send(CallSignal(invite: invite, type: "offer", data: Self.description("offer", Self.restart))))
+            run.ask(.send(CallSignal(invite: invite, .offer(.offer(Self.restart)))))
             #expect(run.requests(.invite).isEmpty && refusals(run) == 0)
             if answers {
-                let data = Self.description("answer", AccountRun.reply)
-                run.ask(.send(CallSignal(invite: invite, type: "answer", data: data)))
+                run.ask(.send(CallSignal(invite: invite, .answer(.answer(AccountRun.reply)))))
                 try run.receive(try run.peerRequest("ACK", 2, to: to, branch: "ack2"))
             }
             run.run(.seconds(5))
@@ -75,7 +70,7 @@ struct RecoveryTests {
             #expect(run.statuses.last == (answers ? 200 : 488))
             // The next one goes out at once.
             guard answers else { continue }
-            run.ask(.send(CallSignal(invite: invite, type: "offer", data: Self.description("offer", Self.restart))))
+            run.ask(.send(CallSignal(invite: invite, .offer(.offer(Self.restart)))))
             #expect(run.requests(.invite).count == 1)
         }
     }
@@ -92,7 +87,7 @@ struct RecoveryTests {
         #expect(run.events.last == .reconnecting)
         run.run(.milliseconds(100))
         let request: AccountRequest =
-            isAccepted ? .accept(invite, AccountRun.accept) : .reject(invite, ["reason": "busy"])
+            isAccepted ? .accept(invite, AccountRun.accept) : .reject(invite, InviteRejection(.busy))
         let ticket = run.ask(request)
         #expect(run.answer(ticket) == .done)
         run.run(.seconds(1))
@@ -117,7 +112,7 @@ struct RecoveryTests {
         run.run(.milliseconds(100))
         run.feed(.failed(try #require(run.flow).id))
         run.ask(.accept(invite, AccountRun.accept))
-        run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        run.ask(.hangUp(CallHangUp(invite: invite, reason: .completed, duration: .zero)))
         run.run(.seconds(1))
         try run.open()
         try run.respond(200, to: try run.request(.register))
@@ -171,7 +166,7 @@ struct RecoveryTests {
         let refresh = try run.sent(.invite)
         #expect(refresh.flow == run.flow)
         try run.respond(200, to: refresh.request, body: Array(AccountRun.offer.utf8))
-        run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        run.ask(.hangUp(CallHangUp(invite: invite, reason: .completed, duration: .zero)))
         #expect(try run.sent(.bye).flow == run.flow)
     }
 
@@ -214,8 +209,10 @@ struct RecoveryTests {
 
     private func progress(_ run: AccountRun) -> [CallTransfer.Progress] {
         run.events.compactMap { event in
-            guard case .callSignal(let signal) = event, signal.type == "transferProgress" else { return nil }
-            return CallTransfer.Progress(data: signal.data)
+            guard case .callSignal(let signal) = event, case .transferProgress(let progress)? = signal.message else {
+                return nil
+            }
+            return progress
         }
     }
 
@@ -226,19 +223,16 @@ struct RecoveryTests {
         try run.connect()
         let (invite, to) = try talk(&run)
         try run.receive(try run.peerRequest("REFER", 2, to: to, "Refer-To: <sip:carol@sip.test>"))
-        var options = AccountRun.options(to: "carol")
-        options.data = .object([
-            "offer": Self.description("offer", AccountRun.offer + "a=ice-ufrag:abcd\r\n"),
-            "transfer": CallTransfer.Origin(invite: invite).data,
-        ])
+        var options = AccountRun.options(to: "carol", sdp: AccountRun.offer + "a=ice-ufrag:abcd\r\n")
+        options.transfer = CallTransfer.Origin(invite: invite)
         let ticket = run.ask(.invite(options))
         guard case .sent(let new, _)? = run.answer(ticket) else { throw Unexpected("an invite") }
-        run.ask(.cancel(new, [:]))
+        run.ask(.cancel(new, .call(.cancelled)))
         #expect(run.statuses.last == 603 && run.requests(.invite).isEmpty)
         // And the next one is a wish again.
         try run.receive(try run.peerRequest("REFER", 3, to: to, "Refer-To: <sip:dave@sip.test>"))
         guard case .callSignal(let signal)? = run.events.last else { throw Unexpected("\(run.events)") }
-        #expect(CallTransfer.Wish(data: signal.data)?.target == "dave@sip.test")
+        #expect(signal.wish?.target == "dave@sip.test")
     }
 
     @Test("CALL-8: A peer that says nothing of a transfer for three minutes has not carried it out")
@@ -247,7 +241,7 @@ struct RecoveryTests {
         try run.connect()
         let (invite, to) = try talk(&run)
         let wish = CallTransfer.Wish(target: "carol")
-        run.ask(.send(CallSignal(invite: invite, type: "transfer", data: wish.data)))
+        run.ask(.send(CallSignal(invite: invite, .transfer(wish))))
         try run.respond(202, to: try run.request(.refer))
         run.run(.seconds(100))
         guard
@@ -270,7 +264,7 @@ struct RecoveryTests {
         var run = try AccountRun()
         try run.connect()
         let (invite, to) = try talk(&run)
-        run.ask(.send(CallSignal(invite: invite, type: "transfer", data: CallTransfer.Wish(target: "carol").data)))
+        run.ask(.send(CallSignal(invite: invite, .transfer(CallTransfer.Wish(target: "carol")))))
         try run.respond(202, to: try run.request(.refer))
         guard
             case .request(var request) = try run.peerRequest(
@@ -292,7 +286,7 @@ struct RecoveryTests {
         run.feed(.failed(try #require(run.flow).id))
         run.run(.seconds(1))
         try run.open()
-        run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        run.ask(.hangUp(CallHangUp(invite: invite, reason: .completed, duration: .zero)))
         #expect(run.requests(.bye).isEmpty)
         try run.respond(200, to: try run.request(.register))
         let bye = try run.sent(.bye)

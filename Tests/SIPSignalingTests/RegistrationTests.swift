@@ -63,7 +63,7 @@ struct AccountRegistrationTests {
             try run.respond(403, to: try run.request(.register))
         }
         let ended = run.events.compactMap { if case .callEnded(let news) = $0 { news.reason } else { nil } }
-        #expect(ended == ["connectionLost"])
+        #expect(ended == [.connectionLost])
         #expect(run.requests(.bye).count == 1)
         #expect(run.events.last == .disconnected)
     }

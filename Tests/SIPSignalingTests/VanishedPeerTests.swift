@@ -43,7 +43,7 @@ private struct WatchedAccount {
             caller: "bob@sip.test", activeCalls: calls.values.count { $0.lostAt == nil }, isDraining: false,
             hasRoom: true)
         guard case .answer = policy.decide(status) else {
-            run.ask(.reject(invite, RejectReason.busy.data))
+            run.ask(.reject(invite, InviteRejection(.busy)))
             #expect(run.statuses.last == 486)
             return nil
         }
@@ -71,7 +71,7 @@ private struct WatchedAccount {
             case .lost:
                 let lostAt = now
                 calls[id]?.lostAt = lostAt
-                run.ask(.hangUp(CallHangUp(invite: id, reason: "connectionLost", duration: .zero)))
+                run.ask(.hangUp(CallHangUp(invite: id, reason: .connectionLost, duration: .zero)))
             }
         }
     }
@@ -197,7 +197,7 @@ struct VanishedPeerTests {
         try account.advance(.seconds(31))
         let ticket = try #require(account.calls[call]?.ticket)
         var run = account.run
-        run.ask(.hangUp(CallHangUp(invite: call, reason: "completed", duration: .zero)))
+        run.ask(.hangUp(CallHangUp(invite: call, reason: .completed, duration: .zero)))
         guard case .failed(let error)? = run.answer(ticket) else { throw Unanswered() }
         #expect(error.code == .inviteEnded)
         let late = run.ask(.probe(call))

@@ -128,7 +128,7 @@ struct ReconnectionTests {
         try await withService { service, exchange, events in
             exchange.answer("call.end") { _ in "" }
             let hangingUp = Task {
-                try await service.hangUp(CallHangUp(invite: "i1", reason: "completed", duration: .seconds(1)))
+                try await service.hangUp(CallHangUp(invite: "i1", reason: .completed, duration: .seconds(1)))
             }
             try await until { exchange.methods.contains("call.end") }
             exchange.answer("call.end") { _ in "{}" }

@@ -91,7 +91,8 @@ struct ServiceTests {
                 "inviteReceived", #"{"invite":"i8","inviter":"bob","invitees":["alice"],"ttl_remaining":0}"#)
             var events = service.events.makeAsyncIterator()
             let wanted = ReceivedInvite(
-                id: "i7", inviter: "bob", invitees: ["alice"], data: ["offer": ["type": "offer", "sdp": "v=0"]],
+                id: "i7", inviter: "bob", invitees: ["alice"], offer: .offer("v=0"),
+                data: ["offer": ["type": "offer", "sdp": "v=0"]],
                 remaining: .milliseconds(12_500))
             let first = try await next(&events) { if case .inviteReceived = $0 { true } else { false } }
             #expect(first == .inviteReceived(wanted))
@@ -127,7 +128,9 @@ struct ServiceTests {
             #expect(
                 second
                     == .inviteAccepted(
-                        InviteAnswer(invite: "i1", invitee: "bob", device: "d2", data: ["answer": "a"])))
+                        InviteAnswer(
+                            invite: "i1", invitee: "bob", device: "d2", answer: CallDescription(.unreadable),
+                            data: ["answer": "a"])))
         }
     }
 
@@ -138,7 +141,7 @@ struct ServiceTests {
             #"!{"code":4090,"message":"Another device was first.","data":{"name":"alreadyHandled"}}"#
         }
         try await withService(exchange) { service, _ in
-            let error = try await failure { try await service.accept("i1", data: ["answer": "a"]) }
+            let error = try await failure { try await service.accept("i1", .application(["answer": "a"])) }
             #expect((error as? SignalingError)?.code == .alreadyHandled)
             #expect("\(error)".hasPrefix("cannot accept the invite: the service says: Another device was first"))
         }
@@ -151,8 +154,10 @@ struct ServiceTests {
         let service = try Fixtures.service(port: exchange.port)
         let attempts: [() async throws -> Void] = [
             { _ = try await service.invite(InviteOptions(to: "bob", idempotencyKey: "k")) },
-            { try await service.accept("i", data: .null) }, { try await service.reject("i", data: .null) },
-            { try await service.cancel("i", data: .null) }, { _ = try await service.join(room: "r", data: nil) },
+            { try await service.accept("i", .application(.null)) },
+            { try await service.reject("i", InviteRejection(.declined)) },
+            { try await service.cancel("i", .application(.null)) },
+            { _ = try await service.join(room: "r", data: nil) },
             { try await service.send(CallSignal(invite: "i", type: "t", data: .null)) },
         ]
         for attempt in attempts {
@@ -173,7 +178,7 @@ struct ServiceTests {
             let state = await service.connectionState
             return state != .notConnected || !exchange.requests.isEmpty
         }
-        try await service.accept("i1", data: ["answer": "a"])
+        try await service.accept("i1", .application(["answer": "a"]))
         try await connected
         #expect(exchange.methods.filter { $0 == "invite.accept" }.count == 1)
         await service.disconnect()
@@ -247,7 +252,7 @@ struct ServiceTests {
         await service.disconnect()
         #expect(exchange.methods == ["session.start", "device.register", "session.end"])
         #expect(await service.connectionState == .notConnected)
-        let error = try await failure { try await service.accept("i", data: .null) }
+        let error = try await failure { try await service.accept("i", .application(.null)) }
         #expect((error as? SignalingError)?.code == .notAuthenticated)
         try await service.connect()
         #expect(await service.connectionState == .connected, "it can be connected again")
@@ -358,7 +363,7 @@ struct ServiceTests {
         let exchange = ScriptedExchange()
         exchange.answer("invite.cancel") { _ in "" }
         try await withService(exchange, { $0.requestTimeout = .milliseconds(50) }) { service, _ in
-            let error = try await failure { try await service.cancel("i1", data: .null) }
+            let error = try await failure { try await service.cancel("i1", .application(.null)) }
             #expect((error as? SignalingError)?.code == .timedOut)
         }
     }
@@ -367,7 +372,7 @@ struct ServiceTests {
     func tooLarge() async throws {
         try await withService { service, exchange in
             let huge = JSONValue.string(String(repeating: "x", count: 70_000))
-            let error = try await failure { try await service.accept("i1", data: huge) }
+            let error = try await failure { try await service.accept("i1", .application(huge)) }
             #expect((error as? SignalingError)?.code == .tooLarge)
             #expect("\(error)".contains("65536"))
             #expect(!exchange.methods.contains("invite.accept"))
@@ -381,7 +386,7 @@ struct ServiceTests {
         try await exchange.start(on: Fixtures.group, tls: context)
         let service = try Fixtures.service(port: exchange.port, scheme: "https") { $0.trustRootFile = certificate }
         try await service.connect()
-        try await service.accept("i1", data: .null)
+        try await service.accept("i1", .application(.null))
         #expect(await service.connectionState == .connected)
         await service.disconnect()
         await exchange.stop()

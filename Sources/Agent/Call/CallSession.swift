@@ -7,7 +7,6 @@ public import CallControl
 public import CallMedia
 public import CallParticipation
 public import Core
-public import JSON
 internal import VoiceActivity
 
 /// One call of a device (contract CALL-1 to 8): its machine, and everything that joins signaling, media, participant and user in it.
@@ -43,7 +42,7 @@ public struct CallSession: ProtocolCore, Sendable {
     /// Notices that the peer has vanished; nil before the call is established, or if that is turned off.
     private var watch: SilenceWatch?
     /// The caller's offer, while the call waits for its participant.
-    private var waitingOffer: JSONValue?
+    private var waitingOffer: CallDescription?
     /// What acknowledged our answer, where the service reports that.
     private var acknowledgement: Acknowledgement?
     /// The file was played to its end before the call was established.
@@ -78,10 +77,9 @@ public struct CallSession: ProtocolCore, Sendable {
     ) {
         let machine = CallMachine(
             receiving: received, timings: timings, awaitsAcknowledgement: traits.acknowledgesAnswers)
-        let requester = CallTransfer.Origin(inviteData: received.data)?.by
         self.init(
             id, machine, .received(received.id), audio, rules, traits,
-            TransferRole(replaces: replaced, requester: requester))
+            TransferRole(replaces: replaced, requester: received.transfer?.by))
     }
 
     private init(
@@ -117,8 +115,8 @@ public struct CallSession: ProtocolCore, Sendable {
     /// What an invite that this device sends is known by until the service gives it an id.
     public var idempotencyKey: IdempotencyKey? { invite.idempotencyKey }
 
-    /// What the caller says in its invite; nil for an outgoing call.
-    public var inviteData: JSONValue? { machine.inviteData }
+    /// What the invite says of a call that came from, or through, a telephone network; nil for others and for outgoing calls.
+    public var trunk: TrunkCall? { machine.trunk }
 
     /// How far the call is.
     public var progress: CallProgress { machine.progress }
@@ -237,11 +235,11 @@ public struct CallSession: ProtocolCore, Sendable {
         case .applyAnswer(let answer): outbox.append(.media(.applyAnswer(answer)))
         case .releaseMedia: outbox.append(.media(.release))
         case .sendInvite(let options): outbox.append(.service(.invite(options)))
-        case .sendCancel(let invite, let data): outbox.append(.service(.cancel(invite, data: data)))
-        case .sendAccept(let invite, let data): outbox.append(.service(.accept(invite, data: data)))
-        case .sendReject(let invite, let data):
+        case .sendCancel(let invite, let withdrawal): outbox.append(.service(.cancel(invite, withdrawal)))
+        case .sendAccept(let invite, let acceptance): outbox.append(.service(.accept(invite, acceptance)))
+        case .sendReject(let invite, let rejection):
             if let replaced = transfers.replaces { outbox.append(.device(.inform(replaced, .successorEnded))) }
-            outbox.append(.service(.reject(invite, data: data)))
+            outbox.append(.service(.reject(invite, rejection)))
         case .sendHangUp(let news): outbox.append(.service(.hangUp(news)))
         case .ringing:
             if let invite = invite.id { outbox.append(.event(.identified(invite))) }
@@ -256,7 +254,7 @@ public struct CallSession: ProtocolCore, Sendable {
     }
 
     /// Has the media answer at once, or when the participant is ready.
-    private mutating func prepareAnswer(to offer: JSONValue, into outbox: inout [Output]) {
+    private mutating func prepareAnswer(to offer: CallDescription, into outbox: inout [Output]) {
         if let replaced = transfers.replaces {
             outbox.append(.device(.inform(replaced, .successorConnects(machine.peer))))
         }
@@ -317,7 +315,9 @@ public struct CallSession: ProtocolCore, Sendable {
             deadlines.clear(.answer)
             hangUp(because: cause, at: now, into: &outbox)
         case .sendKeys(let keys):
-            for key in keys { signal(CallKey.signal, CallKey(key, held: Self.keyDuration).data, into: &outbox) }
+            for key in keys {
+                if let key = CallKey(key, held: Self.keyDuration) { signal(.key(key), into: &outbox) }
+            }
         case .attached:
             participation.joined()
             outbox.append(.event(.attached))
@@ -371,10 +371,7 @@ public struct CallSession: ProtocolCore, Sendable {
         case .acceptTaken:
             // This side had given up waiting for that: the caller is not left with it.
             guard let record, record.reason == .acceptFailed, let invite = invite.id else { return }
-            outbox.append(
-                .service(
-                    .hangUp(
-                        CallHangUp(invite: invite, reason: CallEndReason.acceptFailed.rawValue, duration: .zero))))
+            outbox.append(.service(.hangUp(CallHangUp(invite: invite, reason: .acceptFailed, duration: .zero))))
         case .probed(let probe):
             if case .answered(let host) = probe { outbox.append(.media(.liftSoundLimit(host: host))) }
             feed(watch: .probed(probe), at: now, into: &outbox)
@@ -383,62 +380,55 @@ public struct CallSession: ProtocolCore, Sendable {
 
     // MARK: The peer
 
-    /// Whether a signal of this type is about the call itself; others are their program's.
-    public static func takes(_ type: String, by traits: SignalingTraits) -> Bool {
-        switch type {
-        case "candidate", "offer", "answer", EarlyAnswer.signal, OfferRefusal.signal, CallTransfer.signal,
-            CallTransfer.progressSignal:
-            true
-        case CallKey.signal: traits.carriesKeys
-        case Acknowledgement.signal: traits.acknowledgesAnswers
-        default: false
+    /// Whether a signal of this kind is about the call itself; others are their program's.
+    public static func takes(_ kind: CallMessage.Kind, by traits: SignalingTraits) -> Bool {
+        switch kind {
+        case .candidate, .offer, .answer, .earlyAnswer, .offerRefused, .transfer, .transferProgress: true
+        case .key: traits.carriesKeys
+        case .acknowledged: traits.acknowledgesAnswers
+        case .probe: false
         }
     }
 
     private mutating func take(_ signal: CallSignal, at now: Instant, into outbox: inout [Output]) {
         // Of several who were asked, another one is not the one who got the call.
         guard machine.isWith(signal.from) else { return }
-        switch signal.type {
-        case "candidate": give(candidates.received(signal.data), into: &outbox)
-        case "offer" where traits.takesOfferWishes && OfferWish.isMade(by: signal.data):
+        switch signal.message {
+        case .candidate(let candidate)?: give(candidates.received(candidate), into: &outbox)
+        case .offer(let offer)? where traits.takesOfferWishes && offer.content == .wanted:
             outbox.append(.media(.offerAgain))
-        case "offer":
-            outbox.append(
-                .media(.answerOffer(signal.data, isInviter: machine.isOutgoing && !traits.ordersOffers)))
-        case "answer": outbox.append(.media(.acceptAnswer(signal.data, mayBeFirst: !machine.isOutgoing)))
-        case OfferRefusal.signal: outbox.append(.media(.withdrawOffer))
-        case EarlyAnswer.signal:
+        case .offer(let offer)?:
+            outbox.append(.media(.answerOffer(offer, isInviter: machine.isOutgoing && !traits.ordersOffers)))
+        case .answer(let answer)?: outbox.append(.media(.acceptAnswer(answer, mayBeFirst: !machine.isOutgoing)))
+        case .offerRefused?: outbox.append(.media(.withdrawOffer))
+        case .earlyAnswer(let answer)?:
             // A participant begins with the answer, so that a call with one is not heard before.
             guard traits.hasEarlyMedia, machine.progress == .calling, !hasParticipant else { return }
-            outbox.append(.media(.hearEarly(signal.data)))
-        case CallKey.signal:
+            outbox.append(.media(.hearEarly(answer)))
+        case .key(let key)?:
             // Before the answer nothing of the device takes part in the call.
-            guard isAccepted, let key = CallKey(data: signal.data) else { return }
+            guard isAccepted else { return }
             hear(key.key, by: .signaling, heldFor: key.held, at: now, into: &outbox)
-        case Acknowledgement.signal:
-            let acknowledgement = Acknowledgement(data: signal.data)
-            self.acknowledgement = acknowledgement
-            outbox.append(.media(.liftSoundLimit(host: acknowledgement.host)))
+        case .acknowledged(let host)?:
+            acknowledgement = Acknowledgement(host: host)
+            outbox.append(.media(.liftSoundLimit(host: host)))
             feed(.service(.acknowledged), at: now, into: &outbox)
-        case CallTransfer.signal:
-            if let wish = CallTransfer.Wish(data: signal.data) { hear(wish, into: &outbox) }
-        case CallTransfer.progressSignal:
-            if let progress = CallTransfer.Progress(data: signal.data) { hear(progress, at: now, into: &outbox) }
-        default: break
+        case .transfer(let wish)?: hear(wish, into: &outbox)
+        case .transferProgress(let progress)?: hear(progress, at: now, into: &outbox)
+        case .probe?, nil: break  // The device answers probes; what cannot be read is ignored.
         }
     }
 
-    private func signal(_ type: String, _ data: JSONValue, into outbox: inout [Output]) {
+    private func signal(_ message: CallMessage, into outbox: inout [Output]) {
         guard let invite = invite.id else { return }
-        outbox.append(
-            .service(.signal(CallSignal(invite: invite, type: type, data: data, peer: machine.namedPeer))))
+        outbox.append(.service(.signal(CallSignal(invite: invite, message, peer: machine.namedPeer))))
     }
 
-    private func sendCandidates(_ candidates: [JSONValue], into outbox: inout [Output]) {
-        for candidate in candidates { signal("candidate", candidate, into: &outbox) }
+    private func sendCandidates(_ candidates: [CallCandidate], into outbox: inout [Output]) {
+        for candidate in candidates { signal(.candidate(candidate), into: &outbox) }
     }
 
-    private func give(_ candidates: [CandidateExchange.Candidate], into outbox: inout [Output]) {
+    private func give(_ candidates: [CallCandidate], into outbox: inout [Output]) {
         if !candidates.isEmpty { outbox.append(.media(.add(candidates))) }
     }
 
@@ -466,15 +456,15 @@ public struct CallSession: ProtocolCore, Sendable {
             sendCandidates(candidates.found(candidate, mid: mid), into: &outbox)
         case .peerIsKnown: give(candidates.peerIsKnown(), into: &outbox)
         case .answered(let answer, let owesRestart):
-            signal("answer", answer, into: &outbox)
+            signal(.answer(answer), into: &outbox)
             if owesRestart { outbox.append(.media(.restartICE)) }
         case .offered(let offer, let restartsICE):
             if restartsICE { outbox.append(.note(.restartingICE)) }
-            signal("offer", offer, into: &outbox)
+            signal(.offer(offer), into: &outbox)
         case .offerNotTaken(let isFault):
             // Offers that cross are settled without a word where the service does not order them.
-            if isFault || traits.ordersOffers { signal(OfferRefusal.signal, [:], into: &outbox) }
-        case .nothingOffered: signal(OfferRefusal.signal, [:], into: &outbox)
+            if isFault || traits.ordersOffers { signal(.offerRefused, into: &outbox) }
+        case .nothingOffered: signal(.offerRefused, into: &outbox)
         case .observed(let observation): feed(watch: .observed(observation), at: now, into: &outbox)
         case .quiet: peerFellSilent(at: now, into: &outbox)
         case .back: peerIsBack(into: &outbox)
@@ -653,7 +643,7 @@ public struct CallSession: ProtocolCore, Sendable {
             wish.replaces = invite
         }
         transfers.ask(target)
-        signal(CallTransfer.signal, wish.data, into: &outbox)
+        signal(.transfer(wish), into: &outbox)
     }
 
     /// The participant transfers the peer to a user, once the service has confirmed our accept.
@@ -719,7 +709,7 @@ public struct CallSession: ProtocolCore, Sendable {
         case .successor(let call, let progress):
             guard let target = transfers.note(progress, of: call) else { return }
             outbox.append(.event(.transferProgress(to: target, progress)))
-            signal(CallTransfer.progressSignal, progress.data, into: &outbox)
+            signal(.transferProgress(progress), into: &outbox)
             if progress == .accepted { handOver(at: now, into: &outbox) }
         case .judged(let target): transferForParticipant(to: target, into: &outbox)
         case .recordKept:
@@ -735,11 +725,17 @@ public struct CallSession: ProtocolCore, Sendable {
             .note(.transferRequested(to: wish.target, isAccepted: isAdmitted)),
         ]
         let progress = isAdmitted ? CallTransfer.Progress.trying : .refused
-        signal(CallTransfer.progressSignal, progress.data, into: &outbox)
+        signal(.transferProgress(progress), into: &outbox)
         guard isAdmitted, let invite = invite.id else { return }
         let origin = CallTransfer.Origin(invite: invite, replaces: wish.replaces)
         outbox.append(.device(.placeSuccessor(wish.target, origin)))
     }
+}
+
+/// What has acknowledged our answer.
+private struct Acknowledgement {
+    /// Where it came from, if that is known.
+    let host: String?
 }
 
 /// What a call's invite is known by.

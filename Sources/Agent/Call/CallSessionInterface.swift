@@ -1,7 +1,6 @@
 public import AudioKit
 public import CallControl
 public import CallParticipation
-public import JSON
 public import VoiceActivity
 
 // What a call's driver feeds into its session, and what it carries out for it.
@@ -12,7 +11,7 @@ extension CallSession {
         case begin
         case user(UserRequest)
         case service(ServiceNews)
-        /// The peer signals about the call, with a type that ``CallSession/takes(_:by:)``.
+        /// The peer signals about the call, with a kind that ``CallSession/takes(_:by:)``.
         case peer(CallSignal)
         case media(MediaNews)
         /// What the call's participant asks and reports; notices for the log are not the call's.
@@ -69,9 +68,9 @@ extension CallSession {
         /// The connection knows the peer's description.
         case peerIsKnown
         /// Our answer to the peer's new offer; with `owesRestart` our own offer gave way and is made again.
-        case answered(JSONValue, owesRestart: Bool)
+        case answered(CallDescription, owesRestart: Bool)
         /// Our new offer, which restarts ICE or which the peer has asked for.
-        case offered(JSONValue, restartsICE: Bool)
+        case offered(CallDescription, restartsICE: Bool)
         /// The peer's new offer was not taken; with `isFault` it could not be.
         case offerNotTaken(isFault: Bool)
         /// No offer could be made at the peer's request.
@@ -124,9 +123,9 @@ extension CallSession {
     public enum ServiceOrder: Sendable {
         /// The answer comes as ``CallMachine/ServiceEvent/inviteSent(_:invitees:)`` or ``CallMachine/ServiceEvent/inviteFailed(_:)``.
         case invite(InviteOptions)
-        case cancel(InviteID, data: JSONValue)
-        case accept(InviteID, data: JSONValue)
-        case reject(InviteID, data: JSONValue)
+        case cancel(InviteID, InviteWithdrawal)
+        case accept(InviteID, InviteAcceptance)
+        case reject(InviteID, InviteRejection)
         case hangUp(CallHangUp)
         case signal(CallSignal)
         /// ``ServiceNews/probed(_:)`` follows.
@@ -138,17 +137,17 @@ extension CallSession {
         /// Get ready to receive, and report the offer.
         case makeOffer
         /// Get ready to receive what suits the offer, and report the answer, or the offer if the peer leaves that to us.
-        case makeAnswer(to: JSONValue)
+        case makeAnswer(to: CallDescription)
         /// Take the answer to our first offer.
-        case applyAnswer(JSONValue)
+        case applyAnswer(CallDescription)
         /// Take an answer that comes before the call is answered.
-        case hearEarly(JSONValue)
+        case hearEarly(CallDescription)
         /// Report what was found out before the call was answered.
         case reportEarly
         /// Take the peer's new offer; `isInviter` says whether ours counts if the two have crossed.
-        case answerOffer(JSONValue, isInviter: Bool)
+        case answerOffer(CallDescription, isInviter: Bool)
         /// Take an answer to our new offer, or to the one in our accept if `mayBeFirst`.
-        case acceptAnswer(JSONValue, mayBeFirst: Bool)
+        case acceptAnswer(CallDescription, mayBeFirst: Bool)
         /// Make an offer that the peer has asked for.
         case offerAgain
         /// Take back our new offer, which the peer has refused.
@@ -156,7 +155,7 @@ extension CallSession {
         /// Offer new ICE credentials.
         case restartICE
         /// Candidates of the peer for the connection.
-        case add([CandidateExchange.Candidate])
+        case add([CallCandidate])
         /// The peer has answered by signaling: sound to it needs no limit any more, if it is at this host; nil if its host is unknown.
         case liftSoundLimit(host: String?)
         /// Look whether anything comes from the peer; ``MediaNews/observed(_:)`` follows.
@@ -252,11 +251,11 @@ public enum CallNote: Hashable, Sendable {
 
 /// How the calls of a signaling service differ from those of another.
 public struct SignalingTraits: Hashable, Sendable {
-    /// Whether the service confirms an accept before the caller has our answer, and reports that by ``Acknowledgement``.
+    /// Whether the service confirms an accept before the caller has our answer, and reports that by ``CallMessage/acknowledged(host:)``.
     public var acknowledgesAnswers = false
-    /// Whether a caller may leave the offer to us (``OfferWish``).
+    /// Whether a caller may leave the offer to us (``CallDescription/Content/wanted``).
     public var takesOfferWishes = false
-    /// Whether the callee may be heard before it answers (``EarlyAnswer``).
+    /// Whether the callee may be heard before it answers (``CallMessage/earlyAnswer(_:)``).
     public var hasEarlyMedia = false
     /// Whether telephone keys come by signaling (``CallKey``).
     public var carriesKeys = false

@@ -4,7 +4,6 @@ internal import Call
 internal import CallControl
 internal import CallMedia
 internal import ICE
-internal import JSON
 internal import MediaEngine
 internal import SDP
 
@@ -62,7 +61,7 @@ struct BotLeg {
     /// The offer, with the candidates found so far.
     mutating func offer() throws -> String {
         negotiation.bring(credentials, candidates: candidates)
-        guard let text = try negotiation.offer()["sdp"]?.string else {
+        guard let text = try negotiation.offer().sdp else {
             throw DescriptionError("the offer has no description")
         }
         return text
@@ -72,7 +71,7 @@ struct BotLeg {
     ///
     /// - Parameter line: Makes the media worker's side of the bot's port.
     mutating func start(answer: String, on engine: MediaEngine, line: () throws -> PortLine) throws {
-        let (audio, _) = try negotiation.accept(["type": "answer", "sdp": .string(answer)])
+        let (audio, _) = try negotiation.accept(.answer(answer))
         guard let remote = try negotiation.remote(for: audio), audio.ice != nil, audio.direction == .sendrecv else {
             throw DescriptionError("the bot's answer is not one with ICE, DTLS and sound in both directions")
         }

@@ -1,7 +1,6 @@
 internal import Call
 internal import CallControl
 internal import CallParticipation
-internal import JSON
 internal import Logging
 internal import MediaEngine
 internal import Realtime
@@ -50,21 +49,21 @@ extension Device {
             // The id comes with the event `inviteSent`, ahead of everything else about the invite.
             let sending = hand { (service) throws(SignalingError) in _ = try await service.invite(options) }
             Task { if let error = await sending.value { feed(.service(.event(.inviteFailed(error))), to: id) } }
-        case .cancel(let invite, let data):
+        case .cancel(let invite, let withdrawal):
             request(for: id, .cancelConfirmed, orElse: { .cancelFailed($0) }) { (service) throws(SignalingError) in
-                try await service.cancel(invite, data: data)
+                try await service.cancel(invite, withdrawal)
             }
-        case .accept(let invite, let data):
+        case .accept(let invite, let acceptance):
             request(
                 for: id, .answerConfirmed, isAccept: true, orElse: { .answerFailed($0) }
             ) { (service) throws(SignalingError) in
-                try await service.accept(invite, data: data)
+                try await service.accept(invite, acceptance)
             }
-        case .reject(let invite, let data):
+        case .reject(let invite, let rejection):
             // The call hinders no other from now on, though the service has not confirmed it.
             releaseCard(of: id)
             request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { (service) throws(SignalingError) in
-                try await service.reject(invite, data: data)
+                try await service.reject(invite, rejection)
             }
         case .hangUp(let news): sendHangUp(news)
         case .signal(let signal): send(signal)
@@ -111,7 +110,7 @@ extension Device {
             guard let error = await sending.value else { return }
             // The log alone reports a lost key.
             logger.log(
-                level: signal.type == CallKey.signal ? .notice : .debug, "A signal did not reach the peer",
+                level: signal.kind == .key ? .notice : .debug, "A signal did not reach the peer",
                 metadata: ["type": "\(signal.type)", "error": "\(error)"])
         }
     }
@@ -135,9 +134,7 @@ extension Device {
         guard calls.id(of: signal.invite) == nil, !invites.knows(signal.invite) else { return }
         logger.info("A peer probes a call that is not known here; hanging up", metadata: ["invite": "\(signal.invite)"])
         sendHangUp(
-            CallHangUp(
-                invite: signal.invite, reason: CallEndReason.connectionLost.rawValue, duration: .zero, peer: signal.from
-            ))
+            CallHangUp(invite: signal.invite, reason: .connectionLost, duration: .zero, peer: signal.from))
     }
 
     // MARK: The device

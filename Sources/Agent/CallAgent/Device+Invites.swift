@@ -43,10 +43,10 @@ extension Device {
 
     func cancel(_ id: InviteID, data: JSONValue) async throws(SignalingError) {
         // The machine knows before the service does: the event that the invite has ended may be here before the answer.
-        try invites.cancel(id, data: data, at: MonotonicClock.now)
+        try invites.cancel(id, .application(data), at: MonotonicClock.now)
         arm(id)
         do throws(SignalingError) {
-            try await service.cancel(id, data: data)
+            try await service.cancel(id, .application(data))
             handle(outgoing: .cancelConfirmed, for: id)
         } catch {
             handle(outgoing: .cancelFailed(error), for: id)
@@ -62,7 +62,7 @@ extension Device {
         if asksUs {
             guard invites.add(received: received, inviteTimings, at: MonotonicClock.now) else {
                 // Too many are open to ask the user: the inviter is notified at once (contract INV-9).
-                Task { [service] in try? await service.reject(received.id, data: RejectReason.busy.data) }
+                Task { [service] in try? await service.reject(received.id, InviteRejection(.busy)) }
                 return
             }
             arm(received.id)
@@ -71,9 +71,11 @@ extension Device {
     }
 
     func accept(_ id: InviteID, data: JSONValue) async throws(SignalingError) {
-        guard try begin(.accept(data: data), id) else { return try await service.accept(id, data: data) }
+        guard try begin(.accept(.application(data)), id) else {
+            return try await service.accept(id, .application(data))
+        }
         do throws(SignalingError) {
-            try await service.accept(id, data: data)
+            try await service.accept(id, .application(data))
             handle(incoming: .answerConfirmed, for: id)
         } catch {
             handle(incoming: .answerFailed(error), for: id)
@@ -82,9 +84,10 @@ extension Device {
     }
 
     func reject(_ id: InviteID, _ reason: RejectReason) async throws(SignalingError) {
-        guard try begin(.reject(reason), id) else { return try await service.reject(id, data: reason.data) }
+        let rejection = InviteRejection(reason)
+        guard try begin(.reject(reason), id) else { return try await service.reject(id, rejection) }
         do throws(SignalingError) {
-            try await service.reject(id, data: reason.data)
+            try await service.reject(id, rejection)
             handle(incoming: .answerConfirmed, for: id)
         } catch {
             handle(incoming: .answerFailed(error), for: id)
@@ -106,8 +109,7 @@ extension Device {
     }
 
     func leave(_ id: InviteID, _ peer: UserID?) async throws(SignalingError) {
-        try await service.hangUp(
-            CallHangUp(invite: id, reason: CallEndReason.completed.rawValue, duration: .zero, peer: peer))
+        try await service.hangUp(CallHangUp(invite: id, reason: .completed, duration: .zero, peer: peer))
     }
 
     // MARK: Events and timers
@@ -138,14 +140,14 @@ extension Device {
         for effect in effects {
             switch effect {
             case .publish(let news): publish(.invite(news))
-            case .sendReject(let data): Task { await sendReject(of: id, data) }
+            case .sendReject(let rejection): Task { await sendReject(of: id, rejection) }
             }
         }
     }
 
-    private func sendReject(of id: InviteID, _ data: JSONValue) async {
+    private func sendReject(of id: InviteID, _ rejection: InviteRejection) async {
         do throws(SignalingError) {
-            try await service.reject(id, data: data)
+            try await service.reject(id, rejection)
             handle(incoming: .answerConfirmed, for: id)
         } catch {
             handle(incoming: .answerFailed(error), for: id)

@@ -2,7 +2,6 @@ internal import AudioDevices
 internal import AudioKit
 internal import Call
 internal import CallControl
-internal import JSON
 internal import Logging
 internal import CallMedia
 internal import MediaEngine
@@ -66,8 +65,8 @@ extension Device {
 
     /// The answering side takes media from before its accept is sent (contract CALL-1), unless the caller leaves the offer to us, and
     /// only its answer to that says where from.
-    private func answer(_ offer: JSONValue, for id: CallID) {
-        if OfferWish.isMade(by: offer), traits.takesOfferWishes { return makeOffer(for: id) }
+    private func answer(_ offer: CallDescription, for id: CallID) {
+        if offer.content == .wanted, traits.takesOfferWishes { return makeOffer(for: id) }
         do {
             try prepareMedia(of: id)
             guard let (answer, audio) = try calls[id]?.media.makeAnswer(to: offer, with: &media) else { return }
@@ -79,7 +78,7 @@ extension Device {
         }
     }
 
-    private func applyAnswer(_ answer: JSONValue, for id: CallID) {
+    private func applyAnswer(_ answer: CallDescription, for id: CallID) {
         do {
             if calls[id]?.media.isEarly == true {
                 guard calls[id]?.media.runningID == nil else {
@@ -97,7 +96,7 @@ extension Device {
     }
 
     /// The one that we call lets us hear something before it answers: what it plays while it rings, or an announcement.
-    private func hearEarly(_ answer: JSONValue, in id: CallID) {
+    private func hearEarly(_ answer: CallDescription, in id: CallID) {
         do {
             guard let audio = try calls[id]?.media.acceptEarly(answer, on: engine) else { return }
             try start(audio, .atOnce, for: id, isEarly: true)
@@ -342,7 +341,7 @@ extension Device {
     // MARK: Offer and answer while media runs
 
     /// The peer renegotiates: hold, resume, another microphone, an ICE restart. It is notified of a refusal.
-    private func answer(newOffer offer: JSONValue, isInviter: Bool, in id: CallID) {
+    private func answer(newOffer offer: CallDescription, isInviter: Bool, in id: CallID) {
         do {
             guard let new = try calls[id]?.media.answer(newOffer: offer, isInviter: isInviter, with: &media) else {
                 return feed(.media(.offerNotTaken(isFault: false)), to: id)
@@ -370,7 +369,7 @@ extension Device {
     }
 
     /// The peer's answer to an offer that we made in an established call, or when we accepted it.
-    private func accept(newAnswer answer: JSONValue, mayBeFirst: Bool, in id: CallID) {
+    private func accept(newAnswer answer: CallDescription, mayBeFirst: Bool, in id: CallID) {
         if mayBeFirst, calls[id]?.media.awaitsFirstAnswer == true { return applyAnswer(answer, for: id) }
         do {
             try calls[id]?.media.accept(newAnswer: answer, on: engine)

@@ -1,7 +1,6 @@
 internal import AudioKit
 internal import Call
 internal import CallControl
-internal import JSON
 internal import Logging
 internal import CallMedia
 internal import MediaEngine
@@ -26,9 +25,10 @@ extension Device {
         case .inviteEnded(let invite): feed(.inviteEnded, about: invite)
         case .inviteTimedOut(let invite, let invitees): feed(.timedOut(invitees), about: invite)
         case .callEnded(let news): feed(.hungUp(news), about: news.invite)
-        case .callSignal(let signal) where signal.type == PeerProbe.signal: answerProbe(signal)
+        case .callSignal(let signal) where signal.kind == .probe: answerProbe(signal)
         case .callSignal(let signal):
-            guard CallSession.takes(signal.type, by: traits), let id = calls.id(of: signal.invite) else {
+            guard let kind = signal.kind, CallSession.takes(kind, by: traits), let id = calls.id(of: signal.invite)
+            else {
                 return publish(.signaling(event))
             }
             feed(.peer(signal), to: id)
@@ -46,7 +46,7 @@ extension Device {
 
     private func receive(_ invite: ReceivedInvite) {
         guard isNew(invite.id) else { return }
-        guard invite.data["offer"] != nil, asksUser(invite) else { return takeInvite(invite) }
+        guard invite.offer != nil, asksUser(invite) else { return takeInvite(invite) }
         let audio = configuration.behaviour.audio(named: recordingName(from: invite))
         let id = nextCall()
         add(
@@ -85,7 +85,7 @@ extension Device {
     /// The name of the recording of a call that comes in.
     private func recordingName(from invite: ReceivedInvite) -> String {
         // A trunk's account is not who calls.
-        recordingName(TrunkCall(inviteData: invite.data)?.caller ?? invite.inviter.text, isOutgoing: false)
+        recordingName(invite.trunk?.caller ?? invite.inviter.text, isOutgoing: false)
     }
 
     /// The name of the recording of a call to a user.

@@ -1,7 +1,6 @@
 internal import BotCalls
 internal import Call
 public import CallControl
-internal import JSON
 public import Logging
 public import CallMedia
 internal import MediaEngine
@@ -169,7 +168,7 @@ public actor Device {
         _ users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, timeToLive: Duration?? = .none,
         onlineOnly: Bool? = nil
     ) -> CallID {
-        call(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, data: [:])
+        call(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, for: nil)
     }
 
     /// Calls a user for a caller of a telephone network. An exchange takes that from its trunks alone.
@@ -177,13 +176,12 @@ public actor Device {
         _ user: UserID, audio: AudioBehaviour, for caller: TrunkCall, timeToLive: Duration?? = .none
     ) -> CallID {
         call(
-            [user], in: nil, audio: audio, timeToLive: timeToLive, onlineOnly: nil,
-            data: [TrunkCall.key: caller.data])
+            [user], in: nil, audio: audio, timeToLive: timeToLive, onlineOnly: nil, for: caller)
     }
 
     /// What is said of a call that comes from, or goes to, a telephone network; nil for others, and for calls that this device places.
     public func trunkCall(of id: CallID) -> TrunkCall? {
-        calls[id]?.session.inviteData.flatMap { TrunkCall(inviteData: $0) }
+        calls[id]?.session.trunk
     }
 
     /// Whether an incoming call waits for an answer. One that the device has refused itself does not, though it was reported.
@@ -197,29 +195,31 @@ public actor Device {
         to user: UserID, audio: AudioBehaviour, _ origin: CallTransfer.Origin, inPlaceOf call: CallSession
     ) -> CallID {
         makeCall(
-            [user], in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, data: [CallTransfer.key: origin.data],
+            [user], in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, transfer: origin,
             inPlaceOf: (call.id, call.peer))
     }
 
     private func call(
         _ users: [UserID], in group: GroupID?, audio: AudioBehaviour, timeToLive: Duration??, onlineOnly: Bool?,
-        data: [String: JSONValue]
+        for caller: TrunkCall?
     ) -> CallID {
-        let id = makeCall(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, data: data)
+        let id = makeCall(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, for: caller)
         feed(.begin, to: id)
         return id
     }
 
     private func makeCall(
         _ users: [UserID], in group: GroupID?, audio: AudioBehaviour, timeToLive: Duration??, onlineOnly: Bool?,
-        data: [String: JSONValue], inPlaceOf origin: (call: CallID, peer: UserID)? = nil
+        for caller: TrunkCall? = nil, transfer: CallTransfer.Origin? = nil,
+        inPlaceOf origin: (call: CallID, peer: UserID)? = nil
     ) -> CallID {
         let defaults = configuration.invites
         var options = InviteOptions(
             to: users, in: group, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
             timeoutPayload: defaults.missedPayload, isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly,
             idempotencyKey: IdempotencyKey(ours: newKey()))
-        if !data.isEmpty { options.data = .object(data) }
+        options.trunk = caller
+        options.transfer = transfer
         let id = nextCall()
         add(
             CallSession(

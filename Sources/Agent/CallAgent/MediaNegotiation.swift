@@ -1,6 +1,6 @@
+internal import CallControl
 internal import Realtime
 internal import ICE
-internal import JSON
 internal import CallMedia
 internal import MediaEngine
 internal import Core
@@ -114,12 +114,12 @@ struct MediaNegotiation {
     }
 
     /// Our offer, as an invite carries it.
-    mutating func offer() throws(NegotiationError) -> JSONValue {
-        Self.value("offer", try exchange.makeOffer())
+    mutating func offer() throws(NegotiationError) -> CallDescription {
+        .offer(try exchange.makeOffer().serialized())
     }
 
     /// Our offer in an established call: all that we can do, connected and carried as the call is.
-    mutating func offerAgain() throws(NegotiationError) -> JSONValue {
+    mutating func offerAgain() throws(NegotiationError) -> CallDescription {
         if let agreed, agreed.ice == nil {
             exchange.local.ice = nil
             // A peer that has agreed on no feedback may not know the profiles that have it.
@@ -131,8 +131,9 @@ struct MediaNegotiation {
     /// Takes the peer's offer, to be answered next.
     ///
     /// - Returns: In what it differs from what was agreed before.
-    mutating func receive(_ offer: JSONValue) throws -> NegotiationChanges {
-        let description = try Self.description(in: offer, "offer")
+    mutating func receive(_ offer: CallDescription) throws -> NegotiationChanges {
+        guard case .offer(let sdp) = offer.content else { throw DescriptionError("the peer sent no offer with SDP") }
+        let description = try SessionDescription(parsing: sdp)
         let changes = try exchange.receive(offer: description)
         noteSource(of: offer)
         // Not the address that reaches the exchange: the peer may be in another network of this machine.
@@ -142,9 +143,8 @@ struct MediaNegotiation {
         return changes
     }
 
-    /// A peer that says itself where it comes from opens only its own call to that host, as its description can.
-    private mutating func noteSource(of value: JSONValue) {
-        if let host = value["source"]?.string { signalingSource = SocketAddress(host: host, port: 0) }
+    private mutating func noteSource(of description: CallDescription) {
+        if let host = description.source { signalingSource = SocketAddress(host: host, port: 0) }
     }
 
     /// Where a description without ICE wants its sound to be sent; nil if it does not say.
@@ -157,15 +157,16 @@ struct MediaNegotiation {
     }
 
     /// Our answer to the offer that was received, as an accept carries it, and what was agreed.
-    mutating func answer() throws(NegotiationError) -> (JSONValue, NegotiatedAudio) {
+    mutating func answer() throws(NegotiationError) -> (CallDescription, NegotiatedAudio) {
         let (description, audio) = try exchange.makeAnswer()
-        return (Self.value("answer", description), audio)
+        return (.answer(description.serialized()), audio)
     }
 
     /// The agreement after the peer's answer, and its differences from the earlier one.
-    mutating func accept(_ answer: JSONValue) throws -> (NegotiatedAudio, NegotiationChanges) {
+    mutating func accept(_ answer: CallDescription) throws -> (NegotiatedAudio, NegotiationChanges) {
+        guard case .answer(let sdp) = answer.content else { throw DescriptionError("the peer sent no answer with SDP") }
         let before = exchange.agreed
-        let audio = try exchange.accept(answer: try Self.description(in: answer, "answer"))
+        let audio = try exchange.accept(answer: try SessionDescription(parsing: sdp))
         noteSource(of: answer)
         return (audio, NegotiationChanges(from: before, to: audio))
     }
@@ -199,20 +200,9 @@ struct MediaNegotiation {
     var sentEvents: NegotiatedTelephoneEvents? { exchange.agreed.flatMap { Self.events(for: $0).first } }
 
     /// Whether an offer has ICE with one port for RTP and RTCP, so that the answer must have it too.
-    static func usesICE(_ offer: JSONValue) -> Bool {
-        guard let text = offer["sdp"]?.string else { return false }
+    static func usesICE(_ offer: CallDescription) -> Bool {
+        guard let text = offer.sdp else { return false }
         return (try? SessionDescription(parsing: text))?.offersMuxedICE == true
-    }
-
-    private static func value(_ type: String, _ description: SessionDescription) -> JSONValue {
-        ["type": .string(type), "sdp": .string(description.serialized())]
-    }
-
-    private static func description(in value: JSONValue, _ type: String) throws -> SessionDescription {
-        guard value["type"]?.string == type, let text = value["sdp"]?.string else {
-            throw DescriptionError("the peer's \(type) is not an object with type \"\(type)\" and sdp")
-        }
-        return try SessionDescription(parsing: text)
     }
 }
 

@@ -1,7 +1,6 @@
 internal import AudioPort
 internal import Call
 internal import CallControl
-internal import JSON
 internal import CallMedia
 internal import MediaEngine
 internal import Core
@@ -98,7 +97,7 @@ struct MediaSession {
     }
 
     /// What goes into an invite: our offer.
-    mutating func makeOffer(isWebRTC: Bool, with resources: inout MediaResources) throws -> JSONValue? {
+    mutating func makeOffer(isWebRTC: Bool, with resources: inout MediaResources) throws -> CallDescription? {
         if isWebRTC {
             try connect(isControlling: true, with: &resources)
         } else if preparation?.negotiation.offersHandshake == true {
@@ -113,8 +112,8 @@ struct MediaSession {
     ///
     /// - Returns: Our answer, and what was agreed.
     mutating func makeAnswer(
-        to offer: JSONValue, with resources: inout MediaResources
-    ) throws -> (answer: JSONValue, audio: NegotiatedAudio)? {
+        to offer: CallDescription, with resources: inout MediaResources
+    ) throws -> (answer: CallDescription, audio: NegotiatedAudio)? {
         if MediaNegotiation.usesICE(offer) { try connect(isControlling: false, with: &resources) }
         _ = try preparation?.negotiation.receive(offer)
         if preparation?.negotiation.needsDirectConnection == true { try connectDirectly(with: &resources) }
@@ -131,7 +130,7 @@ struct MediaSession {
     /// Takes the peer's first answer.
     ///
     /// - Returns: What was agreed.
-    mutating func acceptAnswer(_ answer: JSONValue) throws -> NegotiatedAudio? {
+    mutating func acceptAnswer(_ answer: CallDescription) throws -> NegotiatedAudio? {
         guard var negotiation = preparation?.negotiation else { return nil }
         let (audio, _) = try negotiation.accept(answer)
         preparation?.negotiation = negotiation
@@ -157,7 +156,7 @@ struct MediaSession {
     /// connected as our offer says, so that another one's answer may follow.
     ///
     /// - Returns: What was agreed, if media is to be started by it; if media runs already it has moved.
-    mutating func acceptEarly(_ answer: JSONValue, on engine: MediaEngine) throws -> NegotiatedAudio? {
+    mutating func acceptEarly(_ answer: CallDescription, on engine: MediaEngine) throws -> NegotiatedAudio? {
         guard let preparation, runningID != nil || id == nil else { return nil }
         let before = preparation.negotiation
         let offered = preparation.offered ?? before
@@ -210,7 +209,7 @@ struct MediaSession {
     }
 
     /// Takes the answer of the one that answered, which may be another than the one that was heard before.
-    mutating func acceptAfterEarly(_ answer: JSONValue, on engine: MediaEngine) throws {
+    mutating func acceptAfterEarly(_ answer: CallDescription, on engine: MediaEngine) throws {
         guard let before = preparation?.negotiation, var negotiation = preparation?.offered, let id = runningID else {
             return
         }
@@ -293,11 +292,11 @@ struct MediaSession {
     var mid: String? { preparation?.negotiation.mid }
 
     /// Gives candidates of the peer to the connection, if there is one.
-    func add(_ candidates: [CandidateExchange.Candidate], on engine: MediaEngine) {
+    func add(_ candidates: [CallCandidate], on engine: MediaEngine) {
         guard let connection else { return }
         for candidate in candidates {
             switch candidate {
-            case .candidate(let text): engine.addCandidate(text, to: connection)
+            case .candidate(let text, _): engine.addCandidate(text, to: connection)
             case .end: engine.endCandidates(of: connection)
             }
         }
@@ -350,7 +349,7 @@ struct MediaSession {
 
     /// What follows from a peer's new offer.
     struct NewAnswer {
-        var answer: JSONValue
+        var answer: CallDescription
         /// Our own offer has given way to the peer's, and is to be made again.
         var owesRestart: Bool
     }
@@ -360,7 +359,7 @@ struct MediaSession {
     /// - Parameter isInviter: Whether our offer counts if the two have crossed (docs/protocol.md).
     /// - Returns: Nil if there is nothing to answer.
     mutating func answer(
-        newOffer offer: JSONValue, isInviter: Bool, with resources: inout MediaResources
+        newOffer offer: CallDescription, isInviter: Bool, with resources: inout MediaResources
     ) throws -> NewAnswer? {
         guard var negotiation = preparation?.negotiation, id != nil else { return nil }
         let engine = resources.engine
@@ -389,7 +388,7 @@ struct MediaSession {
     /// Makes an offer with new ICE credentials; media continues by any path that still works.
     ///
     /// - Returns: Nil if the call has no connection by ICE, or its last offer has not been answered.
-    mutating func restartICE(with resources: inout MediaResources) throws(NegotiationError) -> JSONValue? {
+    mutating func restartICE(with resources: inout MediaResources) throws(NegotiationError) -> CallDescription? {
         guard let connection, var negotiation = preparation?.negotiation, !negotiation.hasOffered else { return nil }
         let credentials = resources.makeCredentials()
         negotiation.bring(credentials, candidates: [])
@@ -402,7 +401,7 @@ struct MediaSession {
     /// Makes an offer that the peer has asked for, with everything that we can do; one that is still out is part of it.
     ///
     /// - Returns: Nil if no media runs.
-    mutating func offerAgain() throws(NegotiationError) -> JSONValue? {
+    mutating func offerAgain() throws(NegotiationError) -> CallDescription? {
         guard var negotiation = preparation?.negotiation, id != nil else { return nil }
         let offer = try negotiation.offerAgain()
         preparation?.negotiation = negotiation
@@ -416,7 +415,7 @@ struct MediaSession {
     }
 
     /// Takes the peer's answer to an offer that we made while media runs.
-    mutating func accept(newAnswer answer: JSONValue, on engine: MediaEngine) throws {
+    mutating func accept(newAnswer answer: CallDescription, on engine: MediaEngine) throws {
         guard var negotiation = preparation?.negotiation, negotiation.hasOffered, id != nil else { return }
         let before = negotiation.agreed
         let (audio, changes) = try negotiation.accept(answer)

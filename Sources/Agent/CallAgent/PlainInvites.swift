@@ -1,5 +1,4 @@
 internal import CallControl
-internal import JSON
 internal import Realtime
 internal import SignalingClient
 internal import Core
@@ -10,7 +9,7 @@ struct PlainInvites {
     enum Effect: Equatable {
         case publish(InviteNews)
         /// No decision came in time.
-        case sendReject(JSONValue)
+        case sendReject(InviteRejection)
     }
 
     private enum Machine {
@@ -90,12 +89,12 @@ struct PlainInvites {
     }
 
     /// Notes that this device cancels its invite.
-    mutating func cancel(_ id: InviteID, data: JSONValue, at now: Instant) throws(SignalingError) {
+    mutating func cancel(_ id: InviteID, _ withdrawal: InviteWithdrawal, at now: Instant) throws(SignalingError) {
         guard case .outgoing(var machine)? = pending[id]?.machine else {
             throw SignalingError(.inviteEnded, activity: "cancel the invite", cause: "it has ended")
         }
         var outbox: [OutgoingInviteMachine.Output] = []
-        machine.handle(.cancel(data: data), at: now, into: &outbox)
+        machine.handle(.cancel(withdrawal), at: now, into: &outbox)
         for case .refused(let error) in outbox { throw error }
         pending[id]?.machine = .outgoing(machine)
     }
@@ -114,7 +113,7 @@ struct PlainInvites {
             case .ended(let end):
                 remove(id)
                 effects.append(.publish(.withdrawn(id, end)))
-            case .sendReject(_, let data): effects.append(.sendReject(data))
+            case .sendReject(_, let rejection): effects.append(.sendReject(rejection))
             case .sendAccept, .refused: break  // Done by those who asked for it.
             }
         }

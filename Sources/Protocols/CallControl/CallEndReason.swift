@@ -27,9 +27,6 @@ public enum CallEndReason: String, CaseIterable, Hashable, Sendable {
 }
 
 extension CallEndReason {
-    /// Reads the reason a peer gave for hanging up; an unknown one counts as an ordinary hang-up.
-    public init(toldByPeer text: String) { self = CallEndReason(rawValue: text) ?? .completed }
-
     /// Whether the call took place: it was established and one side hung up.
     public var isSuccess: Bool { self == .completed }
 }

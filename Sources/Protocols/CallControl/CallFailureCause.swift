@@ -1,5 +1,3 @@
-internal import JSON
-
 /// Why a call could not be set up, or failed later: what one side may report to any other side.
 ///
 /// The set is closed and each cause has one sentence, so that nothing about this machine (paths, addresses, messages of
@@ -114,12 +112,6 @@ extension CallFailureCause {
         case .noDeviceOnline, .serverError, .timedOut, .disconnected: self = .notReachable
         default: return nil
         }
-    }
-
-    /// Reads the cause in the data of a reject or in a hang-up; one that is unknown says nothing.
-    public init?(toldByPeer text: String?) {
-        guard let text, let cause = CallFailureCause(rawValue: text) else { return nil }
-        self = cause
     }
 
     /// The error in the record of the side that received this cause.

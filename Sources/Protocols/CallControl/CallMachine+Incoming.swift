@@ -1,4 +1,3 @@
-import JSON
 import Core
 
 // From the invite's arrival to our answer.
@@ -10,7 +9,7 @@ extension CallMachine {
         case .user(.answer):
             guard case .received(let received) = origin else { return }
             current = .preparingAnswer(invite, deadline: now.advanced(by: timings.prepareTimeout))
-            outbox.append(.prepareAnswer(offer: received.data["offer"] ?? .null))
+            outbox.append(.prepareAnswer(offer: received.offer ?? CallDescription(.unreadable)))
         case .user(.reject(let reason, let cause)):
             draft.cause = cause ?? draft.cause
             reject(invite, reason, at: now, into: &outbox)
@@ -43,9 +42,8 @@ extension CallMachine {
         var invite = invite
         switch input {
         case .media(.ready(let description)):
-            setUp.offersInAccept = description["type"]?.string == "offer"
-            let steps = invite.steps(
-                .accept(data: [setUp.offersInAccept ? "offer" : "answer": description]), at: now)
+            setUp.offersInAccept = description.isOffer
+            let steps = invite.steps(.accept(.call(description)), at: now)
             current = .accepting(invite)
             finish(steps, at: now, into: &outbox)
         case .media(.failed(let failure)):
@@ -92,7 +90,7 @@ extension CallMachine {
             hangUp(invite.invite, .cancelled, by: .local, at: now, into: &outbox)
         case .service(.hungUp(let news)):
             note(told: news.cause)
-            end(CallEndReason(toldByPeer: news.reason), by: .remote, error: draft.error, at: now, into: &outbox)
+            end(news.reason, by: .remote, error: draft.error, at: now, into: &outbox)
         case .service(let word):
             guard let told = IncomingInviteMachine.Input(word) else { return }
             follow(told, invite, at: now, into: &outbox)
@@ -133,7 +131,8 @@ extension CallMachine {
             current = .rejecting(invite)
             finish(steps, at: now, into: &outbox)
         case .user(.answer):
-            finish(invite.steps(.accept(data: .null), at: now), at: now, into: &outbox)  // Refused: too late.
+            // It is too late, whatever the answer would have been.
+            finish(invite.steps(.accept(.call(CallDescription(.unreadable))), at: now), at: now, into: &outbox)
         case .begin, .user(.reject), .user(.hangUp), .user(.handOver), .media:
             break  // Rejected already.
         }
@@ -155,8 +154,8 @@ extension CallMachine {
     ) {
         for step in steps {
             switch step {
-            case .sendAccept(let id, let data): outbox.append(.sendAccept(id, data: data))
-            case .sendReject(let id, let data): outbox.append(.sendReject(id, data: data))
+            case .sendAccept(let id, let acceptance): outbox.append(.sendAccept(id, acceptance))
+            case .sendReject(let id, let rejection): outbox.append(.sendReject(id, rejection))
             case .accepted: break
             case .refused(let error): outbox.append(.refused(error))
             case .ended(let end): finish(end, at: now, into: &outbox)
@@ -179,7 +178,7 @@ extension CallMachine {
             // The invite is open, and the caller waits: an accept that the service does not carry becomes a reject.
             if let invite = draft.invite, Self.leavesInviteOpen(error.code) {
                 draft.cause = error.code == .tooLarge ? .descriptionTooLarge : .deviceFault
-                outbox.append(.sendReject(invite, data: RejectReason.failed.data(cause: draft.cause)))
+                outbox.append(.sendReject(invite, InviteRejection(.failed, cause: draft.cause)))
             }
             end(.acceptFailed, by: .neither, error: error, at: now, into: &outbox)
         }

@@ -1,4 +1,3 @@
-import JSON
 import Core
 
 // From dialling to the invitee's answer.
@@ -9,7 +8,7 @@ extension CallMachine {
         switch input {
         case .media(.ready(let offer)):
             guard case .dialled(var options) = origin else { return }
-            options.data = options.data.setting("offer", to: offer)
+            options.offer = offer
             invitedAt = now
             let invite = OutgoingInviteMachine(options, timings: timings.invite)
             tell(.send, to: invite, nil, at: now, into: &outbox)
@@ -61,11 +60,11 @@ extension CallMachine {
         for step in steps {
             switch step {
             case .sendInvite(let options): outbox.append(.sendInvite(options))
-            case .sendCancel(let id, let data): outbox.append(.sendCancel(id, data: data))
+            case .sendCancel(let id, let withdrawal): outbox.append(.sendCancel(id, withdrawal))
             case .accepted(let answer): return take(answer, at: now, into: &outbox)
             case .rejected(let answer):
-                rejection = RejectReason(data: answer.data)
-                draft.cause = CallFailureCause(toldByPeer: answer.data["cause"]?.string)
+                rejection = answer.rejection?.reason ?? .declined
+                draft.cause = answer.rejection?.cause
                 draft.error = draft.cause?.toldError
             case .timedOut, .refused: break
             case .ended(.done):
@@ -89,9 +88,9 @@ extension CallMachine {
         if case .dialled(let options) = origin, options.invitees.count > 1 {
             draft.peer = accepted.invitee
             // The others stop ringing; an invitee that accepts before it knows this is hung up.
-            outbox.append(.sendCancel(accepted.invite, data: Self.takenElsewhere))
+            outbox.append(.sendCancel(accepted.invite, .call(.acceptedElsewhere)))
         }
-        guard let answer = accepted.data["answer"] else {
+        guard let answer = accepted.answer else {
             let failure = MediaFailure(.descriptionUnreadable, "the accept carries no answer")
             hangUp(accepted.invite, .dialFailed, by: .neither, failure, at: now, into: &outbox)
             return
@@ -106,19 +105,15 @@ extension CallMachine {
         outbox.append(
             .sendHangUp(
                 CallHangUp(
-                    invite: answer.invite, reason: CallEndReason.acceptedElsewhere.rawValue, duration: .zero,
+                    invite: answer.invite, reason: .acceptedElsewhere, duration: .zero,
                     peer: answer.invitee)))
-    }
-
-    private static var takenElsewhere: JSONValue {
-        ["reason": .string(CallEndReason.acceptedElsewhere.rawValue)]
     }
 
     private mutating func withdraw(
         _ invite: OutgoingInviteMachine, reason: CallEndReason, at now: Instant, into outbox: inout [Output]
     ) {
         draft.reason = reason
-        follow(.cancel(data: ["reason": .string(reason.rawValue)]), invite, at: now, into: &outbox)
+        follow(.cancel(.call(reason)), invite, at: now, into: &outbox)
     }
 
     mutating func whileWithdrawing(
@@ -147,7 +142,7 @@ extension CallMachine {
         let ender: CallRecord.Ender = draft.error == nil ? .local : .neither
         for step in steps {
             switch step {
-            case .sendCancel(let id, let data): outbox.append(.sendCancel(id, data: data))
+            case .sendCancel(let id, let withdrawal): outbox.append(.sendCancel(id, withdrawal))
             case .accepted(let answer):  // It crossed our cancel, and the exchange saw it first.
                 if case .dialled(let options) = origin, options.invitees.count > 1 {
                     draft.peer = answer.invitee

@@ -1,4 +1,3 @@
-import JSON
 import Core
 
 // From the answer to the end.
@@ -58,7 +57,7 @@ extension CallMachine {
         let duration = min(max(news.duration, .zero), longest)
         note(told: news.cause)
         end(
-            CallEndReason(toldByPeer: news.reason), by: .remote, error: draft.error, duration: duration, at: now,
+            news.reason, by: .remote, error: draft.error, duration: duration, at: now,
             into: &outbox)
     }
 
@@ -110,7 +109,7 @@ extension CallMachine {
     ) {
         if let failure { note(failure) }
         let news = CallHangUp(
-            invite: invite, reason: reason.rawValue, cause: draft.cause, duration: duration, peer: namedPeer)
+            invite: invite, reason: reason, cause: draft.cause, duration: duration, peer: namedPeer)
         outbox.append(.sendHangUp(news))
         end(reason, by: ender, error: draft.error, duration: duration, at: now, into: &outbox)
     }

@@ -1,4 +1,3 @@
-public import JSON
 public import Core
 
 /// One call from invite to end, incoming or outgoing (contract CALL-1 to 3, 5).
@@ -29,7 +28,7 @@ public struct CallMachine: ProtocolCore, Sendable {
     /// Events of the media side.
     public enum MediaReport: Hashable, Sendable {
         /// Media can be received from now on; `description` is the offer or answer for the peer.
-        case ready(description: JSONValue)
+        case ready(description: CallDescription)
         /// There is a path to the peer. The call can carry media once it has keys, too.
         case pathFound
         /// The call can carry media. With `isVerified` ICE or a handshake has reached the peer; without it the peer is
@@ -74,15 +73,15 @@ public struct CallMachine: ProtocolCore, Sendable {
         /// Get ready to receive media and describe it.
         case prepareOffer
         /// Get ready to receive media that suits the offer, and describe it.
-        case prepareAnswer(offer: JSONValue)
+        case prepareAnswer(offer: CallDescription)
         /// The peer's description has come.
-        case applyAnswer(JSONValue)
+        case applyAnswer(CallDescription)
         case releaseMedia
 
         case sendInvite(InviteOptions)
-        case sendCancel(InviteID, data: JSONValue)
-        case sendAccept(InviteID, data: JSONValue)
-        case sendReject(InviteID, data: JSONValue)
+        case sendCancel(InviteID, InviteWithdrawal)
+        case sendAccept(InviteID, InviteAcceptance)
+        case sendReject(InviteID, InviteRejection)
         case sendHangUp(CallHangUp)
 
         /// An invite waits for an answer.
@@ -131,15 +130,15 @@ public struct CallMachine: ProtocolCore, Sendable {
     var setUp = CallSetUp()
 
     /// Makes a call to one user, or to several: the first to accept gets it, and the others are released. The
-    /// options' data belongs to the application; the offer is added to it.
+    /// machine adds the offer to the options.
     public init(dialling options: InviteOptions, timings: CallTimings = CallTimings()) {
         self.init(.dialled(options), .outgoing, invite: nil, peer: options.to, timings)
     }
 
-    /// What the caller says in its invite; `nil` for an outgoing call.
-    public var inviteData: JSONValue? {
+    /// What the invite says of a call that came from, or through, a telephone network; nil for others and for outgoing calls.
+    public var trunk: TrunkCall? {
         switch origin {
-        case .received(let invite): invite.data
+        case .received(let invite): invite.trunk
         case .dialled: nil
         }
     }

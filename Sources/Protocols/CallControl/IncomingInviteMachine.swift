@@ -1,4 +1,3 @@
-public import JSON
 public import Core
 
 /// One invite as one device of the invitee lives it, from ringing to its one end (contract INV-2 to 11).
@@ -6,7 +5,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     /// The inputs.
     public enum Input: Hashable, Sendable {
         /// The user or the policy says yes.
-        case accept(data: JSONValue)
+        case accept(InviteAcceptance)
         /// The user or the policy says no.
         case reject(RejectReason, cause: CallFailureCause? = nil)
         /// The service took our answer.
@@ -22,8 +21,8 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
 
     /// The outputs.
     public enum Output: Hashable, Sendable {
-        case sendAccept(InviteID, data: JSONValue)
-        case sendReject(InviteID, data: JSONValue)
+        case sendAccept(InviteID, InviteAcceptance)
+        case sendReject(InviteID, InviteRejection)
         /// The service accepted our answer: there is a call.
         case accepted
         /// It ended without a call; emitted once.
@@ -83,9 +82,9 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     /// Takes one input.
     public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch (current, input) {
-        case (.ringing, .accept(let data)):
+        case (.ringing, .accept(let acceptance)):
             current = .accepting(deadline: now.advanced(by: timings.requestTimeout))
-            outbox.append(.sendAccept(invite, data: data))
+            outbox.append(.sendAccept(invite, acceptance))
         case (.ringing, .reject(let reason, let cause)):
             reject(reason, cause: cause, at: now, into: &outbox)
 
@@ -142,7 +141,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
         _ reason: RejectReason, cause: CallFailureCause?, at now: Instant, into outbox: inout [Output]
     ) {
         current = .rejecting(reason, deadline: now.advanced(by: timings.requestTimeout))
-        outbox.append(.sendReject(invite, data: reason.data(cause: cause)))
+        outbox.append(.sendReject(invite, InviteRejection(reason, cause: cause)))
     }
 
     private mutating func end(_ end: End, into outbox: inout [Output]) {

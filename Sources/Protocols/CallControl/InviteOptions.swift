@@ -8,7 +8,13 @@ public struct InviteOptions: Hashable, Sendable {
     public let others: [UserID]
     /// The group in which to invite them, all members of which receive it (GRP-2); `nil` for none.
     public var group: GroupID?
-    /// Data for the invitee; for a call an object whose key `offer` a call machine fills in.
+    /// The offer of a call, which a call machine fills in; nil if the invite is none.
+    public var offer: CallDescription?
+    /// What is said of a call that crosses between an exchange and a telephone network.
+    public var trunk: TrunkCall?
+    /// The call that this one takes the place of, if it is a transfer.
+    public var transfer: CallTransfer.Origin?
+    /// An application's data for the invitee.
     public var data: JSONValue
     /// How long the invite lasts; `nil` never times out (INV-9). Default 30 s.
     public var timeToLive: Duration?
@@ -50,14 +56,5 @@ public struct InviteOptions: Hashable, Sendable {
         self.timeoutPayload = timeoutPayload
         self.isOnlineOnly = isOnlineOnly
         self.idempotencyKey = idempotencyKey
-    }
-}
-
-extension JSONValue {
-    /// This value with `member` under `key`; a value that is no object is replaced by one.
-    func setting(_ key: String, to member: JSONValue) -> JSONValue {
-        guard case .object(var members) = self else { return .object([key: member]) }
-        members[key] = member
-        return .object(members)
     }
 }

@@ -1,4 +1,3 @@
-public import JSON
 public import Core
 
 /// One invite as its inviter lives it, until every invitee is done (contract INV-1, 3, 6 to 9).
@@ -16,7 +15,7 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         /// The exchange's timer fired for these.
         case timedOut([UserID])
         /// Take it back.
-        case cancel(data: JSONValue)
+        case cancel(InviteWithdrawal)
         case cancelConfirmed
         case cancelFailed(SignalingError)
         /// The exchange says that every invitee is done.
@@ -28,7 +27,7 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
     /// The outputs.
     public enum Output: Hashable, Sendable {
         case sendInvite(InviteOptions)
-        case sendCancel(InviteID, data: JSONValue)
+        case sendCancel(InviteID, InviteWithdrawal)
         case accepted(InviteAnswer)
         case rejected(InviteAnswer)
         /// None of these answered in time.
@@ -51,7 +50,7 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         case unsent
         case sending(deadline: Instant)
         /// Cancelled before the service had given it an id.
-        case sendingToCancel(data: JSONValue, deadline: Instant)
+        case sendingToCancel(InviteWithdrawal, deadline: Instant)
         case pending(InviteID, waitingFor: [UserID], deadline: Instant?)
         /// `waitingFor` and `limit` are for when the service does not take the cancel.
         case cancelling(InviteID, waitingFor: [UserID], limit: Instant?, deadline: Instant)
@@ -89,15 +88,15 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         case (.sending, .sent(let invite, let invitees)):
             let deadline = options.timeToLive.map { now.advanced(by: $0).advanced(by: timings.grace) }
             current = .pending(invite, waitingFor: invitees, deadline: deadline)
-        case (.sendingToCancel(let data, _), .sent(let invite, let invitees)):
+        case (.sendingToCancel(let withdrawal, _), .sent(let invite, let invitees)):
             let limit = options.timeToLive.map { now.advanced(by: $0).advanced(by: timings.grace) }
-            cancel(invite, invitees, limit, data: data, at: now, into: &outbox)
+            cancel(invite, invitees, limit, withdrawal, at: now, into: &outbox)
         case (.sending, .sendFailed(let error)):
             end(.failed(error), into: &outbox)
         case (.sending(let deadline), .timerFired) where now >= deadline:
             end(.failed(Self.unsent(timings.requestTimeout)), into: &outbox)
-        case (.sending(let deadline), .cancel(let data)):
-            current = .sendingToCancel(data: data, deadline: deadline)
+        case (.sending(let deadline), .cancel(let withdrawal)):
+            current = .sendingToCancel(withdrawal, deadline: deadline)
         case (.sendingToCancel, .sendFailed), (.cancelling, .cancelConfirmed):
             end(.cancelled, into: &outbox)
         case (.cancelling(_, let waiting, _, _), .endedByService):
@@ -155,20 +154,20 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
             end(.done, into: &outbox)
         case .endedByService:
             end(.done, into: &outbox)
-        case .cancel(let data):
-            cancel(invite, waiting, deadline, data: data, at: now, into: &outbox)
+        case .cancel(let withdrawal):
+            cancel(invite, waiting, deadline, withdrawal, at: now, into: &outbox)
         case .send, .sent, .sendFailed, .cancelConfirmed, .cancelFailed:
             break  // Out of turn, or said twice.
         }
     }
 
     private mutating func cancel(
-        _ invite: InviteID, _ waiting: [UserID], _ limit: Instant?, data: JSONValue, at now: Instant,
-        into outbox: inout [Output]
+        _ invite: InviteID, _ waiting: [UserID], _ limit: Instant?, _ withdrawal: InviteWithdrawal,
+        at now: Instant, into outbox: inout [Output]
     ) {
         current = .cancelling(
             invite, waitingFor: waiting, limit: limit, deadline: now.advanced(by: timings.requestTimeout))
-        outbox.append(.sendCancel(invite, data: data))
+        outbox.append(.sendCancel(invite, withdrawal))
     }
 
     private mutating func settle(

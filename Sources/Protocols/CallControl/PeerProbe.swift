@@ -15,8 +15,4 @@ public enum PeerProbe: Hashable, Sendable {
         /// The peer lost its connection to the service, and can no longer resume its session.
         case peerGone = "the peer has no connection to the service"
     }
-
-    /// The type of the call signal by which a peer at an exchange learns that it is probed. A device that does not know the
-    /// call, such as one that was started again, answers it with a hang-up.
-    public static let signal = "probe"
 }

@@ -1,5 +1,3 @@
-public import JSON
-
 /// The reason of a rejection, as the inviter receives it.
 public enum RejectReason: String, CaseIterable, Hashable, Sendable {
     /// The user or the policy said no.
@@ -13,18 +11,6 @@ public enum RejectReason: String, CaseIterable, Hashable, Sendable {
 }
 
 extension RejectReason {
-    /// The data of a reject that says this: an object with the key `reason`.
-    public var data: JSONValue { data(cause: nil) }
-
-    /// The same with the key `cause`, if there is one.
-    public func data(cause: CallFailureCause?) -> JSONValue {
-        let data: JSONValue = ["reason": .string(rawValue)]
-        return cause.map { data.setting("cause", to: .string($0.rawValue)) } ?? data
-    }
-
-    /// Reads the data of a reject; without a reason that we know it was declined.
-    public init(data: JSONValue) { self = data["reason"]?.string.flatMap(RejectReason.init(rawValue:)) ?? .declined }
-
     /// How the inviter's call ends on hearing this.
     public var endOfOutgoingCall: CallEndReason {
         switch self {
@@ -43,5 +29,19 @@ extension RejectReason {
         case .failed: .acceptFailed
         case .noAnswer: .noAnswer
         }
+    }
+}
+
+/// What a rejection says.
+public struct InviteRejection: Hashable, Sendable {
+    /// The reason.
+    public var reason: RejectReason
+    /// Why the device could not answer, if it says so.
+    public var cause: CallFailureCause?
+
+    /// Makes one.
+    public init(_ reason: RejectReason, cause: CallFailureCause? = nil) {
+        self.reason = reason
+        self.cause = cause
     }
 }

@@ -24,7 +24,7 @@ public enum SignalingEvent: Hashable, Sendable {
     /// The inviter changed what it says (INV-15).
     case inviteModified(InviteID, data: JSONValue)
     /// The inviter took it back.
-    case inviteCancelled(InviteID, data: JSONValue)
+    case inviteCancelled(InviteID, data: JSONValue = [:])
     /// The payload for those who let an invite pass.
     case inviteMissed(InviteID, payload: JSONValue)
 
@@ -85,7 +85,13 @@ public struct ReceivedInvite: Hashable, Sendable {
     public var group: GroupID?
     /// Everybody who is invited.
     public var invitees: [UserID]
-    /// The inviter's data; for a call an object with the key `offer`.
+    /// The caller's offer; nil if the invite is no call.
+    public var offer: CallDescription?
+    /// What is said of a call that crosses between an exchange and a telephone network.
+    public var trunk: TrunkCall?
+    /// The call that this one takes the place of, if it is a transfer.
+    public var transfer: CallTransfer.Origin?
+    /// All that the inviter sent, for applications.
     public var data: JSONValue
     /// The remaining ttl; `nil`: no timeout.
     public var remaining: Duration?
@@ -94,13 +100,17 @@ public struct ReceivedInvite: Hashable, Sendable {
 
     /// Makes a received invite.
     public init(
-        id: InviteID, inviter: UserID, group: GroupID? = nil, invitees: [UserID], data: JSONValue,
-        remaining: Duration?, payload: JSONValue? = nil
+        id: InviteID, inviter: UserID, group: GroupID? = nil, invitees: [UserID], offer: CallDescription? = nil,
+        trunk: TrunkCall? = nil, transfer: CallTransfer.Origin? = nil, data: JSONValue = [:], remaining: Duration?,
+        payload: JSONValue? = nil
     ) {
         self.id = id
         self.inviter = inviter
         self.group = group
         self.invitees = invitees
+        self.offer = offer
+        self.trunk = trunk
+        self.transfer = transfer
         self.data = data
         self.remaining = remaining
         self.payload = payload
@@ -115,14 +125,23 @@ public struct InviteAnswer: Hashable, Sendable {
     public var invitee: UserID
     /// The device that answers.
     public var device: DeviceID
-    /// Its data; for a call an object with the key `answer`, or `reason` when it rejects.
+    /// The answer to the call's offer; nil in a rejection, and if the accept has none.
+    public var answer: CallDescription?
+    /// What a rejection says; nil in an accept.
+    public var rejection: InviteRejection?
+    /// All that it sent, for applications.
     public var data: JSONValue
 
     /// Makes an answer.
-    public init(invite: InviteID, invitee: UserID, device: DeviceID, data: JSONValue) {
+    public init(
+        invite: InviteID, invitee: UserID, device: DeviceID, answer: CallDescription? = nil,
+        rejection: InviteRejection? = nil, data: JSONValue = [:]
+    ) {
         self.invite = invite
         self.invitee = invitee
         self.device = device
+        self.answer = answer
+        self.rejection = rejection
         self.data = data
     }
 }
@@ -150,35 +169,12 @@ public struct InviteHandling: Hashable, Sendable {
     }
 }
 
-/// A message between the two ends of a call: candidates, renegotiation.
-public struct CallSignal: Hashable, Sendable {
-    /// The call's invite.
-    public var invite: InviteID
-    /// Up to 128 bytes.
-    public var type: String
-    /// Up to 8 KiB as JSON text.
-    public var data: JSONValue
-    /// Who sent it; nil on the way out.
-    public var from: UserID?
-    /// The receiver, in outgoing signals; needed once several have accepted the invite.
-    public var peer: UserID?
-
-    /// Makes a signal.
-    public init(invite: InviteID, type: String, data: JSONValue, from: UserID? = nil, peer: UserID? = nil) {
-        self.peer = peer
-        self.invite = invite
-        self.type = type
-        self.data = data
-        self.from = from
-    }
-}
-
 /// The peer's hang-up (contract CALL-3).
 public struct CallHangUp: Hashable, Sendable {
     /// The call's invite.
     public var invite: InviteID
     /// The reason given by the peer.
-    public var reason: String
+    public var reason: CallEndReason
     /// Why it failed, if it did.
     public var cause: CallFailureCause?
     /// How long the call had lasted, by the peer's clock.
@@ -190,7 +186,8 @@ public struct CallHangUp: Hashable, Sendable {
 
     /// Creates the event.
     public init(
-        invite: InviteID, reason: String, cause: CallFailureCause? = nil, duration: Duration, from: UserID? = nil,
+        invite: InviteID, reason: CallEndReason, cause: CallFailureCause? = nil, duration: Duration,
+        from: UserID? = nil,
         peer: UserID? = nil
     ) {
         self.peer = peer

@@ -1,12 +1,8 @@
-public import JSON
-
-/// What is said of a call that crosses between an exchange and a telephone network, in the data of its invite.
+/// What an invite says of a call that crosses between an exchange and a telephone network.
 ///
 /// The exchange vouches for it: only a trunk says who calls from outside. What strangers say there is hostile text, and is
 /// kept only if it is a name (docs/protocol.md) of ``longest`` bytes at most.
 public struct TrunkCall: Hashable, Sendable {
-    /// Where an invite's data has it.
-    public static let key = "trunk"
     /// Bytes of each text.
     public static let longest = 128
 
@@ -22,21 +18,6 @@ public struct TrunkCall: Hashable, Sendable {
         self.dialled = dialled.flatMap(Self.harmless)
         self.caller = caller.flatMap(Self.harmless)
         self.name = name.flatMap(Self.harmless)
-    }
-
-    /// Reads an invite's data; `nil` if the call crosses nothing.
-    public init?(inviteData data: JSONValue) {
-        guard let said = data[Self.key], case .object = said else { return nil }
-        self.init(dialled: said["dialled"]?.string, caller: said["caller"]?.string, name: said["name"]?.string)
-    }
-
-    /// What an invite's data has under ``key``.
-    public var data: JSONValue {
-        var members: [String: JSONValue] = [:]
-        for (name, text) in [("dialled", dialled), ("caller", caller), ("name", name)] {
-            if let text { members[name] = .string(text) }
-        }
-        return .object(members)
     }
 
     private static func harmless(_ text: String) -> String? {

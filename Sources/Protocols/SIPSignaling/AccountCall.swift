@@ -87,7 +87,7 @@ struct AccountCall: Sendable {
 
         /// The description with the new address; nil if it has no former one.
         func readdressed(_ description: [UInt8], to new: SIPHost) -> [UInt8]? {
-            former.lazy.compactMap { CallDescription.readdressed(description, from: $0, to: new) }.first
+            former.lazy.compactMap { DescriptionText.readdressed(description, from: $0, to: new) }.first
         }
 
         /// The offer failed: it is made again after 4 s, then after twice as long each time, up to `mostAttempts`
@@ -137,7 +137,7 @@ struct AccountCall: Sendable {
 }
 
 /// Session descriptions as bytes and as text, as far as SIP's calls read them.
-enum CallDescription {
+enum DescriptionText {
     /// Whether candidates may still come for it.
     static func awaitsCandidates(_ text: String) -> Bool {
         text.contains("a=ice-ufrag:") && !text.contains("a=end-of-candidates")

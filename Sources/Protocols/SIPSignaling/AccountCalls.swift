@@ -1,5 +1,4 @@
 internal import CallControl
-internal import JSON
 internal import Core
 internal import SIP
 
@@ -338,7 +337,7 @@ struct AccountCalls: Sendable {
         if case .wantsOurs(let until) = due.peerOffer, until <= now { offerAgain(due, now, &outbox) }
         if let until = due.transferUntil, until <= now {
             calls[id]?.transferUntil = nil
-            tell(.failed, of: due, &outbox)
+            tell(.transferProgress(.failed), of: due, &outbox)
         }
         if let retryAt = due.untold?.retryAt, retryAt <= now {
             calls[id]?.untold?.retryAt = nil
@@ -381,7 +380,7 @@ struct AccountCalls: Sendable {
         guard options.group == nil, options.others.isEmpty else {
             return refuse(.invalidRequest, "a SIP server takes an invite to one user only")
         }
-        guard let offer = options.data["offer"]?["sdp"]?.string else {
+        guard let offer = options.offer?.sdp else {
             return refuse(.invalidRequest, "SIP carries calls only, and the invite has no offer of media")
         }
         guard let uri = names.uri(of: options.to) else {
@@ -395,7 +394,7 @@ struct AccountCalls: Sendable {
         callCount += 1
         let sip = SIPCall.outgoing(callCount)
         let id = newInvite(for: sip)
-        let gathers = CallDescription.awaitsCandidates(offer)
+        let gathers = DescriptionText.awaitsCandidates(offer)
         var call = AccountCall(
             invite: id, sip: sip, peer: options.to,
             phase: .preparing(gathers ? AccountCall.Gathering(until: now.advanced(by: Self.gatheringTime)) : nil),
@@ -403,7 +402,7 @@ struct AccountCalls: Sendable {
         call.dial = AccountCall.Dial(
             uri: uri, key: options.idempotencyKey, ticket: ticket,
             expires: options.timeToLive.map { now.advanced(by: $0) })
-        if let origin = CallTransfer.Origin(inviteData: options.data)?.invite {
+        if let origin = options.transfer?.invite {
             guard let asked = calls[origin], asked.hasReferral else {
                 return refuse(.inviteEnded, "no peer requests this transfer any more")
             }
@@ -446,21 +445,21 @@ struct AccountCalls: Sendable {
     ) {
         guard let call = calls[id] else { return }
         let text = String(decoding: call.ours, as: UTF8.self)
-        calls[id]?.ours = Array(CallDescription.adding(gathering.candidates, to: text).utf8)
+        calls[id]?.ours = Array(DescriptionText.adding(gathering.candidates, to: text).utf8)
         if call.dial == nil { acceptNow(id, now, &outbox) } else { place(id, now, &outbox) }
     }
 
     // MARK: Calls of peers
 
     mutating func accept(
-        _ id: InviteID, _ data: JSONValue, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+        _ id: InviteID, _ acceptance: InviteAcceptance, ticket: UInt64, _ now: Instant,
+        _ outbox: inout [AccountOutput]
     ) {
         let activity = "accept the invite"
         guard let call = calls[id], case .ringing = call.phase else {
             return outbox.append(.answer(ticket, .failed(Self.over(id, calls[id], activity))))
         }
-        let wants = call.theirs == nil ? "offer" : "answer"
-        guard let description = data[wants]?["sdp"]?.string else {
+        guard case .call(let ours) = acceptance, ours.isOffer == (call.theirs == nil), let description = ours.sdp else {
             let error = SignalingError(
                 .invalidRequest, activity: activity,
                 cause: call.theirs == nil
@@ -469,7 +468,7 @@ struct AccountCalls: Sendable {
         }
         calls[id]?.ours = Array(description.utf8)
         outbox.append(.answer(ticket, .done))
-        if CallDescription.awaitsCandidates(description) {
+        if DescriptionText.awaitsCandidates(description) {
             ringIfDue(id, now, &outbox)
             calls[id]?.phase = .accepting(AccountCall.Gathering(until: now.advanced(by: Self.gatheringTime)))
         } else {
@@ -493,26 +492,27 @@ struct AccountCalls: Sendable {
     }
 
     mutating func reject(
-        _ id: InviteID, _ data: JSONValue, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+        _ id: InviteID, _ rejection: InviteRejection, ticket: UInt64, _ now: Instant,
+        _ outbox: inout [AccountOutput]
     ) {
         guard let call = calls[id], call.dial == nil, !call.isTalking else {
             return outbox.append(.answer(ticket, .failed(Self.over(id, calls[id], "reject the invite"))))
         }
         forget(id)
-        command(call.sip, .refuse(SIPStatus.refusal(data)), now, &outbox)
+        command(call.sip, .refuse(SIPStatus.refusal(rejection)), now, &outbox)
         outbox.append(.answer(ticket, .done))
     }
 
     // MARK: Both
 
     mutating func cancel(
-        _ id: InviteID, _ data: JSONValue, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+        _ id: InviteID, _ withdrawal: InviteWithdrawal, ticket: UInt64, _ now: Instant,
+        _ outbox: inout [AccountOutput]
     ) {
         guard let call = calls[id], call.dial != nil, !call.isTalking else {
             return outbox.append(.answer(ticket, .failed(Self.over(id, calls[id], "cancel the invite"))))
         }
-        let isTakenElsewhere = data["reason"]?.string == CallEndReason.acceptedElsewhere.rawValue
-        end(id, cause: isTakenElsewhere ? 200 : nil, now, &outbox)
+        end(id, cause: withdrawal == .call(.acceptedElsewhere) ? 200 : nil, now, &outbox)
         outbox.append(.answer(ticket, .done))
     }
 
@@ -530,38 +530,48 @@ struct AccountCalls: Sendable {
         guard let call = calls[signal.invite] else {
             return outbox.append(.answer(ticket, .failed(Self.over(signal.invite, nil, activity))))
         }
-        let description = signal.data["sdp"]?.string.map { Array($0.utf8) }
-        switch (signal.type, description) {
-        case ("candidate", _): add(signal.data["candidate"]?.string ?? "", to: call, now, &outbox)
-        case (CallTransfer.signal, _) where call.isTalking:
-            guard let failure = transfer(signal.data, in: call, activity, now, &outbox) else { break }
+        func refuse() {
+            let cause = "SIP carries no signal of the type \"\(signal.type.prefix(40))\" in this state of a call"
+            let error = SignalingError(.invalidRequest, activity: activity, cause: cause)
+            outbox.append(.answer(ticket, .failed(error)))
+        }
+        switch signal.message {
+        case .candidate(let candidate)?: add(candidate, to: call, now, &outbox)
+        case .transfer(let wish)? where call.isTalking:
+            guard let failure = transfer(wish, in: call, activity, now, &outbox) else { break }
             return outbox.append(.answer(ticket, .failed(failure)))
-        case (CallTransfer.progressSignal, _) where call.isTalking:
+        case .transferProgress(let progress)? where call.isTalking:
             // The user agent reports the progress of the call; only a refusal comes from the application.
-            let progress = CallTransfer.Progress(data: signal.data)
             guard progress == .refused || progress == .failed, call.hasReferral else { break }
             calls[signal.invite]?.hasReferral = false
             run(.command(call.sip, .refuseTransfer), now, &outbox)
-        case (CallKey.signal, _) where call.isTalking:
-            guard let failure = press(signal.data, in: call, now, &outbox) else { break }
+        case .key(let key)? where call.isTalking:
+            guard let failure = press(key, in: call, now, &outbox) else { break }
             return outbox.append(.answer(ticket, .failed(failure)))
-        case (OfferRefusal.signal, _): refuseOffer(in: call, now, &outbox)
-        case ("answer", let bytes?): answer(bytes, in: call, now, &outbox)
-        case ("offer", let bytes?) where call.isTalking:
-            if case .wantsOurs = call.peerOffer {
-                offerWanted(bytes, in: call, now, &outbox)
-            } else if call.ourOffer != nil {
-                outbox.append(.note(.offerRefused(491)))
-            } else {
-                calls[signal.invite]?.ourOffer = bytes
-                command(call.sip, .offer(bytes), now, &outbox)
-            }
-        default:
-            let cause = "SIP carries no signal of the type \"\(signal.type.prefix(40))\" in this state of a call"
-            let error = SignalingError(.invalidRequest, activity: activity, cause: cause)
-            return outbox.append(.answer(ticket, .failed(error)))
+        case .offerRefused?: refuseOffer(in: call, now, &outbox)
+        case .answer(let description)?:
+            guard let sdp = description.sdp else { return refuse() }
+            answer(Array(sdp.utf8), in: call, now, &outbox)
+        case .offer(let description)? where call.isTalking:
+            guard let sdp = description.sdp else { return refuse() }
+            offer(Array(sdp.utf8), in: call, now, &outbox)
+        case .offer, .earlyAnswer, .transfer, .transferProgress, .key, .acknowledged, .probe, nil: return refuse()
         }
         outbox.append(.answer(ticket, .done))
+    }
+
+    /// The application's offer in an established call.
+    private mutating func offer(
+        _ bytes: [UInt8], in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        if case .wantsOurs = call.peerOffer {
+            offerWanted(bytes, in: call, now, &outbox)
+        } else if call.ourOffer != nil {
+            outbox.append(.note(.offerRefused(491)))
+        } else {
+            calls[call.invite]?.ourOffer = bytes
+            command(call.sip, .offer(bytes), now, &outbox)
+        }
     }
 
     /// Probes the peer of a call (contract CALL-4). Another probe replaces one that has no answer.
@@ -613,12 +623,9 @@ struct AccountCalls: Sendable {
 
     /// Sends a key by INFO.
     private mutating func press(
-        _ data: JSONValue, in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
+        _ key: CallKey, in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
     ) -> SignalingError? {
         let activity = "send a key to the peer"
-        guard let key = CallKey(data: data) else {
-            return SignalingError(.invalidRequest, activity: activity, cause: "it is not a key")
-        }
         guard agent.mayTake(.info, in: call.sip) else {
             return SignalingError(
                 .invalidRequest, activity: activity,
@@ -630,9 +637,10 @@ struct AccountCalls: Sendable {
 
     /// Asks a call's peer to call another party.
     private mutating func transfer(
-        _ data: JSONValue, in call: AccountCall, _ activity: String, _ now: Instant, _ outbox: inout [AccountOutput]
+        _ wish: CallTransfer.Wish, in call: AccountCall, _ activity: String, _ now: Instant,
+        _ outbox: inout [AccountOutput]
     ) -> SignalingError? {
-        guard let wish = CallTransfer.Wish(data: data), let uri = names.uri(of: wish.target) else {
+        guard let uri = names.uri(of: wish.target) else {
             return SignalingError(.invalidRequest, activity: activity, cause: "it does not name the user to call")
         }
         var other: SIPCall?
@@ -655,31 +663,28 @@ struct AccountCalls: Sendable {
         var wish = CallTransfer.Wish(target: SIPNames.user(of: NameAddress(uri)))
         wish.isOutside = !names.isOwn(uri)
         wish.isUnlisted = uri.callee(of: names.domain).map(callees.admits) != true
-        tell(CallTransfer.signal, wish.data, of: call, &outbox)
+        tell(.transfer(wish), of: call, &outbox)
     }
 
-    private func tell(
-        _ progress: CallTransfer.Progress, of call: AccountCall, _ outbox: inout [AccountOutput]
-    ) { tell(CallTransfer.progressSignal, progress.data, of: call, &outbox) }
-
-    private func tell(_ type: String, _ data: JSONValue, of call: AccountCall, _ outbox: inout [AccountOutput]) {
-        outbox.append(.event(.callSignal(CallSignal(invite: call.invite, type: type, data: data, from: call.peer))))
+    private func tell(_ message: CallMessage, of call: AccountCall, _ outbox: inout [AccountOutput]) {
+        outbox.append(.event(.callSignal(CallSignal(invite: call.invite, message, from: call.peer))))
     }
 
     private mutating func add(
-        _ candidate: String, to call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
+        _ candidate: CallCandidate, to call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         let id = call.invite
-        switch call.phase {
-        case .preparing(var gathering?):
-            guard !candidate.isEmpty else { return gathered(id, gathering, now, &outbox) }
-            gathering.add(candidate)
+        switch (call.phase, candidate) {
+        case (.preparing(let gathering?), .end), (.accepting(let gathering), .end):
+            gathered(id, gathering, now, &outbox)
+        case (.preparing(var gathering?), .candidate(let text, _)):
+            gathering.add(text)
             calls[id]?.phase = .preparing(gathering)
-        case .accepting(var gathering):
-            guard !candidate.isEmpty else { return gathered(id, gathering, now, &outbox) }
-            gathering.add(candidate)
+        case (.accepting(var gathering), .candidate(let text, _)):
+            gathering.add(text)
             calls[id]?.phase = .accepting(gathering)
-        case .preparing(nil), .calling, .ringing, .talking: break  // Too late for a description that is out.
+        case (.preparing(nil), _), (.calling, _), (.ringing, _), (.talking, _):
+            break  // Too late for a description that is out.
         }
     }
 
@@ -704,7 +709,7 @@ struct AccountCalls: Sendable {
         case .dropped:
             // The application has taken an offer that is none any more.
             calls[call.invite]?.peerOffer = .settled
-            if let theirs = call.theirs { signal("offer", DescriptionRole.asOffer(theirs), of: call, &outbox) }
+            if let theirs = call.theirs { tell(offer: DescriptionRole.asOffer(theirs), of: call, &outbox) }
         case .settled: calls[call.invite]?.peerOffer = .none
         case .none, .wantsOurs, .askedForOurs: break
         }
@@ -733,7 +738,7 @@ struct AccountCalls: Sendable {
         _ bytes: [UInt8], in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         if call.ourOffer != nil { command(call.sip, .withdrawOffer, now, &outbox) }
-        let offer = CallDescription.continuing(bytes, after: call.ours)
+        let offer = DescriptionText.continuing(bytes, after: call.ours)
         calls[call.invite]?.ourOffer = offer
         calls[call.invite]?.peerOffer = .askedForOurs
         command(call.sip, .answer(offer), now, &outbox)
@@ -817,7 +822,7 @@ struct AccountCalls: Sendable {
             guard let early, early != call.theirs, call.earlyAnswers < SIPLimits.forks else { return }
             calls[id]?.theirs = early
             calls[id]?.earlyAnswers += 1
-            tell(EarlyAnswer.signal, description("answer", early, in: sip), of: call, &outbox)
+            tell(.earlyAnswer(description(.answer(text(early)), in: sip)), of: call, &outbox)
         case .accepted(let answer): accepted(call, answer, now, &outbox)
         case .confirmed(let answer): confirmed(call, answer, now, &outbox)
         case .offered(let offer): offered(call, offer, now, &outbox)
@@ -827,7 +832,7 @@ struct AccountCalls: Sendable {
             // that cannot wait.
             if call.ourOffer != nil, status == 491 || !agent.hasWaitingOffer(sip) {
                 calls[id]?.ourOffer = nil
-                tell(OfferRefusal.signal, [:], of: call, &outbox)
+                tell(.offerRefused, of: call, &outbox)
             }
             if status != 491 || call.ourOffer == nil { tellAddressAgain(id, now) }
             outbox.append(.note(.offerRefused(status)))
@@ -836,7 +841,8 @@ struct AccountCalls: Sendable {
             calls[id]?.dropOffer(at: now)
             outbox.append(.note(.offerWithdrawn))
         case .digit(let digit, let milliseconds):
-            tell(CallKey.signal, CallKey(digit, held: .milliseconds(milliseconds)).data, of: call, &outbox)
+            guard let key = CallKey(digit, held: .milliseconds(milliseconds)) else { return }
+            tell(.key(key), of: call, &outbox)
         case .digitRefused(let status): outbox.append(.note(.keyRefused(status)))
         case .transferRequested(let uri, _): asked(call, uri, &outbox)
         case .transferProgress(let status, let isFinal):
@@ -849,10 +855,10 @@ struct AccountCalls: Sendable {
                 }
             let until = now.advanced(by: Self.transferTime)
             calls[id]?.transferUntil = call.transferUntil == nil || isFinal ? nil : until
-            if progress.isFinal == isFinal { tell(progress, of: call, &outbox) }
+            if progress.isFinal == isFinal { tell(.transferProgress(progress), of: call, &outbox) }
         case .transferRefused:
             calls[id]?.transferUntil = nil
-            tell(.refused, of: call, &outbox)
+            tell(.transferProgress(.refused), of: call, &outbox)
         case .probed(let status): probed(call, status, &outbox)
         case .info: break
         case .ended(let end): ended(id, end, now, &outbox)
@@ -872,14 +878,11 @@ struct AccountCalls: Sendable {
         call.isAcknowledged = false
         calls[id] = call
         invites[sip] = id
-        var data: [String: JSONValue] = [
-            "offer": offer.map { description("offer", $0, in: sip) } ?? OfferWish.description
-        ]
-        data[TrunkCall.key] = names.trunkCall(from: who, agent.target(of: sip), own: own).data
-        if let replaced = replacing.flatMap({ invites[$0] }) {
-            data[CallTransfer.key] = CallTransfer.Origin(replaces: replaced).data
-        }
-        let invite = ReceivedInvite(id: id, inviter: peer, invitees: [own], data: .object(data), remaining: nil)
+        let invite = ReceivedInvite(
+            id: id, inviter: peer, invitees: [own],
+            offer: offer.map { description(.offer(text($0)), in: sip) } ?? CallDescription(.wanted),
+            trunk: names.trunkCall(from: who, agent.target(of: sip), own: own),
+            transfer: replacing.flatMap { invites[$0] }.map { CallTransfer.Origin(replaces: $0) }, remaining: nil)
         outbox.append(.event(.inviteReceived(invite)))
     }
 
@@ -898,9 +901,9 @@ struct AccountCalls: Sendable {
         // An early answer may have come from another fork.
         calls[id]?.theirs = answer
         calls[id]?.phase = .talking(since: now)
-        let data: JSONValue = answer.map { ["answer": description("answer", $0, in: call.sip)] } ?? [:]
+        let theirs = answer.map { description(.answer(text($0)), in: call.sip) }
         outbox.append(
-            .event(.inviteAccepted(InviteAnswer(invite: id, invitee: call.peer, device: "sip", data: data))))
+            .event(.inviteAccepted(InviteAnswer(invite: id, invitee: call.peer, device: "sip", answer: theirs))))
     }
 
     /// The answer to an offer that a caller had asked for. In an established call the application gets it as the peer's
@@ -911,7 +914,7 @@ struct AccountCalls: Sendable {
         if !call.isAcknowledged {
             calls[call.invite]?.isAcknowledged = true
             let host = agent.acknowledgingHost(of: call.sip)
-            tell(Acknowledgement.signal, Acknowledgement(from: host?.text).data, of: call, &outbox)
+            tell(.acknowledged(host: host?.text), of: call, &outbox)
         }
         if call.theirs == nil, call.ourOffer != nil {
             calls[call.invite]?.ourOffer = nil
@@ -921,7 +924,7 @@ struct AccountCalls: Sendable {
                 return run(.command(call.sip, .end(cause: 488)), now, &outbox)
             }
             calls[call.invite]?.theirs = answer
-            return signal("answer", answer, of: call, &outbox)
+            return tell(answer: answer, of: call, &outbox)
         }
         guard case .askedForOurs = call.peerOffer else { return }
         calls[call.invite]?.peerOffer = .none
@@ -933,7 +936,7 @@ struct AccountCalls: Sendable {
         calls[call.invite]?.theirs = answer
         calls[call.invite]?.ours = DescriptionRole.asOffer(call.ours)
         calls[call.invite]?.peerOffer = .settled
-        signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
+        tell(offer: DescriptionRole.asOffer(answer), of: call, &outbox)
     }
 
     /// The same of an offer that the application has made for it.
@@ -941,11 +944,11 @@ struct AccountCalls: Sendable {
         _ call: AccountCall, _ offer: [UInt8], _ answer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         calls[call.invite]?.ourOffer = nil
-        guard let answer else { return tell(OfferRefusal.signal, [:], of: call, &outbox) }
+        guard let answer else { return tell(.offerRefused, of: call, &outbox) }
         calls[call.invite]?.ours = offer
         calls[call.invite]?.theirs = answer
         noteTold(call.invite, now)
-        signal("answer", answer, of: call, &outbox)
+        tell(answer: answer, of: call, &outbox)
     }
 
     /// The peer has answered an offer, and so has our address, unless that offer was made before the change.
@@ -976,12 +979,12 @@ struct AccountCalls: Sendable {
         if offer != nil || call.untold?.isOut == true && !isOtherWaiting { noteTold(id, now) }
         guard let answer else { return }
         calls[id]?.theirs = answer
-        guard offer == nil else { return signal("answer", answer, of: call, &outbox) }
-        guard CallDescription.isMoved(from: call.theirs ?? [], to: answer) else { return }
+        guard offer == nil else { return tell(answer: answer, of: call, &outbox) }
+        guard DescriptionText.isMoved(from: call.theirs ?? [], to: answer) else { return }
         // The application first answers the offer that it received before, and then receives the valid description.
         if case .dropped = call.peerOffer { return }
         calls[id]?.peerOffer = .settled
-        signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
+        tell(offer: DescriptionRole.asOffer(answer), of: call, &outbox)
     }
 
     private mutating func offered(
@@ -989,7 +992,7 @@ struct AccountCalls: Sendable {
     ) {
         guard let offer else {
             calls[call.invite]?.peerOffer = .wantsOurs(until: now.advanced(by: Self.answerTime))
-            return tell("offer", OfferWish.description, of: call, &outbox)
+            return tell(.offer(CallDescription(.wanted)), of: call, &outbox)
         }
         // The same description again refreshes the session, and changes nothing (RFC 4028 §7.4).
         guard offer != call.theirs else {
@@ -1000,22 +1003,23 @@ struct AccountCalls: Sendable {
         if case .dropped(let until, let count) = call.peerOffer, until > now { late = count }
         calls[call.invite]?.peerOffer = .waits(
             until: now.advanced(by: Self.answerTime), offer, lateAnswers: late)
-        signal("offer", offer, of: call, &outbox)
+        tell(offer: offer, of: call, &outbox)
     }
 
-    private func signal(_ type: String, _ bytes: [UInt8], of call: AccountCall, _ outbox: inout [AccountOutput]) {
-        let data = description(type, bytes, in: call.sip)
-        outbox.append(.event(.callSignal(CallSignal(invite: call.invite, type: type, data: data, from: call.peer))))
+    private func tell(offer bytes: [UInt8], of call: AccountCall, _ outbox: inout [AccountOutput]) {
+        tell(.offer(description(.offer(text(bytes)), in: call.sip)), of: call, &outbox)
     }
+
+    private func tell(answer bytes: [UInt8], of call: AccountCall, _ outbox: inout [AccountOutput]) {
+        tell(.answer(description(.answer(text(bytes)), in: call.sip)), of: call, &outbox)
+    }
+
+    private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
     /// A description of the peer's, with the host that it came from: media without protection may come from there, too.
-    private func description(_ type: String, _ bytes: [UInt8], in call: SIPCall) -> JSONValue {
-        var members: [String: JSONValue] = [
-            "type": .string(type), "sdp": .string(String(decoding: bytes, as: UTF8.self)),
-        ]
+    private func description(_ content: CallDescription.Content, in call: SIPCall) -> CallDescription {
         let host = agent.invite(of: call)?.headers.topVia?.source ?? agent.flow(of: call)?.remoteHost
-        if let host { members["source"] = .string(host.text) }
-        return .object(members)
+        return CallDescription(content, source: host?.text)
     }
 
     private mutating func ended(_ id: InviteID, _ end: CallEnd, _ now: Instant, _ outbox: inout [AccountOutput]) {
@@ -1033,8 +1037,7 @@ struct AccountCalls: Sendable {
                 case .lost where !call.isAcknowledged: .acceptFailed
                 case .refused, .unanswered, .unauthorized, .lost, .failed: .connectionLost
                 }
-            let news = CallHangUp(
-                invite: id, reason: reason.rawValue, duration: since.duration(to: now), from: call.peer)
+            let news = CallHangUp(invite: id, reason: reason, duration: since.duration(to: now), from: call.peer)
             outbox.append(.event(.callEnded(news)))
         }
         forget(id)
@@ -1060,7 +1063,8 @@ struct AccountCalls: Sendable {
         case .unauthorized, .lost, .failed: reason = .failed
         case .unanswered: return outbox.append(.event(.inviteTimedOut(id, invitees: [call.peer])))
         }
-        let answer = InviteAnswer(invite: id, invitee: call.peer, device: "sip", data: reason.data(cause: cause))
+        let answer = InviteAnswer(
+            invite: id, invitee: call.peer, device: "sip", rejection: InviteRejection(reason, cause: cause))
         outbox += [.event(.inviteRejected(answer)), .event(.inviteEnded(id))]
     }
 
@@ -1087,7 +1091,7 @@ struct AccountCalls: Sendable {
             [.inviteHandled(InviteHandling(invite: call.invite, device: "another", action: .rejected))]
         case .unanswered: [.inviteTimedOut(call.invite, invitees: [own])]
         case .local: []
-        case .remote, .lost, .failed, .refused, .unauthorized, .replaced: [.inviteCancelled(call.invite, data: [:])]
+        case .remote, .lost, .failed, .refused, .unauthorized, .replaced: [.inviteCancelled(call.invite)]
         }
     }
 }

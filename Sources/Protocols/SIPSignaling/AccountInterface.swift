@@ -1,5 +1,4 @@
 public import CallControl
-public import JSON
 public import Core
 public import SIP
 
@@ -9,14 +8,14 @@ public enum AccountRequest: Sendable {
     case connect
     /// Remove the registration, end the calls, and close.
     case disconnect
-    /// Invite to a call: the data has an offer.
+    /// Invite to a call: the options have an offer.
     case invite(InviteOptions)
-    /// Accept an invite, with an answer in the data.
-    case accept(InviteID, JSONValue)
-    /// Refuse an invite, with a reason in the data.
-    case reject(InviteID, JSONValue)
+    /// Accept an invite, with an answer, or the offer that its caller wants.
+    case accept(InviteID, InviteAcceptance)
+    /// Refuse an invite.
+    case reject(InviteID, InviteRejection)
     /// Take an invite back.
-    case cancel(InviteID, JSONValue)
+    case cancel(InviteID, InviteWithdrawal)
     /// End a call.
     case hangUp(CallHangUp)
     /// Send an offer, an answer or a candidate in a call.

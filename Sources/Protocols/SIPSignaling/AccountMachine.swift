@@ -1,5 +1,4 @@
 public import CallControl
-internal import JSON
 public import Core
 public import SIP
 
@@ -260,9 +259,9 @@ public struct AccountMachine: ProtocolCore, Sendable {
         }
         switch request {
         case .invite(let options): calls.invite(options, ticket: ticket, now, &outbox)
-        case .accept(let id, let data): calls.accept(id, data, ticket: ticket, now, &outbox)
-        case .reject(let id, let data): calls.reject(id, data, ticket: ticket, now, &outbox)
-        case .cancel(let id, let data): calls.cancel(id, data, ticket: ticket, now, &outbox)
+        case .accept(let id, let acceptance): calls.accept(id, acceptance, ticket: ticket, now, &outbox)
+        case .reject(let id, let rejection): calls.reject(id, rejection, ticket: ticket, now, &outbox)
+        case .cancel(let id, let withdrawal): calls.cancel(id, withdrawal, ticket: ticket, now, &outbox)
         case .hangUp(let news): calls.hangUp(news, ticket: ticket, now, &outbox)
         case .send(let signal): calls.send(signal, ticket: ticket, now, &outbox)
         case .probe(let id): calls.probe(id, ticket: ticket, now, &outbox)

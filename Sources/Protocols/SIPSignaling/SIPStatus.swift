@@ -1,17 +1,16 @@
 internal import CallControl
-internal import JSON
 internal import SIP
 
 /// The meaning of a status for an invite, and the reverse (docs/sip.md).
 enum SIPStatus {
     /// The status by which we refuse a caller's call.
-    static func refusal(_ data: JSONValue) -> Int {
-        switch RejectReason(data: data) {
+    static func refusal(_ rejection: InviteRejection) -> Int {
+        switch rejection.reason {
         case .declined: 603
         case .busy: 486
         case .noAnswer: 480
         case .failed:
-            switch CallFailureCause(toldByPeer: data["cause"]?.string) {
+            switch rejection.cause {
             case .noSuchNumber: 404
             // Not 503, which means that the whole device is out of service.
             case .notReachable: 480
@@ -21,7 +20,7 @@ enum SIPStatus {
         }
     }
 
-    /// Why a peer did not accept our call; in an object with the key `reason`.
+    /// Why a peer did not accept our call.
     static func reason(_ status: Int) -> RejectReason {
         switch status {
         case 486, 600: .busy

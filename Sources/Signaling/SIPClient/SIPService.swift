@@ -107,13 +107,17 @@ public final class SIPService: SignalingService {
     }
 
     /// Accepts a call.
-    public nonisolated(nonsending) func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(.accept(invite, data))
+    public nonisolated(nonsending) func accept(
+        _ invite: InviteID, _ acceptance: InviteAcceptance
+    ) async throws(SignalingError) {
+        try await tell(.accept(invite, acceptance))
     }
 
     /// Refuses a call.
-    public nonisolated(nonsending) func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(.reject(invite, data))
+    public nonisolated(nonsending) func reject(
+        _ invite: InviteID, _ rejection: InviteRejection
+    ) async throws(SignalingError) {
+        try await tell(.reject(invite, rejection))
     }
 
     /// Not possible: an INVITE that is out cannot be changed.
@@ -122,8 +126,10 @@ public final class SIPService: SignalingService {
     }
 
     /// Takes a call back.
-    public nonisolated(nonsending) func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(.cancel(invite, data))
+    public nonisolated(nonsending) func cancel(
+        _ invite: InviteID, _ withdrawal: InviteWithdrawal
+    ) async throws(SignalingError) {
+        try await tell(.cancel(invite, withdrawal))
     }
 
     /// Sends an offer, an answer or a candidate to the peer of a call; others cannot be sent.

@@ -131,13 +131,17 @@ public final class HandsetService: SignalingService {
     }
 
     /// Accepts an invite.
-    public nonisolated(nonsending) func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(InviteAccept(invite: invite, data: data), .answer, doing: "accept the invite")
+    public nonisolated(nonsending) func accept(_ invite: InviteID, _ acceptance: InviteAcceptance)
+        async throws(SignalingError)
+    {
+        try await tell(InviteAccept(invite: invite, data: acceptance.data), .answer, doing: "accept the invite")
     }
 
     /// Rejects an invite.
-    public nonisolated(nonsending) func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(InviteReject(invite: invite, data: data), .answer, doing: "reject the invite")
+    public nonisolated(nonsending) func reject(_ invite: InviteID, _ rejection: InviteRejection)
+        async throws(SignalingError)
+    {
+        try await tell(InviteReject(invite: invite, data: rejection.data), .answer, doing: "reject the invite")
     }
 
     /// Changes what a pending invite says.
@@ -146,17 +150,19 @@ public final class HandsetService: SignalingService {
     }
 
     /// Takes an invite back.
-    public nonisolated(nonsending) func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(InviteCancel(invite: invite, data: data), .lasting, doing: "cancel the invite")
+    public nonisolated(nonsending) func cancel(_ invite: InviteID, _ withdrawal: InviteWithdrawal)
+        async throws(SignalingError)
+    {
+        try await tell(InviteCancel(invite: invite, data: withdrawal.data), .lasting, doing: "cancel the invite")
     }
 
     /// Sends a message to the peer of a call.
     public nonisolated(nonsending) func send(_ signal: CallControl.CallSignal, retryAfterReconnect: Bool)
         async throws(SignalingError)
     {
-        let message = SignalWire.CallSignal(
-            invite: signal.invite, type: signal.type, data: signal.data, peer: signal.peer)
-        try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: "send a signal to the peer")
+        let activity = "send a signal to the peer"
+        let message = try SignalWire.CallSignal(signal, doing: activity)
+        try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: activity)
     }
 
     /// Asks the exchange whether the peer of a call is connected, and has the peer hang up if it does not know the call any more. An
@@ -175,7 +181,7 @@ public final class HandsetService: SignalingService {
             guard error.code == .invalidRequest else { throw error }
         }
         // It need not arrive: the next probe sends another one.
-        let signal = CallControl.CallSignal(invite: invite, type: PeerProbe.signal, data: [:], peer: peer)
+        let signal = CallControl.CallSignal(invite: invite, .probe, peer: peer)
         try? await send(signal, retryAfterReconnect: false)
         return .answered()
     }
@@ -185,7 +191,8 @@ public final class HandsetService: SignalingService {
         let milliseconds =
             news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000
         let message = CallEnd(
-            invite: news.invite, reason: news.reason, cause: news.cause?.rawValue, durationMilliseconds: milliseconds,
+            invite: news.invite, reason: news.reason.rawValue, cause: news.cause?.rawValue,
+            durationMilliseconds: milliseconds,
             peer: news.peer)
         try await tell(message, .lasting, doing: "hang up")
     }

@@ -43,16 +43,16 @@ public protocol SignalingService: Sendable {
     nonisolated(nonsending) func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite
 
     /// Accepts an invite.
-    nonisolated(nonsending) func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+    nonisolated(nonsending) func accept(_ invite: InviteID, _ acceptance: InviteAcceptance) async throws(SignalingError)
 
     /// Rejects an invite.
-    nonisolated(nonsending) func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+    nonisolated(nonsending) func reject(_ invite: InviteID, _ rejection: InviteRejection) async throws(SignalingError)
 
     /// Changes what a pending invite says (INV-15).
     nonisolated(nonsending) func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
 
     /// Takes an invite back.
-    nonisolated(nonsending) func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+    nonisolated(nonsending) func cancel(_ invite: InviteID, _ withdrawal: InviteWithdrawal) async throws(SignalingError)
 
     /// Sends a message to the peer of a call.
     ///

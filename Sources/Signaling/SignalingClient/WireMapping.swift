@@ -7,8 +7,8 @@ extension SignalingEvent {
     init(_ event: ExchangeEvent) {
         switch event {
         case .inviteReceived(let data): self = .inviteReceived(ReceivedInvite(data))
-        case .inviteAccepted(let data): self = .inviteAccepted(InviteAnswer(data))
-        case .inviteRejected(let data): self = .inviteRejected(InviteAnswer(data))
+        case .inviteAccepted(let data): self = .inviteAccepted(InviteAnswer(accepted: data))
+        case .inviteRejected(let data): self = .inviteRejected(InviteAnswer(rejected: data))
         case .inviteHandled(let data): self = .inviteHandled(InviteHandling(data))
         case .inviteCancelled(let data): self = .inviteCancelled(data.invite, data: data.data ?? .null)
         case .inviteTimedOut(let data):
@@ -18,12 +18,13 @@ extension SignalingEvent {
         case .callSignal(let data):
             self = .callSignal(
                 CallControl.CallSignal(
-                    invite: data.invite, type: data.type, data: data.data ?? .null, from: data.from))
+                    invite: data.invite, type: data.type, data: data.data ?? .null,
+                    CallMessage(type: data.type, data.data ?? .null), from: data.from))
         case .callEnded(let data):
             self = .callEnded(
                 CallHangUp(
-                    invite: data.invite, reason: data.reason,
-                    cause: CallFailureCause(toldByPeer: data.cause),
+                    invite: data.invite, reason: CallEndReason(told: data.reason),
+                    cause: data.cause.flatMap(CallFailureCause.init(rawValue:)),
                     duration: .milliseconds(min(max(data.durationMilliseconds, 0), 1_000_000_000_000)),
                     from: data.from))
         case .connectionCreated(let data):
@@ -88,16 +89,24 @@ extension ReceivedInvite {
         let seconds = min(data.ttlRemaining, SignalLimits.ttlSeconds)
         self.init(
             id: data.invite, inviter: data.inviter, group: data.group,
-            invitees: data.invitees, data: data.data ?? .null,
+            invitees: data.invitees, offer: data.data?["offer"].map { CallDescription($0) },
+            trunk: data.data?["trunk"].flatMap { TrunkCall($0) },
+            transfer: data.data?["transfer"].flatMap { CallTransfer.Origin($0) }, data: data.data ?? .null,
             remaining: seconds > 0 ? .seconds(seconds) : nil, payload: data.payload)
     }
 }
 
 extension InviteAnswer {
-    fileprivate init(_ data: InviteAnswered) {
+    fileprivate init(accepted data: InviteAnswered) {
         self.init(
             invite: data.invite, invitee: data.invitee, device: data.device,
-            data: data.data ?? .null)
+            answer: data.data?["answer"].map { CallDescription($0) }, data: data.data ?? .null)
+    }
+
+    fileprivate init(rejected data: InviteAnswered) {
+        self.init(
+            invite: data.invite, invitee: data.invitee, device: data.device,
+            rejection: InviteRejection(data.data ?? .null), data: data.data ?? .null)
     }
 }
 
@@ -188,7 +197,8 @@ extension InviteSend {
     /// An invite on the wire, where 0 means no time limit.
     init(_ options: InviteOptions) {
         self.init(
-            to: options.invitees, group: options.group, data: options.data, ttl: options.timeToLive?.wireSeconds ?? 0,
+            to: options.invitees, group: options.group, data: options.sentData,
+            ttl: options.timeToLive?.wireSeconds ?? 0,
             payload: options.payload, timeoutPayload: options.timeoutPayload,
             onlineOnly: options.isOnlineOnly ? true : nil,
             idempotencyKey: options.idempotencyKey)

@@ -1,6 +1,5 @@
 import CallControl
 import FoundationEssentials
-import JSON
 import SecureTransport
 import SignalingClient
 
@@ -39,14 +38,14 @@ final class Caller {
         while let event = await events.next() {
             switch event {
             case .inviteAccepted(let answer) where answer.invite == invite:
-                guard let sdp = answer.data["answer"]?["sdp"]?.string else {
+                guard let sdp = answer.answer?.sdp else {
                     throw CallFailure("the device accepted without an answer")
                 }
                 return (invite, try RemoteEnd(answer: sdp, suite: end.key.suite))
             case .inviteRejected(let answer) where answer.invite == invite:
-                let reason = answer.data["reason"]?.string
+                let reason = answer.rejection?.reason
                 throw CallFailure(
-                    "the device rejected the call: \(reason ?? "no reason given")", isBusy: reason == "busy")
+                    "the device rejected the call: \(reason?.rawValue ?? "no reason given")", isBusy: reason == .busy)
             case .inviteTimedOut(invite, _), .inviteEnded(invite):
                 throw CallFailure("the device did not answer")
             case .error(let error):
@@ -60,9 +59,10 @@ final class Caller {
 
     /// The device may still be starting: tries for 10 s to find it.
     private func invite(offer: String) async throws -> InviteID {
-        let options = InviteOptions(
-            to: callee, data: ["offer": ["type": "offer", "sdp": .string(offer)]], timeToLive: .seconds(10),
-            isOnlineOnly: true, idempotencyKey: IdempotencyKey(ours: UUID().uuidString))
+        var options = InviteOptions(
+            to: callee, timeToLive: .seconds(10), isOnlineOnly: true,
+            idempotencyKey: IdempotencyKey(ours: UUID().uuidString))
+        options.offer = .offer(offer)
         let patience = ContinuousClock.now.advanced(by: .seconds(10))
         while true {
             do {
@@ -75,7 +75,6 @@ final class Caller {
     }
 
     func hangUp(_ invite: InviteID, after duration: Duration) async throws {
-        try await service.hangUp(
-            CallHangUp(invite: invite, reason: CallEndReason.completed.rawValue, duration: duration))
+        try await service.hangUp(CallHangUp(invite: invite, reason: .completed, duration: duration))
     }
 }

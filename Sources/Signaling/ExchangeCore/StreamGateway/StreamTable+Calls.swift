@@ -50,12 +50,12 @@ extension StreamTable {
     /// The failure for a device's reject. Causes that lie in the offer are reported to the client, because it can make
     /// another.
     private static func failure(rejectedWith data: JSONValue?) -> StreamFailure {
-        switch RejectReason(data: data ?? .null) {
+        switch data?["reason"]?.string.flatMap(RejectReason.init(rawValue:)) ?? .declined {
         case .busy: return .busy
         case .declined: return .declined
         case .noAnswer: return .noAnswer
         case .failed:
-            let cause = CallFailureCause(toldByPeer: data?["cause"]?.string)
+            let cause = data?["cause"]?.string.flatMap(CallFailureCause.init(rawValue:))
             guard let cause, cause.isInDescription else { return .deviceFailed }
             return .unusable(cause.sentence)
         }
