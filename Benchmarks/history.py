@@ -10,6 +10,8 @@ instructions: in all, or in a part that is at least 1 % of the call. Only instru
 on any x86-64 machine; times and memory are printed beside the older ones.
 """
 
+from __future__ import annotations
+
 import json
 import pathlib
 import re
@@ -25,16 +27,16 @@ RIG = ("card", "slow")
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
-def version_of(path):
+def version_of(path: pathlib.Path) -> tuple[int, ...]:
     return tuple(int(number) for number in path.stem.split("."))
 
 
-def newest(folder):
+def newest(folder: pathlib.Path) -> pathlib.Path | None:
     """The results of the latest version in a folder; None if none were kept."""
     return max((path for path in folder.glob("*.json") if VERSION.fullmatch(path.stem)), key=version_of, default=None)
 
 
-def read(path):
+def read(path: pathlib.Path | str) -> dict:
     try:
         result = json.loads(pathlib.Path(path).read_text())
     except (OSError, ValueError) as error:
@@ -44,7 +46,7 @@ def read(path):
     return result
 
 
-def calls(result):
+def calls(result: dict) -> dict:
     """Instructions of each part, and in all, by kind and complexity of the call."""
     rows = {}
     for row in result.get("instructions", []):
@@ -53,7 +55,7 @@ def calls(result):
     return rows
 
 
-def growth(older, newer):
+def growth(older: dict, newer: dict) -> list[tuple]:
     """Each part of each call that both results have: call, part, instructions before and now, and whether they are too many."""
     rows = []
     before, now = calls(older), calls(newer)
@@ -65,7 +67,7 @@ def growth(older, newer):
     return rows
 
 
-def compare(older, newer):
+def compare(older: dict, newer: dict) -> bool:
     """Prints what changed. Returns whether nothing grew too much."""
     rows = growth(older, newer)
     if not rows:
@@ -83,7 +85,7 @@ def compare(older, newer):
     return not any(row[-1] for row in rows)
 
 
-def main():
+def main() -> None:
     match sys.argv[1:]:
         case ["keep", version, result] if VERSION.fullmatch(version):
             kept = read(result)

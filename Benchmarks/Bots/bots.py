@@ -108,14 +108,16 @@ class Calls:
 class Ear:
     """What arrives at callers. `heard` has for each call (ns, timestamp, first, last) of each packet."""
 
+    def __init__(self, process):
+        self.process, self.heard, self.said = process, {}, []
+        self.task = asyncio.create_task(self._read())
+
     @classmethod
     async def open(cls, options, lines):
-        ear = cls()
-        ear.process = await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             options.ear, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 22
         )
-        ear.heard, ear.said = {}, []
-        ear.task = asyncio.create_task(ear._read())
+        ear = cls(process)
         ear.write(lines)
         return ear
 

@@ -4,6 +4,8 @@ A bot is a class with `begin(line)`, `hear(line, samples)` and `mark(line, name)
 of CLOCK_MONOTONIC, as ear.c has them.
 """
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import hashlib
@@ -11,22 +13,23 @@ import json
 import math
 import struct
 import time
+from typing import TypeVar
 
 AMPLITUDE = 8_000
 
 
-def now():
+def now() -> int:
     return time.monotonic_ns()
 
 
-def mulaw_byte(sample):
+def mulaw_byte(sample: int) -> int:
     sign, magnitude = (0x80, -sample) if sample < 0 else (0, sample)
     magnitude = min(magnitude, 32_635) + 132
     exponent = max(0, magnitude.bit_length() - 8)
     return ~(sign | exponent << 4 | magnitude >> exponent + 3 & 0x0F) & 0xFF
 
 
-def mulaw_magnitude(byte):
+def mulaw_magnitude(byte: int) -> int:
     byte = ~byte & 0xFF
     return (((byte & 0x0F) << 3) + 132 << (byte >> 4 & 7)) - 132
 
@@ -35,31 +38,37 @@ def mulaw_magnitude(byte):
 LOUD_MULAW = bytes(1 if mulaw_magnitude(byte) >= 104 else 0 for byte in range(256))
 
 
-def tone(milliseconds, rate, hertz=1_000):
+def tone(milliseconds: int, rate: int, hertz: int = 1_000) -> list[int]:
     return [int(AMPLITUDE * math.sin(2 * math.pi * hertz * n / rate)) for n in range(milliseconds * rate // 1_000)]
 
 
 class Line:
     """A connection of a device. `encoded` sound is what its wire carries."""
 
-    def __init__(self, number, writer):
+    def __init__(self, number: int, writer: asyncio.StreamWriter) -> None:
         self.number, self.writer, self.data = number, writer, {}
 
-    def is_loud(self, sound):
+    def is_loud(self, sound: bytes) -> bool:
         raise NotImplementedError
+
+    def play(self, sound: bytes) -> None:
+        raise NotImplementedError
+
+
+L = TypeVar("L", bound=Line)
 
 
 class TwilioLine(Line):
     rate = 8_000
     stream = ""
 
-    def encode(self, samples):
+    def encode(self, samples: list[int]) -> bytes:
         return bytes(mulaw_byte(sample) for sample in samples)
 
-    def is_loud(self, sound):
+    def is_loud(self, sound: bytes) -> bool:
         return any(sound.translate(LOUD_MULAW))
 
-    def _send(self, message):
+    def _send(self, message: dict) -> None:
         text = json.dumps({**message, "streamSid": self.stream}).encode()
         length = len(text)
         head = (
@@ -71,28 +80,28 @@ class TwilioLine(Line):
         )
         self.writer.write(head + text)
 
-    def play(self, sound):
+    def play(self, sound: bytes) -> None:
         self._send({"event": "media", "media": {"payload": base64.b64encode(sound).decode()}})
 
-    def set_mark(self, name):
+    def set_mark(self, name: str) -> None:
         self._send({"event": "mark", "mark": {"name": name}})
 
-    def clear(self):
+    def clear(self) -> None:
         self._send({"event": "clear"})
 
 
 class AudioSocketLine(Line):
-    def __init__(self, number, writer, rate):
+    def __init__(self, number: int, writer: asyncio.StreamWriter, rate: int) -> None:
         super().__init__(number, writer)
         self.rate, self.kind = rate, {8_000: 0x10, 16_000: 0x12, 24_000: 0x13, 48_000: 0x16}[rate]
 
-    def encode(self, samples):
+    def encode(self, samples: list[int]) -> bytes:
         return struct.pack(f"<{len(samples)}h", *samples)
 
-    def is_loud(self, sound):
+    def is_loud(self, sound: bytes) -> bool:
         return any(abs(sample) >= 104 for sample in memoryview(sound).cast("h"))
 
-    def play(self, sound):
+    def play(self, sound: bytes) -> None:
         for start in range(0, len(sound), 32_000):
             piece = sound[start : start + 32_000]
             self.writer.write(struct.pack(">BH", self.kind, len(piece)) + piece)
@@ -101,23 +110,23 @@ class AudioSocketLine(Line):
 class Silent:
     """Reads, and says nothing."""
 
-    def begin(self, line):
+    def begin(self, line: Line) -> None:
         pass
 
-    def hear(self, line, sound):
+    def hear(self, line: Line, sound: bytes) -> None:
         pass
 
-    def mark(self, line, name):
+    def mark(self, line: Line, name: str) -> None:
         pass
 
 
 class Echo(Silent):
     """Says back what it hears at once, and notes when something loud came."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.loud = []
 
-    def hear(self, line, sound):
+    def hear(self, line: Line, sound: bytes) -> None:
         at = now()
         line.play(sound)
         if self.watches(line) and line.is_loud(sound):
@@ -135,25 +144,25 @@ class Cheap(Echo):
 class Server:
     """Takes the connections of a device. With `stalls`, the first of them is not read."""
 
-    def __init__(self, bot, audiosocket_rate=None, stalls=False):
+    def __init__(self, bot: Silent, audiosocket_rate: int | None = None, stalls: bool = False) -> None:
         self.bot, self.rate, self.stalls, self.lines = bot, audiosocket_rate, stalls, []
 
-    async def start(self):
+    async def start(self) -> None:
         self.server = await asyncio.start_server(self._take, "127.0.0.1", 0, limit=1 << 22)
         self.port = self.server.sockets[0].getsockname()[1]
 
-    def stop(self):
+    def stop(self) -> None:
         self.server.close()
         for line in self.lines:
             line.writer.close()
 
     @property
-    def yaml(self):
+    def yaml(self) -> str:
         if self.rate:
             return f"    url: tcp://127.0.0.1:{self.port}\n    wire: audiosocket\n    rate_hz: {self.rate}\n"
         return f"    url: ws://127.0.0.1:{self.port}/ws\n    wire: twilio\n"
 
-    async def _take(self, reader, writer):
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await (self._audiosocket if self.rate else self._websocket)(reader, writer)
         except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
@@ -161,11 +170,11 @@ class Server:
         finally:
             writer.close()
 
-    def _add(self, line):
+    def _add(self, line: L) -> L:
         self.lines.append(line)
         return line
 
-    async def _audiosocket(self, reader, writer):
+    async def _audiosocket(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = self._add(AudioSocketLine(len(self.lines), writer, self.rate))
         while True:
             kind, length = struct.unpack(">BH", await reader.readexactly(3))
@@ -177,7 +186,7 @@ class Server:
             elif kind >= 0x10:
                 self.bot.hear(line, payload)
 
-    async def _websocket(self, reader, writer):
+    async def _websocket(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         key = next(row.split(":", 1)[1].strip() for row in head.split("\r\n") if row.lower().startswith("sec-websocket-key:"))
         accept = base64.b64encode(hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()

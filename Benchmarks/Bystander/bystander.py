@@ -101,7 +101,7 @@ def attack(port, attackers, participants, rooms, ready, go, counts):
         counts[0] = sum(sender[2] for sender in senders)
         for key, _ in selector.select(0.002):
             try:
-                if not key.fileobj.recv(1 << 20):
+                if not key.data.socket.recv(1 << 20):
                     counts[1] += 1
                     selector.unregister(key.fileobj)
             except BlockingIOError:

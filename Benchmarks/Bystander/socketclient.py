@@ -1,14 +1,17 @@
 """A minimal device on a WebSocket, for measurements: docs/protocol.md over RFC 6455."""
 
+from __future__ import annotations
+
 import base64
 import json
 import os
 import socket
 import struct
+from collections.abc import Callable
 
 
 class Device:
-    def __init__(self, port, user, sign):
+    def __init__(self, port: int, user: str, sign: Callable[[str], str]) -> None:
         self.user, self.buffer, self.number = user, bytearray(), 0
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -30,7 +33,7 @@ class Device:
         self.call("session.start", {"token": sign(user), "device": self.description})
 
     @staticmethod
-    def frame(payload, opcode=1):
+    def frame(payload: bytes, opcode: int = 1) -> bytes:
         """A frame with a masking key of zeros, so that masking changes nothing."""
         size = len(payload)
         if size < 126:
@@ -41,23 +44,23 @@ class Device:
             head = struct.pack("!BBQ", 0x80 | opcode, 0xFF, size)
         return head + bytes(4) + payload
 
-    def write(self, frame):
+    def write(self, frame: bytes) -> None:
         """Sends small messages of a device that is not held up: the kernel takes them whole."""
         blocking = self.socket.getblocking()
         self.socket.setblocking(True)
         self.socket.sendall(frame)
         self.socket.setblocking(blocking)
 
-    def ask(self, method, params, number=None):
+    def ask(self, method: str, params: dict, number: int | None = None) -> int:
         self.number += 1
         number = self.number if number is None else number
         self.write(self.frame(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()))
         return number
 
-    def pong(self):
+    def pong(self) -> None:
         self.write(self.frame(b"", 10))
 
-    def receive(self):
+    def receive(self) -> list[dict]:
         """The received messages; answers pings."""
         chunk = self.socket.recv(1 << 18)
         if not chunk:
@@ -84,7 +87,7 @@ class Device:
                 messages.append(json.loads(payload))
         return messages
 
-    def call(self, method, params):
+    def call(self, method: str, params: dict) -> dict:
         """Sends a request, and waits for the answer."""
         number = self.ask(method, params)
         while True:
@@ -94,10 +97,10 @@ class Device:
                         raise RuntimeError(f"{method} of {self.user}: {message['error']}")
                     return message["result"]
 
-    def register(self):
+    def register(self) -> None:
         self.call("device.register", {"device": self.description})
 
-    def drop(self):
+    def drop(self) -> None:
         """Closes the connection without ending the session."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()

@@ -8,6 +8,8 @@ HANDSET is the program, which serves in a separate process; DEVICES is the load 
 number of connections.
 """
 
+from __future__ import annotations
+
 import argparse
 import base64
 import contextlib
@@ -33,11 +35,11 @@ WARM = 50
 UNLIMITED = "messages_per_second: 100000\nmessage_burst: 100000\n"
 
 
-def encode(data):
+def encode(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def sign(user):
+def sign(user: str) -> str:
     """A signed token for a full login, as in docs/protocol.md."""
     now = int(time.time())
     claims = {"iss": "load", "sub": user, "iat": now, "exp": now + 86_400, "jti": f"load-{user}"}
@@ -45,7 +47,7 @@ def sign(user):
     return f"{text}.{encode(hmac.new(SECRET.encode(), text.encode(), hashlib.sha256).digest())}"
 
 
-def certificate(folder):
+def certificate(folder: pathlib.Path) -> str:
     """The configuration lines for a new certificate on P-256, the usual curve."""
     subprocess.run(
         [
@@ -77,7 +79,9 @@ def certificate(folder):
 class Exchange:
     """`handset serve` as its users run it, with a database."""
 
-    def __init__(self, program, folder, users, durability, is_secure=False, limits=UNLIMITED):
+    def __init__(
+        self, program: str, folder: pathlib.Path, users: list[str], durability: str, is_secure: bool = False, limits: str = UNLIMITED
+    ) -> None:
         self.program, self.folder = program, folder
         with contextlib.closing(socket.socket()) as probe:
             probe.bind(("127.0.0.1", 0))
@@ -95,7 +99,7 @@ class Exchange:
         )
         self.start()
 
-    def start(self):
+    def start(self) -> float:
         """Starts it, and waits until it listens; tells how long that took."""
         began = time.monotonic()
         log = open(self.folder / "exchange.log", "ab")
@@ -109,17 +113,17 @@ class Exchange:
                 sys.exit(f"the exchange does not listen: {(self.folder / 'exchange.log').read_text()[-2_000:]}")
             time.sleep(0.002)
 
-    def kill(self):
+    def kill(self) -> None:
         self.process.kill()
         self.process.wait()
 
-    def resident_kb(self):
+    def resident_kb(self) -> int:
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS"):
                 return int(line.split()[1])
         return 0
 
-    def cpu_seconds(self):
+    def cpu_seconds(self) -> float:
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -127,14 +131,14 @@ class Exchange:
 class Devices:
     """The load generator."""
 
-    def __init__(self, program, port, users, folder, is_secure):
+    def __init__(self, program: str, port: int, users: list[str], folder: pathlib.Path, is_secure: bool) -> None:
         tokens = folder / "devices.txt"
         tokens.write_text("".join(f"{user} {sign(user)}\n" for user in users))
         self.process = subprocess.Popen(
             [program, str(port), str(tokens), *["--tls"] * is_secure], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def do(self, command):
+    def do(self, command: str) -> dict:
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
@@ -142,12 +146,12 @@ class Devices:
             sys.exit("the load generator is gone")
         return json.loads(answer)
 
-    def stop(self):
+    def stop(self) -> None:
         self.process.stdin.close()
         self.process.wait()
 
 
-def with_cpu(exchange, devices, command):
+def with_cpu(exchange: Exchange, devices: Devices, command: str) -> dict:
     """The result of a command, with the CPUs that the exchange used for it."""
     before, began = exchange.cpu_seconds(), time.monotonic()
     result = devices.do(command)
@@ -155,7 +159,7 @@ def with_cpu(exchange, devices, command):
     return result
 
 
-def measure(arguments, count):
+def measure(arguments: argparse.Namespace, count: int) -> dict:
     users = [f"user{number}" for number in range(count)]
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="load-") as name:
         folder = pathlib.Path(name)
@@ -204,7 +208,7 @@ def measure(arguments, count):
         }
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("handset")
     parser.add_argument("devices")

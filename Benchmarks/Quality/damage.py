@@ -4,12 +4,16 @@ Speech is an array of floating point numbers at 48 kHz, with the values of 16-bi
 and a random generator, and returns the damaged speech.
 """
 
+from __future__ import annotations
+
 import ctypes
 import ctypes.util
+from collections.abc import Callable, Container
 
 import numpy
 from scipy import signal
 
+Damage = Callable[[numpy.ndarray, numpy.random.Generator], numpy.ndarray]
 RATE = 48_000
 FRAME = 960
 
@@ -22,14 +26,14 @@ class Opus:
     library.opus_decoder_create.restype = ctypes.c_void_p
     set_bitrate, set_complexity, set_voice = 4002, 4010, 4024
 
-    def __init__(self, bitrate):
+    def __init__(self, bitrate: int) -> None:
         error = ctypes.c_int()
         self.encoder = ctypes.c_void_p(self.library.opus_encoder_create(RATE, 1, 2049, ctypes.byref(error)))
         self.decoder = ctypes.c_void_p(self.library.opus_decoder_create(RATE, 1, ctypes.byref(error)))
         for request, value in ((self.set_bitrate, bitrate), (self.set_complexity, 5), (self.set_voice, 3001)):
             self.library.opus_encoder_ctl(self.encoder, request, ctypes.c_int(value))
 
-    def through(self, speech, lost):
+    def through(self, speech: numpy.ndarray, lost: Container[int]) -> numpy.ndarray:
         """Through encoder and decoder; frames in `lost` are concealed."""
         pcm = numpy.zeros(-(-len(speech) // FRAME) * FRAME, numpy.int16)
         pcm[: len(speech)] = clip(speech)
@@ -46,19 +50,19 @@ class Opus:
         return heard
 
 
-def clip(speech):
+def clip(speech: numpy.ndarray) -> numpy.ndarray:
     return numpy.clip(numpy.round(speech), -32768, 32767).astype(numpy.int16)
 
 
-def active(speech):
+def active(speech: numpy.ndarray) -> float:
     """Root of the mean square where there is speech."""
     blocks = speech[: len(speech) // FRAME * FRAME].reshape(-1, FRAME)
     powers = (blocks**2).mean(axis=1)
     return numpy.sqrt(powers[powers > powers.max() * 1e-3].mean())
 
 
-def opus(bitrate, loss=0.0, burst=1):
-    def run(speech, random):
+def opus(bitrate: int, loss: float = 0.0, burst: int = 1) -> Damage:
+    def run(speech: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
         lost, frames = set(), len(speech) // FRAME + 1
         for start in range(0, frames, burst):
             if random.random() < loss:
@@ -68,8 +72,8 @@ def opus(bitrate, loss=0.0, burst=1):
     return run
 
 
-def mu_law(loss=0.0):
-    def run(speech, random):
+def mu_law(loss: float = 0.0) -> Damage:
+    def run(speech: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
         low = numpy.clip(signal.resample_poly(speech, 1, 6) / 32768, -1, 1)
         code = numpy.sign(low) * numpy.round(127 * numpy.log1p(255 * abs(low)) / numpy.log(256)) / 127
         back = numpy.sign(code) * (256 ** abs(code) - 1) / 255
@@ -81,17 +85,17 @@ def mu_law(loss=0.0):
     return run
 
 
-def noise(snr):
+def noise(snr: float) -> Damage:
     return lambda speech, random: speech + random.normal(size=len(speech)) * active(speech) * 10 ** (-snr / 20)
 
 
-def modulated(q):
+def modulated(q: float) -> Damage:
     """Noise that follows the level of the speech, Q dB below it (ITU-T P.810)."""
     return lambda speech, random: speech * (1 + random.normal(size=len(speech)) * 10 ** (-q / 20))
 
 
-def gaps(length_ms, every_ms):
-    def run(speech, random):
+def gaps(length_ms: int, every_ms: int) -> Damage:
+    def run(speech: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
         heard = speech.copy()
         for start in range(int(random.random() * every_ms * 48), len(speech), every_ms * 48):
             heard[start : start + length_ms * 48] = 0
@@ -100,10 +104,10 @@ def gaps(length_ms, every_ms):
     return run
 
 
-def jumps(*changes):
+def jumps(*changes: int) -> Damage:
     """Changes the delay by so many milliseconds, at evenly spread positions; a longer delay repeats, a shorter one skips."""
 
-    def run(speech, random):
+    def run(speech: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
         pieces, last = [], 0
         for index, change in enumerate(changes):
             place = int(len(speech) * (index + 0.6 + 0.3 * random.random()) / (len(changes) + 0.5))
@@ -114,44 +118,44 @@ def jumps(*changes):
     return run
 
 
-def overdriven(decibels):
-    def run(speech, random):
+def overdriven(decibels: float) -> Damage:
+    def run(speech: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
         top = abs(speech).max() * 10 ** (-decibels / 20)
         return numpy.clip(speech, -top, top)
 
     return run
 
 
-def level(decibels):
+def level(decibels: float) -> Damage:
     return lambda speech, random: speech * 10 ** (decibels / 20)
 
 
-def low_pass(hertz):
+def low_pass(hertz: float) -> Damage:
     return lambda speech, random: signal.sosfilt(signal.butter(8, hertz, "low", fs=RATE, output="sos"), speech)
 
 
-def high_pass(hertz):
+def high_pass(hertz: float) -> Damage:
     return lambda speech, random: signal.sosfilt(signal.butter(4, hertz, "high", fs=RATE, output="sos"), speech)
 
 
-def room(seconds, share):
-    def run(speech, random):
+def room(seconds: float, share: float) -> Damage:
+    def run(speech: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
         tail = random.normal(size=int(seconds * RATE)) * 10 ** (-3 * numpy.arange(int(seconds * RATE)) / (seconds * RATE))
         return speech + share * signal.fftconvolve(speech, tail / numpy.sqrt((tail**2).sum()))[: len(speech)]
 
     return run
 
 
-def drift(millionths):
-    def run(speech, random):
+def drift(millionths: float) -> Damage:
+    def run(speech: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
         places = numpy.arange(int(len(speech) / (1 + millionths * 1e-6))) * (1 + millionths * 1e-6)
         return numpy.interp(places, numpy.arange(len(speech)), speech)
 
     return run
 
 
-def both(*steps):
-    def run(speech, random):
+def both(*steps: Damage) -> Damage:
+    def run(speech: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
         for step in steps:
             speech = step(speech, random)
         return speech

@@ -140,7 +140,7 @@ def main():
     voice, folder, *rest = [word for word in sys.argv[1:] if word != "--json"]
     minutes = float(rest[0]) if rest else 12
     data = corpus.open_corpus(pathlib.Path(folder), rest[1] if len(rest) > 1 else "test")
-    detectors = [Handset(voice), WebRTC(3), Silero()]
+    detectors: list[Handset | WebRTC | Silero] = [Handset(voice), WebRTC(3), Silero()]
     if not as_json:
         print("| Scene | Detector | Dip P50, ms | P95 | Stop P50, ms | P95 | No stop in 2 s | False dips/h | False stops |")
         print("| --- " * 9 + "|")

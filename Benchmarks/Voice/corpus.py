@@ -4,6 +4,8 @@ FOLDER holds the unpacked Debian packages of PACKAGES (`corpus.py FOLDER` downlo
 other talkers, noises, music and effects in each: `train` for the weights, `tune` for the thresholds, and `test` for the verdict.
 """
 
+from __future__ import annotations
+
 import hashlib
 import pathlib
 import pickle
@@ -11,6 +13,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from typing import Any
 
 import numpy
 import soundfile
@@ -88,7 +92,7 @@ CRIES = (
 )
 
 
-def download(folder):
+def download(folder: pathlib.Path) -> None:
     (folder / "packages").mkdir(parents=True, exist_ok=True)
     for name in PACKAGES:
         subprocess.run(["apt-get", "download", "-q", name], cwd=folder / "packages", check=True)
@@ -97,7 +101,7 @@ def download(folder):
         subprocess.run(["dpkg", "-x", path, folder], check=True)
 
 
-def download_ambience(folder):
+def download_ambience(folder: pathlib.Path) -> None:
     """From the archive that apt uses, checked by its SHA-256."""
     path, digest = AMBIENCE
     archives = subprocess.run(
@@ -116,7 +120,7 @@ def download_ambience(folder):
     raise SystemExit(f"corpus.py: {path} is in none of the archives that apt uses: {' '.join(dict.fromkeys(archives)) or 'none'}")
 
 
-def load(path):
+def load(path: pathlib.Path) -> numpy.ndarray:
     """Samples at 8 kHz, at −1…1."""
     if path.suffix == ".raw":
         samples, rate = numpy.fromfile(path, "<i2") / 32768, 16_000
@@ -130,7 +134,7 @@ def load(path):
     return samples.astype(numpy.float32)
 
 
-def sounds(folder, places, seconds=90.0):
+def sounds(folder: pathlib.Path, places: Any, seconds: float = 90.0) -> list[numpy.ndarray]:
     """All recordings of at least a fifth of a second at `places`, each cut to `seconds`."""
     found = []
     for place in places:
@@ -147,7 +151,7 @@ def sounds(folder, places, seconds=90.0):
     return found
 
 
-def ambience(folder):
+def ambience(folder: pathlib.Path) -> Iterator[tuple[int, numpy.ndarray]]:
     """The Ogg streams in blanket's file of resources."""
     data = (folder / "usr/share/blanket/blanket.gresource").read_bytes()
     streams, at = [], data.find(b"OggS")
@@ -165,7 +169,7 @@ def ambience(folder):
 
 
 class Corpus:
-    def __init__(self, folder, part):
+    def __init__(self, folder: pathlib.Path, part: str) -> None:
         self.part = part
         self.talkers = []
         for place in SPEECH[part]:
@@ -180,7 +184,7 @@ class Corpus:
         self.cries = [samples for name, samples in effects if name.startswith(CRIES)]
 
 
-def open_corpus(folder, part):
+def open_corpus(folder: pathlib.Path, part: str) -> Corpus:
     """The corpus of one part; kept in a file, since reading thousands of recordings takes minutes."""
     cache = folder / f"{part}.pickle"
     if not cache.exists():
@@ -188,18 +192,18 @@ def open_corpus(folder, part):
     return pickle.loads(cache.read_bytes())
 
 
-def decibels(value):
+def decibels(value: float) -> float:
     return 10 ** (value / 20)
 
 
-def level(samples):
+def level(samples: numpy.ndarray) -> float:
     """Root of the mean square where there is sound."""
     samples = numpy.pad(samples, (0, -len(samples) % HOP))
     powers = (samples.reshape(-1, HOP) ** 2).mean(axis=1)
     return numpy.sqrt(powers[powers >= powers.max() * 1e-3].mean()) + 1e-9
 
 
-def speech_hops(samples, gap=15):
+def speech_hops(samples: numpy.ndarray, gap: int = 15) -> numpy.ndarray:
     """Which hops are speech: within 22 dB of the active level; pauses of up to `gap` hops belong to it."""
     count = len(samples) // HOP
     powers = (samples[: count * HOP].reshape(-1, HOP) ** 2).mean(axis=1)
@@ -213,23 +217,23 @@ def speech_hops(samples, gap=15):
     return active
 
 
-def band(samples):
+def band(samples: numpy.ndarray) -> numpy.ndarray:
     """What a telephone carries."""
     return signal.sosfilt(signal.butter(4, (200, 3_400), "band", fs=RATE, output="sos"), samples)
 
 
-def hop_powers(samples):
+def hop_powers(samples: numpy.ndarray) -> numpy.ndarray:
     count = len(samples) // HOP
     return (samples[: count * HOP].reshape(-1, HOP) ** 2).mean(axis=1)
 
 
-def runs(hops):
+def runs(hops: numpy.ndarray) -> list[tuple[int, int]]:
     """Beginnings and ends of what is True."""
     edges = numpy.flatnonzero(numpy.diff(numpy.concatenate([[False], hops, [False]]).astype(int)))
     return list(zip(edges[::2], edges[1::2]))
 
 
-def audible(speech, other, hops):
+def audible(speech: numpy.ndarray, other: numpy.ndarray, hops: numpy.ndarray) -> numpy.ndarray:
     """Where a listener hears the speech: within 15.9 dB of the utterance's active level (the margin of ITU-T P.56), and no more
     than 6 dB below everything else, both in the telephone's band. `other` is averaged over 110 ms."""
     said, rest = hop_powers(band(speech)), hop_powers(band(other))
@@ -242,7 +246,7 @@ def audible(speech, other, hops):
     return heard
 
 
-def onsets(hops, heard, pause=100):
+def onsets(hops: numpy.ndarray, heard: numpy.ndarray, pause: Any = 100) -> list[int]:
     """For each utterance after a second without speech the first of two hops that are audible; None if none is."""
     found = []
     for start, end in runs(hops):
@@ -253,7 +257,7 @@ def onsets(hops, heard, pause=100):
     return found
 
 
-def trimmed(samples):
+def trimmed(samples: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray] | None:
     """The speech from its first to its last hop, and its hops."""
     hops = speech_hops(samples)
     at = numpy.flatnonzero(hops)
@@ -262,7 +266,7 @@ def trimmed(samples):
     return samples[at[0] * HOP : (at[-1] + 1) * HOP], hops[at[0] : at[-1] + 1]
 
 
-def cough(random):
+def cough(random: numpy.random.Generator) -> numpy.ndarray:
     """A burst, turbulent noise through a tract, and often a voiced end; one to three in a row."""
     out = []
     for _ in range(random.integers(1, 4)):
@@ -284,18 +288,18 @@ def cough(random):
     return numpy.concatenate(out).astype(numpy.float32)
 
 
-def click(random):
+def click(random: numpy.random.Generator) -> numpy.ndarray:
     length = int(random.uniform(0.003, 0.06) * RATE)
     return (random.standard_normal(length) * numpy.exp(-numpy.arange(length) / length * 4)).astype(numpy.float32)
 
 
-def put(target, samples, at):
+def put(target: numpy.ndarray, samples: numpy.ndarray, at: int) -> None:
     end = min(len(target), at + len(samples))
     if end > at:
         target[at:end] += samples[: end - at]
 
 
-def fill(recordings, length, random):
+def fill(recordings: Any, length: int, random: numpy.random.Generator) -> numpy.ndarray:
     """`length` samples of one recording, from anywhere in it, repeated if it is short."""
     samples = recordings[random.integers(len(recordings))]
     start = random.integers(len(samples))
@@ -303,7 +307,7 @@ def fill(recordings, length, random):
     return out / level(out)
 
 
-def room(samples, random, gain):
+def room(samples: numpy.ndarray, random: numpy.random.Generator, gain: float) -> numpy.ndarray:
     """The echo of what we say: a delay of up to 400 ms, a room, a small loudspeaker's distortion."""
     delay = int(random.uniform(0.02, 0.4) * RATE)
     tail = int(random.uniform(0.02, 0.25) * RATE)
@@ -319,7 +323,7 @@ def room(samples, random, gain):
     return heard / level(heard) * gain
 
 
-def line(samples, random):
+def line(samples: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
     """What a telephone line or a microphone does: a band, rounding to 16 bits, sometimes µ-law, sometimes clipping."""
     kind = random.random()
     if kind < 0.4:
@@ -335,7 +339,7 @@ def line(samples, random):
     return numpy.clip(numpy.round(clipped * 32_767), -32_768, 32_767).astype("<i2")
 
 
-def conversation(talker, length, random, pause=(0.6, 3.5)):
+def conversation(talker: Any, length: int, random: numpy.random.Generator, pause: Any = (0.6, 3.5)) -> tuple[numpy.ndarray, numpy.ndarray]:
     """A talker's utterances with pauses, at level 1, and which hops are speech."""
     samples = numpy.zeros(length, numpy.float32)
     hops = numpy.zeros(length // HOP, bool)

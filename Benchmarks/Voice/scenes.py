@@ -1,5 +1,9 @@
 """Scenes: speech whose onsets are known, and hours without speech. Each is a list of pieces (heard, said, hops, onsets)."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
 import corpus
 import numpy
 from corpus import HOP, RATE, decibels
@@ -8,8 +12,15 @@ SECONDS = 60
 #: Digital level of the caller, where there is speech.
 CALLER = decibels(-26)
 
+Sound = Callable[[numpy.random.Generator], numpy.ndarray]
+#: What the caller says, what else is heard, what the bot says, and which hops are speech.
+Parts = tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, numpy.ndarray]
+Make = Callable[[numpy.random.Generator], Parts]
+#: What is heard, what the bot says, which hops are speech, and the onsets.
+Piece = tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, list[int]]
 
-def pieces(seed, minutes, make):
+
+def pieces(seed: int, minutes: float, make: Make) -> list[Piece]:
     random = numpy.random.default_rng(seed)
     result = []
     for _ in range(int(minutes * 60 / SECONDS)):
@@ -20,29 +31,29 @@ def pieces(seed, minutes, make):
     return result
 
 
-def silence():
+def silence() -> numpy.ndarray:
     return numpy.zeros(SECONDS * RATE)
 
 
-def nothing():
+def nothing() -> numpy.ndarray:
     return numpy.zeros(SECONDS * RATE // HOP, bool)
 
 
-def caller(data, random):
+def caller(data: corpus.Corpus, random: numpy.random.Generator) -> tuple[numpy.ndarray, numpy.ndarray]:
     talker = data.talkers[random.integers(len(data.talkers))]
     speech, hops = corpus.conversation(talker, SECONDS * RATE, random, pause=(1.5, 4))
     return speech * CALLER * decibels(random.normal(0, 3)), hops
 
 
-def bot(data, random):
+def bot(data: corpus.Corpus, random: numpy.random.Generator) -> numpy.ndarray:
     talker = data.talkers[random.integers(2)]
     return corpus.conversation(talker, SECONDS * RATE, random, pause=(0.2, 1.5))[0] * decibels(-22)
 
 
-def speech(data, ratio):
+def speech(data: corpus.Corpus, ratio: float | None) -> Make:
     """Speech in recorded noise, `ratio` dB below it."""
 
-    def make(random):
+    def make(random: numpy.random.Generator) -> Parts:
         heard, hops = caller(data, random)
         other = silence()
         if ratio is not None:
@@ -52,10 +63,10 @@ def speech(data, ratio):
     return make
 
 
-def barging(data, echo):
+def barging(data: corpus.Corpus, echo: float) -> Make:
     """Speech while the bot speaks, whose echo is `echo` dB below the caller."""
 
-    def make(random):
+    def make(random: numpy.random.Generator) -> Parts:
         heard, hops = caller(data, random)
         said = bot(data, random)
         return heard, corpus.room(said, random, CALLER * decibels(-echo)), said, hops
@@ -63,26 +74,26 @@ def barging(data, echo):
     return make
 
 
-def noise(data, level):
-    def make(random):
+def noise(data: corpus.Corpus, level: float) -> Make:
+    def make(random: numpy.random.Generator) -> Parts:
         sound = corpus.fill(data.noise, SECONDS * RATE, random) * decibels(level + random.uniform(-10, 10))
         return silence(), sound, silence(), nothing()
 
     return make
 
 
-def music(data, level):
-    def make(random):
+def music(data: corpus.Corpus, level: float) -> Make:
+    def make(random: numpy.random.Generator) -> Parts:
         sound = corpus.fill(data.music, SECONDS * RATE, random) * decibels(level + random.uniform(-10, 10))
         return silence(), sound, silence(), nothing()
 
     return make
 
 
-def bursts(sounds, count):
+def bursts(sounds: Sound, count: int) -> Make:
     """`count` short sounds a minute, about as loud as the caller."""
 
-    def make(random):
+    def make(random: numpy.random.Generator) -> Parts:
         heard = silence()
         for _ in range(count):
             sound = sounds(random)
@@ -92,21 +103,21 @@ def bursts(sounds, count):
     return make
 
 
-def echo(data, level):
-    def make(random):
+def echo(data: corpus.Corpus, level: float) -> Make:
+    def make(random: numpy.random.Generator) -> Parts:
         said = bot(data, random)
         return silence(), corpus.room(said, random, decibels(-22 + level)), said, nothing()
 
     return make
 
 
-def all_scenes(data, minutes):
+def all_scenes(data: corpus.Corpus, minutes: float) -> Iterator[tuple[str, bool, list[Piece]]]:
     """Name, with speech or not, and pieces. An hour of the second kind consists of equal parts."""
 
-    def effect(random):
+    def effect(random: numpy.random.Generator) -> numpy.ndarray:
         return data.effects[random.integers(len(data.effects))]
 
-    def cry(random):
+    def cry(random: numpy.random.Generator) -> numpy.ndarray:
         return data.cries[random.integers(len(data.cries))]
 
     yield "speech, quiet line", True, pieces(1, minutes, speech(data, None))

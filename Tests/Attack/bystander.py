@@ -1,10 +1,16 @@
 """A telephone that calls the device again and again, speaks, and checks what comes back. Strangers must not harm its calls."""
 
+from __future__ import annotations
+
 import asyncio
 import random
 import time
+from typing import TYPE_CHECKING
 
 from wire import MAGIC, SUITE, Address, Description, Keys, Message, Socket, Tone, offer, packet, request
+
+if TYPE_CHECKING:
+    from model import Model
 
 PATIENCE = 8.0  # Seconds for an answer: a datagram that was lost is repeated after 0.5, 1, 2 and 4 s.
 SPEAKING = 3.0  # Seconds of a call whose sound is judged.
@@ -16,26 +22,30 @@ SLACK = (1 - LEAST_SOUND) * SPEAKING  # Seconds of sound that may be missing.
 class Path:
     """The way between a bystander and the device, which changes nothing. faults.py has others."""
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         self.model = model
 
-    def out(self, call: "Call", data: bytes, target: Address, is_media: bool) -> None:
+    def out(self, call: Call, data: bytes, target: Address, is_media: bool) -> None:
         (call.media if is_media else call.signaling).send(data, target)
 
-    def into(self, call: "Call", data: bytes, source: Address, is_media: bool) -> None:
+    def into(self, call: Call, data: bytes, source: Address, is_media: bool) -> None:
         (call.take_media if is_media else call.take)(data, source)
 
 
 class Call:
     """One call, from INVITE to BYE. Strangers know its names and addresses."""
 
-    def __init__(self, bystander: "Bystander", random: random.Random):
+    def __init__(self, bystander: Bystander, random: random.Random) -> None:
         model = bystander.model
         self.bystander, self.model, self.random = bystander, model, random
         self.id, self.tag = f"{random.getrandbits(64):x}@bystander", f"{random.getrandbits(48):x}"
         self.keys = random.randbytes(30) if random.random() < 0.5 else None
         self.ssrc = random.getrandbits(32)
-        self.signaling = self.media = self.answer = self.theirs = self.peer = None
+        self.signaling: Socket | None = None
+        self.media: Socket | None = None
+        self.answer: Message | None = None
+        self.theirs: Keys | None = None
+        self.peer: Address | None = None
         self.branch, self.sequence, self.waiting = "", 0, {}
         self.is_ended_by_device, self.is_judging = False, False
         self.came, self.good, self.foreign, self.unreadable = 0, 0, 0, 0
@@ -138,7 +148,7 @@ class Call:
             self.signaling.close()
             self.media.close()
 
-    async def _live(self):
+    async def _live(self) -> None:
         by, model = self.bystander, self.model
         begun = time.monotonic()
         final = await self.ask("INVITE", offer(by.host, self.media.address[1], self.keys))
@@ -166,7 +176,7 @@ class Call:
         finally:
             speaking.cancel()
 
-    async def _talk(self, begun):
+    async def _talk(self, begun: float) -> None:
         by, model, listening = self.bystander, self.model, time.monotonic()
         expected = await self.listen()
         share = self.good / expected
@@ -199,7 +209,7 @@ class Call:
 class Bystander:
     """Places one call after the other."""
 
-    def __init__(self, model, name: str, host: str, random: random.Random, path: Path, hertz: int):
+    def __init__(self, model: Model, name: str, host: str, random: random.Random, path: Path, hertz: int) -> None:
         self.model, self.name, self.host, self.random, self.path = model, name, host, random, path
         self.tone = Tone(hertz)
         self.signaling_host = host

@@ -1,5 +1,7 @@
 """The device that is attacked: `handset run` with a SIP account over UDP, its SIP server, and what the system knows of its process."""
 
+from __future__ import annotations
+
 import asyncio
 import collections
 import contextlib
@@ -44,10 +46,13 @@ MOST_KEPT = TRANSACTIONS // 4 + OF_CALLS + 8 * MIB
 class Server:
     """The device's SIP server: it takes every registration, and asks each second whether the device still answers."""
 
-    def __init__(self):
-        self.socket, self.last, self.contact, self.registered, self.answered = None, None, None, [], time.monotonic()
+    def __init__(self) -> None:
+        self.socket: Socket | None = None
+        self.last: Message | None = None
+        self.contact: Address | None = None
+        self.registered, self.answered = [], time.monotonic()
 
-    async def open(self) -> "Server":
+    async def open(self) -> Server:
         self.socket = await Socket.open(SERVER, self.hear)
         return self
 
@@ -85,7 +90,7 @@ class Server:
 class Device:
     """`handset run` that answers calls and echoes them. Its log goes through a small pipe, which can be left unread."""
 
-    def __init__(self, handset: str, server: Server, calls_from: str):
+    def __init__(self, handset: str, server: Server, calls_from: str) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="handset-attack-")
         folder = pathlib.Path(self.folder.name)
         (folder / "password").write_text("no-secret\n")
@@ -106,7 +111,7 @@ class Device:
         self.log, log = os.pipe()
         os.set_blocking(self.log, False)
         fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, PIPE)
-        command = [handset, "run", "--config", folder / "device.yaml", "--log-format", "json"]
+        command = [handset, "run", "--config", str(folder / "device.yaml"), "--log-format", "json"]
         environment = os.environ | {"HANDSET_DUMPABLE": "1"}
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         os.close(log)
@@ -140,7 +145,7 @@ class Device:
         lines = pathlib.Path("/proc/net/udp").read_text().splitlines()[1:]
         return sum(int(line.split()[12]) for line in lines if line.split()[1].endswith(port))
 
-    def threads(self) -> "dict[str, Thread]":
+    def threads(self) -> dict[str, Thread]:
         """The threads, by their ids."""
         found = {}
         with contextlib.suppress(OSError):
@@ -215,7 +220,7 @@ class Thread:
 class Usage:
     """How much of a processor a device takes, and the most memory that it had."""
 
-    def __init__(self, device: Device):
+    def __init__(self, device: Device) -> None:
         self.device, self.baseline, self.descriptors = device, device.memory(), device.descriptors()
         self.peak, self.begun, self.spent = self.baseline, time.monotonic(), device.processor()
 
@@ -243,9 +248,9 @@ class Witness:
     INTERVAL = 0.05
     MOST_WAITING = 0.25  # The share beside which a judgement counts.
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.looks = collections.deque(maxlen=4_000)
-        self.device = None
+        self.device: Device | None = None
 
     async def watch(self) -> None:
         before, threads, since = time.monotonic(), {}, {}

@@ -1,9 +1,18 @@
 """Faults of a device, put back between a bystander and a sound device. The model must find each, by a fault with the words `shows`."""
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 from bystander import Path
 from wire import request
+
+if TYPE_CHECKING:
+    from bystander import Call
+    from model import Model
+    from strangers import Stranger
+    from wire import Address
 
 
 class Mute(Path):
@@ -11,7 +20,7 @@ class Mute(Path):
 
     shows = "its INVITE failed"
 
-    def out(self, call, data, target, is_media):
+    def out(self, call: Call, data: bytes, target: Address, is_media: bool) -> None:
         if not is_media and sum(count for _, count in self.model.lately) > 200:
             return
         super().out(call, data, target, is_media)
@@ -22,12 +31,12 @@ class Thief(Path):
 
     shows = "hears"
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         super().__init__(model)
         self.thieves = {}
         model.stray = lambda call, socket: self.thieves.update({call: socket})
 
-    def into(self, call, data, source, is_media):
+    def into(self, call: Call, data: bytes, source: Address, is_media: bool) -> None:
         if is_media and call in self.thieves:
             self.thieves[call].hear(data, source)
             return
@@ -39,12 +48,12 @@ class Obedient(Path):
 
     shows = "its call was ended"
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         super().__init__(model)
         model.spoofed = self.obey
 
-    def obey(self, call, name):
-        if name == "BYE":
+    def obey(self, call: Call, method: str) -> None:
+        if method == "BYE":
             host = self.model.device.address
             data = request("BYE", "sip:x@x", host, "z9hG4bKspoofed", call.remote, call.local, call.id, 9).data()
             call.take(data, host)
@@ -55,11 +64,11 @@ class Talkative(Path):
 
     shows = "a third party got"
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         super().__init__(model)
         model.names_victim = self.send
 
-    def send(self):
+    def send(self) -> None:
         self.model.named += 1
         for _ in range(60):
             self.model.hear_as_victim(bytes(172), self.model.device.address)
@@ -70,12 +79,12 @@ class Hoarder(Path):
 
     shows = "MiB of memory"
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         super().__init__(model)
         self.ballast = 0
         model.sent = self.keep
 
-    def keep(self, count, to_device):
+    def keep(self, count: int, to_device: bool) -> None:
         type(self.model).sent(self.model, count, to_device)
         if to_device:
             self.ballast += count * 120_000
@@ -86,12 +95,12 @@ class Strangers(Path):
 
     shows = "have a stranger's sound"
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         super().__init__(model)
         self.strays = {}
         model.stray = lambda call, socket: self.strays.update({call: time.monotonic()})
 
-    def into(self, call, data, source, is_media):
+    def into(self, call: Call, data: bytes, source: Address, is_media: bool) -> None:
         if is_media and time.monotonic() - self.strays.get(call, -9) < 0.5 and call.theirs is None:
             data = data[:12] + self.model.strangers_tones[0].frame
         super().into(call, data, source, is_media)
@@ -102,11 +111,11 @@ class Asleep(Path):
 
     shows = "no answer to the server"
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         super().__init__(model)
         model.step = self.stop
 
-    def stop(self, stranger, deed):
+    def stop(self, stranger: Stranger, deed: str) -> None:
         type(self.model).step(self.model, stranger, deed)
         if deed == "huge_headers":
             self.model.server.socket.hear = lambda data, source: None
@@ -117,11 +126,11 @@ class Gullible(Path):
 
     shows = "did not register"
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         super().__init__(model)
         model.forged = self.believe
 
-    def believe(self):
+    def believe(self) -> None:
         self.model.server.registered = [time.monotonic() - 120]
 
 
@@ -130,7 +139,7 @@ class Fickle(Path):
 
     shows = "registered again"
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         super().__init__(model)
         model.forged = lambda: model.server.registered.append(time.monotonic())
 

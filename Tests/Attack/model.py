@@ -4,6 +4,8 @@ A run has episodes, each with a seed of its own, which is made of the run's seed
 repeated, and a run that was stopped continues with the next.
 """
 
+from __future__ import annotations
+
 import asyncio
 import collections
 import itertools
@@ -12,11 +14,16 @@ import pathlib
 import random
 import time
 import traceback
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING
 
 from bystander import PATIENCE, SPEAKING, Bystander, Path
 from device import MIB, MOST_CALLS, MOST_KEPT, MOST_MEMORY, REGISTERED, SERVER, TRANSACTIONS, Device, Server, Usage, Witness
 from strangers import VICTIM, Stranger
 from wire import Address, Socket, Tone
+
+if TYPE_CHECKING:
+    from bystander import Call
 
 MODES = "anybody", "server"
 STRANGERS = 6
@@ -39,7 +46,7 @@ UNREAD_LOG = 5, 20
 class Model:
     """One device in one mode, in many episodes."""
 
-    def __init__(self, handset: str, mode: str, seed: int, path: type[Path] = Path, alone: list[str] | None = None):
+    def __init__(self, handset: str, mode: str, seed: int, path: type[Path] = Path, alone: list[str] | None = None) -> None:
         self.handset, self.mode, self.seed, self.alone = handset, mode, seed, alone
         self.path = path(self)
         self.strangers_tones = [Tone(hertz) for hertz in (900, 1150)]
@@ -49,7 +56,10 @@ class Model:
         self.is_running, self.is_paced, self.pause = False, True, 0.08
         self.lately, self.turn = collections.deque(), 0.0
         self.steps, self.datagrams, self.named, self.at_victim, self.seconds = 0, 0, 0, 0, 0.0
-        self.server = self.device = self.victim = self.usage = None
+        self.server: Server | None = None
+        self.device: Device | None = None
+        self.victim: Socket | None = None
+        self.usage: Usage | None = None
 
     # --- What strangers report ---
 
@@ -91,10 +101,10 @@ class Model:
             while self.lately[0][0] < time.monotonic() - 1:
                 self.lately.popleft()
 
-    def stray(self, call, socket: Socket) -> None:
+    def stray(self, call: Call, socket: Socket) -> None:
         """A stranger sends to the media port of this call."""
 
-    def spoofed(self, call, method: str) -> None:
+    def spoofed(self, call: Call, method: str) -> None:
         """A stranger sends a request with the names of this call."""
 
     def forged(self) -> None:
@@ -153,7 +163,7 @@ class Model:
 
     # --- Running ---
 
-    def keep(self, work) -> asyncio.Task:
+    def keep(self, work: Coroutine) -> asyncio.Task:
         task = asyncio.create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.done)
@@ -164,7 +174,7 @@ class Model:
         if not task.cancelled() and task.exception() is not None and not isinstance(task.exception(), OSError):
             self.fault("".join(traceback.format_exception(task.exception(), limit=-3)))
 
-    async def begin(self) -> "Model":
+    async def begin(self) -> Model:
         self.begun = time.monotonic()
         self.server = await Server().open()
         self.victim = await Socket.open(VICTIM, self.hear_as_victim)
@@ -181,7 +191,7 @@ class Model:
         return self
 
     def people(self, episode: int) -> tuple[list[Bystander], list[Stranger]]:
-        def generator(name):
+        def generator(name: str) -> random.Random:
             return random.Random(f"{self.seed}/{self.mode}/{episode}/{name}")
 
         bystanders = [
@@ -193,8 +203,8 @@ class Model:
                 one.signaling_host = SERVER
         strangers = [Stranger(self, number, generator(f"stranger-{number}")) for number in range(STRANGERS)]
         if self.alone:
-            for one in strangers:
-                one.deeds = {deed: weight for deed, weight in one.deeds.items() if deed.__name__ in self.alone}
+            for stranger in strangers:
+                stranger.deeds = {deed: weight for deed, weight in stranger.deeds.items() if deed.__name__ in self.alone}
         return bystanders, strangers
 
     async def episode(self, number: int, seconds: float) -> dict:
@@ -204,7 +214,7 @@ class Model:
         before, datagrams, lost = self.steps, self.datagrams, self.device.lost_datagrams()
         faults, withheld = len(self.faults), len(self.withheld)
         self.usage.load()
-        working = [self.keep(one.live()) for one in [*bystanders, *strangers]]
+        working = [self.keep(one.live()) for people in (bystanders, strangers) for one in people]
         watching = self.keep(self.watch())
         begun = time.monotonic()
         while (at := time.monotonic() - begun) < seconds and not watching.done() and len(self.faults) < MOST_FAULTS:
@@ -295,7 +305,7 @@ class Model:
 class State:
     """The episodes of a run until now, one line each, so that the run can continue."""
 
-    def __init__(self, path: str | None):
+    def __init__(self, path: str | None) -> None:
         self.path = path and pathlib.Path(path)
         self.done = []
         if self.path and self.path.exists():

@@ -1,13 +1,20 @@
 """Strangers, who send to the ports of a device what they like, one deed after another by the seed."""
 
+from __future__ import annotations
+
 import asyncio
 import random
 import struct
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from device import SERVER
 from wire import MAGIC, Address, Description, Headers, Hear, Keys, Message, Socket, offer, packet, request
+
+if TYPE_CHECKING:
+    from bystander import Call
+    from model import Model
 
 VICTIM = "127.9.9.9"  # A third party, which takes no part.
 METHODS = ["OPTIONS", "REGISTER", "SUBSCRIBE", "NOTIFY", "MESSAGE", "INFO", "UPDATE", "PRACK", "REFER", "PUBLISH", "BYE", "ACK"]
@@ -18,7 +25,7 @@ BURST = 20  # Datagrams between two turns of the loop.
 class Stranger:
     """One attacker with many addresses."""
 
-    def __init__(self, model, number: int, random: random.Random):
+    def __init__(self, model: Model, number: int, random: random.Random) -> None:
         self.model, self.number, self.random = model, number, random
         self.tone = model.strangers_tones[number % len(model.strangers_tones)]
         self.deeds = {
@@ -42,7 +49,7 @@ class Stranger:
             self.many_sources_of_rtp: 3,
         }
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"stranger-{self.number}"
 
     def host(self) -> str:
@@ -100,7 +107,7 @@ class Stranger:
 
     # --- Floods ---
 
-    async def options_flood(self):
+    async def options_flood(self) -> None:
         socket = await self.socket()
         count = self.random.choice([50, 200, 600, 1500])
         method = self.random.choice(["OPTIONS", "OPTIONS", "REGISTER", "INVITE"])
@@ -108,26 +115,26 @@ class Stranger:
         await self.send(socket, (self.request(method, socket.address, body).data() for _ in range(count)))
         socket.close()
 
-    async def crowd(self):
+    async def crowd(self) -> None:
         """A few from each of many addresses."""
         for _ in range(self.random.choice([20, 60])):
             socket = await self.socket()
             await self.send(socket, (self.request("OPTIONS", socket.address).data() for _ in range(5)))
             socket.close()
 
-    async def huge_headers(self):
+    async def huge_headers(self) -> None:
         socket = await self.socket()
         filler = [("Via", f"SIP/2.0/UDP h{number}.{'x' * 400}.test;branch={MAGIC}{number}") for number in range(60)]
         await self.send(socket, (self.request("OPTIONS", socket.address, more=filler).data() for _ in range(self.random.choice([10, 80]))))
         socket.close()
 
-    async def huge_bodies(self):
+    async def huge_bodies(self) -> None:
         socket = await self.socket()
         body = offer(socket.address[0], 40000, more=["a=" + "x" * 1000] * 55)
         await self.send(socket, (self.request("INVITE", socket.address, body).data() for _ in range(self.random.choice([5, 40]))))
         socket.close()
 
-    async def rubbish(self):
+    async def rubbish(self) -> None:
         socket = await self.socket()
         size = self.random.choice([0, 1, 4, 20, 500, 1400, 9000, 60000])
         count = 20 if size > 2000 else self.random.choice([50, 500, 2000])
@@ -135,7 +142,7 @@ class Stranger:
         await self.send(socket, (self.random.randbytes(size) + tail for _ in range(count)))
         socket.close()
 
-    async def mutants(self):
+    async def mutants(self) -> None:
         """Messages that were cut, changed or doubled."""
         socket = await self.socket()
         for _ in range(40):
@@ -164,7 +171,7 @@ class Stranger:
             await asyncio.sleep(0)
         socket.close()
 
-    async def odd_requests(self):
+    async def odd_requests(self) -> None:
         """Requests of every method without a call, with odd values."""
         socket = await self.socket()
         victim = f"sip:x@{VICTIM}:{self.model.victim.address[1]}"
@@ -192,17 +199,17 @@ class Stranger:
 
     # --- Calls of its own ---
 
-    async def invite_and_vanish(self):
+    async def invite_and_vanish(self) -> None:
         """A call without an ACK, or with one and then silence."""
         if self.model.takes_place():
             self.model.keep(self._call(acknowledges=self.random.random() < 0.5, speaks=False))
 
-    async def call(self):
+    async def call(self) -> None:
         """A call with media: proper, of many SSRCs, replayed or with wrong tags."""
         if self.model.takes_place():
             self.model.keep(self._call(acknowledges=True, speaks=True))
 
-    async def _call(self, acknowledges: bool, speaks: bool):
+    async def _call(self, acknowledges: bool, speaks: bool) -> None:
         answers = asyncio.Queue()
         is_by_server = self.model.mode == "server" and self.random.random() < 0.7  # A caller whom the server admits.
         socket = await self.socket(lambda data, source: answers.put_nowait((data, source)), SERVER if is_by_server else None)
@@ -273,7 +280,7 @@ class Stranger:
                 await self._answer(socket, message, behaves)
 
     async def _final(self, answers: asyncio.Queue, invite: Message) -> Message | None:
-        async def read():
+        async def read() -> Message | None:
             while True:
                 data, _ = await answers.get()
                 message = Message.parse(data)
@@ -327,20 +334,20 @@ class Stranger:
             await self.send(media, data[at : at + 100], target)
             await asyncio.sleep(0.05)
 
-    async def invite_and_cancel(self):
+    async def invite_and_cancel(self) -> None:
         socket = await self.socket()
         for _ in range(self.random.choice([1, 4])):
             branch, call, who = MAGIC + self.token(), self.token(), self.caller()
             if not self.model.takes_place():
                 break
-            same = {"branch": branch, "call": call, "who": who, "sequence": 1}
+            same: dict[str, Any] = {"branch": branch, "call": call, "who": who, "sequence": 1}
             invite = self.request("INVITE", socket.address, offer(socket.address[0], 40000), **same)
             await self.send(socket, [invite.data()])
             await asyncio.sleep(self.random.choice([0, 0, 0.02, 0.3]))
             await self.send(socket, [self.request("CANCEL", socket.address, **same).data()] * self.random.choice([1, 3]))
         socket.close()
 
-    async def invite_elsewhere(self):
+    async def invite_elsewhere(self) -> None:
         """A description that names a third party."""
         if not self.model.takes_place():
             return
@@ -352,18 +359,23 @@ class Stranger:
 
     # --- Calls of others ---
 
-    def known_call(self):
+    def known_call(self) -> Call | None:
         """A bystander's call, of which this stranger has read each message."""
         return self.random.choice(sorted(self.model.open_calls, key=lambda call: call.id)) if self.model.open_calls else None
 
-    async def spoofed_requests(self):
+    async def spoofed_requests(self) -> None:
         """Ends, moves, transfers, replaces or cancels a bystander's call."""
         call = self.known_call()
         if call is None:
             return
         socket = await self.socket(host=self.random.choice([None, None, None, VICTIM]))
         victim = f"<sip:x@{VICTIM}:{self.model.victim.address[1]}>"
-        of_callee = {"call": call.id, "to": call.remote, "who": call.local, "sequence": call.sequence + self.random.choice([1, 1, 50])}
+        of_callee: dict[str, Any] = {
+            "call": call.id,
+            "to": call.remote,
+            "who": call.local,
+            "sequence": call.sequence + self.random.choice([1, 1, 50]),
+        }
         caller = self.random.choice([call.signaling.address, socket.address])  # The address in its headers.
         moved = offer(socket.address[0], socket.address[1], call.keys)
         deeds = {
@@ -388,7 +400,7 @@ class Stranger:
         await asyncio.sleep(0.2)
         socket.close()
 
-    async def spoofed_responses(self):
+    async def spoofed_responses(self) -> None:
         """Answers to the device with the names of a bystander's call."""
         call = self.known_call()
         if call is None:
@@ -402,7 +414,7 @@ class Stranger:
             )
         socket.close()
 
-    async def forged_registrar(self):
+    async def forged_registrar(self) -> None:
         """Answers to the device's last REGISTER, with its names."""
         last = self.model.server.last
         socket = await self.socket()
@@ -422,7 +434,7 @@ class Stranger:
 
     # --- Media of others ---
 
-    async def stray_rtp(self):
+    async def stray_rtp(self) -> None:
         """Packets to the media port of a bystander's call, with its SSRC or another."""
         call = self.known_call()
         if call is None:
@@ -441,7 +453,7 @@ class Stranger:
         self._hears_nothing(call, heard)
         socket.close()
 
-    def _hears_nothing(self, call, heard: list[bytes]) -> None:
+    def _hears_nothing(self, call: Call, heard: list[bytes]) -> None:
         """Checks that a stranger gets neither a bystander's sound, nor much else."""
         leaked = sum(call.bystander.tone.share(data[12:]) > 0.5 for data in heard)
         if leaked:
@@ -449,20 +461,20 @@ class Stranger:
         if sum(map(len, heard)) > 4000:
             self.model.fault(f"{self} got {sum(map(len, heard))} bytes of {call.bystander.name}'s call")
 
-    async def many_sources_of_rtp(self):
+    async def many_sources_of_rtp(self) -> None:
         call = self.known_call()
         if call is None:
             return
         for _ in range(30):
-            heard = []
-            socket = await self.socket(lambda data, source, heard=heard: heard.append(data))
+            heard: list[bytes] = []
+            socket = await self.socket(lambda data, source: heard.append(data))
             self.model.stray(call, socket)
             await self.send(socket, [packet(self.random.getrandbits(16), 0, self.random.getrandbits(32), self.tone.frame)] * 5, call.peer)
             await asyncio.sleep(0.02)
             self._hears_nothing(call, heard)
             socket.close()
 
-    async def stray_reports(self):
+    async def stray_reports(self) -> None:
         """RTCP: reports, BYE with the peer's SSRC, feedback, and wrong lengths."""
         call = self.known_call()
         if call is None:
@@ -481,7 +493,7 @@ class Stranger:
             await self.send(socket, [data], call.peer)
         socket.close()
 
-    async def stray_ice(self):
+    async def stray_ice(self) -> None:
         """STUN, DTLS and what is neither, to the port of a call without ICE."""
         call = self.known_call()
         if call is None:

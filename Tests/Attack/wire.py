@@ -1,11 +1,14 @@
 """SIP over UDP, RTP and SRTP as bytes, because the libraries of telephones do not send what an attacker sends."""
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import hmac
 import math
 import struct
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
@@ -24,18 +27,18 @@ Hear = Callable[[bytes, Address], None]
 class Message:
     """One SIP message: its first line, its headers in order, its body."""
 
-    def __init__(self, first: str, headers: Headers, body: bytes = b""):
+    def __init__(self, first: str, headers: Headers, body: bytes = b"") -> None:
         self.first, self.headers, self.body = first, list(headers), body
 
     @classmethod
-    def parse(cls, data: bytes) -> "Message | None":
+    def parse(cls, data: bytes) -> Message | None:
         """The message, or None if the data is none."""
         head, _, body = data.partition(b"\r\n\r\n")
         lines = head.decode("utf-8", "replace").split("\r\n")
         if "SIP/2.0" not in lines[0]:
             return None
-        headers = [tuple(part.strip() for part in line.split(":", 1)) for line in lines[1:] if ":" in line]
-        return cls(lines[0], headers, body)
+        fields = (line.partition(":") for line in lines[1:] if ":" in line)
+        return cls(lines[0], [(name.strip(), value.strip()) for name, _, value in fields], body)
 
     def __getitem__(self, name: str) -> str:
         return next((value for key, value in self.headers if key.lower() == name.lower()), "")
@@ -56,7 +59,7 @@ class Message:
         lines = [self.first, *(f"{name}: {value}" for name, value in self.headers), f"Content-Length: {len(self.body)}"]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape") + self.body
 
-    def answer(self, status: int, reason: str = "OK", headers: Headers = (), body: bytes = b"", tag: str | None = None) -> "Message":
+    def answer(self, status: int, reason: str = "OK", headers: Headers = (), body: bytes = b"", tag: str | None = None) -> Message:
         """A response to this request."""
         to = self["To"] + (f";tag={tag}" if tag and ";tag=" not in self["To"] else "")
         copied = [
@@ -114,7 +117,7 @@ def offer(host: str, port: int, keys: bytes | None = None, more: Iterable[str] =
 class Description:
     """Where the author of a description takes media, and its keys."""
 
-    def __init__(self, body: bytes):
+    def __init__(self, body: bytes) -> None:
         self.host, self.port, self.keys = "", 0, None
         for line in body.decode("utf-8", "replace").split("\r\n"):
             if line.startswith("c=IN IP4 "):
@@ -135,25 +138,25 @@ def packet(sequence: int, timestamp: int, ssrc: int, payload: bytes, kind: int =
 class Keys:
     """SRTP with AES_CM_128_HMAC_SHA1_80 (RFC 3711), in one direction."""
 
-    def __init__(self, master: bytes):
+    def __init__(self, master: bytes) -> None:
         self.key, self.salt = master[:16], int.from_bytes(master[16:30], "big")
         self.cipher, self.auth, self.mask = (self._derive(label, size) for label, size in ((0, 16), (1, 20), (2, 14)))
         self.control = [self._derive(label, size) for label, size in ((3, 16), (4, 20), (5, 14))]
         self.roll, self.last = {}, {}
 
     @staticmethod
-    def _stream(key, start, size):
+    def _stream(key: bytes, start: int, size: int) -> bytes:
         encryptor = Cipher(algorithms.AES(key), modes.CTR((start % (1 << 128)).to_bytes(16, "big"))).encryptor()
         return encryptor.update(bytes(size))
 
-    def _derive(self, label, size):
+    def _derive(self, label: int, size: int) -> bytes:
         return self._stream(self.key, (self.salt ^ label << 48) << 16, size)
 
     @staticmethod
-    def _mix(data, stream):
+    def _mix(data: bytes, stream: bytes) -> bytes:
         return (int.from_bytes(data, "big") ^ int.from_bytes(stream, "big")).to_bytes(len(data), "big")
 
-    def _payload(self, ssrc, index, data):
+    def _payload(self, ssrc: int, index: int, data: bytes) -> bytes:
         start = int.from_bytes(self.mask, "big") << 16 ^ ssrc << 64 ^ index << 16
         return self._mix(data, self._stream(self.cipher, start, len(data)))
 
@@ -208,7 +211,7 @@ def _compress(sample: float) -> int:
 class Tone:
     """Frames of one frequency, a multiple of 50 Hz so that all frames are the same."""
 
-    def __init__(self, hertz: int):
+    def __init__(self, hertz: int) -> None:
         assert hertz % 50 == 0, "a frame of 20 ms has whole periods of multiples of 50 Hz only"
         self.hertz = hertz
         self.frame = bytes(_compress(0.25 * math.sin(2 * math.pi * hertz * at / 8000)) for at in range(FRAME))
@@ -231,29 +234,30 @@ class Tone:
 class Socket(asyncio.DatagramProtocol):
     """A UDP socket at one of this machine's addresses. `hear` receives each datagram and its source."""
 
-    def __init__(self, hear: Hear):
-        self.hear, self.transport = hear, None
+    def __init__(self, hear: Hear) -> None:
+        self.hear = hear
+        self.transport: asyncio.DatagramTransport | None = None
 
     @classmethod
-    async def open(cls, host: str, hear: Hear = lambda data, source: None) -> "Socket":
+    async def open(cls, host: str, hear: Hear = lambda data, source: None) -> Socket:
         _, socket = await asyncio.get_running_loop().create_datagram_endpoint(lambda: cls(hear), local_addr=(host, 0))
         return socket
 
-    def connection_made(self, transport):
+    def connection_made(self, transport: Any) -> None:
         self.transport = transport
 
     @property
     def address(self) -> Address:
         return self.transport.get_extra_info("sockname")
 
-    def datagram_received(self, data, address):
+    def datagram_received(self, data: bytes, address: Any) -> None:
         self.hear(data, address)
 
-    def error_received(self, error):
+    def error_received(self, error: Exception) -> None:
         pass  # The port is closed. If an answer is expected, its absence is noticed.
 
     def send(self, data: bytes, target: Address) -> None:
         self.transport.sendto(data[:65_507], target)
 
-    def close(self):
+    def close(self) -> None:
         self.transport.close()

@@ -1,8 +1,11 @@
 """What the trials with real bots share: tones and how much of them is heard, free ports, and processes that get ready."""
 
+from __future__ import annotations
+
 import asyncio
 import math
 import os
+import pathlib
 import socket
 import struct
 import subprocess
@@ -16,16 +19,16 @@ AMPLITUDE = 8_000
 GREETING, LAST_WORD, VOICE = 700, 1_100, 440
 
 
-def tone(seconds, hertz, rate=RATE):
+def tone(seconds: float, hertz: float, rate: int = RATE) -> bytes:
     return b"".join(struct.pack("<h", int(AMPLITUDE * math.sin(2 * math.pi * hertz * n / rate))) for n in range(int(seconds * rate)))
 
 
-def free_port():
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
 
 
-async def logged(path, text, process):
+async def logged(path: pathlib.Path, text: str, process: subprocess.Popen) -> str:
     """The first line of a log with a text in it."""
     for _ in range(400):
         for line in path.read_text().splitlines() if path.exists() else []:
@@ -37,7 +40,7 @@ async def logged(path, text, process):
     sys.exit(f"{path.read_text()}\nthe process above did not get ready: no {text}")
 
 
-def heard(path, hertz):
+def heard(path: pathlib.Path, hertz: float) -> float:
     """Seconds of a tone of AMPLITUDE in a recording."""
     with wave.open(str(path)) as recording:
         rate = recording.getframerate()
@@ -53,7 +56,7 @@ def heard(path, hertz):
     return count * 0.02
 
 
-async def started_exchange(handset, folder):
+async def started_exchange(handset: str, folder: pathlib.Path) -> tuple[subprocess.Popen, str]:
     """An exchange with the built-in users, and its address."""
     log = folder / "exchange.log"
     with open(log, "w") as sink:
@@ -62,7 +65,9 @@ async def started_exchange(handset, folder):
     return exchange, line.split('"url":"')[1].split('"')[0].replace("\\/", "/")
 
 
-async def started_device(handset, folder, exchange, bot, name="device"):
+async def started_device(
+    handset: str, folder: pathlib.Path, exchange: str, bot: str, name: str = "device"
+) -> tuple[subprocess.Popen, pathlib.Path]:
     """A device of an exchange whose calls have a bot, once it can be called, and its log.
 
     `bot` are the keys of the configuration's `bot`, in lines without indentation.
@@ -89,14 +94,14 @@ behaviour:
     return device, log
 
 
-def end(*processes):
+def end(*processes: subprocess.Popen) -> None:
     """Ends processes, the last one first."""
     for process in reversed(processes):
         process.terminate()
         process.wait()
 
 
-def write_voice(path):
+def write_voice(path: pathlib.Path) -> None:
     """A caller who says one tone for 15 s."""
     with wave.open(str(path), "wb") as voice:
         voice.setparams((1, 2, RATE, 0, "NONE", ""))

@@ -1,5 +1,7 @@
 """The exchange that the attackers' model runs against: killed and started again, looked at, and administered."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import json
@@ -11,6 +13,7 @@ import sqlite3
 import ssl
 import subprocess
 import tempfile
+from typing import Any, Self
 
 from exchange import Exchange, digest, media_token
 from test_push import KEY, Webhook
@@ -22,7 +25,7 @@ HONEST = ["ann", "ben"]
 FLEETING = ["here-today", "gone-tomorrow"]  # Removed and added again, revoked, over and over.
 
 
-def public_id(user):
+def public_id(user: str) -> str:
     return f"{user}@model"
 
 
@@ -31,7 +34,7 @@ class Assaulted(Exchange):
 
     log_level = "info"
 
-    def __init__(self, handset, name, is_private):
+    def __init__(self, handset: str, name: str, is_private: bool) -> None:
         settings = {}
         if is_private:
             settings["certificate"] = {"chain_file": "certificate.pem", "key_file": "key.pem"}
@@ -57,13 +60,14 @@ class Assaulted(Exchange):
             push={},
             **settings,
         )
-        self.tls, self.bodies, self.baseline, self.peak = None, [], 0, 0
+        self.tls: ssl.SSLContext | None = None
+        self.bodies, self.baseline, self.peak = [], 0, 0
         self.is_meant_to_run, self.restarts, self.checked = False, 0, 0
-        self.webhook = None
+        self.webhook: Pushes | None = None
         if is_private:
             self._certify()
 
-    def _certify(self):
+    def _certify(self) -> None:
         subprocess.run(
             [
                 "openssl",
@@ -91,7 +95,7 @@ class Assaulted(Exchange):
         (self.path / "key.pem").chmod(0o600)
         self.tls = ssl.create_default_context(cafile=str(self.path / "certificate.pem"))
 
-    async def begin(self):
+    async def begin(self) -> Self:
         """Writes what the configuration still lacks, and starts it."""
         self.webhook = await Pushes().open()
         self.secret_file("push.secret", KEY)
@@ -108,7 +112,7 @@ class Assaulted(Exchange):
 
     # --- Accounts ---
 
-    async def administer(self, *arguments):
+    async def administer(self, *arguments: str) -> str:
         """`handset user ...` on this exchange's users; what it prints."""
         process = await asyncio.create_subprocess_exec(
             self.handset,
@@ -124,11 +128,11 @@ class Assaulted(Exchange):
         assert process.returncode == 0, f"handset user {arguments}: {complaint.decode()}"
         return printed.decode()
 
-    async def add(self, user):
+    async def add(self, user: str) -> None:
         printed = await self.administer("add", "--media-token", "--public-id", public_id(user), user)
         self.media_tokens = getattr(self, "media_tokens", {}) | {user: printed.split(": ")[1].strip()}
 
-    async def has_logged(self, text, after):
+    async def has_logged(self, text: bytes, after: int) -> None:
         """Waits until the log has this text behind so many bytes, over however many restarts."""
         async with asyncio.timeout(60):
             while True:
@@ -138,12 +142,12 @@ class Assaulted(Exchange):
                         return
                 await asyncio.sleep(0.1)
 
-    def media_token(self, user):
+    def media_token(self, user: str) -> str:
         return self.media_tokens.get(user, media_token(user))
 
     # --- The process ---
 
-    async def restart(self, how):
+    async def restart(self, how: signal.Signals) -> None:
         """Ends it with SIGKILL or SIGTERM, holds its database against SQLite's own check, and starts it again."""
         self.is_meant_to_run = False
         self.process.send_signal(how)
@@ -158,7 +162,7 @@ class Assaulted(Exchange):
         await self.start()
         self.is_meant_to_run, self.restarts = True, self.restarts + 1
 
-    def check_database(self):
+    def check_database(self) -> None:
         """SQLite finds nothing wrong with a copy of the file and its log."""
         with tempfile.TemporaryDirectory(dir=self.path) as folder:
             for path in self.path.glob("exchange.sqlite*"):
@@ -169,18 +173,18 @@ class Assaulted(Exchange):
                 assert not database.execute("PRAGMA foreign_key_check").fetchall()
         self.checked += 1
 
-    def memory(self):
+    def memory(self) -> int:
         """Resident bytes of the process."""
         text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("VmRSS")) * 1024
 
-    def bound(self, connections):
+    def bound(self, connections: int) -> int:
         """Bytes that it may hold: what it needs at rest, what its budgets allow (docs/protocol.md#limits: twice what is
         kept, four times what waits for its turn), what waits for clients that read slowly, and two passwords' hashing.
         """
         return self.baseline + (2 * KEPT + LOGIN + 4 * TURNS + connections + 64) * MIB
 
-    def complaints(self):
+    def complaints(self) -> list[bytes]:
         """Lines of the log that a sound exchange does not write: what is no record, and records of errors."""
         found = []
         for line in self.log.read_bytes().splitlines():
@@ -193,12 +197,12 @@ class Assaulted(Exchange):
                 found.append(line[:500])
         return found
 
-    def check_secrets(self, tokens):
+    def check_secrets(self, tokens: dict[bytes, Any]) -> None:
         """None of these stands in the log."""
         words = set(re.findall(rb"[A-Za-z0-9_.-]{40,}", self.log.read_bytes()))
         assert not words & tokens.keys(), f"a token is in the log: {sorted(words & tokens.keys())[:3]}"
 
-    async def end(self):
+    async def end(self) -> None:
         self.is_meant_to_run = False
         await self.stop()
         if self.webhook is not None:
@@ -209,11 +213,11 @@ class Assaulted(Exchange):
 class Pushes(Webhook):
     """A webhook that forgets what it was asked, once somebody has looked at it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.look = lambda body: None
 
-    def check(self, headers, body):
+    def check(self, headers: dict[str, str], body: bytes) -> None:
         super().check(headers, body)
         self.look(body)
         del self.requests[:]

@@ -1,7 +1,12 @@
 """Attackers who may log in: users, guests, and visitors of a room. Each does one thing after another, as its seed has it."""
 
+from __future__ import annotations
+
 import asyncio
 import json
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from assault import ATTACKERS, FLEETING, HONEST, public_id
 from client import Lost, basic, signed
@@ -9,6 +14,10 @@ from exchange import API, APP
 from forms import METHODS, REASONS, bad_name, frames, odd_name, odd_value, payload
 from raw import blurt, request, status
 from seats import Seat, answer
+
+if TYPE_CHECKING:
+    from seats import Ask
+    from test_model import Model
 
 ROOMS = ["lobby", "cellar", "attic", "ro\u00f6m"]
 GROUPS = ["choir", "crew", "class", "gr\u00fcppe"]
@@ -18,10 +27,10 @@ GONE = (Lost, OSError, asyncio.TimeoutError, asyncio.IncompleteReadError)
 class Prowler:
     """One device of somebody who may log in, and does whatever comes to its mind."""
 
-    def __init__(self, model, name, random, source):
+    def __init__(self, model: Model, name: str, random: random.Random, source: str) -> None:
         self.model, self.name, self.random, self.source = model, name, random, source
         self.old_refresh, self.lasting = [], []
-        self.seat = None
+        self.seat: Seat | None = None
         self.deeds = {
             self.proper: 50,
             self.with_bad_names: 12,
@@ -41,7 +50,7 @@ class Prowler:
             self.goodbye: 1,
         }
 
-    async def live(self):
+    async def live(self) -> None:
         deeds, weights = list(self.deeds), list(self.deeds.values())
         while self.model.is_running:
             try:
@@ -54,7 +63,7 @@ class Prowler:
 
     # --- Coming and going ---
 
-    async def arrive(self):
+    async def arrive(self) -> None:
         """Connects: with the session it had, or afresh, or as somebody new."""
         if self.seat is None or self.seat.token is None:
             await self.log_in()
@@ -72,8 +81,8 @@ class Prowler:
         if not resumed or not resumed["resumed"]:
             await self.register()
 
-    async def register(self):
-        params = {"device": self.model.description(self.seat)}
+    async def register(self) -> None:
+        params: dict[str, Any] = {"device": self.model.description(self.seat)}
         if self.random.random() < 0.3:
             token = self.model.push_token(self.seat)
             params["push"] = [{"kind": self.random.choice(["web", "apns", "fcm"]), "token": token}]
@@ -81,19 +90,19 @@ class Prowler:
             params["start"] = self.random.choice(["warm", "cold"])
         await self.seat.get("device.register", **params)
 
-    async def log_in(self):
+    async def log_in(self) -> None:
         raise NotImplementedError
 
-    async def settle(self):
+    async def settle(self) -> None:
         await self.seat.get("ping")
 
-    async def come_and_go(self):
+    async def come_and_go(self) -> None:
         self.seat.talk.line.drop()
         await self.seat.talk.line.ended()
         await asyncio.sleep(self.random.choice([0, 0.01, 0.3, 2]))
         await self.arrive()
 
-    async def resume_oddly(self):
+    async def resume_oddly(self) -> None:
         """Resumes from another number than the last, or somebody else's session."""
         seat, others = self.seat, list(self.model.oracle.sessions)
         session = seat.session if self.random.random() < 0.5 else self.random.choice(others)
@@ -104,16 +113,16 @@ class Prowler:
         if seat.talk.floor is not None:
             await self.register()
 
-    async def move(self):
+    async def move(self) -> None:
         """A second connection takes over while the first is there."""
         await self.seat.start(self.seat.session)
 
-    async def log_in_again(self):
+    async def log_in_again(self) -> None:
         self.seat.token = None
         self.seat.talk.line.drop()
         await self.arrive()
 
-    async def goodbye(self):
+    async def goodbye(self) -> None:
         await self.seat.get("session.end")
         self.seat.session = None
         if self.random.random() < 0.5:
@@ -121,26 +130,26 @@ class Prowler:
 
     # --- Requests ---
 
-    def room(self):
+    def room(self) -> str:
         known = list(self.seat.shown)
         return self.random.choice(known if known and self.random.random() < 0.8 else ROOMS)
 
-    def group(self):
+    def group(self) -> str:
         known = [name for name in GROUPS + self.model.own_groups[-20:] if self.seat in self.model.oracle.groups[name]]
         return self.random.choice(known if known and self.random.random() < 0.7 else GROUPS + self.model.own_groups[-20:])
 
-    def invite(self):
+    def invite(self) -> str:
         return self.random.choice(self.seat.invites[-12:] or ["invite-" + "0" * 32])
 
-    def callee(self):
+    def callee(self) -> str:
         name = self.random.choice(ATTACKERS + ATTACKERS + HONEST + FLEETING)
         return public_id(name) if self.random.random() < 0.2 else name
 
-    def params(self, method):
+    def params(self, method: str) -> dict:
         """Good parameters for a method."""
         random = self.random
         data = payload(random, 61000 if method.startswith("invite.") else 8192)
-        made = {
+        made: dict[str, Callable[[], dict]] = {
             "session.renew": lambda: {"token": self.seat.token},
             "device.register": lambda: {"device": self.model.description(self.seat)},
             "invite.send": lambda: (
@@ -187,27 +196,28 @@ class Prowler:
             return {"group": self.group()}
         return {"invite": self.invite(), "data": data} if method.startswith("invite.") else {}
 
-    def method(self):
+    def method(self) -> str:
         wanted = METHODS + ["invite.send", "invite.accept", "room.signal", "room.signal", "room.join", "call.signal"] * 2
         rare = {"session.renew", "session.end", "device.unregister", "presence.subscribe"}
         method = self.random.choice(wanted)
         return self.random.choice(wanted) if method in rare else method
 
-    async def send(self, method, params, why=""):
+    async def send(self, method: str, params: dict, why: str = "") -> Ask | None:
         if method == "session.end":
-            return await self.goodbye()
+            await self.goodbye()
+            return None
         ask = await self.seat.ask(method, why, **params)
         if self.random.random() < 0.4:
             await answer(ask)
         return ask
 
-    async def proper(self):
+    async def proper(self) -> None:
         method = self.method()
         ask = await self.send(method, self.params(method))
         if method == "group.create" and ask.outcome == "done":
             self.model.own_groups.append(json.loads(json.dumps(ask.answer.result()["result"]["group"])))
 
-    async def with_bad_names(self):
+    async def with_bad_names(self) -> None:
         method = self.method()
         params = self.params(method)
         names = [name for name in ("invite", "group", "room", "to", "idempotency_key", "peer") if name in params]
@@ -217,7 +227,7 @@ class Prowler:
             params[name] = bad_name(self.random, base) if self.random.random() < 0.8 else odd_name(self.random)
         await self.send(method, params, "with a bad name")
 
-    async def with_odd_values(self):
+    async def with_odd_values(self) -> None:
         method = self.method()
         params = self.params(method)
         name = self.random.choice(list(params) + ["resume", "extra", "data", "peer", "ttl", "online_only"])
@@ -225,7 +235,7 @@ class Prowler:
             params[name] = odd_value(self.random)
         await self.send(method, params, "with an odd value")
 
-    async def with_others_ids(self):
+    async def with_others_ids(self) -> None:
         """Ids that the model knows and an attacker would not."""
         method = self.random.choice(METHODS)
         params = self.params(method)
@@ -239,7 +249,7 @@ class Prowler:
             params["peer"] = self.callee()
         await self.send(method, params, "with another's id")
 
-    async def frame(self):
+    async def frame(self) -> None:
         marker = self.model.oracle.mark({self.seat.principal}, why=f"a frame of {self.seat}")
         data, _ = frames(self.random, marker.text)
         self.model.oracle.steps += 1
@@ -249,7 +259,7 @@ class Prowler:
             await self.seat.talk.line.put(data[len(data) * at // pieces : len(data) * (at + 1) // pieces])
             await asyncio.sleep(0)
 
-    async def flood(self):
+    async def flood(self) -> None:
         """More than any connection may send, and no answer waited for."""
         method, count = self.random.choice([("ping", 800), ("group.list", 300), ("session.start", 150), ("invite.list", 60)])
         text = json.dumps({"jsonrpc": "2.0", "id": "raw-flood", "method": method}).encode()
@@ -257,19 +267,20 @@ class Prowler:
             await self.seat.talk.line.send(text)
         self.model.oracle.steps += 1
 
-    async def stall(self):
+    async def stall(self) -> None:
         """Stops reading for a while; what is sent meanwhile waits, or the exchange gives it up."""
         talk = self.seat.talk
-        talk.line.writer.transport.pause_reading()
+        transport: Any = talk.line.writer.transport
+        transport.pause_reading()
         for _ in range(self.random.choice([5, 40])):
             await self.seat.ask("room.signal", room=self.room(), type="t", data=payload(self.random, 8000))
         await asyncio.sleep(self.random.uniform(0, 3))
-        if talk.line.is_open and not talk.line.writer.transport.is_closing():
-            talk.line.writer.transport.resume_reading()
+        if talk.line.is_open and not transport.is_closing():
+            transport.resume_reading()
 
     # --- Tokens ---
 
-    async def http(self, method, path, body=b"", **headers):
+    async def http(self, method: str, path: str, body: Any = b"", **headers: str | None) -> tuple[int, bytes]:
         """A request over HTTP, whose answer is looked through."""
         body = json.dumps(body).encode() if not isinstance(body, bytes) else body
         self.model.oracle.steps += 1
@@ -282,27 +293,27 @@ class Prowler:
             self.model.oracle.fault(f"{self.name}: {method} {path} was answered with {code}: {content[:300]!r}")
         return code, content
 
-    async def refresh(self):
+    async def refresh(self) -> None:
         pass
 
-    async def replay(self):
+    async def replay(self) -> None:
         pass
 
-    async def log_out(self):
+    async def log_out(self) -> None:
         pass
 
 
 class User(Prowler):
     """A device of an account."""
 
-    def __init__(self, model, user, device, random, source):
+    def __init__(self, model: Model, user: str, device: str, random: random.Random, source: str) -> None:
         super().__init__(model, f"{user}/{device}", random, source)
         self.user = user
         self.device = device
         self.seat = Seat(model, ("account", user), device, source)
         self.deeds[self.stream] = 1.5
 
-    async def arrive(self):
+    async def arrive(self) -> None:
         """The account may be another one, if it was removed and added again."""
         if self.seat.principal != self.model.oracle.account(self.user):
             self.seat.unsure()
@@ -311,7 +322,7 @@ class User(Prowler):
             self.old_refresh = []
         await super().arrive()
 
-    async def log_in(self):
+    async def log_in(self) -> None:
         body = {"type": "Cima", "media_token": self.model.exchange.media_token(self.user), "access_type": "offline", "scope": "mappings"}
         code, content = await self.http("POST", "/v1.1/login", body, Authorization=basic(*APP))
         if code != 200:
@@ -319,7 +330,7 @@ class User(Prowler):
             raise Lost(f"login refused with {code}")
         self.take(content)
 
-    def take(self, content):
+    def take(self, content: bytes) -> None:
         answer = json.loads(content)
         seat = self.seat
         self.model.oracle.own(seat.principal, answer["token"], answer["refresh_token"])
@@ -330,7 +341,7 @@ class User(Prowler):
         if answer["id"] != self.user:
             self.model.oracle.fault(f"{seat} logged in and is {answer['id']}")
 
-    async def refresh(self):
+    async def refresh(self) -> None:
         code, content = await self.http("POST", "/v1.1/token", {"refresh_token": self.seat.refresh})
         if code == 200:
             self.take(content)
@@ -338,7 +349,7 @@ class User(Prowler):
         elif code in (401, 403):
             self.seat.token = None
 
-    async def replay(self):
+    async def replay(self) -> None:
         """An old refresh token, or none; it may end the login."""
         self.seat.unsure()
         token = self.random.choice(self.old_refresh + ["", "x" * 300, "\0", self.model.token_of_another(self.seat)])
@@ -346,12 +357,12 @@ class User(Prowler):
         if code == 200:
             self.take(content)
 
-    async def log_out(self):
+    async def log_out(self) -> None:
         self.seat.unsure()
         await self.http("POST", "/v1.1/logout", Authorization=f"Bearer {self.seat.token}")
         self.seat.token = None
 
-    async def stream(self):
+    async def stream(self) -> None:
         """WHIP and WHEP to somebody's devices."""
         callee = self.random.choice(ATTACKERS + HONEST)
         audience = {self.seat.principal, ("account", callee)}
@@ -394,12 +405,12 @@ class Guest(Prowler):
 
     logins = 0
 
-    def __init__(self, model, guest, random, source):
+    def __init__(self, model: Model, guest: str, random: random.Random, source: str) -> None:
         super().__init__(model, guest, random, source)
         for deed in self.refresh, self.replay, self.log_out:
             del self.deeds[deed]
 
-    async def log_in(self):
+    async def log_in(self) -> None:
         code, content = await self.http("POST", "/v1.1/login/anonymous", {"user_id": self.name}, Authorization=basic(*APP))
         if code != 200:
             await asyncio.sleep(1)
@@ -413,21 +424,21 @@ class Guest(Prowler):
         self.seat.token = json.loads(content)["token"]
         self.model.oracle.own(principal, self.seat.token)
 
-    def method(self):
+    def method(self) -> str:
         return (
             super().method()
             if self.random.random() < 0.3
             else self.random.choice(["room.join", "room.leave", "room.signal", "room.signal"])
         )
 
-    async def register(self):
+    async def register(self) -> None:
         pass
 
 
 class Visitor(Guest):
     """Somebody with a signed token for one room, in the name of a user who has an account."""
 
-    async def log_in(self):
+    async def log_in(self) -> None:
         user, room = self.name, ROOMS[0]
         seat = self.seat
         if seat is None:

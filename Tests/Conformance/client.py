@@ -4,6 +4,8 @@ It holds the exchange to what the page says of every message, whichever test run
 `violations`.
 """
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import hashlib
@@ -12,8 +14,13 @@ import http.client
 import json
 import secrets
 import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Self
 
 import websockets
+
+if TYPE_CHECKING:
+    from exchange import Exchange
 
 PATIENCE = 15  # Seconds that anything may take on a busy machine before it counts as hanging.
 
@@ -57,7 +64,7 @@ complaints = []  # Every error message that was answered.
 class Refused(Exception):
     """A request was answered with an error."""
 
-    def __init__(self, method, error):
+    def __init__(self, method: str, error: dict) -> None:
         self.code, self.name = error["code"], error["data"]["name"]
         self.limit, self.message = error["data"].get("limit"), error["message"]
         super().__init__(f"{method}: {self.code} {self.name}: {self.message}")
@@ -66,7 +73,7 @@ class Refused(Exception):
 class RESTRefused(Exception):
     """A REST call was answered with something else than 200."""
 
-    def __init__(self, path, status, headers, body):
+    def __init__(self, path: str, status: int, headers: http.client.HTTPMessage, body: bytes) -> None:
         self.status, self.headers = status, headers
         error = json.loads(body).get("error", {}) if body else {}
         self.code, self.message = error.get("code"), error.get("message", "")
@@ -78,7 +85,7 @@ class Lost(Exception):
     """The connection ended before the answer came."""
 
 
-def remember(*values):
+def remember(*values: str) -> str:
     """Notes secrets, to be looked for in logs and errors."""
     known_secrets.update(values)
     return values[0]
@@ -87,11 +94,11 @@ def remember(*values):
 # --- REST ---------------------------------------------------------------------------------------------------------
 
 
-def basic(key, secret):
+def basic(key: str, secret: str) -> str:
     return "Basic " + base64.b64encode(f"{key}:{secret}".encode()).decode()
 
 
-def _rest(port, method, path, body, headers):
+def _rest(port: int, method: str, path: str, body: Any, headers: dict[str, str]) -> tuple[int, http.client.HTTPMessage, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         if body is not None and not isinstance(body, bytes):
@@ -105,7 +112,7 @@ def _rest(port, method, path, body, headers):
         connection.close()
 
 
-async def rest(port, method, path, body=None, **headers):
+async def rest(port: int, method: str, path: str, body: Any = None, **headers: str) -> tuple[Any, str]:
     """One REST call: the answer's JSON and its Trace-Id, or RESTRefused."""
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     status, answered, text = await asyncio.to_thread(_rest, port, method, path, body, headers)
@@ -117,10 +124,10 @@ async def rest(port, method, path, body=None, **headers):
     return json.loads(text), trace
 
 
-def signed(key, secret, user, seconds=600, algorithm="HS256", **claims):
+def signed(key: str, secret: str, user: str, seconds: float = 600, algorithm: str = "HS256", **claims: Any) -> str:
     """A signed token (RFC 7519). A claim of None is left out."""
 
-    def part(value):
+    def part(value: bytes) -> str:
         return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
     now = int(time.time())
@@ -141,7 +148,7 @@ LARGEST = 262144  # Bytes of a message that a client must take.
 class Connection:
     """One WebSocket: requests with answers, and events in the order in which they came."""
 
-    def __init__(self, socket, hear):
+    def __init__(self, socket: websockets.ClientConnection, hear: Callable[[dict], None]) -> None:
         self.socket, self.hear, self.waiting, self.last = socket, hear, {}, 0
         self.order = []  # Answers by their ids and events by their types, as they came.
         self.reading = asyncio.create_task(self._read())
@@ -149,7 +156,7 @@ class Connection:
         self.reading.add_done_callback(lambda _: open_connections.discard(self))
 
     @classmethod
-    async def open(cls, url, hear=lambda event: None, **options):
+    async def open(cls, url: str, hear: Callable[[dict], None] = lambda event: None, **options: Any) -> Self:
         return cls(
             await websockets.connect(
                 url, compression=None, ping_interval=None, open_timeout=PATIENCE, close_timeout=PATIENCE, max_size=None, **options
@@ -157,7 +164,7 @@ class Connection:
             hear,
         )
 
-    async def _read(self):
+    async def _read(self) -> None:
         try:
             async for text in self.socket:
                 self._take(text)
@@ -168,7 +175,7 @@ class Connection:
                 future.set_exception(Lost(f"closed with {self.socket.close_code} {self.socket.close_reason}"))
                 future.exception()
 
-    def _take(self, text):
+    def _take(self, text: str) -> None:
         message = json.loads(text)
         if len(text.encode()) > LARGEST:
             violations.append(f"longer than a client must take: {len(text.encode())} bytes, {text[:200]}")
@@ -194,14 +201,14 @@ class Connection:
         elif not future.done():
             future.set_result(message)
 
-    def begin(self, method, _id=None, **parameters):
+    def begin(self, method: str, _id: int | str | None = None, **parameters: Any) -> asyncio.Future[dict]:
         """Puts a request on its way at once; awaiting what is returned gives the result, or raises Refused or Lost."""
         self.last += 1
         number = _id or self.last
         answer = self.waiting[number] = asyncio.get_running_loop().create_future()
         text = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters})
 
-        async def finish():
+        async def finish() -> dict:
             try:
                 await self.socket.send(text)
             except websockets.ConnectionClosed as error:
@@ -215,28 +222,28 @@ class Connection:
         asking.add_done_callback(lambda done: done.cancelled() or done.exception())  # Not all are awaited to the end.
         return asking
 
-    async def ask(self, method, **parameters):
+    async def ask(self, method: str, **parameters: Any) -> dict:
         return await self.begin(method, **parameters)
 
-    async def raw(self, message):
+    async def raw(self, message: str | bytes) -> None:
         """Sends any text or bytes as one message."""
         await self.socket.send(message)
 
-    async def answer_to(self, number):
+    async def answer_to(self, number: int | str) -> dict:
         """The whole answer with this id, for requests that were sent raw."""
         answer = self.waiting[number] = asyncio.get_running_loop().create_future()
         return await asyncio.wait_for(answer, PATIENCE)
 
-    async def closing(self):
+    async def closing(self) -> int | None:
         """Waits for the exchange to close; its close code, 1006 if there was no close frame."""
         await asyncio.wait_for(self.socket.wait_closed(), PATIENCE)
         return self.socket.close_code
 
-    def drop(self):
+    def drop(self) -> None:
         """Loses the connection, as a cut cable does: no close frame, no goodbye."""
         self.socket.transport.abort()
 
-    async def close(self, code=1000):
+    async def close(self, code: int = 1000) -> None:
         await self.socket.close(code)
         await asyncio.wait_for(self.reading, PATIENCE)
 
@@ -244,25 +251,28 @@ class Connection:
 class Device:
     """One device of a user: its session, and all that it was told, over as many connections as it takes."""
 
-    def __init__(self, exchange, user, token, name=None, **start):
+    def __init__(self, exchange: Exchange, user: str, token: str, name: str | None = None, **start: Any) -> None:
         self.exchange, self.user, self.token, self.start_with = exchange, user, token, start
         self.id = name or f"device-{secrets.token_hex(4)}"
-        self.events, self.sequence, self.session, self.line = [], 0, None, None
-        self.connection = None
+        self.events, self.sequence = [], 0
+        self.session: str | None = None
+        self.line: Connection | None = None
+        self.connection: str | None = None
+        self.refresh_token = ""
         self.news = asyncio.Event()
         self.resuming = False
 
     @property
-    def description(self):
+    def description(self) -> dict:
         return {"id": self.id, "name": "Conformance", "capabilities": ["audio"]}
 
-    async def connect(self, url=None):
+    async def connect(self, url: str | None = None) -> Self:
         """A WebSocket, and nothing said yet."""
         if url is None:
             url = f"ws://127.0.0.1:{self.exchange.port}/v1/rtc"
         line = None
 
-        def hear(event):
+        def hear(event: dict) -> None:
             if line is self.line:
                 self._hear(event)
 
@@ -270,7 +280,7 @@ class Device:
         self.line = line
         return self
 
-    async def start(self, resume=False, after=None, url=None, **parameters):
+    async def start(self, resume: bool = False, after: int | None = None, url: str | None = None, **parameters: Any) -> Self:
         """Connects and starts a session; with `resume`, goes on with the one that was lost."""
         await self.connect(url)
         if resume:
@@ -281,11 +291,11 @@ class Device:
         self.session, self.connection, self.answer = answer["session"], answer["connection"], answer
         return self
 
-    async def register(self, **parameters):
+    async def register(self, **parameters: Any) -> Self:
         await self.ask("device.register", device=self.description, **parameters)
         return self
 
-    def _hear(self, event):
+    def _hear(self, event: dict) -> None:
         if self.sequence and event["sequence"] <= self.sequence:
             violations.append(f"{self.user}: event {event['sequence']} after {self.sequence}: {event}")
         self.sequence = event["sequence"]
@@ -294,15 +304,15 @@ class Device:
         )
         self.news.set()
 
-    def heard(self, kind=None, **members):
+    def heard(self, kind: str | None = None, **members: Any) -> list[dict]:
         """Everything of this kind so far, with these members in its data, oldest first."""
         return [event["data"] for event in self.events if _fits(event, kind, members)]
 
-    def kinds(self, **members):
+    def kinds(self, **members: Any) -> list[str]:
         """The types of all events with these members, in order."""
         return [event["type"] for event in self.events if _fits(event, None, members)]
 
-    async def hear(self, kind, _within=PATIENCE, /, **members):
+    async def hear(self, kind: str, _within: float = PATIENCE, /, **members: Any) -> dict:
         """The next event of this kind, with these members in its data, that was not returned before."""
         deadline = time.monotonic() + _within
         while True:
@@ -317,39 +327,39 @@ class Device:
                 last = [event["type"] for event in self.events][-12:]
                 raise AssertionError(f"{self.user} did not hear {kind} {members}, but {last}") from None
 
-    def when(self, kind, **members):
+    def when(self, kind: str, **members: Any) -> float:
         """When the first such event came, on time.monotonic()."""
         return next(event["at"] for event in self.events if _fits(event, kind, members))
 
-    async def ask(self, method, **parameters):
+    async def ask(self, method: str, **parameters: Any) -> dict:
         return await self.line.ask(method, **parameters)
 
-    def begin(self, method, **parameters):
+    def begin(self, method: str, **parameters: Any) -> asyncio.Future[dict]:
         return self.line.begin(method, **parameters)
 
-    async def lose(self):
+    async def lose(self) -> None:
         """Its connection is cut, and the exchange may have noticed."""
         self.line.drop()
         await asyncio.wait_for(self.line.reading, PATIENCE)
 
-    async def resume(self, after=None):
+    async def resume(self, after: int | None = None) -> Self:
         return await self.start(resume=True, after=after)
 
-    async def leave(self):
+    async def leave(self) -> None:
         await self.ask("session.end")
         await self.line.close()
 
 
-def _fits(event, kind, members):
+def _fits(event: dict, kind: str | None, members: dict) -> bool:
     return (kind is None or event["type"] == kind) and all(event["data"].get(name) == value for name, value in members.items())
 
 
-async def settle(*devices):
+async def settle(*devices: Device) -> None:
     """Returns once each device has all that was decided before: an answer comes after every event before it."""
     await asyncio.gather(*(device.ask("ping") for device in devices))
 
 
-async def refusal(request, *names):
+async def refusal(request: Awaitable, *names: str) -> Any:
     """Awaits a request that must be refused with one of these names; the refusal."""
     try:
         answer = await request

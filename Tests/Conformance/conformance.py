@@ -6,6 +6,8 @@ Each test is a coroutine whose docstring starts with the rules that it is for; i
 exchange by the name of its configuration, or `rounds`. With PATTERN only those whose name or docstring has it.
 """
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import importlib
@@ -15,12 +17,14 @@ import re
 import sys
 import time
 import traceback
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import client
 from exchange import Exchange
 
 # What the exchanges that tests ask for are, beside what all are (exchange.py).
-CONFIGURATIONS = {
+CONFIGURATIONS: dict[str, dict] = {
     "exchange": {},
     # Everything ends soon.
     "hasty": {"keepalive_seconds": 3, "resume_window_seconds": 1},
@@ -43,24 +47,25 @@ CONFIGURATIONS = {
     "restless": {},
 }
 AT_ONCE = 12  # Tests at a time. Those of races are for themselves.
+Test = Callable[..., Coroutine]
 HANGS = 300  # Seconds after which a test that has not ended has failed.
 
 
 class Stage:
     """The exchanges, each started when it is first asked for."""
 
-    def __init__(self, handset, rounds, model_seconds, seed):
+    def __init__(self, handset: str, rounds: int, model_seconds: int, seed: int) -> None:
         self.handset, self.rounds, self.running, self.findings = handset, rounds, {}, []
         self.model_seconds, self.seed = model_seconds, seed
 
-    async def exchange(self, name):
+    async def exchange(self, name: str) -> Exchange:
         if name not in self.running:
             exchange = Exchange(self.handset, name, **CONFIGURATIONS[name])
             self.running[name] = asyncio.create_task(exchange.start())
         return await asyncio.shield(self.running[name])
 
-    async def given(self, test):
-        values = {}
+    async def given(self, test: Test) -> dict:
+        values: dict[str, Any] = {}
         for name in inspect.signature(test).parameters:
             if name == "stage":
                 values[name] = self
@@ -70,14 +75,14 @@ class Stage:
                 values[name] = await self.exchange(name)
         return values
 
-    async def stop(self):
+    async def stop(self) -> None:
         for exchange in await asyncio.gather(*self.running.values(), return_exceptions=True):
             if isinstance(exchange, Exchange):
                 await exchange.stop()
                 exchange.folder.cleanup()
 
 
-def collect(pattern):
+def collect(pattern: str) -> list[Test]:
     """The tests, in the order of their files and lines."""
     tests = []
     for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
@@ -89,7 +94,7 @@ def collect(pattern):
     return [test for test in tests if wanted.search(f"{test.__module__} {test.__name__} {test.__doc__}")]
 
 
-async def run(stage, test):
+async def run(stage: Stage, test: Test) -> bool:
     """Runs one test and says how it went; whether it passed."""
     started = time.monotonic()
     title = " ".join(test.__doc__.split())
@@ -103,7 +108,7 @@ async def run(stage, test):
     return True
 
 
-async def main():
+async def main() -> bool:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("handset", help="the command that is tested")
     parser.add_argument("--rounds", type=int, default=1000, help="how often each race is run")
@@ -118,11 +123,11 @@ async def main():
     stage = Stage(options.handset, options.rounds, options.model_seconds, options.seed)
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def guarded(test):
+    async def guarded(test: Test) -> bool:
         async with gate:
             return await run(stage, test)
 
-    def order(test):
+    def order(test: Test) -> tuple[bool, bool]:
         return test.__module__ == "test_throughout", test.__module__ == "test_races"
 
     try:
@@ -146,7 +151,7 @@ async def main():
     return failed > 0
 
 
-def waits(test):
+def waits(test: Any) -> Any:
     """Marks a test that mostly waits, so that it does not hold up others."""
     test.waits = True
     return test

@@ -1,5 +1,7 @@
 """`handset serve` as a process, with a configuration and accounts made for a test."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import hashlib
@@ -12,6 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from typing import Any, Self
 
 from client import PATIENCE, Device, basic, remember, rest
 
@@ -23,12 +26,12 @@ ACCESS_TOKEN = remember("long-lived-access-token-of-ada")
 PEOPLE = 1000
 
 
-def digest(token):
+def digest(token: str) -> str:
     """What `handset user hash-token` prints, which the tests check once."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def media_token(user):
+def media_token(user: str) -> str:
     return remember(f"media-token-of-{user}")
 
 
@@ -37,12 +40,13 @@ class Exchange:
 
     log_level = "debug"
 
-    def __init__(self, handset, name, **settings):
+    def __init__(self, handset: str, name: str, **settings: Any) -> None:
         self.handset, self.name = handset, name
         self.folder = tempfile.TemporaryDirectory(prefix=f"conformance-{name}-")
         self.path = pathlib.Path(self.folder.name)
-        self.port, self.process, self.log = 0, None, self.path / "log"
-        self.numbers, self.environment = itertools.count(), None
+        self.port, self.log, self.numbers = 0, self.path / "log", itertools.count()
+        self.process: subprocess.Popen | None = None
+        self.environment: dict[str, str] | None = None
         self.secret_file("school.secret", API[1])
         self.secret_file("college.secret", OTHER_API[1])
         hashed = subprocess.run(
@@ -74,14 +78,14 @@ class Exchange:
             )
         )
 
-    def secret_file(self, name, secret):
+    def secret_file(self, name: str, secret: str) -> None:
         path = self.path / name
         path.write_text(secret)
         path.chmod(0o600)
 
     # --- The process ---
 
-    async def start(self):
+    async def start(self) -> Self:
         options = ["--listen", f"127.0.0.1:{self.port}"] if self.port else []
         written = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
@@ -112,15 +116,15 @@ class Exchange:
                 raise AssertionError(f"the exchange did not start: {self.log.read_text()[-3000:]}")
             await asyncio.sleep(0.02)
 
-    def signal(self, number):
+    def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    async def kill(self):
+    async def kill(self) -> None:
         """kill -9: nothing is finished, nothing is flushed."""
         self.process.kill()
         await asyncio.to_thread(self.process.wait)
 
-    async def stop(self):
+    async def stop(self) -> None:
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -131,52 +135,52 @@ class Exchange:
 
     # --- Who uses it ---
 
-    def people(self, count):
+    def people(self, count: int) -> list[str]:
         """So many users whom no other test knows."""
         users = [f"user-{next(self.numbers)}" for _ in range(count)]
         assert int(users[-1].split("-")[1]) < PEOPLE, "raise PEOPLE"
         return users
 
-    async def rest(self, method, path, body=None, **headers):
+    async def rest(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[Any, str]:
         return await rest(self.port, method, path, body, **headers)
 
-    async def post(self, path, body=None, **headers):
+    async def post(self, path: str, body: Any = None, **headers: str) -> Any:
         return (await self.rest("POST", path, body, **headers))[0]
 
-    async def login(self, user, **members):
+    async def login(self, user: str, **members: Any) -> dict:
         """A login by media token, unless the members say otherwise."""
         body = {"type": "Cima", "media_token": media_token(user), "access_type": "offline", "scope": "mappings"}
         answer = await self.post("/v1.1/login", members or body, Authorization=basic(*APP))
         remember(answer["token"], answer["refresh_token"])
         return answer
 
-    async def guest(self, name, device=None):
+    async def guest(self, name: str, device: str | None = None) -> Device:
         answer = await self.post("/v1.1/login/anonymous", {"user_id": name}, Authorization=basic(*APP))
         remember(answer["token"])
         return await Device(self, name, answer["token"], device).start()
 
-    async def idle(self, user, name=None):
+    async def idle(self, user: str, name: str | None = None) -> Device:
         """A device of this user that has logged in, and not connected."""
         login = await self.login(user)
         device = Device(self, user, login["token"], name)
         device.refresh_token = login["refresh_token"]
         return device
 
-    async def device(self, user, name=None, **registration):
+    async def device(self, user: str, name: str | None = None, **registration: Any) -> Device:
         """A device of this user that is registered."""
         return await (await (await self.idle(user, name)).start()).register(**registration)
 
-    async def devices(self, *users):
+    async def devices(self, *users: str) -> list[Device]:
         """One device for each of these users."""
         return await asyncio.gather(*(self.device(user) for user in users))
 
-    async def party(self, *counts):
+    async def party(self, *counts: int) -> list[Device]:
         """Strangers to every other test, each with so many devices; flat, in order."""
         users = self.people(len(counts))
         return await self.devices(*(user for user, count in zip(users, counts) for _ in range(count)))
 
 
-async def invite(inviter, *to, ttl=30, **parameters):
+async def invite(inviter: Device, *to: Device | str, ttl: Any = 30, **parameters: Any) -> str:
     """Sends an invite and returns its id."""
     users = [device.user if isinstance(device, Device) else device for device in to]
     parameters.setdefault("data", {"offer": {"type": "offer", "sdp": "v=0\r\n"}})
@@ -185,7 +189,7 @@ async def invite(inviter, *to, ttl=30, **parameters):
     return answer["invite"]
 
 
-async def call(inviter, invitee):
+async def call(inviter: Device, invitee: Device) -> str:
     """A call that stands between two devices; its invite."""
     number = await invite(inviter, invitee)
     await invitee.hear("inviteReceived", invite=number)

@@ -1,7 +1,12 @@
 """What attackers send: names, sizes, values and frames, good and bad, all chosen by a seeded generator."""
 
+from __future__ import annotations
+
 import json
+import random
 import struct
+from collections.abc import Callable
+from typing import Any
 
 from raw import BINARY, CLOSE, PING, PONG, TEXT, frame
 
@@ -71,7 +76,7 @@ REASONS = [
 ]
 
 
-def bad_name(random, base):
+def bad_name(random: random.Random, base: str) -> Any:
     """A name that the page refuses, near to one that is good."""
     return random.choice(
         [
@@ -91,7 +96,7 @@ def bad_name(random, base):
     )
 
 
-def odd_name(random):
+def odd_name(random: random.Random) -> str:
     """A name that is good, if barely."""
     return random.choice(
         [
@@ -112,7 +117,7 @@ def odd_name(random):
     )
 
 
-def odd_value(random, depth=0):
+def odd_value(random: random.Random, depth: int = 0) -> Any:
     """Any JSON value; now and then one that no parser likes."""
     kind = random.randrange(12)
     if kind < 3:
@@ -129,19 +134,19 @@ def odd_value(random, depth=0):
     return value
 
 
-def size(random, most):
+def size(random: random.Random, most: int) -> int:
     """Mostly little; at times as much as there may be, or a little more."""
     return random.choice(
         [0, 10, 10, 100, 100, 1000, most // 2, most - 40, most - 20, most, most + 1] if random.random() < 0.15 else [0, 10, 30, 100, 300]
     )
 
 
-def payload(random, most):
+def payload(random: random.Random, most: int) -> Callable[[str], Any]:
     """What makes a value of about such a size from a marker."""
     shape, length = random.randrange(5), size(random, most)
     filler = random.choice(["x", "\u00e9", '"', "1e18,", "\U0001f600"])
 
-    def make(marker):
+    def make(marker: str) -> Any:
         text = (filler * (length // len(filler.encode()) + 1))[:length]
         if shape == 0:
             return f"{marker}{text}"
@@ -150,7 +155,7 @@ def payload(random, most):
         if shape == 2:
             return [marker] + [1e18] * min(length // 20, 3000)
         if shape == 3:
-            value = marker
+            value: Any = marker
             for _ in range(min(length, 55)):
                 value = {"deep": value}
             return value
@@ -159,7 +164,7 @@ def payload(random, most):
     return make
 
 
-def frames(random, marker):
+def frames(random: random.Random, marker: str) -> tuple[bytes, bool]:
     """Bytes of frames that are out of order, or nearly, and whether the connection may be used afterwards."""
     ping = json.dumps({"jsonrpc": "2.0", "id": f"raw-{marker}", "method": "ping"}).encode()
     long = b'"' + marker.encode() + b"x" * 65600 + b'"'

@@ -1,16 +1,23 @@
 """Two users who only follow docs/protocol.md, and call each other while everybody else attacks."""
 
+from __future__ import annotations
+
 import asyncio
 import collections
 import contextlib
 import json
+import random
 import time
+from typing import TYPE_CHECKING, Any
 
 from attackers import GONE
 from client import Lost, basic
 from exchange import APP
 from raw import blurt, request, status
 from seats import Seat, answer
+
+if TYPE_CHECKING:
+    from test_model import Model
 
 BOUND = 30  # Seconds that a call may take from invite to hang-up, restarts of the exchange and a busy machine included.
 WINDOW = 20  # The exchange's resume window.
@@ -19,15 +26,16 @@ WINDOW = 20  # The exchange's resume window.
 class Phone(Seat):
     """A device that logs in, holds its connection, renews its token, and hears."""
 
-    def __init__(self, model, user, device, random, source):
+    def __init__(self, model: Model, user: str, device: str, random: random.Random, source: str) -> None:
         super().__init__(model, ("account", user), device, source)
         self.random, self.user = random, user
         self.stories = collections.OrderedDict()  # What was told of each invite, oldest first.
         self.news, self.ready = asyncio.Event(), asyncio.Event()
-        self.lost_at, self.is_renewing, self.logins = None, False, 0
+        self.lost_at: float | None = None
+        self.is_renewing, self.logins = False, 0
         self.exchanging = asyncio.Lock()
 
-    def learn(self, event):
+    def learn(self, event: dict) -> None:
         super().learn(event)
         if event["type"] == "tokenExpiring" and not self.is_renewing:
             self.is_renewing = True
@@ -40,7 +48,7 @@ class Phone(Seat):
 
     # --- Being there ---
 
-    async def post(self, path, body, **headers):
+    async def post(self, path: str, body: Any, **headers: str | None) -> dict:
         """A REST call, repeated while the exchange is away; its JSON."""
         while True:
             with contextlib.suppress(*GONE):
@@ -55,7 +63,7 @@ class Phone(Seat):
                     raise AssertionError(f"{self}: {path} was answered with {code}: {content!r}")
             await asyncio.sleep(self.random.uniform(0.1, 0.5))
 
-    async def log_in(self):
+    async def log_in(self) -> None:
         answered = await self.post(
             "/v1.1/login",
             {"type": "Cima", "media_token": self.model.exchange.media_token(self.user), "access_type": "offline", "scope": "mappings"},
@@ -64,7 +72,7 @@ class Phone(Seat):
         self.logins += 1
         self.token, self.refresh = answered["token"], answered["refresh_token"]
 
-    async def exchange_token(self):
+    async def exchange_token(self) -> None:
         """A new token for the one that there is now; one exchange at a time."""
         before = self.token
         async with self.exchanging:
@@ -72,7 +80,7 @@ class Phone(Seat):
                 answered = await self.post("/v1.1/token", {"refresh_token": self.refresh})
                 self.token, self.refresh = answered["token"], answered["refresh_token"]
 
-    async def renew(self):
+    async def renew(self) -> None:
         """A new token for this session."""
         try:
             await self.exchange_token()
@@ -81,7 +89,7 @@ class Phone(Seat):
         finally:
             self.is_renewing = False
 
-    async def stay(self):
+    async def stay(self) -> None:
         """Is there, for as long as the model runs: the page's chapter on the connection."""
         await self.log_in()
         attempts = 0
@@ -101,7 +109,7 @@ class Phone(Seat):
             self.lost_at = time.monotonic()
             await asyncio.sleep(self.random.uniform(0, 0.5))
 
-    async def connect(self):
+    async def connect(self) -> None:
         result = await self.start(self.session)
         if result is None:
             self.model.oracle.fault(f"{self}: session.start was refused: {self.refused}")
@@ -111,7 +119,7 @@ class Phone(Seat):
         if not result["resumed"]:
             await self.get("device.register", device=self.model.description(self))
 
-    async def start(self, resume=None, after=None, device_name=None):
+    async def start(self, resume: str | None = None, after: int | None = None, device_name: str | None = None) -> dict | None:
         result = await super().start(resume, after, device_name)
         if result is None and self.refused in ("tokenExpired", "tokenRejected", "tokenRevoked"):
             if self.refused != "tokenExpired":
@@ -122,7 +130,7 @@ class Phone(Seat):
 
     # --- Calling ---
 
-    async def insist(self, method, *done, **params):
+    async def insist(self, method: str, *done: str, **params: Any) -> dict:
         """Asks until there is an answer; an error of the names `done` to a repetition means that the first time worked."""
         repeated = False
         while True:
@@ -137,7 +145,7 @@ class Phone(Seat):
             repeated = True
             await asyncio.sleep(0.02)
 
-    async def hear(self, invite, kind, **members):
+    async def hear(self, invite: str, kind: str, **members: Any) -> dict:
         while True:
             for event in self.stories.get(invite, ()):
                 if event["type"] == kind and all(event["data"].get(name) == value for name, value in members.items()):
@@ -145,7 +153,7 @@ class Phone(Seat):
             self.news.clear()
             await self.news.wait()
 
-    def kinds(self, invite):
+    def kinds(self, invite: str) -> list[str]:
         return [
             event["type"] for event in self.stories.get(invite, ()) if event["type"] not in ("callSignal", "streamDropped", "streamResumed")
         ]
@@ -154,11 +162,11 @@ class Phone(Seat):
 class Pair:
     """Ann calls Ben, who has two devices, over and over."""
 
-    def __init__(self, model, ann, ben, ben_too):
+    def __init__(self, model: Model, ann: Phone, ben: Phone, ben_too: Phone) -> None:
         self.model, self.ann, self.ben, self.ben_too = model, ann, ben, ben_too
         self.times, self.calls, self.doing = [], 0, "beginning"
 
-    async def live(self):
+    async def live(self) -> None:
         while self.model.is_running:
             begun = time.monotonic()
             try:
@@ -172,7 +180,7 @@ class Pair:
             self.calls += 1
             await asyncio.sleep(0.2)
 
-    async def call(self):
+    async def call(self) -> None:
         ann, ben, too = self.ann, self.ben, self.ben_too
         self.doing = "inviting"
         invite = (
@@ -207,7 +215,7 @@ class Pair:
         await ben.hear(invite, "callEnded", duration_ms=7)
         await self.told(invite, ["inviteAccepted", "inviteEnded"], ["inviteReceived", "callEnded"], ["inviteReceived", "inviteHandled"])
 
-    async def signal(self, invite, sender, receiver):
+    async def signal(self, invite: str, sender: Phone, receiver: Phone) -> None:
         """Three candidates, each of which arrives once and in order if it was confirmed."""
         confirmed = []
         for number in range(3):
@@ -221,7 +229,7 @@ class Pair:
         heard = [event["data"]["data"] for event in receiver.stories[invite] if event["type"] == "callSignal"]
         assert heard == sorted(set(heard)) and set(confirmed) <= set(heard), f"of {confirmed} came {heard}"
 
-    async def told(self, invite, *expected):
+    async def told(self, invite: str, *expected: list[str]) -> None:
         """Each was told exactly this."""
         for phone, kinds in zip((self.ann, self.ben, self.ben_too), expected):
             await phone.insist("ping")

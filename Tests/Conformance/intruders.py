@@ -1,8 +1,12 @@
 """Attackers who cannot log in, and try with bytes."""
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import json
+import random
+from typing import TYPE_CHECKING
 
 from attackers import ROOMS, Prowler
 from client import basic
@@ -10,23 +14,27 @@ from exchange import APP
 from forms import METHODS, bad_name, frames, odd_value
 from raw import Line, blurt, connect, request
 
+if TYPE_CHECKING:
+    from model import Party, Principal
+    from test_model import Model
+
 
 class Stranger(Prowler):
     """Somebody without an account or the application's leave."""
 
-    def __init__(self, model, name, random, source):
+    def __init__(self, model: Model, name: str, random: random.Random, source: str) -> None:
         super().__init__(model, name, random, source)
-        self.principal = ("stranger", name)
-        self.party = self.principal, None
+        self.principal: Principal = ("stranger", name)
+        self.party: Party = (self.principal, None)
         self.deeds = {self.guess: 4, self.odd_request: 6, self.half_request: 2, self.odd_socket: 5, self.no_bytes: 1}
 
-    async def arrive(self):
+    async def arrive(self) -> None:
         pass
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.name
 
-    async def guess(self):
+    async def guess(self) -> None:
         body = self.random.choice(
             [
                 {"type": "Cima", "media_token": "media-token-of-nobody"},
@@ -46,7 +54,7 @@ class Stranger(Prowler):
         if b'"refresh_token"' in content:
             self.model.oracle.fault(f"{self.name} logged in: {content[:300]!r}")
 
-    async def odd_request(self):
+    async def odd_request(self) -> None:
         token = self.random.choice(["x", "\u00ff", "x" * 9000, ""])
         raw = self.random.choice(
             [
@@ -83,14 +91,14 @@ class Stranger(Prowler):
         self.model.oracle.note(self.name, ">", raw)
         self.model.oracle.scan(self, await blurt(self.model.exchange, self.source, raw, seconds=2), over_http=True)
 
-    async def half_request(self):
+    async def half_request(self) -> None:
         raw = request("POST", "/v1.1/login", json.dumps({"type": "Cima"}).encode(), Authorization=basic(*APP))
         self.model.oracle.steps += 1
         await blurt(
             self.model.exchange, self.source, raw[: self.random.randrange(1, len(raw))], seconds=2, hold=self.random.choice([0.0, 0.5])
         )
 
-    async def odd_socket(self):
+    async def odd_socket(self) -> None:
         """A WebSocket without a session: frames that are bad, big, or in pieces."""
         line = await Line.open(self.model.exchange, self.source, lambda data: self.model.oracle.scan(self, data))
         try:
@@ -116,7 +124,7 @@ class Stranger(Prowler):
         finally:
             line.drop()
 
-    async def no_bytes(self):
+    async def no_bytes(self) -> None:
         """Connections over which nothing comes, or half a handshake."""
         writers = []
         for _ in range(self.random.randrange(1, 12)):

@@ -4,13 +4,33 @@ Every payload that anybody sends carries a marker, a word that occurs nowhere el
 may see it, and looks for markers, ids and tokens in every byte that a connection receives.
 """
 
+from __future__ import annotations
+
 import collections
 import json
 import random
 import re
 import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from client import ERRORS, LARGEST
+
+if TYPE_CHECKING:
+    from seats import Seat
+
+Principal = tuple[str, ...]  # An account, a guest or a visitor.
+Party = tuple[Principal, str | None]  # A principal's device.
+
+
+class Listener(Protocol):
+    """A client whose received bytes the oracle checks."""
+
+    principal: Principal
+
+    @property
+    def party(self) -> Party: ...
+
 
 MARKER = re.compile(rb"qz[a-z]{14}zq")
 IDS = re.compile(rb"(invite|session|group|push)-([0-9a-f]{32})")
@@ -34,23 +54,23 @@ ONCE = {
 class Circle:
     """Who may be in a room or a group, as far as its members' requests and answers tell."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.inside = {}  # Since when each has been in it, None if it is not known to be; and how many requests are open.
         self.ever = set()
         self.telling = set()  # Markers that everybody sees who comes in.
         self.story = collections.deque(maxlen=40)
 
-    def __contains__(self, listener):
+    def __contains__(self, listener: Listener) -> bool:
         return listener.party in self.inside or listener.principal in self.inside
 
-    def has_had(self, listener):
+    def has_had(self, listener: Listener) -> bool:
         return listener in self or listener.party in self.ever or listener.principal in self.ever
 
-    def entering(self, member):
+    def entering(self, member: Party | Principal) -> None:
         self.story.append(("entering", member, time.monotonic()))
         self.inside.setdefault(member, [None, 0])[1] += 1
 
-    def entered(self, member, outcome):
+    def entered(self, member: Party | Principal, outcome: str) -> None:
         """The answer to a request to enter: `done`, `refused` or `lost`."""
         self.story.append((outcome, member, time.monotonic()))
         entry = self.inside[member]
@@ -61,7 +81,7 @@ class Circle:
         elif entry == [None, 0]:
             del self.inside[member]
 
-    def left(self, member, asked_at):
+    def left(self, member: Party | Principal, asked_at: float) -> None:
         """It has confirmed a request to leave, and no request to enter is open or was answered since."""
         self.story.append(("left", member, asked_at))
         since, open_requests = self.inside.get(member, (None, 1))
@@ -70,7 +90,7 @@ class Circle:
                 marker.audience.add(member)
             del self.inside[member]
 
-    def ended(self, asked_at):
+    def ended(self, asked_at: float) -> None:
         """The group is dismissed: nothing of it is told any more but to those who have not heard yet."""
         for member in list(self.inside):
             self.left(member, asked_at)
@@ -83,16 +103,16 @@ class Marker:
 
     __slots__ = ("audience", "circle", "place", "sent", "text", "why")
 
-    def __init__(self, text, audience, circle, why):
+    def __init__(self, text: str, audience: Iterable[Party | Principal], circle: Circle | None, why: str) -> None:
         self.text, self.audience, self.circle, self.place, self.why = text, set(audience), circle, circle, why
         self.sent = time.monotonic()
         if circle is not None:
             circle.telling.add(self)
 
-    def may_be_seen(self, listener):
+    def may_be_seen(self, listener: Listener) -> bool:
         return listener.principal in self.audience or listener.party in self.audience or self.circle is not None and listener in self.circle
 
-    def settle(self, seen_by_circle=True):
+    def settle(self, seen_by_circle: bool = True) -> None:
         """From now on nobody else comes in."""
         if self.circle is not None:
             if seen_by_circle:
@@ -104,15 +124,15 @@ class Marker:
 class Invite:
     """Who takes part in an invite: the device that sent it, the users who are asked, and the group."""
 
-    def __init__(self, inviter, invitees, circle):
+    def __init__(self, inviter: Party, invitees: set[Principal], circle: Circle | None) -> None:
         self.inviter, self.invitees, self.circle = inviter, invitees, circle
 
     @property
-    def sender(self):
+    def sender(self) -> Party | Principal:
         """The device that sent it; its user, if nobody has said which device."""
         return self.inviter if self.inviter[1] else self.inviter[0]
 
-    def concerns(self, listener):
+    def concerns(self, listener: Listener) -> bool:
         return (
             listener.principal == self.inviter[0]
             or listener.principal in self.invitees
@@ -122,7 +142,7 @@ class Invite:
 
 
 class Oracle:
-    def __init__(self, seed):
+    def __init__(self, seed: str) -> None:
         self.random = random.Random(f"{seed}/markers")
         self.faults, self.steps, self.heard_bytes, self.frames = [], 0, 0, 0
         self.recent = collections.deque(maxlen=60)
@@ -139,32 +159,32 @@ class Oracle:
         self.unbound = collections.defaultdict(list)  # Who was told of invites of which nobody has said whose they are.
         self.outcomes = collections.Counter()
 
-    def fault(self, text):
+    def fault(self, text: str) -> None:
         print(f"FAULT at step {self.steps}: {text[:600]}", flush=True)
         self.faults.append(f"step {self.steps}: {text}")
 
-    def note(self, who, way, data):
+    def note(self, who: str, way: str, data: bytes) -> None:
         self.recent.append((self.steps, who, way, bytes(data[:240]), len(data)))
 
-    def account(self, user):
+    def account(self, user: str) -> Principal:
         """The principal that a user's id stands for now."""
         count = self.removals[user]
         return ("account", user, str(count)) if count else ("account", user)
 
     # --- What may be seen ---
 
-    def mark(self, audience, circle=None, why=""):
+    def mark(self, audience: Iterable[Party | Principal], circle: Circle | None = None, why: str = "") -> Marker:
         text = "qz" + "".join(self.random.choices("abcdefghijklmnopqrstuvwxy", k=14)) + "zq"
         marker = self.markers[text.encode()] = Marker(text, audience, circle, why)
         return marker
 
-    def own(self, principal, token, *others):
+    def own(self, principal: Principal, token: str, *others: str) -> None:
         """Whose an access token is, and what else came with it."""
         self.access_tokens.append((principal, token))
         for one in token, *others:
             self.tokens[one.encode()] = principal
 
-    def scan(self, listener, data, over_http=False):
+    def scan(self, listener: Listener, data: bytes, over_http: bool = False) -> None:
         """Looks for what is another's in bytes that came."""
         for word in MARKER.findall(data):
             marker = self.markers.get(word)
@@ -181,7 +201,7 @@ class Oracle:
         for kind, number in IDS.findall(data):
             self._check_id(listener, kind.decode(), f"{kind.decode()}-{number.decode()}", data)
 
-    def _check_id(self, listener, kind, name, data):
+    def _check_id(self, listener: Listener, kind: str, name: str, data: bytes) -> None:
         if kind == "session":
             fits = self.sessions.get(name) == listener.party
         elif kind == "group":
@@ -196,7 +216,7 @@ class Oracle:
         if not fits:
             self.fault(f"{listener} sees {name}, which is none of its business: {data[:800]!r}")
 
-    def bind(self, number, invite):
+    def bind(self, number: str, invite: Invite) -> None:
         """An invite has its id; those who were told of it before are held against it."""
         known = self.invites.get(number)
         # Learned from an event alone, after its inviter was removed and added again: only its own answer tells which it was.
@@ -209,7 +229,7 @@ class Oracle:
 
     # --- What is told ---
 
-    def read(self, listener, data):
+    def read(self, listener: Seat, data: bytes) -> dict | None:
         """Every text that a connection receives: its JSON, or None."""
         self.frames += 1
         self.heard_bytes += len(data)
@@ -226,15 +246,15 @@ class Oracle:
             self.fault(f"{listener} got what is no message ({error}): {data[:300]!r}")
             return None
         if "error" in message:
-            error = message["error"]
-            self.outcomes[error["data"]["name"]] += 1
-            if ERRORS.get(error["code"]) != error["data"]["name"]:
+            failure = message["error"]
+            self.outcomes[failure["data"]["name"]] += 1
+            if ERRORS.get(failure["code"]) != failure["data"]["name"]:
                 self.fault(f"{listener} got an error that the page does not list: {data[:300]!r}")
-            if error["data"]["name"] == "internalError":
+            if failure["data"]["name"] == "internalError":
                 self.fault(f"{listener}: the exchange failed: {data[:300]!r}")
         return message
 
-    def hear(self, listener, event, data, floor):
+    def hear(self, listener: Seat, event: dict, data: bytes, floor: int) -> int:
         """An event on a connection whose last one had the number `floor`; the number of this one."""
         number, kind, body = event["sequence"], event["type"], event["data"]
         self.outcomes[kind] += 1
@@ -263,7 +283,7 @@ class Oracle:
         listener.expected.pop(key, None)
         return number
 
-    def _learn(self, listener, body):
+    def _learn(self, listener: Listener, body: dict) -> None:
         """Whose an invite is that nobody has been told the id of: its inviter's answer may be lost."""
         if body["invite"] in self.invites:
             return
@@ -277,19 +297,19 @@ class Oracle:
         if not self.invites[body["invite"]].concerns(listener):
             self.fault(f"{listener} is told of an invite that is not for it: {body}")
 
-    def _name_group(self, body):
+    def _name_group(self, body: dict) -> None:
         for word in MARKER.findall(body["name"].encode()):
             if word in self.markers and self.markers[word].circle is not None:
                 self.groups[body["group"]] = self.markers[word].circle
 
-    def _check_place(self, listener, kind, body, data):
+    def _check_place(self, listener: Listener, kind: str, body: dict, data: bytes) -> None:
         if "room" in body and not self.rooms[body["room"]].has_had(listener):
             self.fault(f"{listener} was told of a room that it is not in: {data[:400]!r}")
         if kind == "groupChanged" and not self.groups[body["group"]].has_had(listener):
             self.fault(f"{listener} was told of a group that it is not in: {data[:400]!r}")
 
 
-def told_once(kind, body, data):
+def told_once(kind: str, body: dict, data: bytes) -> tuple | None:
     """What tells an event from all others of its session, if it comes but once."""
     if kind in ONCE:
         return kind, body["invite"], str(body.get(ONCE[kind]))
@@ -298,7 +318,7 @@ def told_once(kind, body, data):
     return None
 
 
-def depth(data):
+def depth(data: bytes) -> int:
     """How many levels of objects and arrays a JSON text has."""
     deepest = level = 0
     for piece in re.findall(rb'"(?:[^"\\]|\\.)*"|[][{}]', data):

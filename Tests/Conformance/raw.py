@@ -1,27 +1,34 @@
 """WebSocket frames and HTTP requests as bytes: what a client's library would not let an attacker send."""
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import contextlib
 import os
 import secrets
 import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
 
 from client import PATIENCE, Lost
+
+if TYPE_CHECKING:
+    from assault import Assaulted
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 
-async def connect(exchange, source="127.0.0.1"):
+async def connect(exchange: Assaulted, source: str = "127.0.0.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A TCP or TLS connection from one of this machine's addresses: a reader and a writer."""
-    tls = {"ssl": exchange.tls, "server_hostname": "localhost"} if exchange.tls else {}
+    tls: dict[str, Any] = {"ssl": exchange.tls, "server_hostname": "localhost"} if exchange.tls else {}
     try:
         return await asyncio.wait_for(asyncio.open_connection("127.0.0.1", exchange.port, local_addr=(source, 0), **tls), PATIENCE)
     except (TimeoutError, OSError) as error:
         raise Lost(f"no connection: {error}") from error
 
 
-def frame(opcode, payload, fin=True, reserved=0, masked=True, claimed=None):
+def frame(opcode: int, payload: bytes, fin: bool = True, reserved: int = 0, masked: bool = True, claimed: int | None = None) -> bytes:
     """One frame (RFC 6455 §5.2); `claimed` is the length that it says it has."""
     size = len(payload) if claimed is None else claimed
     mark = 0x80 if masked else 0
@@ -43,14 +50,16 @@ def frame(opcode, payload, fin=True, reserved=0, masked=True, claimed=None):
 class Line:
     """One WebSocket. Each text that comes is given to `hear` as bytes, in the order of coming."""
 
-    def __init__(self, reader, writer, hear):
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hear: Callable[[bytes], None]) -> None:
         self.reader, self.writer, self.hear = reader, writer, hear
-        self.code = None  # What the exchange closed it with; 1006 without a close frame.
+        self.code: int | None = None  # What the exchange closed it with; 1006 without a close frame.
         self.answers_pings = True
         self.reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def open(cls, exchange, source, hear, path="/v1/rtc", host="localhost"):
+    async def open(
+        cls, exchange: Assaulted, source: str, hear: Callable[[bytes], None], path: str = "/v1/rtc", host: str = "localhost"
+    ) -> Self:
         reader, writer = await connect(exchange, source)
         key = base64.b64encode(secrets.token_bytes(16)).decode()
         try:
@@ -66,14 +75,14 @@ class Line:
             raise Lost(f"no answer to the handshake: {error}") from error
         if b" 101 " not in head.split(b"\r\n")[0]:
             writer.transport.abort()
-            raise Lost(f"refused: {head[:200]}")
+            raise Lost(f"refused: {head[:200]!r}")
         return cls(reader, writer, hear)
 
     @property
-    def is_open(self):
+    def is_open(self) -> bool:
         return not self.reading.done()
 
-    async def _read(self):
+    async def _read(self) -> None:
         try:
             while True:
                 first, second = await self.reader.readexactly(2)
@@ -91,7 +100,7 @@ class Line:
             self.code = self.code or 1006
             self.writer.transport.abort()
 
-    def _take(self, first, second, payload):
+    def _take(self, first: int, second: int, payload: bytes) -> bool:
         """Takes one frame; whether more may follow."""
         opcode = first & 0x0F
         assert first & 0xF0 == 0x80 and second < 0x80, f"in pieces, masked, or with reserved bits: {first:x} {second:x}"
@@ -108,7 +117,7 @@ class Line:
             assert opcode == PONG, f"a frame with opcode {opcode}"
         return True
 
-    async def put(self, data):
+    async def put(self, data: bytes) -> None:
         """Sends bytes as they are."""
         if not self.is_open:
             raise Lost(f"closed with {self.code}")
@@ -119,21 +128,21 @@ class Line:
             self.drop()
             raise Lost(str(error)) from error
 
-    async def send(self, payload, opcode=TEXT, **options):
+    async def send(self, payload: bytes, opcode: int = TEXT, **options: Any) -> None:
         await self.put(frame(opcode, payload, **options))
 
-    def drop(self):
+    def drop(self) -> None:
         """Cuts the connection, with no goodbye."""
         self.writer.transport.abort()
         self.reading.cancel()
 
-    async def ended(self):
+    async def ended(self) -> None:
         """Returns once nothing more will come."""
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([self.reading])
 
 
-async def blurt(exchange, source, data, seconds=3.0, hold=0.0):
+async def blurt(exchange: Assaulted, source: str, data: bytes, seconds: float = 3.0, hold: float = 0.0) -> bytes:
     """Sends bytes to the exchange's port, and returns what it answers until it closes, or for so many seconds.
 
     With `hold`, the second half comes so much later.
@@ -141,7 +150,7 @@ async def blurt(exchange, source, data, seconds=3.0, hold=0.0):
     reader, writer = await connect(exchange, source)
     heard = bytearray()
 
-    async def listen():
+    async def listen() -> None:
         while piece := await reader.read(65536):
             heard.extend(piece)
 
@@ -161,7 +170,7 @@ async def blurt(exchange, source, data, seconds=3.0, hold=0.0):
     return bytes(heard)
 
 
-def request(method, path, body=b"", **headers):
+def request(method: str, path: str, body: bytes = b"", **headers: str | None) -> bytes:
     """An HTTP request as bytes, on a connection that closes after it."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close"]
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body))} | {
@@ -170,7 +179,7 @@ def request(method, path, body=b"", **headers):
     return "\r\n".join(lines + [f"{name}: {value}" for name, value in headers.items()]).encode() + b"\r\n\r\n" + body
 
 
-def status(answer):
+def status(answer: bytes) -> tuple[int, bytes]:
     """The status and the body of an HTTP answer; 0 if there was none."""
     head, _, body = answer.partition(b"\r\n\r\n")
     words = head.split(b" ", 2)

@@ -1,26 +1,37 @@
 """One device of the attackers' model: its connections, its requests, and what they mean to the oracle."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import time
+from typing import TYPE_CHECKING, Any, Self
 
 from client import PATIENCE, Lost
 from model import NOT_DONE_YET, Circle, Invite
 from raw import Line
 
+if TYPE_CHECKING:
+    from model import Marker, Oracle, Party, Principal
+    from test_model import Model
+
 
 class Ask:
     """One request that is under way."""
 
-    def __init__(self, seat, method, params, marker, start_after=None):
+    def __init__(self, seat: Seat, method: str, params: dict, marker: Marker | None, start_after: int | None = None) -> None:
         self.seat, self.method, self.params, self.marker = seat, method, params, marker
         self.sent, self.epoch, self.start_after = time.monotonic(), seat.epoch, start_after
-        self.recipients, self.invite, self.circle = [], None, None
+        self.recipients: list[tuple[Seat, object, str]] = []
+        self.entering: set[Principal] = set()  # The members that a new group gets.
+        self.invite: Invite | None = None
+        self.circle: Circle | None = None
         self.expected = list(seat.expected) if method == "ping" else []
         self.before = seat.model.oracle.newest[seat.principal]
-        self.outcome, self.answer = None, asyncio.get_running_loop().create_future()
+        self.outcome: str | None = None
+        self.answer: asyncio.Future[dict | None] = asyncio.get_running_loop().create_future()
 
-    def text(self, name):
+    def text(self, name: str) -> str | None:
         """A parameter, if it is a text."""
         value = self.params.get(name)
         return value if isinstance(value, str) else None
@@ -29,19 +40,20 @@ class Ask:
 class Talk:
     """What is said on one connection."""
 
-    def __init__(self, seat):
-        self.seat, self.waiting, self.floor, self.count = seat, {}, None, 0
-        self.line = None
+    def __init__(self, seat: Seat) -> None:
+        self.seat, self.waiting, self.count = seat, {}, 0
+        self.floor: int | None = None  # The number of the last event, once there is a session.
+        self.line: Line | None = None
 
     @classmethod
-    async def open(cls, seat):
+    async def open(cls, seat: Seat) -> Self:
         talk = cls(seat)
         talk.line = await Line.open(seat.model.exchange, seat.source, talk.take)
         talk.line.reading.add_done_callback(talk.ended)
         seat.model.lines.add(talk.line)
         return talk
 
-    def take(self, data):
+    def take(self, data: bytes) -> None:
         oracle = self.seat.model.oracle
         message = oracle.read(self.seat, data)
         if message is None:
@@ -58,7 +70,7 @@ class Talk:
             oracle.fault(f"{self.seat} got an answer to nothing, or a second one: {data[:300]!r}")
         oracle.scan(self.seat, data)
 
-    def ended(self, reading):
+    def ended(self, reading: asyncio.Task) -> None:
         self.seat.model.lines.discard(self.line)
         if not reading.cancelled() and reading.exception() is not None:
             self.seat.model.oracle.fault(f"{self.seat}: {reading.exception()!r}")
@@ -66,7 +78,7 @@ class Talk:
             finish(self, ask, None)
         self.waiting.clear()
 
-    async def put(self, method, params, marker=None, start_after=None, **options):
+    async def put(self, method: str, params: dict, marker: Marker | None = None, start_after: int | None = None, **options: Any) -> Ask:
         """Puts a request on its way."""
         self.count += 1
         number = self.count if self.count % 3 else f"n-{self.count}"
@@ -88,37 +100,44 @@ class Talk:
 class Seat:
     """A device: a session, over as many connections as it takes."""
 
-    def __init__(self, model, principal, device, source):
+    def __init__(self, model: Model, principal: Principal, device: str, source: str) -> None:
         self.model, self.principal, self.device, self.source = model, principal, device, source
-        self.talk, self.session, self.connection, self.last, self.epoch = None, None, None, 0, 0
-        self.rooms, self.registered, self.left = {}, None, {}  # What it is in for certain; what it asked to leave, and when.
+        self.talk: Talk | None = None
+        self.session: str | None = None
+        self.connection: str | None = None
+        self.last, self.epoch = 0, 0
+        self.rooms: dict[str, object] = {}  # The rooms that it is in for certain.
+        self.registered: object | None = None
+        self.left: dict[str | None, float] = {}  # What it asked to leave, and when; None is its registration.
         self.shown = {}  # The markers of its connection data, by rooms.
         self.expected, self.heard, self.invites = {}, {}, []
-        self.token = self.refresh = self.refused = None
+        self.token: str | None = None
+        self.refresh: str | None = None
+        self.refused: str | None = None
         model.oracle.seats.add(self)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{'/'.join(self.principal)}/{self.device}"
 
     @property
-    def party(self):
+    def party(self) -> Party:
         return self.principal, self.device
 
     @property
-    def is_connected(self):
+    def is_connected(self) -> bool:
         return self.talk is not None and self.talk.line.is_open and self.talk.floor is not None
 
-    def unsure(self):
+    def unsure(self) -> None:
         """Its session may end: nothing is expected of it any more."""
         self.epoch += 1
         self.rooms, self.registered, self.expected = {}, None, {}
 
-    def learn(self, event):
+    def learn(self, event: dict) -> None:
         invite = event["data"].get("invite")
         if invite is not None and invite not in self.invites:
             self.invites = self.invites[-30:] + [invite]
 
-    async def ask(self, method, why="", **params):
+    async def ask(self, method: str, why: str = "", **params: Any) -> Ask:
         """Sends a request; parameters that are functions are given the request's marker."""
         if self.talk is None:
             raise Lost("not connected")
@@ -127,16 +146,19 @@ class Seat:
         params = {name: value(marker.text) if callable(value) else value for name, value in params.items()}
         return await self.talk.put(method, params, marker)
 
-    async def get(self, method, **params):
+    async def get(self, method: str, **params: Any) -> dict:
         """Sends a request and waits for its answer, which may be an error; raises Lost."""
         ask = await self.ask(method, **params)
         return await answer(ask)
 
-    async def start(self, resume=None, after=None, device_name=None):
+    async def start(self, resume: str | None = None, after: int | None = None, device_name: str | None = None) -> dict | None:
         """A new connection with a session, which may be an earlier one; whether it is."""
         talk = await Talk.open(self)
         marker = self.model.oracle.mark({self.principal}, why=f"{self}'s own name")
-        params = {"token": self.token, "device": {"id": self.device, "name": f"Attacker {marker.text}", "capabilities": ["audio"]}}
+        params: dict[str, Any] = {
+            "token": self.token,
+            "device": {"id": self.device, "name": f"Attacker {marker.text}", "capabilities": ["audio"]},
+        }
         if resume is not None:
             params["resume"] = {"session": resume, "after": self.last if after is None else after}
         else:
@@ -151,7 +173,7 @@ class Seat:
         return message.get("result")
 
 
-async def answer(ask):
+async def answer(ask: Ask) -> dict:
     message = await asyncio.wait_for(asyncio.shield(ask.answer), 4 * PATIENCE)
     if message is None:
         raise Lost(ask.method)
@@ -161,9 +183,10 @@ async def answer(ask):
 # --- Who may see a request's marker ---
 
 
-def may_see(seat, method, params):
+def may_see(seat: Seat, method: str, params: dict) -> tuple[set[Party | Principal], Circle | None]:
     """Principals and devices that may be told of the parameters, and a circle that may."""
-    oracle, own = seat.model.oracle, {seat.principal}
+    oracle = seat.model.oracle
+    own: set[Party | Principal] = {seat.principal}
     if seat.principal[0] != "account" and not method.startswith("room."):
         return own, None
     group = params.get("group")
@@ -188,12 +211,12 @@ def may_see(seat, method, params):
     return own, None
 
 
-def people(oracle, names):
+def people(oracle: Oracle, names: Any) -> set[Principal]:
     names = [names] if isinstance(names, str) else names if isinstance(names, list) else []
     return {oracle.account(oracle.users[name]) for name in names if isinstance(name, str) and name in oracle.users}
 
 
-def room_of(oracle, seat, params):
+def room_of(oracle: Oracle, seat: Seat, params: dict) -> Circle | None:
     """The room whose participants all hear a signal."""
     room = params.get("room")
     if isinstance(room, str) and params.get("to") is None and seat in oracle.rooms[room]:
@@ -201,7 +224,7 @@ def room_of(oracle, seat, params):
     return None
 
 
-def room_hears(oracle, seat, params):
+def room_hears(oracle: Oracle, seat: Seat, params: dict) -> set[Party | Principal]:
     """The one connection for which a signal is."""
     room, to = params.get("room"), params.get("to")
     other = oracle.connections.get(to) if isinstance(to, str) else None
@@ -213,7 +236,7 @@ def room_hears(oracle, seat, params):
 # --- What a request, and its answer, mean ---
 
 
-def begin(ask):
+def begin(ask: Ask) -> None:
     seat, oracle, method = ask.seat, ask.seat.model.oracle, ask.method
     oracle.steps += 1
     if method == "room.join" and (room := ask.text("room")) is not None:
@@ -255,13 +278,13 @@ def begin(ask):
         ]
 
 
-def finish(talk, ask, message):
+def finish(talk: Talk, ask: Ask, message: dict | None) -> None:
     """The answer has come; or it never will."""
     seat, oracle = ask.seat, ask.seat.model.oracle
     ask.outcome = "lost" if message is None else "refused" if "error" in message else "done"
     oracle.outcomes[f"{ask.method} {ask.outcome}"] += 1
     if ask.circle is not None:
-        for member in getattr(ask, "entering", None) or [seat.party if ask.method == "room.join" else seat.principal]:
+        for member in ask.entering or [seat.party if ask.method == "room.join" else seat.principal]:
             ask.circle.entered(member, ask.outcome)
     if ask.outcome == "done":
         done(talk, ask, message["result"])
@@ -278,26 +301,28 @@ def finish(talk, ask, message):
         ask.answer.set_result(message)
 
 
-def stop_telling(ask):
+def stop_telling(ask: Ask) -> None:
     """Who comes into a circle from now on does not see the request's marker; or from when on."""
-    loop, later = asyncio.get_running_loop(), NOT_DONE_YET
+    later: float = NOT_DONE_YET
     if ask.outcome == "refused":
-        return ask.marker.settle(seen_by_circle=False)
+        ask.marker.settle(seen_by_circle=False)
+        return
     if ask.method in ("room.join", "group.create"):  # What they show is shown for as long as they last.
         if ask.outcome == "lost" and ask.method == "room.join":
             ask.seat.shown.setdefault(ask.text("room"), []).append(ask.marker)
-        return None
+        return
     if ask.method in ("invite.send", "invite.modify"):  # Who joins a group is told of its open invites.
         ttl = ask.params.get("ttl", 86400)
         if not isinstance(ttl, (int, float)) or ttl <= 0 or ttl > 60:
-            return None
+            return
         later += ttl + 15
     elif ask.outcome == "done":
-        return ask.marker.settle()
-    return loop.call_later(later, ask.marker.settle)
+        ask.marker.settle()
+        return
+    asyncio.get_running_loop().call_later(later, ask.marker.settle)
 
 
-def done(talk, ask, result):
+def done(talk: Talk, ask: Ask, result: dict) -> None:
     seat, oracle, method = ask.seat, ask.seat.model.oracle, ask.method
     certain = ask.epoch == seat.epoch
     if method == "session.start":
@@ -332,13 +357,13 @@ def done(talk, ask, result):
                 oracle.fault(f"{seat} was not told {key}, which was decided at step {seat.expected.pop(key)}")
 
 
-def leave(seat, room, asked_at):
+def leave(seat: Seat, room: str, asked_at: float) -> None:
     for marker in seat.shown.pop(room, ()):
         marker.settle()
     seat.model.oracle.rooms[room].left(seat.party, asked_at)
 
 
-def started(talk, ask, result):
+def started(talk: Talk, ask: Ask, result: dict) -> None:
     seat, oracle = ask.seat, ask.seat.model.oracle
     wanted = ask.params.get("resume", {}).get("session")
     if result["resumed"]:

@@ -5,6 +5,7 @@ import json
 import random
 import signal
 import time
+from typing import Any
 
 import websockets
 from client import PATIENCE, Connection, Device, Lost, refusal, settle
@@ -182,7 +183,7 @@ async def test_messages_are_limited(strict):
     """AUTH-11, CONN-1: A connection that sends more than it may is told, with the limit, and closed if it goes on"""
     alice, bob = await strict.party(1, 1)
     answers = [alice.begin("ping") for _ in range(400)]
-    refused = []
+    refused: list[Any] = []
     for answer in answers:
         try:
             await answer
@@ -249,7 +250,7 @@ async def test_nothing_lost_over_many_drops(exchange):
         await bob.hear("callSignal", data=total - 1)
         assert [told["data"] for told in bob.heard("callSignal")] == list(range(total))
 
-    await asyncio.gather(*(talk(*pair, seed) for seed, pair in enumerate(pairs)))
+    await asyncio.gather(*(talk(alice, bob, seed) for seed, (alice, bob) in enumerate(pairs)))
 
 
 async def test_two_connections_resume_at_once(stage, exchange):

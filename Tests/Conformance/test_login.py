@@ -1,14 +1,21 @@
 """AUTH: logging in by REST, and what works before and after."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import subprocess
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
 
 from client import Device, Lost, basic, refusal, rest, settle
 from exchange import ACCESS_TOKEN, API, APP, PASSWORD, call, digest, invite, media_token
 
+if TYPE_CHECKING:
+    from exchange import Exchange
+
 # Every method of the page but ping, with parameters that say nothing wrong.
-METHODS = {
+METHODS: dict[str, dict | None] = {
     "session.end": {},
     "session.renew": {"token": "t"},
     "device.register": None,
@@ -35,11 +42,11 @@ METHODS = {
 }
 
 
-def parameters(method, device):
+def parameters(method: str, device: Device) -> dict:
     return {"device": device.description} if METHODS[method] is None else METHODS[method]
 
 
-async def test_media_token_login(exchange):
+async def test_media_token_login(exchange: Exchange) -> None:
     """AUTH-1: A media token logs in, and each failure has its status, its code and its Trace-Id"""
     (user,) = exchange.people(1)
     body = {"type": "Cima", "media_token": media_token(user), "access_type": "offline", "scope": "mappings"}
@@ -64,13 +71,13 @@ async def test_media_token_login(exchange):
     assert (await refusal(exchange.rest("GET", "/nowhere"), "notFound")).status == 404
 
 
-async def test_hashes(exchange):
+async def test_hashes(exchange: Exchange) -> None:
     """AUTH-1: A hash of a token is what the command prints"""
     printed = subprocess.run([exchange.handset, "user", "hash-token"], input=APP[1], capture_output=True, text=True)
     assert printed.stdout.strip() == digest(APP[1]), printed
 
 
-async def test_password_login(exchange):
+async def test_password_login(exchange: Exchange) -> None:
     """AUTH-1: A password logs in under the user's id or a public id; a wrong one and no such user look the same"""
     body = {"type": "Password", "password": PASSWORD, "access_type": "offline", "scope": "mappings"}
     for name in "pat", "pat@test", "+15550123":
@@ -82,7 +89,7 @@ async def test_password_login(exchange):
     assert len({refused.message.split("(")[0] for refused in wrong}) == 1
 
 
-async def test_access_token_login(exchange):
+async def test_access_token_login(exchange: Exchange) -> None:
     """AUTH-4: A long-lived access token logs its user in, and nobody else"""
     body = {"type": "AccessToken", "access_token": ACCESS_TOKEN, "access_type": "offline", "scope": "mappings"}
     login = await exchange.login("ada", **body, user_id="ada")
@@ -91,7 +98,7 @@ async def test_access_token_login(exchange):
         await refusal(exchange.login("ada", **{**body, "user_id": "ada"} | wrong), "wrongAccessToken")
 
 
-async def test_identities(exchange):
+async def test_identities(exchange: Exchange) -> None:
     """AUTH-2: A user is told its public ids, and can be called by any of them"""
     pat = await exchange.login("pat", type="Password", user_id="pat", password=PASSWORD, access_type="offline", scope="mappings")
     answer, _ = await exchange.rest("GET", "/v1/allidentities", Authorization=f"Bearer {pat['token']}")
@@ -107,7 +114,7 @@ async def test_identities(exchange):
         assert refused.status == 401
 
 
-async def test_resources(exchange):
+async def test_resources(exchange: Exchange) -> None:
     """CONN-1: A REST call gives what the connection needs, and the connection goes where that says"""
     (user,) = exchange.people(1)
     device = await exchange.idle(user)
@@ -124,7 +131,7 @@ async def test_resources(exchange):
     await refusal(exchange.rest("GET", "/v1/connection"), "tokenRejected")
 
 
-async def test_guests_join_rooms_and_nothing_else(exchange):
+async def test_guests_join_rooms_and_nothing_else(exchange: Exchange) -> None:
     """AUTH-3: An anonymous device may join a room by name, and nothing else"""
     guest = await exchange.guest("guest-alone")
     assert guest.answer["anonymous"] is True
@@ -142,12 +149,12 @@ async def test_guests_join_rooms_and_nothing_else(exchange):
         assert refused.status == 403
 
 
-async def test_guests_may_be_forbidden(strict):
+async def test_guests_may_be_forbidden(strict: Exchange) -> None:
     """AUTH-3: An exchange that wants no guests says so"""
     assert (await refusal(strict.guest("guest"), "notAllowed")).status == 403
 
 
-async def test_nothing_before_login(exchange):
+async def test_nothing_before_login(exchange: Exchange) -> None:
     """AUTH-6: Before session.start every method but ping is refused, and has no effect"""
     (user,) = exchange.people(1)
     device = await (await exchange.idle(user)).connect()
@@ -159,7 +166,7 @@ async def test_nothing_before_login(exchange):
     assert await device.ask("group.list") == {"groups": []}
 
 
-async def test_answers_wait_for_the_login(exchange):
+async def test_answers_wait_for_the_login(exchange: Exchange) -> None:
     """AUTH-7: An accept sent right behind the login is done once, after it; if the login fails, it fails at once"""
     alice, bob = await exchange.party(1, 1)
     number, other = await invite(alice, bob), await invite(alice, bob)
@@ -187,18 +194,19 @@ async def test_answers_wait_for_the_login(exchange):
     assert not alice.heard("inviteAccepted", invite=number)
 
 
-async def test_another_application(exchange):
+async def test_another_application(exchange: Exchange) -> None:
     """AUTH-8, AUTH-4: A session that is started for another user or application than the token's is refused"""
     (user,) = exchange.people(1)
-    for wrong in {"user": "pat"}, {"application": "another"}, {"application": API[0]}:
+    for name, value in ("user", "pat"), ("application", "another"), ("application", API[0]):
         device = await exchange.idle(user)
-        await refusal(device.start(**wrong), "tokenRejected")
+        parameters: dict[str, Any] = {name: value}
+        await refusal(device.start(**parameters), "tokenRejected")
         assert await device.line.closing() == 4001
     device = await exchange.idle(user)
     await device.start(user=user, application=APP[0])
 
 
-async def test_logout(exchange):
+async def test_logout(exchange: Exchange) -> None:
     """AUTH-9: Logout ends the calls, the sessions and the tokens; the old ones are refused afterwards"""
     alice, alice_too, bob = await exchange.party(2, 1)
     number = await call(alice, bob)
@@ -217,12 +225,12 @@ async def test_logout(exchange):
     assert not (await alice.resume()).answer["resumed"], "what was logged out is not resumed by the next login"
 
 
-async def test_guessing_is_slowed_down(strict):
+async def test_guessing_is_slowed_down(strict: Exchange) -> None:
     """AUTH-11: Failed logins are limited by address and by account, with 429 and Retry-After, and owners still get in"""
     (user,) = strict.people(1)
     body = {"type": "Password", "user_id": "pat", "password": "wrong", "access_type": "offline", "scope": "mappings"}
 
-    def guess(address, **members):
+    def guess(address: str, **members: Any) -> Awaitable:
         return rest(strict.port, "POST", "/v1.1/login", body | members, Authorization=basic(*APP), X_Forwarded_For=address)
 
     await guess("198.51.100.1", password=PASSWORD)  # The owner, from where it always is.

@@ -103,7 +103,7 @@ async def test_small_machine(stage):
         until = time.monotonic() + SECONDS
         work = [asyncio.create_task(attack(exchange, device, victims, until)) for device in attackers]
         work += [asyncio.create_task(talk(device, "crowd", until)) for device in talkers]
-        calls, slowest = 0, 0
+        calls, slowest = 0, 0.0
         while time.monotonic() < until:
             begun = time.monotonic()
             number = await invite(alice, bob)

@@ -1,5 +1,7 @@
 """The exchange under attack: many who try everything, an oracle that knows what each may see, and two who just call."""
 
+from __future__ import annotations
+
 import asyncio
 import collections
 import contextlib
@@ -8,6 +10,8 @@ import re
 import signal
 import time
 import traceback
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING
 
 from assault import ATTACKERS, FLEETING, HONEST, MIB, Assaulted, public_id
 from attackers import Guest, User, Visitor
@@ -16,11 +20,16 @@ from honest import Pair, Phone
 from intruders import Stranger
 from model import Oracle
 
+if TYPE_CHECKING:
+    from attackers import Prowler
+    from conformance import Stage
+    from seats import Seat
+
 
 class Model:
     """One run: an exchange, everybody who uses it, and the oracle."""
 
-    def __init__(self, stage, name, is_private):
+    def __init__(self, stage: Stage, name: str, is_private: bool) -> None:
         self.seed = stage.seed
         self.seconds, self.name = stage.model_seconds, name
         self.random = self.generator("model")
@@ -31,16 +40,16 @@ class Model:
         self.recent_invites, self.own_groups = collections.deque(maxlen=300), []
         self.push_tokens = {}
 
-    def generator(self, name):
+    def generator(self, name: str) -> random.Random:
         return random.Random(f"{self.seed}/{self.name}/{name}")
 
-    def keep(self, work):
+    def keep(self, work: Coroutine) -> asyncio.Task:
         task = asyncio.create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.done)
         return task
 
-    def done(self, task):
+    def done(self, task: asyncio.Task) -> None:
         self.tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self.oracle.fault("".join(traceback.format_exception(task.exception(), limit=-3)))
@@ -48,19 +57,19 @@ class Model:
 
     # --- What attackers ask the model for ---
 
-    def description(self, seat):
+    def description(self, seat: Seat) -> dict:
         return {"id": seat.device, "name": "Attacker", "capabilities": ["audio"]}
 
-    def push_token(self, seat):
+    def push_token(self, seat: Seat) -> str:
         marker = self.oracle.mark(set(), why=f"a push token of {seat}")
         self.push_tokens[marker.text] = seat
         return marker.text
 
-    def token_of_another(self, seat):
+    def token_of_another(self, seat: Seat) -> str:
         others = [token for principal, token in self.oracle.access_tokens if principal != seat.principal]
         return self.random.choice(others or ["x"])
 
-    def look_at_push(self, body):
+    def look_at_push(self, body: bytes) -> None:
         """A push goes to a device of somebody whom the invite concerns."""
         body = re.sub(rb'"id":"push-[0-9a-f]{32}",?', b"", body)
         for token in [token for token in self.push_tokens if token.encode() in body]:
@@ -68,7 +77,7 @@ class Model:
 
     # --- Who is there ---
 
-    def people(self):
+    def people(self) -> tuple[list[Prowler], list[Phone]]:
         """Everybody, in the order of their addresses."""
         addresses = (f"127.0.1.{number}" for number in range(1, 250))
         users = [
@@ -92,9 +101,9 @@ class Model:
             Phone(self, user, device, self.generator(f"{user}/{device}"), next(addresses))
             for user, device in (("ann", "ann-phone"), ("ben", "ben-phone"), ("ben", "ben-tablet"))
         ]
-        return users + others, phones
+        return [*users, *others], phones
 
-    async def run(self):
+    async def run(self) -> None:
         self.oracle.users = {name: user for user in ATTACKERS + FLEETING + HONEST for name in (user, public_id(user))}
         await self.exchange.begin()
         self.exchange.webhook.look = self.look_at_push
@@ -119,7 +128,7 @@ class Model:
 
     # --- What happens to the exchange ---
 
-    async def watch(self):
+    async def watch(self) -> None:
         """The process lives, and holds no more than its budgets allow."""
         while self.is_running:
             if self.exchange.is_meant_to_run:
@@ -133,7 +142,7 @@ class Model:
                 raise AssertionError("too many faults to go on")
             await asyncio.sleep(0.25)
 
-    async def reap(self):
+    async def reap(self) -> None:
         """Kills it, or sends it away, now and then; in the last third of the run it is left alone."""
         begun = time.monotonic()
         while True:
@@ -142,7 +151,7 @@ class Model:
                 return
             await self.exchange.restart(self.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
 
-    async def administer(self):
+    async def administer(self) -> None:
         """Removes, adds and revokes accounts."""
         while self.is_running:
             await asyncio.sleep(self.random.uniform(0.5, 1.5) * min(10, self.seconds / 5))
@@ -160,7 +169,7 @@ class Model:
                 self.oracle.removals[user] += 1
                 await self.exchange.add(user)
 
-    async def written(self):
+    async def written(self) -> None:
         """Waits until what the exchange did last is on its disk: a kill before that undoes it."""
         while True:
             restarts = self.exchange.restarts
@@ -170,7 +179,7 @@ class Model:
 
     # --- How it went ---
 
-    async def stop(self):
+    async def stop(self) -> None:
         self.is_running = False
         for task in list(self.tasks):
             task.cancel()
@@ -178,7 +187,7 @@ class Model:
         for line in list(self.lines):
             line.drop()
 
-    def report(self):
+    def report(self) -> str:
         oracle, times = self.oracle, sorted(self.pair.times) or [0]
         kinds = ", ".join(f"{name} {count}" for name, count in sorted(oracle.outcomes.items()))
         return (
@@ -188,7 +197,7 @@ class Model:
             f"{self.exchange.baseline // MIB} MiB\n    {kinds}"
         )
 
-    def verdict(self):
+    def verdict(self) -> str:
         """What went wrong, with the last frames, or nothing."""
         faults = self.oracle.faults + [f"the log has {line!r}" for line in self.exchange.complaints()[:5]]
         if not faults:
@@ -199,7 +208,7 @@ class Model:
         )
 
 
-async def attack(stage, name, is_private):
+async def attack(stage: Stage, name: str, is_private: bool) -> None:
     model = Model(stage, name, is_private)
     try:
         try:
@@ -222,12 +231,12 @@ async def attack(stage, name, is_private):
 
 
 @waits
-async def test_attackers_without_tls(stage):
+async def test_attackers_without_tls(stage: Stage) -> None:
     """CONN-5, INV-2, INV-16, AUTH-12: Attackers with accounts and without see nothing of others, and stop nobody's calls"""
     await attack(stage, "assaulted", False)
 
 
 @waits
-async def test_attackers_with_tls(stage):
+async def test_attackers_with_tls(stage: Stage) -> None:
     """CONN-5, INV-2, INV-16, AUTH-12: The same over TLS"""
     await attack(stage, "assaulted-tls", True)

@@ -1,5 +1,7 @@
 """DEV-4: pushes to a webhook, read as docs/push.md has them."""
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import contextlib
@@ -8,9 +10,13 @@ import hmac
 import json
 import subprocess
 import time
+from typing import TYPE_CHECKING, Self
 
 from client import PATIENCE, remember
 from exchange import Exchange, invite
+
+if TYPE_CHECKING:
+    from conformance import Stage
 
 KEY = remember("push-secret-of-thirty-two-bytes!")
 
@@ -18,15 +24,15 @@ KEY = remember("push-secret-of-thirty-two-bytes!")
 class Webhook:
     """A small HTTP server that answers with `status`, and keeps what it was asked."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.status, self.requests, self.news = "200 OK", [], asyncio.Event()
 
-    async def open(self):
+    async def open(self) -> Self:
         self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
         return self
 
-    async def serve(self, reader, writer):
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -40,15 +46,14 @@ class Webhook:
                 await writer.drain()
         writer.close()
 
-    @staticmethod
-    def check(headers, body):
+    def check(self, headers: dict[str, str], body: bytes) -> None:
         """The signature, as the page has it."""
         number, timestamp = headers["webhook-id"], headers["webhook-timestamp"]
         assert abs(time.time() - int(timestamp)) < 60
         code = hmac.new(KEY.encode(), f"{number}.{timestamp}.".encode() + body, hashlib.sha256).digest()
         assert headers["webhook-signature"] == "v1," + base64.b64encode(code).decode(), "wrongly signed"
 
-    async def ask(self, count):
+    async def ask(self, count: int) -> list:
         """Waits until it has been asked so often."""
         async with asyncio.timeout(3 * PATIENCE):
             while len(self.requests) < count:
@@ -57,7 +62,7 @@ class Webhook:
         return self.requests
 
 
-async def test_push(stage):
+async def test_push(stage: Stage) -> None:
     """DEV-4, INV-16: An invite and its end reach a device that is away through a webhook that fails, and kill -9"""
     webhook = await Webhook().open()
     exchange = Exchange(

@@ -1,5 +1,7 @@
 """INV-16: an exchange with a database, killed with kill -9 and started again."""
 
+from __future__ import annotations
+
 import asyncio
 import collections
 import contextlib
@@ -8,17 +10,22 @@ import random
 import secrets
 import subprocess
 import time
+from typing import TYPE_CHECKING, Any
 
 import websockets
 from client import PATIENCE, Device, Lost, Refused, refusal, remember, settle, signed
 from conformance import waits
 from exchange import API, call, invite
 
+if TYPE_CHECKING:
+    from conformance import Stage
+    from exchange import Exchange
+
 KILLS = 10
 GONE = Lost, OSError, websockets.WebSocketException, asyncio.TimeoutError
 
 
-async def come_back(device):
+async def come_back(device: Device) -> None:
     """Resumes its session, as soon as the exchange is there."""
     deadline = time.monotonic() + 2 * PATIENCE
     while True:
@@ -32,7 +39,7 @@ async def come_back(device):
         return
 
 
-async def insist(device, method, *done, **parameters):
+async def insist(device: Device, method: str, *done: str, **parameters: Any) -> dict:
     """Asks until there is an answer, over as many connections as it takes, as the page says how to repeat.
 
     An error of the names `done` to a repetition means that the first time worked.
@@ -53,10 +60,10 @@ async def insist(device, method, *done, **parameters):
 class Pair:
     """An inviter and two devices of an invitee, who go on whatever happens to the exchange."""
 
-    def __init__(self, inviter, first, second):
+    def __init__(self, inviter: Device, first: Device, second: Device) -> None:
         self.inviter, self.first, self.second = self.everyone = inviter, first, second
 
-    async def hear(self, device, kind, /, **members):
+    async def hear(self, device: Device, kind: str, /, **members: Any) -> dict:
         """Waits for an event, coming back as often as the connection is lost meanwhile."""
         while True:
             waiting = asyncio.ensure_future(device.hear(kind, 2 * PATIENCE, **members))
@@ -68,7 +75,7 @@ class Pair:
                 await waiting
             await come_back(device)
 
-    async def round(self):
+    async def round(self) -> tuple[str, str]:
         """One invite, to its end; what became of it. All that was told must be told once, and be the same for all."""
         key, end = secrets.token_hex(8), random.choice(["accepted", "accepted", "rejected", "cancelled", "timed out"])
         ttl = random.uniform(0.05, 0.5) if end == "timed out" else 120
@@ -105,7 +112,7 @@ class Pair:
             assert refused.name == late, (refused, late)
         return number, end
 
-    async def told(self, number, *expected):
+    async def told(self, number: str, *expected: list[str]) -> None:
         """Each device was told exactly this, beside the invite."""
         for device in self.everyone:
             await insist(device, "ping")
@@ -117,18 +124,18 @@ class Pair:
 
 
 @waits
-async def test_killed_under_load(stage, durable):
+async def test_killed_under_load(stage: Stage, durable: Exchange) -> None:
     """INV-16, CONN-5, CALL-7: Killed again and again under load, the exchange loses no invite and answers none twice"""
     ends, lanes, stop = collections.Counter(), [Pair(*await durable.party(1, 2)) for _ in range(8)], False
     numbers = {}
 
-    async def drive(pair):
+    async def drive(pair: Pair) -> None:
         while not stop:
             number, end = await pair.round()
             ends[end] += 1
             numbers[number] = end
 
-    async def kill():
+    async def kill() -> None:
         nonlocal stop
         for _ in range(KILLS):
             await asyncio.sleep(random.uniform(0.2, 1.0))
@@ -159,7 +166,7 @@ async def test_killed_under_load(stage, durable):
     )
 
 
-async def durable_of_its_own(stage):
+async def durable_of_its_own(stage: Stage) -> Exchange:
     """An exchange with a database that one test may kill."""
     from conformance import CONFIGURATIONS
     from exchange import Exchange
@@ -168,7 +175,7 @@ async def durable_of_its_own(stage):
 
 
 @waits
-async def test_what_survives(stage):
+async def test_what_survives(stage: Stage) -> None:
     """INV-16, INV-7, GRP-1, CONN-8: After kill -9 pending invites ring on, late timers fire at once, and calls, groups
     and rooms stand
     """
@@ -221,7 +228,7 @@ async def test_what_survives(stage):
 
 
 @waits
-async def test_logout_survives(stage):
+async def test_logout_survives(stage: Stage) -> None:
     """AUTH-9, INV-16: What was logged out before kill -9 stays so after it, signed tokens by their jti, and a refresh
     token that was copied before it is known after it
     """

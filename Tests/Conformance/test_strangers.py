@@ -28,7 +28,7 @@ class Stakes:
     def table(self):
         """Method, parameters with others' ids, and how it must be refused."""
         everywhere = self.ringing, self.call, self.asked
-        rows = []
+        rows: list[tuple[str, dict, set[str]]] = []
         for number in everywhere:
             rows += [(method, {"invite": number}, {"notYours"}) for method in ("invite.accept", "invite.reject", "invite.cancel")]
             rows += [("invite.modify", {"invite": number, "data": "changed"}, {"notYours"})]

@@ -54,16 +54,17 @@ def main():
     if seen == "copies 0":
         sys.exit("copies: no media thread copied anything, so none was seen")
     for line in lines:
-        module, offset, count, size = line.split()
+        module, offset, *numbers = line.split()
+        count, size = map(int, numbers)
         if module == binary:
-            places[int(offset, 16)] = (int(count), int(size))
+            places[int(offset, 16)] = (count, size)
         else:
-            libraries[module.rsplit("/", 1)[-1]] += int(size)
+            libraries[module.rsplit("/", 1)[-1]] += size
     called = names(binary, places)
     functions = collections.defaultdict(lambda: [0, 0])
-    for offset, (count, size) in places.items():
-        functions[called[offset]][0] += count
-        functions[called[offset]][1] += size
+    for place, (count, size) in places.items():
+        functions[called[place]][0] += count
+        functions[called[place]][1] += size
     wrong = 0
     for name, (count, size) in sorted(functions.items(), key=lambda item: -item[1][1]):
         reason = next((why for part, why in ALLOWED.items() if part in name), None)

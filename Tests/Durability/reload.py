@@ -184,7 +184,6 @@ def main():
     os.makedirs(folder, mode=0o700, exist_ok=True)
     run = Reload(arguments, folder)
     run.log_file = open(os.path.join(folder, "reload.log"), "w")
-    run.processes = []
     try:
         run.start_both()
         result = asyncio.run(run.run())

@@ -16,6 +16,8 @@ descriptors is higher in the last quarter, or that of threads by more than one f
 warm-up or fewer than eight samples growth is reported, and not judged. Prints one JSON object. Uses nothing but Python.
 """
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import base64
@@ -32,6 +34,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from typing import Any, TextIO
 
 WARM_UP_CALLS = 500
 FEWEST_CALLS = 1000
@@ -46,18 +50,18 @@ COUNTS = ("descriptors", "threads")
 ALLOWED = {"descriptors": 0, "threads": os.cpu_count() or 1}
 
 
-def free_port():
+def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
 
 
-def private(path, text):
+def private(path: str, text: str) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)
 
 
-def folder_bytes(folder):
+def folder_bytes(folder: str) -> int:
     """What a folder's files take up on disk, in bytes."""
     total = 0
     for parent, _, names in os.walk(folder):
@@ -67,9 +71,9 @@ def folder_bytes(folder):
     return total
 
 
-def rollup(pid):
+def rollup(pid: int) -> dict[str, float]:
     """Memory of a process in bytes: resident, proportional, and its own."""
-    found = {}
+    found: dict[str, float] = {}
     with open(f"/proc/{pid}/smaps_rollup") as file:
         for line in file:
             word = line.split()
@@ -81,7 +85,7 @@ def rollup(pid):
 class Process:
     """One process under test, with a folder of its own for all it keeps."""
 
-    def __init__(self, name, handset, command, configuration, folder):
+    def __init__(self, name: str, handset: str, command: str, configuration: str, folder: str) -> None:
         self.name, self.folder = name, os.path.join(folder, name)
         self.socket = os.path.join(self.folder, "control.sock")
         os.makedirs(os.path.join(self.folder, "state"), mode=0o700)
@@ -93,7 +97,7 @@ class Process:
             [handset, command, "--config", path], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=environment
         )
 
-    def measure(self):
+    def measure(self) -> dict[str, float]:
         pid = self.process.pid
         found = rollup(pid)
         found["files"] = folder_bytes(os.path.join(self.folder, "state"))
@@ -104,7 +108,7 @@ class Process:
         found["cpu_s"] = round((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), 1)
         return found
 
-    def end(self):
+    def end(self) -> int:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(timeout=60)
@@ -115,10 +119,10 @@ class Process:
 class Line:
     """A connection to a device's control socket: requests with answers, and events to whoever waits for them."""
 
-    def __init__(self, hear):
+    def __init__(self, hear: Callable[[dict], None]) -> None:
         self.hear, self.answers, self.number = hear, {}, 0
 
-    async def open(self, path):
+    async def open(self, path: str) -> Any:
         for _ in range(300):
             try:
                 self.reader, self.writer = await asyncio.open_unix_connection(path)
@@ -130,7 +134,7 @@ class Line:
         self.task = asyncio.create_task(self.listen())
         return (await self.ask("watch", levels=False))["status"]
 
-    async def listen(self):
+    async def listen(self) -> None:
         while line := await self.reader.readline():
             said = json.loads(line)
             if "event" in said:
@@ -140,7 +144,7 @@ class Line:
         for waiting in self.answers.values():
             waiting.cancel()
 
-    async def ask(self, request, **members):
+    async def ask(self, request: str, **members: Any) -> dict:
         self.number += 1
         waiting = self.answers[self.number] = asyncio.get_running_loop().create_future()
         self.writer.write(json.dumps({"id": self.number, "request": request, **members}).encode() + b"\n")
@@ -151,11 +155,11 @@ class Line:
 class Caller:
     """A device that places calls, one after another or several at a time."""
 
-    def __init__(self, soak, process):
+    def __init__(self, soak: Soak, process: Process) -> None:
         self.soak, self.process, self.calls = soak, process, {}
         self.line = Line(self.hear)
 
-    def hear(self, said):
+    def hear(self, said: dict) -> None:
         if said["event"] == "connection" and said["state"] != "connected":
             self.soak.fault(f"{self.process.name} is {said['state']}")
         if said["event"] in ("media", "ended"):
@@ -164,11 +168,11 @@ class Caller:
             if not future.done():
                 future.set_result(said)
 
-    def futures(self, number):
+    def futures(self, number: int) -> dict[str, asyncio.Future]:
         loop = asyncio.get_running_loop()
         return self.calls.setdefault(number, {"media": loop.create_future(), "ended": loop.create_future()})
 
-    async def call(self):
+    async def call(self) -> str | None:
         answer = await self.line.ask("call", to="echo@localhost")
         if not answer["ok"]:
             return f"was refused: {answer['error']}"
@@ -191,22 +195,24 @@ class Caller:
 
 
 class Soak:
-    def __init__(self, arguments, folder):
+    def __init__(self, arguments: argparse.Namespace, folder: str) -> None:
         self.arguments, self.folder = arguments, folder
         self.faults, self.samples, self.setup_ms = [], [], []
         self.placed = self.completed = self.standing = self.callee_ended = 0
         self.rest = asyncio.Event()
+        self.log_file: TextIO | None = None
+        self.processes: list[Process] = []
 
-    def fault(self, text):
+    def fault(self, text: str) -> None:
         self.faults.append(text)
         self.say("FAULT: " + text)
 
-    def say(self, text):
+    def say(self, text: str) -> None:
         line = time.strftime("%H:%M:%S ", time.gmtime()) + text
         for file in (sys.stderr, self.log_file):
             print(line, file=file, flush=True)
 
-    def start(self):
+    def start(self) -> None:
         port = free_port()
         secret = os.path.join(self.folder, "app.secret")
         private(secret, "soak")
@@ -223,7 +229,7 @@ class Soak:
             f"apps:\n  - key: soak\n    secret_file: {secret}\nusers:\n{''.join(users)}"
         )
 
-        def device(name, rest):
+        def device(name: str, rest: str) -> str:
             return (
                 f"account:\n  server: http://127.0.0.1:{port}\n  app_key: soak\n  app_secret_file: {secret}\n"
                 f"  media_token_file: {os.path.join(self.folder, name + '.token')}\n  session_file: STATE/session\n"
@@ -247,8 +253,8 @@ class Soak:
         self.webrtc = Process("webrtc", handset, "run", device("webrtc", calling.format("webrtc")), self.folder)
         self.processes = [self.exchange, self.device, self.sdes, self.webrtc]
 
-    def measure(self):
-        sample = {"at_s": round(time.monotonic() - self.began, 1), "calls": self.completed}
+    def measure(self) -> None:
+        sample: dict[str, Any] = {"at_s": round(time.monotonic() - self.began, 1), "calls": self.completed}
         for process in self.processes:
             sample[process.name] = process.measure()
         sample["database"] = sum(
@@ -270,7 +276,7 @@ class Soak:
             )
         )
 
-    async def one(self, caller):
+    async def one(self, caller: Caller) -> None:
         self.standing += 1
         try:
             why = await caller.call()
@@ -284,26 +290,26 @@ class Soak:
         if self.standing == 0:
             self.rest.set()
 
-    async def come_to_rest(self):
+    async def come_to_rest(self) -> None:
         while self.standing > 0:
             self.rest.clear()
             await self.rest.wait()
         # The far ends hear of the end, and records go to disk.
         await asyncio.sleep(1)
 
-    def callee_hears(self, said):
+    def callee_hears(self, said: dict) -> None:
         if said["event"] == "established" and random.random() < 0.1:
             asyncio.get_running_loop().call_later(0.5, self.end_by_callee, said["call"])
 
-    def end_by_callee(self, number):
-        async def end():
+    def end_by_callee(self, number: int) -> None:
+        async def end() -> None:
             if (await self.callee.ask("hangup", call=number))["ok"]:
                 self.callee_ended += 1
 
         self.tasks.add(task := asyncio.ensure_future(end()))
         task.add_done_callback(self.tasks.discard)
 
-    async def run(self):
+    async def run(self) -> None:
         arguments = self.arguments
         self.tasks = set()
         self.callee = Line(self.callee_hears)
@@ -347,7 +353,7 @@ class Soak:
         await self.come_to_rest()
         self.measure()
 
-    def judge(self):
+    def judge(self) -> tuple[dict, bool]:
         """Growth of everything per call; adds to the faults what is too much."""
         warm = [sample for sample in self.samples if sample["calls"] >= WARM_UP_CALLS]
         quarter = len(warm) // 4
@@ -358,7 +364,7 @@ class Soak:
         first, last = warm[:quarter], warm[-quarter:]
         calls = (statistics.median(s["calls"] for s in last) - statistics.median(s["calls"] for s in first)) or 1
 
-        def change(read):
+        def change(read: Callable[[dict], float]) -> float:
             return statistics.median(map(read, last)) - statistics.median(map(read, first))
 
         growth = {"database": {"bytes_per_call": round(change(lambda s: s["database"]) / calls, 1)}}
@@ -375,7 +381,7 @@ class Soak:
                         self.fault(f"{name} grows: {key} {value}")
         return growth, is_judged
 
-    def report(self):
+    def report(self) -> dict:
         growth, is_judged = self.judge()
         delays = sorted(self.setup_ms)
         return {
@@ -392,7 +398,7 @@ class Soak:
         }
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("handset")
     parser.add_argument("--seconds", type=float, default=7200)
@@ -412,7 +418,7 @@ def main():
         soak.start()
         asyncio.run(soak.run())
     finally:
-        for process in reversed(getattr(soak, "processes", [])):
+        for process in reversed(soak.processes):
             status = process.end()
             if status != 0:
                 soak.fault(f"{process.name} ended with {status}")

@@ -1,17 +1,24 @@
 """Calls a user of an exchange with aiortc, which is no browser, or is called."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import fractions
 import threading
 import time
 import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import aiortc
 import av
 import numpy
 from aiortc.sdp import candidate_from_sdp
 from line import signed_in
+
+if TYPE_CHECKING:
+    from line import Line
 
 RATE = 48_000
 
@@ -21,12 +28,13 @@ class Voice(aiortc.MediaStreamTrack):
 
     kind = "audio"
 
-    def __init__(self, samples):
+    def __init__(self, samples: numpy.ndarray) -> None:
         super().__init__()
         self.samples = (numpy.clip(samples, -1, 1) * 32_767).astype(numpy.int16)
-        self.sent, self.start = 0, None
+        self.sent = 0
+        self.start: float | None = None
 
-    async def recv(self):
+    async def recv(self) -> av.AudioFrame:
         self.start = self.start or time.monotonic()
         await asyncio.sleep(max(0, self.start + self.sent / RATE - time.monotonic()))
         part = self.samples.take(range(self.sent, self.sent + 960), mode="wrap")
@@ -36,14 +44,15 @@ class Voice(aiortc.MediaStreamTrack):
         return frame
 
 
-async def _call(port, user, callee, samples, seconds):
+async def _call(port: int, user: str, callee: str, samples: numpy.ndarray, seconds: float) -> tuple[float, numpy.ndarray]:
     async with signed_in(port, user) as line:
         return await _talk(line, callee, samples, seconds)
 
 
-async def _talk(line, callee, samples, seconds):
+async def _talk(line: Line, callee: str, samples: numpy.ndarray, seconds: float) -> tuple[float, numpy.ndarray]:
     peer = aiortc.RTCPeerConnection()
-    heard, tracks = [], asyncio.Queue()
+    heard: list[numpy.ndarray] = []
+    tracks = asyncio.Queue()
     peer.addTrack(Voice(samples))
     peer.on("track", tracks.put_nowait)
     await peer.setLocalDescription(await peer.createOffer())  # aiortc knows no trickle: its candidates are in here.
@@ -56,7 +65,7 @@ async def _talk(line, callee, samples, seconds):
         frame = await asyncio.wait_for(track.recv(), 20)
         set_up = time.monotonic() - started
         resampler = av.AudioResampler("s16", "mono", RATE)
-        while sum(map(len, heard)) < seconds * RATE:
+        while sum(part.size for part in heard) < seconds * RATE:
             heard += [part.to_ndarray().reshape(-1) for part in resampler.resample(frame)]
             frame = await asyncio.wait_for(track.recv(), 5)
         await line.ask("call.end", invite=invite, reason="completed", duration_ms=int(seconds * 1000))
@@ -66,7 +75,7 @@ async def _talk(line, callee, samples, seconds):
     return set_up, numpy.concatenate(heard).astype(numpy.float32) / 32_768
 
 
-async def _listen(line, peer, invite):
+async def _listen(line: Line, peer: aiortc.RTCPeerConnection, invite: str) -> None:
     while True:
         event = await line.events.get()
         data = event["data"]
@@ -78,7 +87,7 @@ async def _listen(line, peer, invite):
             await add_candidate(peer, data["data"])
 
 
-async def add_candidate(peer, data):
+async def add_candidate(peer: aiortc.RTCPeerConnection, data: Any) -> None:
     text = data["candidate"]
     candidate = candidate_from_sdp(text.removeprefix("candidate:")) if text else None
     if candidate:
@@ -86,7 +95,7 @@ async def add_candidate(peer, data):
     await peer.addIceCandidate(candidate)
 
 
-def call(port, user, callee, samples, seconds):
+def call(port: int, user: str, callee: str, samples: numpy.ndarray, seconds: float) -> tuple[float, numpy.ndarray]:
     """Calls, sends `samples` over and over, and listens for so long.
 
     Hands back the time from invite to the first sound in seconds, and the samples heard.
@@ -97,20 +106,22 @@ def call(port, user, callee, samples, seconds):
 class Answering:
     """A user of the demonstration who answers one call with aiortc, on a thread of its own."""
 
-    def __init__(self, port, user, samples):
-        self.samples, self.parts, self.end, self.error = samples, [], None, None
+    def __init__(self, port: int, user: str, samples: numpy.ndarray) -> None:
+        self.samples, self.parts = samples, []
+        self.end: str | None = None
+        self.error: Exception | None = None
         self.isThere = threading.Event()
         self.thread = threading.Thread(target=self._run, args=(port, user), daemon=True)
         self.thread.start()
 
-    def _run(self, port, user):
+    def _run(self, port: int, user: str) -> None:
         try:
             asyncio.run(asyncio.wait_for(self._answer(port, user), 60))
         except Exception as error:  # Told to whoever waits.
             self.error = error
             self.isThere.set()
 
-    async def _answer(self, port, user):
+    async def _answer(self, port: int, user: str) -> None:
         async with signed_in(port, user) as line:
             self.isThere.set()
             peer, tasks = None, []
@@ -137,20 +148,20 @@ class Answering:
                 if peer:
                     await peer.close()
 
-    async def _listen(self, track):
+    async def _listen(self, track: aiortc.MediaStreamTrack) -> None:
         resampler = av.AudioResampler("s16", "mono", RATE)
         with contextlib.suppress(aiortc.mediastreams.MediaStreamError):
             while True:
                 for part in resampler.resample(await track.recv()):
                     self.parts.append(part.to_ndarray().reshape(-1))
 
-    def heard(self):
+    def heard(self) -> numpy.ndarray:
         """The samples that came in."""
         return numpy.concatenate(self.parts).astype(numpy.float32) / 32_768
 
 
 @contextlib.contextmanager
-def answering(port, user, samples):
+def answering(port: int, user: str, samples: numpy.ndarray) -> Iterator[Answering]:
     """For as long as this lasts `user` is there, answers a call, and sends `samples` over and over."""
     peer = Answering(port, user, samples)
     try:

@@ -1,5 +1,7 @@
 """Asterisk in a root of its own as a PBX, and sound of which every 100 ms can be told apart."""
 
+from __future__ import annotations
+
 import array
 import math
 import pathlib
@@ -7,6 +9,7 @@ import shutil
 import subprocess
 import time
 import wave
+from collections.abc import Mapping
 
 import numpy
 from sip_stage import PEER, PORT, TLS_PORT, Failed, Program, run, wait
@@ -16,7 +19,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent / "asterisk"
 STEP, STEPS = 0.1, [500 + 70 * step for step in range(30)]
 
 
-def make_stairs(path, rate):
+def make_stairs(path: pathlib.Path, rate: int) -> None:
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
@@ -29,7 +32,7 @@ def make_stairs(path, rate):
         file.writeframes(samples.tobytes())
 
 
-def steps_heard(path):
+def steps_heard(path: pathlib.Path) -> list[int]:
     """The numbers of the steps that a recording has, in the order in which they begin. One counts once it lasts for 40 ms."""
     if not pathlib.Path(path).exists():
         return []
@@ -54,7 +57,7 @@ def steps_heard(path):
     return found
 
 
-def expect_stairs(path, whose):
+def expect_stairs(path: pathlib.Path, whose: str) -> None:
     """All the steps are there, from the first 100 ms on and in order; at most one may be missing or doubled by a jitter buffer that
     adapts."""
     heard = steps_heard(path)
@@ -65,7 +68,7 @@ def expect_stairs(path, whose):
         raise Failed(f"{whose}: pieces {sorted(missing)} are missing in {path}: {heard}")
 
 
-def expect_no_noise(path, whose):
+def expect_no_noise(path: pathlib.Path, whose: str) -> None:
     """Nothing is louder than the stairs in the first half second. A packet of encrypted sound that Asterisk plays as it is, because it
     came before Asterisk's own end of the DTLS handshake, has some 20 such samples."""
     with wave.open(str(path)) as file:
@@ -79,7 +82,7 @@ def expect_no_noise(path, whose):
 class Asterisk(Program):
     """A registrar and PBX at PEER. `endpoints` are names with a kind of pjsip.conf, codecs, and further lines of configuration."""
 
-    def __init__(self, root, folder, endpoints):
+    def __init__(self, root: pathlib.Path, folder: pathlib.Path, endpoints: Mapping[str, tuple[str, ...]]) -> None:
         self.root, self.records = root, folder / "records"
         self.records.mkdir(exist_ok=True)
         self.records.chmod(0o777)
@@ -131,11 +134,11 @@ class Asterisk(Program):
         super().__init__("asterisk", ["chroot", root, "asterisk", "-f", "-n", "-vvvvv", "-C", "/etc/asterisk/asterisk.conf"], folder)
         wait("Asterisk is up", lambda: self.says("Asterisk Ready"), 30)
 
-    def command(self, text):
+    def command(self, text: str) -> str:
         done = subprocess.run(["chroot", self.root, "asterisk", "-rx", text], capture_output=True, text=True, timeout=10, check=False)
         return done.stdout + done.stderr
 
-    def heard(self, name):
+    def heard(self, name: str) -> pathlib.Path:
         """What came in from an endpoint, as a recording. Asterisk writes its head a moment after the call's end."""
         path = self.records / f"{name}.wav"
         deadline = time.monotonic() + 20
@@ -143,7 +146,7 @@ class Asterisk(Program):
             time.sleep(0.02)
         return path
 
-    def stop(self, seconds=10):
+    def stop(self, seconds: float = 10) -> None:
         super().stop(seconds)
         for place in ("etc/asterisk", "records", "usr/share/asterisk/sounds"):
             subprocess.run(["umount", self.root / place], check=False)

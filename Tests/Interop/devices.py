@@ -1,19 +1,33 @@
 """Handset's own side of a call: `handset run` and `handset call` as processes, and what the system knows of them."""
 
+from __future__ import annotations
+
 import json
 import os
 import pathlib
 import re
 import subprocess
 import tempfile
+from typing import TYPE_CHECKING
 
 from phones import Failed, wait
+
+if TYPE_CHECKING:
+    from phones import Exchange
 
 
 class Device:
     """`handset run`, logged in to an exchange as one of the demonstration's users."""
 
-    def __init__(self, handset, exchange, user="echo", behaviour="source: echo", answer="mode: auto", media=""):
+    def __init__(
+        self,
+        handset: str,
+        exchange: Exchange,
+        user: str = "echo",
+        behaviour: str = "source: echo",
+        answer: str = "mode: auto",
+        media: str = "",
+    ) -> None:
         self.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(self.folder.name)
         (folder / "token").write_text(f"{user}-demo-token")
@@ -44,24 +58,24 @@ class Device:
             )  # So that its descriptors can be counted.
         wait("the device is ready", lambda: self.tells("Ready"), 20)
 
-    def events(self, message):
+    def events(self, message: str) -> list[dict]:
         """The log's entries with this message, oldest first."""
         lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
         return [line for line in lines if line.get("message") == message]
 
-    def tells(self, message):
+    def tells(self, message: str) -> list[dict]:
         if self.process.poll() is not None:
             raise Failed("the device ended: " + self.log.read_text()[-2000:])
         return self.events(message)
 
-    def usage(self):
+    def usage(self) -> dict[str, int]:
         """Resident kB, open descriptors and threads, as the kernel counts them."""
         folder = pathlib.Path(f"/proc/{self.process.pid}")
         status = (folder / "status").read_text()
         resident, threads = (int(re.search(rf"{name}:\s+(\d+)", status).group(1)) for name in ("VmRSS", "Threads"))
         return {"resident_kb": resident, "descriptors": len(list((folder / "fd").iterdir())), "threads": threads}
 
-    def stop(self):
+    def stop(self) -> None:
         if self.process.poll() is None:
             self.process.terminate()
             self.process.wait(20)
@@ -71,7 +85,7 @@ class Device:
 class Caller:
     """`handset call`, as the demonstration's user "caller"."""
 
-    def __init__(self, handset, exchange, callee, *options):
+    def __init__(self, handset: str, exchange: Exchange, callee: str, *options: str) -> None:
         self.process = subprocess.Popen(
             [handset, "call", callee, "--server", f"http://127.0.0.1:{exchange.port}", "--json", *map(str, options)],
             stdout=subprocess.PIPE,
@@ -79,7 +93,7 @@ class Caller:
             text=True,
         )
 
-    def report(self, seconds=60):
+    def report(self, seconds: float = 60) -> dict:
         """How the call was, once it is over; its exit code is under `exit`."""
         try:
             output, complaints = self.process.communicate(timeout=seconds)
@@ -90,7 +104,7 @@ class Caller:
             raise Failed(f"handset call has nothing to report: {complaints}")
         return json.loads(output) | {"exit": self.process.returncode}
 
-    def stop(self):
+    def stop(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()

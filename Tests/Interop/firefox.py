@@ -1,6 +1,8 @@
 """A Firefox with the web phone open, driven by WebDriver BiDi (https://w3c.github.io/webdriver-bidi), which it speaks
 without another program in between."""
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import io
@@ -10,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from typing import Any
 
 import av
 import numpy
@@ -50,7 +53,7 @@ MICROPHONE = """() => {
 class Firefox(Levels):
     """One Firefox with the page open."""
 
-    def __init__(self, url, microphone, script):
+    def __init__(self, url: str, microphone: pathlib.Path, script: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
         profile = pathlib.Path(self.folder.name)
         (profile / "user.js").write_text(
@@ -73,11 +76,11 @@ class Firefox(Levels):
             self.ask("script.addPreloadScript", functionDeclaration=code)
         self.ask("browsingContext.navigate", context=self.context, url=url, wait="complete")
 
-    def reload(self):
+    def reload(self) -> None:
         """Loads the page again, as the key F5 does."""
         self.ask("browsingContext.reload", context=self.context, wait="complete")
 
-    def ask(self, method, **parameters):
+    def ask(self, method: str, **parameters: Any) -> dict:
         self.last += 1
         self.socket.send(json.dumps({"id": self.last, "method": method, "params": parameters}))
         while True:
@@ -88,7 +91,7 @@ class Firefox(Levels):
                 raise Failed(f"{method}: {answer['message']}")
             return answer["result"]
 
-    def run_async(self, expression, seconds=60):
+    def run_async(self, expression: str, seconds: float = 60) -> Any:
         """What a promise in the page gives."""
         self.socket.settimeout(seconds)
         answer = self.ask(
@@ -102,24 +105,24 @@ class Firefox(Levels):
             raise Failed(f"{expression}: {answer['exceptionDetails']['text']}")
         return json.loads(answer["result"]["value"])
 
-    def run(self, script):
+    def run(self, script: str) -> Any:
         """What a script with a `return` gives."""
         return self.run_async(f"(() => {{ {script} }})()")
 
     # What people see and do; buttons are pressed from within the page.
 
-    def click(self, selector):
+    def click(self, selector: str) -> None:
         one = f"document.querySelector({json.dumps(selector)})"
         wait(f"{selector} can be clicked", lambda: self.run(f"return !!{one} && !{one}.disabled && {one}.checkVisibility()"))
         self.run(f"return void {one}.click()")
 
-    def text(self, selector):
+    def text(self, selector: str) -> str:
         return self.run(f"return document.querySelector({json.dumps(selector)}).innerText")
 
-    def sees(self, selector):
+    def sees(self, selector: str) -> bool:
         return self.run(f"return document.querySelector({json.dumps(selector)})?.checkVisibility() ?? false")
 
-    def hear(self, seconds):
+    def hear(self, seconds: float) -> numpy.ndarray:
         """The samples that come in during so many seconds, after the coding of Firefox's recorder at 256 kb/s."""
         data = base64.b64decode(self.run_async(f"record({seconds})", seconds + 30))
         with av.open(io.BytesIO(data)) as file:
@@ -127,16 +130,16 @@ class Firefox(Levels):
             parts = [part.to_ndarray()[0] for frame in file.decode(audio=0) for part in to_mono.resample(frame)]
         return numpy.concatenate(parts)
 
-    def sign_in(self, name):
+    def sign_in(self, name: str) -> None:
         guest = f"[...document.querySelectorAll('.guest')].find((button) => button.textContent.trim().toLowerCase() === '{name}')"
         wait("there are guests", lambda: self.run(f"return !!{guest}"))
         self.run(f"{guest}.click()")
         wait("the phone is online", lambda: self.run("return document.getElementById('link').dataset.state") == "ready")
 
-    def phase(self, *phases, seconds=15):
+    def phase(self, *phases: str, seconds: float = 15) -> None:
         wait(f"the call is {' or '.join(phases)}", lambda: self.run("return document.body.dataset.call") in phases, seconds)
 
-    def close(self):
+    def close(self) -> None:
         with contextlib.suppress(Exception):
             self.ask("browser.close")
         with contextlib.suppress(Exception):
@@ -149,5 +152,5 @@ class Firefox(Levels):
         self.folder.cleanup()
 
 
-def is_installed():
+def is_installed() -> bool:
     return shutil.which("firefox-esr") is not None

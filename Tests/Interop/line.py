@@ -1,10 +1,14 @@
 """A small client of docs/protocol.md, for peers that are no browsers."""
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import contextlib
 import json
 import urllib.request
+from collections.abc import AsyncIterator
+from typing import Any
 
 import websockets
 
@@ -12,10 +16,10 @@ import websockets
 class Line:
     """A connection to the exchange: requests with answers, and events."""
 
-    def __init__(self, socket):
+    def __init__(self, socket: Any) -> None:
         self.socket, self.waiting, self.events, self.last = socket, {}, asyncio.Queue(), 0
 
-    async def read(self):
+    async def read(self) -> None:
         async for text in self.socket:
             message = json.loads(text)
             if message.get("method") == "event":
@@ -23,7 +27,7 @@ class Line:
             elif message.get("id") in self.waiting:
                 self.waiting.pop(message["id"]).set_result(message)
 
-    async def ask(self, method, **parameters):
+    async def ask(self, method: str, **parameters: Any) -> dict:
         self.last += 1
         answer = self.waiting[self.last] = asyncio.get_running_loop().create_future()
         await self.socket.send(json.dumps({"jsonrpc": "2.0", "id": self.last, "method": method, "params": parameters}))
@@ -33,7 +37,7 @@ class Line:
         return message["result"]
 
 
-def fetch(url, authorization, body=None):
+def fetch(url: str, authorization: str, body: Any = None) -> Any:
     request = urllib.request.Request(
         url,
         body and json.dumps(body).encode(),
@@ -44,7 +48,7 @@ def fetch(url, authorization, body=None):
 
 
 @contextlib.asynccontextmanager
-async def signed_in(port, user):
+async def signed_in(port: int, user: str) -> AsyncIterator[Line]:
     """A registered device of a user of the demonstration."""
     base = f"http://127.0.0.1:{port}"
     key = base64.b64encode(b"demo:demo").decode()

@@ -1,5 +1,7 @@
 """What is said on the local link about names (multicast DNS, RFC 6762)."""
 
+from __future__ import annotations
+
 import contextlib
 import socket
 import struct
@@ -8,7 +10,7 @@ import threading
 GROUP, PORT = "224.0.0.251", 5353
 
 
-def read_name(data, place):
+def read_name(data: bytes, place: int) -> tuple[str, int]:
     """A name at a place in a message, and the place behind it; pointers are followed, but not for ever."""
     labels, behind = [], None
     for _ in range(64):
@@ -27,7 +29,7 @@ def read_name(data, place):
 class Listener:
     """Hears which names are asked for, and which are answered with an address."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.asked, self.answered = set(), set()
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
@@ -44,12 +46,12 @@ class Listener:
         self.thread = threading.Thread(target=self._listen, daemon=True)
         self.thread.start()
 
-    def _listen(self):
+    def _listen(self) -> None:
         while self.isOpen:
             with contextlib.suppress(TimeoutError, IndexError, struct.error, ValueError):
                 self._take(self.socket.recv(9000))
 
-    def _take(self, data):
+    def _take(self, data: bytes) -> None:
         questions, answers = struct.unpack_from(">HH", data, 4)
         place = 12
         for _ in range(questions):
@@ -63,7 +65,7 @@ class Listener:
             if kind in (1, 28):
                 self.answered.add(name)
 
-    def close(self):
+    def close(self) -> None:
         self.isOpen = False
         self.thread.join(5)
         self.socket.close()

@@ -1,13 +1,21 @@
 """Checks of the web phone for those who use a keyboard, a small telephone, a dark room, or eyes that see less well."""
 
+from __future__ import annotations
+
 import pathlib
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from phones import Failed, wait
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-CHECKS = []
+if TYPE_CHECKING:
+    from phones import Phone, Scene
+
+Check = Callable[["Scene"], None]
+CHECKS: list[Check] = []
 CONTRAST = (pathlib.Path(__file__).parent / "page_contrast.js").read_text()
 
 # What a pointer and a keyboard do to a control.
@@ -52,29 +60,29 @@ OUT_OF_REACH = """
     }).map((control) => control.id || control.getAttribute('aria-label'));"""
 
 
-def check(function):
+def check(function: Check) -> Check:
     """Marks a function as one of the checks; its first docstring line says what holds."""
     CHECKS.append(function)
     return function
 
 
-def press(phone, *keys):
+def press(phone: Phone, *keys: str) -> None:
     """Presses keys, wherever the focus is."""
     ActionChains(phone.driver).send_keys(*keys).perform()
 
 
-def focus(phone):
+def focus(phone: Phone) -> Any:
     """What has the keyboard's focus: its id, or who is called by it, or the name of its tag."""
     return phone.run("""
         const { activeElement: focused } = document;
         return focused.id || focused.closest('li[data-user]')?.dataset.user || focused.tagName.toLowerCase();""")
 
 
-def has_focus(phone, name):
+def has_focus(phone: Phone, name: str) -> None:
     wait(f"the focus is on {name}", lambda: focus(phone) == name or None, 5)
 
 
-def tab_to(phone, name):
+def tab_to(phone: Phone, name: str) -> None:
     """Goes with Tab to an element, by its id, its person, or its text."""
     for _ in range(40):
         if name in (focus(phone), phone.run("return document.activeElement.textContent.trim()")):
@@ -83,7 +91,7 @@ def tab_to(phone, name):
     raise Failed(f"Tab does not reach {name}")
 
 
-def reaches_everything(phone, state):
+def reaches_everything(phone: Phone, state: str) -> None:
     """Tab goes to each control that is shown, where the focus can be seen."""
     start = phone.driver.execute_script("return document.activeElement")
     names = phone.run(REACHABLE)
@@ -103,7 +111,7 @@ def reaches_everything(phone, state):
     phone.driver.execute_script("arguments[0].focus()", start)
 
 
-def is_readable(phone, state):
+def is_readable(phone: Phone, state: str) -> None:
     """Everything has contrast, in the light and in the dark, whatever is done to it."""
     driver = phone.driver
     driver.execute_cdp_cmd("DOM.enable", {})
@@ -128,7 +136,7 @@ def is_readable(phone, state):
         raise Failed(f"{len(faults)} have too little contrast: " + "; ".join(faults[:8]))
 
 
-def inspect(phone, state):
+def inspect(phone: Phone, state: str) -> None:
     """All that holds in each state of the page, on the smallest telephone."""
     wide = phone.run(TOO_WIDE)
     if wide:
@@ -137,14 +145,14 @@ def inspect(phone, state):
     reaches_everything(phone, state)
 
 
-def shrink(phone, width=320, height=568):
+def shrink(phone: Phone, width: int = 320, height: int = 568) -> None:
     """Makes the page as small as the smallest telephone in use."""
     phone.driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     )
 
 
-def sign_in_again(phone, name):
+def sign_in_again(phone: Phone, name: str) -> None:
     """Signs out and in, by keyboard alone."""
     tab_to(phone, "sign-out")
     press(phone, Keys.ENTER)
@@ -168,7 +176,7 @@ def sign_in_again(phone, name):
     has_focus(phone, "people-title")
 
 
-def talk(alice, bob):
+def talk(alice: Phone, bob: Phone) -> None:
     """A call, by keyboard alone, from the first ring to the end."""
     wait("bob is there", lambda: alice.sees('li[data-user="bob"][data-there="true"]'))
     tab_to(alice, "bob")
@@ -214,7 +222,7 @@ def talk(alice, bob):
 
 
 @check
-def serves_keyboards(scene):
+def serves_keyboards(scene: Scene) -> None:
     """By keyboard alone and at 320 × 568 px: Tab reaches everything, the focus is seen and kept, all has contrast."""
     alice, bob = scene.alice, scene.bob
     for phone in (alice, bob):
@@ -251,7 +259,7 @@ def serves_keyboards(scene):
 
 
 @check
-def shows_whole_keypad(scene):
+def shows_whole_keypad(scene: Scene) -> None:
     """On the smallest telephone, upright and on its side, the whole keypad is in view beside the call's buttons, and works."""
     alice, bob = scene.alice, scene.bob
     alice.call("bob")
@@ -278,7 +286,7 @@ def shows_whole_keypad(scene):
         phone.rest()
 
 
-def keeps_focus_without_exchange(scene, alice, bob):
+def keeps_focus_without_exchange(scene: Scene, alice: Phone, bob: Phone) -> None:
     """The notice that the exchange is away comes and goes without taking the focus along."""
     tab_to(alice, "bob")
     scene.exchange.stop()
@@ -297,7 +305,7 @@ def keeps_focus_without_exchange(scene, alice, bob):
 
 
 @check
-def comes_back_soon(scene):
+def comes_back_soon(scene: Scene) -> None:
     """The exchange is killed: nothing says Online while it is away, and phones are back within twice that time and 5 s."""
     phones = scene.alice, scene.bob
     time.sleep(10)  # A connection that stood for less makes the next wait longer.

@@ -1,5 +1,7 @@
 """What the web phone's checks are made of: an exchange, a wire that can be cut, and browsers with the page open."""
 
+from __future__ import annotations
+
 import contextlib
 import pathlib
 import re
@@ -8,6 +10,8 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
@@ -19,7 +23,7 @@ class Failed(Exception):
     """What should have been so and was not."""
 
 
-def wait(what, condition, seconds=15):
+def wait(what: str, condition: Callable[[], Any], seconds: float = 15) -> Any:
     """Waits for a condition and hands back what it gave."""
     end = time.monotonic() + seconds
     seen = None
@@ -37,28 +41,29 @@ def wait(what, condition, seconds=15):
 class Exchange:
     """`handset serve` on a port of this machine."""
 
-    def __init__(self, handset, *options):
-        self.handset, self.options, self.port, self.process = handset, options, 0, None
+    def __init__(self, handset: str, *options: str) -> None:
+        self.handset, self.options, self.port = handset, options, 0
+        self.process: subprocess.Popen | None = None
         self.start()
 
-    def start(self):
+    def start(self) -> None:
         self.log = tempfile.NamedTemporaryFile(suffix=".log")
         command = [self.handset, "serve", "--listen", f"127.0.0.1:{self.port}", "--log-format", "json", *self.options]
         self.process = subprocess.Popen(command, stderr=self.log)
         text = wait("the exchange listens", lambda: self._listening(), 20)
         self.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", text).group(1))
 
-    def _listening(self):
+    def _listening(self) -> str | None:
         if self.process.poll() is not None:
             raise Failed("the exchange ended: " + pathlib.Path(self.log.name).read_text())
         text = pathlib.Path(self.log.name).read_text()
         return text if '"Listening"' in text else None
 
     @property
-    def url(self):
+    def url(self) -> str:
         return f"http://localhost:{self.port}/"
 
-    def stop(self):
+    def stop(self) -> None:
         if self.process.poll() is None:
             self.process.terminate()
             self.process.wait(20)
@@ -67,16 +72,16 @@ class Exchange:
 class Wire:
     """A connection to the exchange that can be cut and mended."""
 
-    def __init__(self, port):
+    def __init__(self, port: int) -> None:
         self.target, self.isCut, self.open = port, False, []
         self.server = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
-    def url(self):
+    def url(self) -> str:
         return f"http://localhost:{self.server.getsockname()[1]}/"
 
-    def _accept(self):
+    def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self.server.accept()
@@ -89,7 +94,7 @@ class Wire:
                     threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
 
     @staticmethod
-    def _carry(source, sink):
+    def _carry(source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 sink.sendall(data)
@@ -97,17 +102,17 @@ class Wire:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
-    def cut(self):
+    def cut(self) -> None:
         self.isCut = True
         for end in self.open:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
         self.open = []
 
-    def mend(self):
+    def mend(self) -> None:
         self.isCut = False
 
-    def close(self):
+    def close(self) -> None:
         self.cut()
         self.server.close()
 
@@ -115,12 +120,14 @@ class Wire:
 class Levels:
     """What a page says of the sound that comes in, whichever browser shows it."""
 
-    def level(self):
+    run: Callable[..., Any]
+
+    def level(self) -> int | None:
         """What comes from the other side, in dB; None while it is not known."""
         found = re.match(r"(−?\d+)", self.run("return document.getElementById('value-level').textContent") or "")
         return int(found.group(1).replace("−", "-")) if found else None
 
-    def hears(self):
+    def hears(self) -> bool:
         """Whether there is sound: the made-up microphone beeps, and what is muted is below −80 dB."""
         level = self.level()
         return level is not None and level > -65
@@ -134,7 +141,14 @@ class Phone(Levels):
     `environment` in place of this program's.
     """
 
-    def __init__(self, url, microphone="fake", script="", arguments=(), environment=None):
+    def __init__(
+        self,
+        url: str,
+        microphone: str | pathlib.Path = "fake",
+        script: str = "",
+        arguments: Sequence[str] = (),
+        environment: dict[str, str] | None = None,
+    ) -> None:
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
         for argument in [
@@ -196,31 +210,31 @@ class Phone(Levels):
         self.url = url
         self.driver.get(url)
 
-    def close(self):
+    def close(self) -> None:
         with contextlib.suppress(WebDriverException):
             self.driver.quit()
 
-    def find(self, selector):
+    def find(self, selector: str) -> Any:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
-    def click(self, selector):
+    def click(self, selector: str) -> None:
         wait(f"{selector} can be clicked", lambda: self.find(selector).is_displayed() and self.find(selector).is_enabled())
         self.find(selector).click()
 
-    def text(self, selector):
+    def text(self, selector: str) -> str:
         return self.find(selector).text
 
-    def sees(self, selector):
+    def sees(self, selector: str) -> bool:
         found = self.driver.find_elements(By.CSS_SELECTOR, selector)
         return bool(found) and found[0].is_displayed()
 
-    def keys(self, text):
+    def keys(self, text: str) -> None:
         self.find("body").send_keys(text)
 
-    def run(self, script, *arguments):
+    def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
 
-    def run_async(self, expression, seconds=60):
+    def run_async(self, expression: str, seconds: float = 60) -> Any:
         """What a promise in the page gives."""
         self.driver.set_script_timeout(seconds)
         result = self.driver.execute_async_script(
@@ -232,42 +246,42 @@ class Phone(Levels):
 
     # What people do.
 
-    def sign_in(self, name):
+    def sign_in(self, name: str) -> None:
         wait("there are guests", lambda: self.sees(".guest"))
         next(button for button in self.driver.find_elements(By.CSS_SELECTOR, ".guest") if button.text.lower() == name).click()
         self.online()
 
-    def sign_in_with(self, name, password):
+    def sign_in_with(self, name: str, password: str) -> None:
         """With an exchange of one's own, which has no guests."""
         self.find("#user").send_keys(name)
         self.find("#password").send_keys(password, Keys.ENTER)
         self.online()
 
-    def online(self, seconds=15):
+    def online(self, seconds: float = 15) -> None:
         wait("the phone is online", lambda: self.run("return document.getElementById('link').dataset.state") == "ready", seconds)
 
-    def person(self, name):
+    def person(self, name: str) -> str:
         return f'li[data-user="{name}"] button'
 
-    def call(self, name):
+    def call(self, name: str) -> None:
         wait(f"{name} is there", lambda: self.sees(f'li[data-user="{name}"][data-there="true"]'))
         self.click(self.person(name))
 
-    def phase(self, *phases, seconds=15):
+    def phase(self, *phases: str, seconds: float = 15) -> None:
         wait(f"the call is {' or '.join(phases)}", lambda: self.run("return document.body.dataset.call") in phases, seconds)
 
-    def says(self, text, selector="#state", seconds=15):
+    def says(self, text: str, selector: str = "#state", seconds: float = 15) -> None:
         wait(f"{selector} says “{text}”", lambda: text in self.text(selector), seconds)
 
-    def rest(self):
+    def rest(self) -> None:
         if self.sees("#dismiss"):
             self.click("#dismiss")
         self.phase("idle")
 
-    def complaints(self):
+    def complaints(self) -> list[str]:
         """What the browser's console holds that should not be there."""
 
-        def matters(text):
+        def matters(text: str) -> bool:
             # Refused logins, and an exchange that is away, are part of the play.
             return not ("Failed to load resource" in text and "/v1" in text)
 
@@ -282,28 +296,28 @@ class Phone(Levels):
 class Scene:
     """An exchange with two phones, Alice's and Bob's, signed in."""
 
-    def __init__(self, handset, screenshots):
+    def __init__(self, handset: str, screenshots: pathlib.Path | None) -> None:
         self.handset, self.folder = handset, screenshots
         self.exchange = Exchange(handset)
         self.phones = []
         self.alice = self.open()
         self.bob = self.open()
 
-    def open(self, **options):
+    def open(self, **options: Any) -> Phone:
         phone = Phone(options.pop("url", self.exchange.url), **options)
         self.phones.append(phone)
         return phone
 
-    def shut(self, phone):
+    def shut(self, phone: Phone) -> None:
         self.phones.remove(phone)
         phone.close()
 
-    def end(self):
+    def end(self) -> None:
         for phone in self.phones:
             phone.close()
         self.exchange.stop()
 
-    def shoot(self, phone, name, width=1280, height=800, dark=False, scale=1):
+    def shoot(self, phone: Phone, name: str, width: int = 1280, height: int = 800, dark: bool = False, scale: int = 1) -> None:
         """Keeps what a phone shows, if pictures are wanted."""
         if not self.folder:
             return

@@ -1,11 +1,14 @@
 """TURN servers: coturn, as processes on this machine."""
 
+from __future__ import annotations
+
 import contextlib
 import pathlib
 import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Sequence
 
 from phones import Failed, wait
 
@@ -16,7 +19,7 @@ SECRET = "secret-of-exchange-and-relay"
 class Relay:
     """One coturn, which relays from `address`; `prefix` is a command to run it by, such as one that enters a network."""
 
-    def __init__(self, address="127.0.0.1", port=0, prefix=()):
+    def __init__(self, address: str = "127.0.0.1", port: int = 0, prefix: Sequence[str] = ()) -> None:
         if not shutil.which("turnserver"):
             raise Failed("there is no turnserver; it comes with the package coturn")
         self.folder = tempfile.TemporaryDirectory()
@@ -50,20 +53,20 @@ class Relay:
             self.process = subprocess.Popen([*prefix, "turnserver", "-c", str(settings)], stdout=log, stderr=log, cwd=folder)
         wait("coturn listens", self._listening, 20)
 
-    def _listening(self):
+    def _listening(self) -> bool:
         if self.process.poll() is not None:
             raise Failed("coturn ended: " + self.log.read_text()[-1000:])
         return "UDP listener opened" in self.log.read_text()
 
     @property
-    def url(self):
+    def url(self) -> str:
         return f"turn:{self.address}:{self.port}"
 
-    def kill(self):
+    def kill(self) -> None:
         self.process.kill()
         self.process.wait()
 
-    def close(self):
+    def close(self) -> None:
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -74,7 +77,7 @@ class Relay:
             self.folder.cleanup()
 
 
-def free_port(address):
+def free_port(address: str) -> int:
     with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as one:
         one.bind((address, 0))
         return one.getsockname()[1]

@@ -145,11 +145,11 @@ def calls_in(handset, folder):
                 for name in devices:
                     asterisk.command(f"channel originate PJSIP/{name} extension stairs@phones")
                 for name, device in devices.items():
-                    wait(f"{name} is in a call", lambda device=device: device.says('"message":"Established"'))
+                    wait(f"{name} is in a call", lambda: device.says('"message":"Established"'))
                 time.sleep(6)
                 asterisk.command("channel request hangup all")
                 for name, device in devices.items():
-                    wait(f"{name} has a record", lambda device=device: "completed" in records(device))
+                    wait(f"{name} has a record", lambda: "completed" in records(device))
                     expect_stairs(device.recording(), f"{name}: the device hears Asterisk")
                     expect_stairs(asterisk.heard(name), f"{name}: Asterisk hears the device")
                     expect_no_noise(asterisk.heard(name), f"{name}: Asterisk hears the device")
@@ -183,7 +183,7 @@ def keys(handset, folder):
             menu = "menu" if "menu" in name else "keys"
             control(handset, devices[name], "call", f"{menu}@sip.test")
         for name, device in devices.items():
-            wait(f"{name} is in a call", lambda device=device: device.says('"message":"Established"'))
+            wait(f"{name} is in a call", lambda: device.says('"message":"Established"'))
         begun = time.monotonic()
         for waits in ("", "menu"):
             if waits:
@@ -195,8 +195,8 @@ def keys(handset, folder):
             for name, device in devices.items():
                 if ("menu" in name) != bool(waits):
                     continue
-                wait(f"Asterisk has the keys of {name}", lambda name=name: asterisk.says(rf"Keys of {name}: 1234\b"), 15)
-                wait(f"{name} has Asterisk's keys", lambda device=device: keys_of(device) == "5678", 15)
+                wait(f"Asterisk has the keys of {name}", lambda: asterisk.says(rf"Keys of {name}: 1234\b"), 15)
+                wait(f"{name} has Asterisk's keys", lambda: keys_of(device) == "5678", 15)
 
 
 def keys_of(device):

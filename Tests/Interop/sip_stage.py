@@ -1,5 +1,7 @@
 """What the checks of SIP share: a network, kamailio, baresip, SIPp, an exchange, devices, and what they hear."""
 
+from __future__ import annotations
+
 import array
 import contextlib
 import json
@@ -13,6 +15,8 @@ import sys
 import tempfile
 import time
 import wave
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from tries import LIMIT, TRIES, Witness
 
@@ -23,12 +27,14 @@ PEER, TRUNK = "10.99.0.1", "10.99.0.2"
 # For SIPp's uac.xml with kamailio between: its routes are then kamailio's.
 KAMAILIO_ROUTES = (*((f"Record-Route: <sip:[local_ip]:[local_port];lr;n={number}>\n", "") for number in (2, 1)), ("n=2.*", "r2=on.*"))
 
+Check = Callable[[str, pathlib.Path], None]
+
 
 class Failed(Exception):
     """A check did not hold."""
 
 
-def wait(what, condition, seconds=10):
+def wait(what: str, condition: Callable[[], Any], seconds: float = 10) -> Any:
     """Waits until the condition holds, and hands back its value."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -39,11 +45,11 @@ def wait(what, condition, seconds=10):
     raise Failed(f"not within {seconds} s: {what}")
 
 
-def run(*command):
+def run(*command: str | pathlib.Path) -> None:
     subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def powers(path, *frequencies):
+def powers(path: pathlib.Path, *frequencies: float) -> list[float]:
     """The share of a recording's energy at each frequency, over its loud part."""
     with wave.open(str(path)) as file:
         rate, channels = file.getframerate(), file.getnchannels()
@@ -63,20 +69,20 @@ def powers(path, *frequencies):
     return best
 
 
-def expect_sound(path, whose):
+def expect_sound(path: pathlib.Path, whose: str) -> None:
     """Speech is in a recording."""
     loud = powers(path, 1_000)[0] if pathlib.Path(path).exists() else 0
     if loud <= 0:
         raise Failed(f"{whose}: {path} is silent")
 
 
-def expect_tone(path, frequency, whose):
+def expect_tone(path: pathlib.Path, frequency: float, whose: str) -> None:
     share = powers(path, frequency)[0] if pathlib.Path(path).exists() else 0
     if share < 0.8:
         raise Failed(f"{whose}: of {frequency} Hz there is {share:.2f} in {path}")
 
 
-def make_tone(path, frequency, seconds=5, rate=48_000):
+def make_tone(path: pathlib.Path, frequency: float, seconds: int = 5, rate: int = 48_000) -> None:
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
@@ -92,7 +98,14 @@ class Program:
     # What has been started, also what was not ready in time and so belongs to nobody.
     started = []
 
-    def __init__(self, name, command, folder, environment=None, stdin=subprocess.DEVNULL):
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | pathlib.Path],
+        folder: pathlib.Path,
+        environment: dict[str, str] | None = None,
+        stdin: int = subprocess.DEVNULL,
+    ) -> None:
         self.name, self.log = name, pathlib.Path(folder) / f"{name}.log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
@@ -105,15 +118,15 @@ class Program:
             )
         Program.started.append(self)
 
-    def text(self):
+    def text(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def says(self, pattern):
+    def says(self, pattern: str) -> re.Match[str] | None:
         if self.process.poll() is not None and not re.search(pattern, self.text()):
             raise Failed(f"{self.name} ended with {self.process.returncode}: {self.text()[-1500:]}")
         return re.search(pattern, self.text())
 
-    def stop(self, seconds=10):
+    def stop(self, seconds: float = 10) -> None:
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -123,8 +136,11 @@ class Program:
                 self.process.wait()
 
 
+P = TypeVar("P", bound=Program)
+
+
 @contextlib.contextmanager
-def running(program):
+def running(program: P) -> Iterator[P]:
     try:
         yield program
     except Exception:
@@ -137,7 +153,7 @@ def running(program):
 class Kamailio(Program):
     """A registrar and proxy of the domain sip.test."""
 
-    def __init__(self, folder, algorithm="MD5", *options):
+    def __init__(self, folder: pathlib.Path, algorithm: str = "MD5", *options: str) -> None:
         for name in ("kamailio.cfg", "tls.cfg"):
             text = (FOLDER / name).read_text()
             for word, port in (("WSSPORT", WSS_PORT), ("WSPORT", WS_PORT), ("TLSPORT", TLS_PORT), ("PORT", PORT)):
@@ -188,7 +204,7 @@ class Kamailio(Program):
         )
         wait("kamailio listens", self.listens)
 
-    def listens(self):
+    def listens(self) -> bool:
         self.says("")
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", PORT), 1):
             return True
@@ -200,32 +216,32 @@ class Device(Program):
 
     def __init__(
         self,
-        handset,
-        folder,
-        name="device",
-        transport="tcp",
-        behaviour="source: echo",
-        answer="mode: auto",
-        media="",
-        sip="",
-        server=f"127.0.0.1:{PORT}",
-        account="",
-    ):
+        handset: str,
+        folder: pathlib.Path,
+        name: str = "device",
+        transport: str = "tcp",
+        behaviour: str = "source: echo",
+        answer: str = "mode: auto",
+        media: str = "",
+        sip: str = "",
+        server: str = f"127.0.0.1:{PORT}",
+        account: str = "",
+    ) -> None:
         self.folder = folder / f"{name}-files"
         self.folder.mkdir()
         self.configuration = configuration(self.folder, name, transport, behaviour, answer, media, sip, server, account)
         super().__init__(name, [handset, "run", "--config", self.configuration, "--log-format", "json", "--log-level", "debug"], folder)
         wait("the device is ready", lambda: self.says('"message":"Ready"'), 20)
 
-    def count(self, message):
+    def count(self, message: str) -> int:
         return self.text().count(f'"message":"{message}"')
 
-    def recording(self):
+    def recording(self) -> pathlib.Path:
         files = recordings(self.folder / "recordings")
         return files[-1] if files else self.folder / "nothing"
 
 
-def recordings(folder):
+def recordings(folder: pathlib.Path) -> list[pathlib.Path]:
     """The recordings of calls that have ended, oldest first. One gets its name a moment after its call's record is written."""
     # A disk that stalls keeps a recording from its name for as long.
     deadline = time.monotonic() + 20
@@ -236,8 +252,16 @@ def recordings(folder):
 
 
 def configuration(
-    folder, name, transport="tcp", behaviour="source: echo", answer="mode: auto", media="", sip="", server=f"127.0.0.1:{PORT}", account=""
-):
+    folder: pathlib.Path,
+    name: str,
+    transport: str = "tcp",
+    behaviour: str = "source: echo",
+    answer: str = "mode: auto",
+    media: str = "",
+    sip: str = "",
+    server: str = f"127.0.0.1:{PORT}",
+    account: str = "",
+) -> pathlib.Path:
     (folder / "password").write_text("secret\n")
     path = folder / "device.yaml"
     place = server and f", server: '{server}'"
@@ -253,7 +277,7 @@ def configuration(
 class Baresip(Program):
     """baresip as user bob, who answers by himself and plays 440 Hz."""
 
-    def __init__(self, folder, protection="srtp-mand"):
+    def __init__(self, folder: pathlib.Path, protection: str = "srtp-mand") -> None:
         self.folder = folder / "baresip-files"
         self.folder.mkdir(exist_ok=True)
         for file in self.folder.glob("*.wav"):
@@ -269,7 +293,7 @@ class Baresip(Program):
         super().__init__("baresip", ["baresip", "-f", self.folder, "-v"], folder)
         wait("baresip is registered", lambda: self.says(r"200 OK .*\(.*\) \[\d+ binding|registered successfully"), 20)
 
-    def command(self, text, *parameters):
+    def command(self, text: str, *parameters: str) -> str:
         message = json.dumps({"command": text, "params": " ".join(parameters)})
         with socket.create_connection((PEER, 25320), 2) as control:
             control.sendall(f"{len(message)}:{message},".encode())
@@ -277,7 +301,7 @@ class Baresip(Program):
             with contextlib.suppress(OSError):
                 return control.recv(65536).decode(errors="replace")
 
-    def heard(self):
+    def heard(self) -> pathlib.Path:
         files = sorted(self.folder.glob("dump-*-dec.wav"), key=lambda path: path.stat().st_mtime)
         return files[-1] if files else self.folder / "nothing"
 
@@ -285,7 +309,7 @@ class Baresip(Program):
 class Linphone(Program):
     """linphonec as user carol, with files for a sound card: it plays 440 Hz, and answers by itself."""
 
-    def __init__(self, folder, encryption="srtp"):
+    def __init__(self, folder: pathlib.Path, encryption: str = "srtp") -> None:
         self.folder = folder / "linphone-files"
         (self.folder / ".local/share/linphone").mkdir(parents=True, exist_ok=True)
         self.heard = self.folder / "heard.wav"
@@ -301,16 +325,16 @@ class Linphone(Program):
             self.command(command)
         wait("linphonec is registered", self.is_registered, 20)
 
-    def is_registered(self):
+    def is_registered(self) -> bool:
         self.command("status register")
         time.sleep(0.3)
-        return self.says("registered, identity")
+        return self.says("registered, identity") is not None
 
-    def streams(self):
+    def streams(self) -> int:
         """How often media was established, in calls and after holds."""
         return self.text().count("Media streams established")
 
-    def command(self, text):
+    def command(self, text: str) -> None:
         self.process.stdin.write(text.encode() + b"\n")
         self.process.stdin.flush()
 
@@ -318,16 +342,25 @@ class Linphone(Program):
 class Sipp(Program):
     """SIPp at the trunk's address."""
 
-    def __init__(self, folder, scenario, *options, target=None, replace=(), port=5070, name="sipp"):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        scenario: str | pathlib.Path,
+        *options: str,
+        target: str | None = None,
+        replace: Sequence[tuple[str, str]] = (),
+        port: int = 5070,
+        name: str = "sipp",
+    ) -> None:
         if isinstance(scenario, pathlib.Path):
-            what = ["-sf", scenario]
+            what = ["-sf", str(scenario)]
         elif scenario.endswith(".xml"):
             text = (FOLDER / scenario).read_text()
             for old, new in replace:
                 text = text.replace(old, new)
             path = folder / scenario
             path.write_text(text)
-            what = ["-sf", path]
+            what = ["-sf", str(path)]
         else:
             what = ["-sn", scenario]
         super().__init__(
@@ -341,9 +374,9 @@ class Sipp(Program):
                 "-mi",
                 TRUNK,
                 "-p",
-                port,
+                str(port),
                 "-m",
-                1,
+                "1",
                 "-nostdin",
                 "-timeout",
                 "20s",
@@ -354,19 +387,30 @@ class Sipp(Program):
             folder,
         )
 
-    def finish(self, seconds=25):
+    def finish(self, seconds: float = 25) -> None:
         code = self.process.wait(seconds)
         if code != 0:
             errors = "".join(path.read_text(errors="replace")[-1500:] for path in self.log.parent.glob("*_errors.log"))
             raise Failed(f"sipp ended with {code}: {errors or self.text()[-1500:]}")
 
 
-def records(device):
+def records(device: Device) -> str:
     path = device.folder / "calls.jsonl"
     return path.read_text() if path.exists() else ""
 
 
-def call(handset, folder, callee, *options, media="", transport="tcp", seconds=40, server=f"127.0.0.1:{PORT}", sip="", account=""):
+def call(
+    handset: str,
+    folder: pathlib.Path,
+    callee: str,
+    *options: str,
+    media: str = "",
+    transport: str = "tcp",
+    seconds: float = 40,
+    server: str = f"127.0.0.1:{PORT}",
+    sip: str = "",
+    account: str = "",
+) -> tuple[int, dict, str]:
     """`handset call` as user alice; hands back its exit code and report."""
     files = folder / "alice-files"
     files.mkdir(exist_ok=True)
@@ -388,7 +432,7 @@ EXCHANGE = 28555
 class Exchange(Program):
     """`handset serve` with these users."""
 
-    def __init__(self, handset, folder, users, more=""):
+    def __init__(self, handset: str, folder: pathlib.Path, users: Sequence[str], more: str = "") -> None:
         accounts = []
         for name in users:
             (folder / f"{name}.token").write_text(f"{name}-token-of-a-test\n")
@@ -402,7 +446,7 @@ class Exchange(Program):
         wait("the exchange listens", lambda: self.says('"message":"Listening"'), 20)
 
 
-def member_account(name):
+def member_account(name: str) -> str:
     """The account of a user of the exchange, as one line of a configuration."""
     return (
         f"account: {{ server: 'http://127.0.0.1:{EXCHANGE}', kind: media_token, media_token_file: {name}.token, "
@@ -410,21 +454,21 @@ def member_account(name):
     )
 
 
-def member(folder, name, more=""):
+def member(folder: pathlib.Path, name: str, more: str = "") -> pathlib.Path:
     """The configuration of a device at the exchange."""
     path = folder / f"{name}-device.yaml"
     path.write_text(f"{member_account(name)}\nmedia: {{ address: 127.0.0.1 }}\n{more}")
     return path
 
 
-def finished(process, seconds=60):
+def finished(process: subprocess.Popen, seconds: float = 60) -> tuple[int, dict, str]:
     """The exit code, report and words of a `handset call`."""
     output, words = process.communicate(timeout=seconds)
     report = json.loads(output) if output.strip().startswith("{") else {}
     return process.returncode, report, words
 
 
-def begin_call(handset, folder, name, callee, *options):
+def begin_call(handset: str, folder: pathlib.Path, name: str, callee: str, *options: str) -> subprocess.Popen:
     """Starts `handset call` as a user of the exchange, for `finished`."""
     return subprocess.Popen(
         [handset, "call", callee, "--config", str(member(folder, name)), "--json", *map(str, options)],
@@ -434,7 +478,7 @@ def begin_call(handset, folder, name, callee, *options):
     )
 
 
-def make_network():
+def make_network() -> None:
     """The interface d0 with the addresses of peers and trunk."""
     run("ip", "link", "set", "lo", "up")
     run("ip", "link", "add", "d0", "type", "veth", "peer", "name", "d1")
@@ -444,7 +488,7 @@ def make_network():
         run("ip", "link", "set", end, "up")
 
 
-def perform(checks, only):
+def perform(checks: Sequence[Check], only: list[str]) -> None:
     """Performs checks one after the other, each in a folder of its own: all, or those that are named.
 
     One that fails beside a stall of the machine is made again, three times in all; one that fails without a stall has failed.
@@ -469,7 +513,7 @@ def perform(checks, only):
         print(f"{check.__name__}: {' '.join(check.__doc__.split())} {time.monotonic() - begun:.0f} s", flush=True)
 
 
-def main(checks, prepare=make_network):
+def main(checks: Sequence[Check], prepare: Callable[[], None] = make_network) -> None:
     """Runs a file of checks: its arguments are the program and the names of checks."""
     try:
         prepare()
@@ -480,7 +524,7 @@ def main(checks, prepare=make_network):
         end_all()
 
 
-def end_all():
+def end_all() -> None:
     """Kills every program that still runs."""
     for program in Program.started:
         if program.process.poll() is None:

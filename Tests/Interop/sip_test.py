@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
 from sip_stage import (
     FOLDER,
@@ -287,7 +288,7 @@ def plain_signaling(handset, folder):
     """Two devices at a server in the clear on another address, which so write no keys, and baresip: DTLS, sound both ways, twice."""
     recording, tone = folder / "alice.wav", folder / "tone.wav"
     make_tone(tone, 500)
-    clear = {"transport": "udp", "server": f"{PEER}:{PORT}", "account": "allow_plain_text: true"}
+    clear: dict[str, Any] = {"transport": "udp", "server": f"{PEER}:{PORT}", "account": "allow_plain_text: true"}
     with (
         running(Kamailio(folder)),
         running(Baresip(folder, "dtls_srtp")) as bob,

@@ -1,8 +1,12 @@
 """Recorded voices to send through calls, and how well they came out at the other end."""
 
+from __future__ import annotations
+
 import base64
 import pathlib
 import wave
+from collections.abc import Callable
+from typing import Any
 
 import numpy
 from pesq import pesq
@@ -12,7 +16,7 @@ VOICES = pathlib.Path("/usr/share/sounds/alsa")
 RATE = 48_000
 
 
-def read(path):
+def read(path: pathlib.Path) -> numpy.ndarray:
     """A mono WAV file's samples, from -1 to 1."""
     with wave.open(str(path)) as file:
         if (file.getframerate(), file.getnchannels(), file.getsampwidth()) != (RATE, 1, 2):
@@ -20,7 +24,7 @@ def read(path):
         return numpy.frombuffer(file.readframes(file.getnframes()), "<i2").astype(numpy.float32) / 32_768
 
 
-def write(path, samples):
+def write(path: pathlib.Path, samples: numpy.ndarray) -> None:
     with wave.open(str(path), "wb") as file:
         file.setframerate(RATE)
         file.setnchannels(1)
@@ -28,7 +32,7 @@ def write(path, samples):
         file.writeframes((numpy.clip(samples, -1, 1) * 32_767).astype("<i2").tobytes())
 
 
-def phrases():
+def phrases() -> numpy.ndarray:
     """Six phrases of a human voice, with pauses between them: 10 s, made so that it can be repeated without a click.
 
     With half of them the first seconds of a call, in which both sides' jitter buffers learn, count for twice as much: an echo
@@ -39,14 +43,14 @@ def phrases():
     return numpy.concatenate([part for name in names for part in (read(VOICES / f"{name}.wav"), pause)])
 
 
-def find(needle, hay):
+def find(needle: numpy.ndarray, hay: numpy.ndarray) -> int:
     """Where in `hay` the whole of `needle` is most alike, in samples."""
     if len(hay) < len(needle):
         raise ValueError(f"there are {len(hay) / RATE:.1f} s, and {len(needle) / RATE:.1f} s are needed")
     return int(numpy.argmax(correlate(hay, needle, "valid", "fft")))
 
 
-def score(original, heard, repeats=False):
+def score(original: numpy.ndarray, heard: numpy.ndarray, repeats: bool = False) -> float:
     """Wideband PESQ (ITU-T P.862.2: 1 to 4.64) of what was heard of `original`, which may have been sent over and over;
     then what is heard may begin anywhere in it."""
     if repeats:
@@ -62,6 +66,8 @@ def score(original, heard, repeats=False):
 class Ears:
     """What can be asked of a browser with page_side.js in its page."""
 
-    def hear(self, seconds):
+    run_async: Callable[..., Any]
+
+    def hear(self, seconds: float) -> numpy.ndarray:
         """The samples that come in during so many seconds."""
         return numpy.frombuffer(base64.b64decode(self.run_async(f"listen({seconds})", seconds + 30)), "<f4")

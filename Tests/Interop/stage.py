@@ -1,16 +1,23 @@
 """What the checks of calls with devices are made of: who takes part, and how calls are made, heard and timed."""
 
+from __future__ import annotations
+
 import contextlib
 import pathlib
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import speech
 import tries
 from devices import Caller, Device
 from phones import Exchange, Failed, Phone, wait
+
+if TYPE_CHECKING:
+    from firefox import Firefox
 
 SCRIPT = (pathlib.Path(__file__).parent / "page_side.js").read_text()
 # What a network without loss must leave of speech, as wideband PESQ, after one coding and after two. A change of path may
@@ -30,7 +37,7 @@ class TalkingPhone(speech.Ears, Phone):
 class Stage:
     """An exchange, a device that echoes, and Alice's browser, whose microphone hears recorded voices."""
 
-    def __init__(self, handset, exchange=None, script=SCRIPT, media=""):
+    def __init__(self, handset: str, exchange: Exchange | None = None, script: str = SCRIPT, media: str = "") -> None:
         self.handset, self.script, self.media = handset, script, media
         self.folder = tempfile.TemporaryDirectory()
         self.path = pathlib.Path(self.folder.name)
@@ -49,13 +56,13 @@ class Stage:
             raise
         self.figures["versions"]["Chromium"] = self.alice.driver.capabilities["browserVersion"]
 
-    def run(self, **options):
+    def run(self, **options: Any) -> Device:
         device = Device(self.handset, self.exchange, **{"media": self.media, **options})
         self.open.callback(device.stop)
         return device
 
     @contextlib.contextmanager
-    def phone(self, name):
+    def phone(self, name: str) -> Iterator[TalkingPhone]:
         phone = TalkingPhone(self.exchange.url, microphone=self.path / "microphone.wav", script=self.script)
         try:
             phone.sign_in(name)
@@ -63,45 +70,45 @@ class Stage:
         finally:
             phone.close()
 
-    def caller(self, callee, *options):
+    def caller(self, callee: str, *options: str) -> Caller:
         caller = Caller(self.handset, self.exchange, callee, *options)
         self.open.callback(caller.stop)
         return caller
 
-    def close(self):
+    def close(self) -> None:
         self.open.close()
         self.folder.cleanup()
 
 
-def talk(stage, name="echo"):
+def talk(stage: Stage, name: str = "echo") -> None:
     """Alice calls a device, and hears something."""
     stage.alice.call(name)
     stage.alice.phase("talking")
     wait("sound comes in", lambda: stage.alice.run("return moments.media"))
 
 
-def hang_up(phone):
+def hang_up(phone: Phone) -> None:
     phone.click("#hang-up")
     phone.run_async("rest()")
 
 
-def over(device, count):
+def over(device: Device, count: int) -> dict:
     """The last of the device's notes on its calls, once there are so many."""
     wait(f"the device has noted {count} calls", lambda: len(device.tells("A call has ended")) >= count)
     return device.events("A call has ended")[-1]["metadata"]
 
 
-def ended(device, count, *reasons):
+def ended(device: Device, count: int, *reasons: str) -> None:
     found = over(device, count)["reason"]
     if found not in reasons:
         raise Failed(f"the device saw the end as {found}, not {' or '.join(reasons)}")
 
 
-def noted(device):
+def noted(device: Device) -> int:
     return len(device.events("A call has ended"))
 
 
-def judged(stage, what, measure, name=None):
+def judged(stage: Stage, what: str, measure: Callable[[], float], name: str | None = None) -> None:
     """Holds the median of three tries to the limit, and keeps all of them: a machine that is busy stalls both sides."""
     try:
         result = tries.judge(what, LEAST[what], measure)
@@ -111,7 +118,7 @@ def judged(stage, what, measure, name=None):
         stage.figures["pesq"][name] = result
 
 
-def both_ways(stage, browser, recorded, heard):
+def both_ways(stage: Stage, browser: str, recorded: numpy.ndarray, heard: numpy.ndarray) -> float:
     """The lesser PESQ of a call in which the device recorded the browser's microphone, and the browser heard a file."""
     ways = {
         f"{browser} → device": speech.score(stage.original, recorded, repeats=True),
@@ -124,20 +131,20 @@ def both_ways(stage, browser, recorded, heard):
     return min(ways.values())
 
 
-def quality(figures):
+def quality(figures: dict) -> None:
     """A line for each way: its median, and every try."""
     for way, found in figures["pesq"].items():
         print(f"PESQ   {way}: {found['median']:.2f} of {', '.join(f'{figure:.2f}' for figure in found['tries'])}")
 
 
-def flows(phone):
+def flows(phone: Phone) -> bool:
     """Whether sound comes in, which is 50 packets a second, and not just a report now and then."""
     before = phone.run_async("packets()")
     time.sleep(1)
     return phone.run_async("packets()") - before > 10
 
 
-def quantiles(values):
+def quantiles(values: list[float]) -> dict[str, float]:
     ordered = sorted(values)
     return {
         "count": len(ordered),
@@ -147,7 +154,7 @@ def quantiles(values):
     }
 
 
-def time_calls(stage, name, phone, callee, count):
+def time_calls(stage: Stage, name: str, phone: Phone | Firefox, callee: str, count: int) -> None:
     times = phone.run_async(f"callTimes('{callee}', {count}, 0.2)", 5 * count)
     stage.figures["set-up"][name] = {
         "path and keys": quantiles([one["connected"] for one in times]),

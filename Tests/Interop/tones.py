@@ -1,5 +1,7 @@
 """Telephone keys in sound: two tones for each (ITU-T Q.23)."""
 
+from __future__ import annotations
+
 import numpy
 from speech import RATE
 
@@ -9,7 +11,7 @@ KEYS = ("123A", "456B", "789C", "*0#D")
 FRAME = 960
 
 
-def key(samples):
+def key(samples: numpy.ndarray) -> str | None:
     """The key whose two tones make up a frame's sound, or None."""
     energy = float(numpy.mean(samples**2))
     if energy < 1e-5:  # −50 dBov
@@ -23,7 +25,7 @@ def key(samples):
     return KEYS[row][column] if is_pure else None
 
 
-def keys(samples):
+def keys(samples: numpy.ndarray) -> str:
     """The keys that are heard, in order; one that sounds on counts once. Between two there is a pause."""
     found, last = "", None
     for start in range(0, len(samples) - FRAME + 1, FRAME):

@@ -1,8 +1,12 @@
 """How several tries of one measurement are judged: all are reported, and the median is held to the limit."""
 
+from __future__ import annotations
+
 import statistics
 import threading
 import time
+from collections.abc import Callable
+from typing import Self
 
 # A machine that is busy stalls both sides now and then, so that one try says little.
 TRIES = 3
@@ -21,24 +25,24 @@ class Witness:
 
     SLEEP = 0.005
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.worst, self._ends = 0.0, threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._ends.set()
         self._thread.join()
 
-    def _watch(self):
+    def _watch(self) -> None:
         while not self._ends.is_set():
             before = time.monotonic()
             time.sleep(self.SLEEP)
             self.worst = max(self.worst, time.monotonic() - before - self.SLEEP)
 
 
-def judge(what, least, measure, witness=Witness):
+def judge(what: str, least: float, measure: Callable[[], float], witness: Callable = Witness) -> dict:
     """Measures until the median of three tries is known to hold or not, which two that agree decide.
 
     A try below `least` during which the machine stalled is made again, three times at most. Answers with all figures that count, and
@@ -62,7 +66,7 @@ def judge(what, least, measure, witness=Witness):
     return {"tries": figures, "median": median}
 
 
-def decided(figures, least):
+def decided(figures: list[float], least: float) -> bool:
     """Whether no further try can change on which side of `least` the median lies."""
     good = sum(figure >= least for figure in figures)
     return max(good, len(figures) - good) > TRIES // 2
