@@ -131,7 +131,7 @@ def pathloss(trials, problems):
 def overload(rows, problems):
     for row in rows:
         if row["failed"] > 0:
-            problems.append(f"overload, {row['calls']} calls: {row['failed']} were neither accepted nor told that the device is busy")
+            problems.append(f"overload, {row['calls']} calls: {row['failed']} were neither accepted nor refused as busy")
         if row["others_cpu"] > UNQUIET_CPUS:
             problems.append(f"overload, {row['calls']} calls: others used {row['others_cpu']} CPUs")
     return rows
@@ -270,12 +270,12 @@ def bots(rows, problems):
         if row["back"]["count"] < 0.9 * row["said"]:
             problems.append(f"bots: {row['back']['count']} of {row['said']} tones came back by way of {row['by']}")
     if (row := by_kind.get("marks")) and row["missing"]:
-        problems.append(f"bots: {row['missing']} of {row['marks']} marks cannot be told apart, or did not come")
+        problems.append(f"bots: {row['missing']} of {row['marks']} marks cannot be distinguished, or did not come")
     if (row := by_kind.get("program marks")) and row["exact"] < row["marks"]:
         problems.append(f"bots: {row['exact']} of {row['marks']} marks of programs name the sample behind which they were set")
     if row := by_kind.get("stall"):
         if not row["said_so"]:
-            problems.append("bots: the log does not tell of the bot that reads nothing")
+            problems.append("bots: the log does not mention the bot that reads nothing")
         for other in row["others"]:
             if other["packets"] < 49 * row["seconds"]:
                 problems.append(f"bots: {other['packets']} packets came in a call beside a bot that reads nothing")
@@ -588,7 +588,7 @@ def print_sip(rows):
         elif row["kind"] == "accounts":
             print(f"  {row['accounts']} registered accounts: {row['each_kb']} kB each, beside {row['one_kb'] / 1024:.1f} MB with one")
         elif row["kind"] == "memory":
-            print(f"  {row['calls']} calls that stand: {row['each_kb']} kB each, beside {row['idle_kb'] / 1024:.1f} MB")
+            print(f"  {row['calls']} established calls: {row['each_kb']} kB each, beside {row['idle_kb'] / 1024:.1f} MB")
         else:
             print(f"  from dialling to the INVITE, {row['by']}: {row['p50_ms']} ms, at most {row['max_ms']}")
 

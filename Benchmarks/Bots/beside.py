@@ -51,7 +51,7 @@ PAGE = """(() => {
 
 
 class OnALoop:
-    """An event loop on a thread, for what is to go on while this program waits."""
+    """An event loop on a thread, for what continues while this program waits."""
 
     def __init__(self):
         self.loop = asyncio.new_event_loop()

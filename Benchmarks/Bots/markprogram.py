@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program of `source: exec` that says bursts of tone with a mark behind each, and notes what the marks' events tell.
+"""A program of `source: exec` that sends bursts of tone with a mark after each, and records the marks' events.
 
 usage: markprogram.py DIRECTORY MARKS
 

@@ -6,7 +6,7 @@ usage: bystander.py HANDSET [--seconds S] [--rounds R] [--attackers "N N…"] [-
 
 Starts `handset serve` with a database and its default limits. Pairs of devices that are not in the attacked room send 50
 invites per second and answer them. Runs with and without an attack alternate: N accounts each send signals of 8 KB, 500 at
-once and then 100 per second, to a room of 62, half of whom have lost their connections. With `--rooms` the participants and
+once and then 100 per second, to a room of 62, half of which have lost their connections. With `--rooms` the participants and
 the attackers are spread over as many rooms: 200 participants in 20 rooms leave 100 attackers in rooms of ten. Prints a line
 of JSON for each number of attackers: percentiles, in milliseconds, of the time from sending an invite to its response and
 to inviteReceived, over all rounds with and without the attack, and the median of the rounds' differences of P99.9. Exits
@@ -171,7 +171,7 @@ class Bystanders:
                 self.handle(key.data, message, time.monotonic())
 
     def run(self, seconds):
-        """Invites for so long; latencies in seconds, and how many were refused or lost."""
+        """Invites for `seconds`; the latencies in seconds, and how many invites were refused or lost."""
         self.sent, self.responses, self.received, self.refused = {}, [], [], 0
         began, count = time.monotonic(), 0
         while (now := time.monotonic()) < began + seconds:

@@ -20,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Tests/Inte
 
 from phones import Exchange, Phone
 
-#: Sound as it is: what the page wishes for otherwise adds delay, and takes sweeps for noise.
+#: Unprocessed sound: the processing that the page requests otherwise adds delay, and removes sweeps as noise.
 PLAIN = """
     const given = MediaDevices.prototype.getUserMedia;
     MediaDevices.prototype.getUserMedia = function () {

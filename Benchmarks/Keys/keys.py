@@ -27,7 +27,7 @@ SETTLING = 5
 
 
 def write_speech(path, seconds):
-    """Writes speech of at least so many seconds."""
+    """Writes speech of at least `seconds`."""
     with wave.open(str(path), "wb") as output:
         while not output.getnframes() or output.getnframes() < seconds * output.getframerate():
             for source in sorted(SPEECH.glob("*_*.wav")):

@@ -100,7 +100,7 @@ class Exchange:
         self.start()
 
     def start(self) -> float:
-        """Starts it, and waits until it listens; tells how long that took."""
+        """Starts it, and waits until it listens. Returns the seconds that took."""
         began = time.monotonic()
         log = open(self.folder / "exchange.log", "ab")
         self.process = subprocess.Popen(

@@ -5,7 +5,7 @@ usage: pathloss.py HANDSET [--trials N] [--keep]
 
 Two devices in separate network namespaces, joined by two links, call each other through an exchange in a third namespace,
 where TURN servers run too. Caller and callee both play a tone and record. During the call the path in use is
-lost: its link goes down (the kernel knows), it drops everything silently (nobody knows), or the TURN server that
+lost: its link goes down (the kernel knows), it drops everything silently (neither side is notified), or the TURN server that
 relays the call is killed. Prints one JSON object for each trial. Needs root, iproute2 and coturn.
 """
 

@@ -105,7 +105,7 @@ def gaps(length_ms: int, every_ms: int) -> Damage:
 
 
 def jumps(*changes: int) -> Damage:
-    """Changes the delay by so many milliseconds, at evenly spread positions; a longer delay repeats, a shorter one skips."""
+    """Changes the delay by each number of milliseconds, at evenly spread positions; a longer delay repeats, a shorter one skips."""
 
     def run(speech: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
         pieces, last = [], 0

@@ -6,7 +6,7 @@ usage: sip.py HANDSET FOLDER [--seconds S] [--rates "N N…"] [--calls N] [--tri
 Prints a JSON object on each line:
   rate     SIPp calls a device over UDP N times a second, which answers; SIPp hangs up at once, and sends no media. The device has
            one core, SIPp's own callee (the floor) the same one after it.
-  memory   resident size of a device that is connected, with no call and with N that stand
+  memory   resident size of a device that is connected, with no call and with N established ones
   accounts resident size of a device with one registered account, and with N
   dialling time from the order to dial until the INVITE arrives, of a device and of baresip
 

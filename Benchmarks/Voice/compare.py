@@ -61,7 +61,7 @@ class WebRTC:
 
 
 class Silero:
-    """A probability for each 32 ms, known when they are over."""
+    """A probability for each 32 ms, known at their end."""
 
     name = "Silero 6.2"
     rule = (0.5, 2, 0.5, 5, 0.5)
@@ -110,7 +110,7 @@ def measure(detector, pieces):
     for heard, said, hops, onsets in pieces:
         events, low = track(detector(heard, said), detector.rule)
         for at in onsets:
-            if at is None:  # Nobody hears it.
+            if at is None:  # It is inaudible.
                 continue
             lowered = numpy.flatnonzero(low[at : at + 100])
             dips.append(10 * (lowered[0] + 1) if len(lowered) else NEVER)

@@ -67,7 +67,7 @@ EFFECTS = {
     "tune": ["usr/share/games/supertux2/sounds"],
     "test": [WESNOTH + "sounds", "usr/share/sounds/freedesktop"],
 }
-#: Effects with somebody's voice.
+#: Effects with a voice.
 CRIES = (
     "human",
     "dwarf",
@@ -208,7 +208,7 @@ def speech_hops(samples: numpy.ndarray, gap: int = 15) -> numpy.ndarray:
     count = len(samples) // HOP
     powers = (samples[: count * HOP].reshape(-1, HOP) ** 2).mean(axis=1)
     active = powers > (level(samples) * decibels(-22)) ** 2
-    # Hops that stand alone are clicks.
+    # Single hops are clicks.
     active &= numpy.convolve(active, numpy.ones(5), "same") >= 3
     at = numpy.flatnonzero(active)
     for before, after in zip(at, at[1:]):

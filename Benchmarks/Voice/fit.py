@@ -7,7 +7,7 @@ VOICE is the command that this package builds; FOLDER has the recordings (corpus
 scene (scenes.py), of the part `train`. Needs numpy, scipy, soundfile.
 
 The network below the sums (SpeechNetwork) is not fitted; weights.py takes it as it is published. A step of 32 ms counts as speech
-from the moment a listener hears it, the first 0.4 s three times; steps near speech that nobody hears count for nothing. What is no
+from the moment a listener hears it, the first 0.4 s three times; steps near inaudible speech do not count. What is no
 speech counts three times in coughs, effects, music and echoes, half in the pauses of scenes with speech, and for the second sum six
 times as much.
 """
@@ -55,7 +55,7 @@ def examples(voice, data, minutes, random):
     """Values, labels and weights of some steps of all scenes: speech and what is hard more often."""
     found = []
     for name, has_speech, pieces in scenes.all_scenes(data, minutes):
-        if name.startswith("cries"):  # These are somebody's voice.
+        if name.startswith("cries"):  # These are voices.
             continue
         for heard, said, hops, onsets in pieces:
             rows = values(voice, heard, said)

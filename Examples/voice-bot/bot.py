@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A bot that listens and talks, by Pipecat, without any service: Whisper hears, fixed answers reply, Piper speaks.
 
-It answers Twilio's wire on port 7860, and tells on standard output what it hears, says and is interrupted at.
+It answers Twilio's wire on port 7860, and prints what it hears, what it says, and where it is interrupted.
 """
 
 import json

@@ -24,7 +24,7 @@ MOST_CALLS = 24  # `answer.max_calls`.
 REGISTERED = 60  # Seconds for which the server registers the device.
 CALLERS = ["caller@evil.test", "bystander-1@sip.test", "bystander-2@sip.test"]  # Floods from other names take no calls.
 TICKS = os.sysconf("SC_CLK_TCK")
-PIPE = 4096  # Bytes of log that the kernel takes while nobody reads: ten lines.
+PIPE = 4096  # Bytes of log that the kernel keeps unread: ten lines.
 MIB = 1 << 20
 
 
@@ -238,7 +238,7 @@ class Usage:
 
 
 class Witness:
-    """Looks at this process and at the threads of the device, which tells a busy machine from a fault.
+    """Looks at this process and at the threads of the device, which distinguishes a busy machine from a fault.
 
     This process waits for as long as its sleep takes too long. A thread of the device waits while it has no processor, and while it is at
     a disk. Two things count: the longest wait without an end, and the share of the time for which one of them waited. The log's thread

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MODES = "anybody", "server"
 STRANGERS = 6
 PLACES = MOST_CALLS - 4  # Calls of strangers at a time, which leaves some for bystanders.
-KEPT = 40  # Seconds for which a call may last that nobody ends: 5 of silence, and 32 of a probe.
+KEPT = 40  # Seconds that a call may last that neither side ends: 5 of silence, and 32 of a probe.
 # Bytes that one INVITE may have sent to a third party (docs/security.md): RTP, and 8 reports of at most 120 bytes.
 ELSEWHERE = 3_096 + 8 * 120
 MOST_FAULTS = 12

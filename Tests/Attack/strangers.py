@@ -59,7 +59,7 @@ class Stranger:
         return f"{self.random.getrandbits(bits):x}"
 
     def caller(self) -> str:
-        """A caller whom the device admits (`answer.allow`). So only calls that are counted take its calls."""
+        """A caller that the device admits (`answer.allow`), so that only counted calls use up its limit."""
         return f"<sip:caller@evil.test>;tag={self.token(32)}"
 
     async def live(self) -> None:
@@ -211,7 +211,7 @@ class Stranger:
 
     async def _call(self, acknowledges: bool, speaks: bool) -> None:
         answers = asyncio.Queue()
-        is_by_server = self.model.mode == "server" and self.random.random() < 0.7  # A caller whom the server admits.
+        is_by_server = self.model.mode == "server" and self.random.random() < 0.7  # A caller that the server admits.
         socket = await self.socket(lambda data, source: answers.put_nowait((data, source)), SERVER if is_by_server else None)
         media = await self.socket()
         keys = self.random.randbytes(30) if self.random.random() < 0.6 else None
@@ -252,7 +252,7 @@ class Stranger:
         deed = self.random.choice(["REFER", "INVITE", "Replaces", "all", "BYE", "BYE", "nothing"])
         if deed == "REFER":
             await self.send(socket, [inside("REFER", 1, more=[("Refer-To", f"<sip:x@{VICTIM}:{self.model.victim.address[1]}>")])])
-        elif deed == "INVITE" and self.model.mode == "anybody":  # A caller whom the server admits may move its call.
+        elif deed == "INVITE" and self.model.mode == "anybody":  # A caller that the server admits may move its call.
             self.model.names_victim()
             await self.send(socket, [inside("INVITE", 1, offer(VICTIM, self.model.victim.address[1], keys))])
         elif deed == "Replaces" and self.model.takes_place():

@@ -288,7 +288,7 @@ async def call(handset, wire, server, exchange, folder):
     if wire == "realtime":
         expect(server.seen.get("key") == f"Bearer {PASSWORD}", "the bearer token is wrong")
     if wire == "twilio":
-        expect("From=caller" in server.seen.get("form", ""), f"the webhook was told {server.seen.get('form')}")
+        expect("From=caller" in server.seen.get("form", ""), f"the webhook received {server.seen.get('form')}")
         expect(server.seen.get("signature"), "the webhook's request was not signed")
     sounds = {
         "greeting": (heard(record, GREETING), GREETING_SECONDS),

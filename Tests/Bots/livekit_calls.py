@@ -6,7 +6,7 @@ HANDSET is the program. A device with `source: bot` asks the gateway's answer we
 the gateway gives the job to a worker of livekit-agents. The agent greets with a tone, says back what it hears, and after two
 seconds says a last word of half a second and ends its job; the gateway then closes the stream. Two calls follow each other.
 
-The gateway names its stream with wss always, so a proxy with TLS stands before it, as at its users.
+The gateway names its stream always with wss, so a proxy with TLS is in front of it, as in its users' installations.
 """
 
 import asyncio

@@ -26,7 +26,7 @@ sys.path.append(str(ROOT / "Tests/Interop"))
 from phones import Failed, Phone  # noqa: E402
 
 PASSWORD = "a password"
-# When the caller says what, in seconds. The weather is still being told when the third is said.
+# When the caller says each phrase, in seconds. The bot still speaks about the weather when the third begins.
 SCRIPT = [(5.0, "What is the weather?"), (14.0, "What is the time?"), (24.0, "Goodbye")]
 HEARD = ["hello", "sunny", "ten past nine", "goodbye"]
 NOT_HEARD = "snow on the mountains"

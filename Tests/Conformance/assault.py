@@ -133,7 +133,7 @@ class Assaulted(Exchange):
         self.media_tokens = getattr(self, "media_tokens", {}) | {user: printed.split(": ")[1].strip()}
 
     async def has_logged(self, text: bytes, after: int) -> None:
-        """Waits until the log has this text behind so many bytes, over however many restarts."""
+        """Waits until the log has this text after its first `after` bytes, over any number of restarts."""
         async with asyncio.timeout(60):
             while True:
                 with open(self.log, "rb") as log:
@@ -198,7 +198,7 @@ class Assaulted(Exchange):
         return found
 
     def check_secrets(self, tokens: dict[bytes, Any]) -> None:
-        """None of these stands in the log."""
+        """Checks that the log has none of these."""
         words = set(re.findall(rb"[A-Za-z0-9_.-]{40,}", self.log.read_bytes()))
         assert not words & tokens.keys(), f"a token is in the log: {sorted(words & tokens.keys())[:3]}"
 
@@ -211,7 +211,7 @@ class Assaulted(Exchange):
 
 
 class Pushes(Webhook):
-    """A webhook that forgets what it was asked, once somebody has looked at it."""
+    """A webhook that forgets each request once `look` has seen it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ GONE = (Lost, OSError, asyncio.TimeoutError, asyncio.IncompleteReadError)
 
 
 class Prowler:
-    """One device of somebody who may log in, and does whatever comes to its mind."""
+    """One device that may log in, and does random deeds."""
 
     def __init__(self, model: Model, name: str, random: random.Random, source: str) -> None:
         self.model, self.name, self.random, self.source = model, name, random, source
@@ -64,7 +64,7 @@ class Prowler:
     # --- Coming and going ---
 
     async def arrive(self) -> None:
-        """Connects: with the session it had, or afresh, or as somebody new."""
+        """Connects: with its earlier session, with a new one, or as another principal."""
         if self.seat is None or self.seat.token is None:
             await self.log_in()
         seat = self.seat
@@ -103,7 +103,7 @@ class Prowler:
         await self.arrive()
 
     async def resume_oddly(self) -> None:
-        """Resumes from another number than the last, or somebody else's session."""
+        """Resumes from another number than the last, or another user's session."""
         seat, others = self.seat, list(self.model.oracle.sessions)
         session = seat.session if self.random.random() < 0.5 else self.random.choice(others)
         after = self.random.choice([0, 1, max(0, seat.last - 5), seat.last, seat.last + 1, 2**53, 2**63 - 1])
@@ -363,7 +363,7 @@ class User(Prowler):
         self.seat.token = None
 
     async def stream(self) -> None:
-        """WHIP and WHEP to somebody's devices."""
+        """WHIP and WHEP to another user's devices."""
         callee = self.random.choice(ATTACKERS + HONEST)
         audience = {self.seat.principal, ("account", callee)}
         marker = self.model.oracle.mark(audience, why=f"{self.seat}'s stream")
@@ -401,7 +401,7 @@ class User(Prowler):
 
 
 class Guest(Prowler):
-    """Somebody who logs in by a name alone; each login is another guest."""
+    """A guest, who logs in by a name alone; each login is another guest."""
 
     logins = 0
 
@@ -436,7 +436,7 @@ class Guest(Prowler):
 
 
 class Visitor(Guest):
-    """Somebody with a signed token for one room, in the name of a user who has an account."""
+    """A visitor with a signed token for one room, in the name of a user who has an account."""
 
     async def log_in(self) -> None:
         user, room = self.name, ROOMS[0]

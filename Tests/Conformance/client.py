@@ -1,7 +1,6 @@
 """A client of docs/protocol.md, written from that page alone: REST, the connection, and one device on it.
 
-It holds the exchange to what the page says of every message, whichever test runs: what is broken so stands in
-`violations`.
+It checks every message against the page, whichever test runs: what breaks a rule is added to `violations`.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ ERRORS = {
 
 violations = []  # What no exchange may do, in words.
 known_secrets = set()  # Every token and password that was used: none may be in a log or an error.
-open_connections = set()  # So that one which nobody holds any more stays open all the same.
+open_connections = set()  # Keeps those open that have no other reference.
 complaints = []  # Every error message that was answered.
 
 
@@ -249,7 +248,7 @@ class Connection:
 
 
 class Device:
-    """One device of a user: its session, and all that it was told, over as many connections as it takes."""
+    """One device of a user: its session and its events, over as many connections as it takes."""
 
     def __init__(self, exchange: Exchange, user: str, token: str, name: str | None = None, **start: Any) -> None:
         self.exchange, self.user, self.token, self.start_with = exchange, user, token, start
@@ -281,7 +280,7 @@ class Device:
         return self
 
     async def start(self, resume: bool = False, after: int | None = None, url: str | None = None, **parameters: Any) -> Self:
-        """Connects and starts a session; with `resume`, goes on with the one that was lost."""
+        """Connects and starts a session; with `resume`, continues the one that was lost."""
         await self.connect(url)
         if resume:
             parameters["resume"] = {"session": self.session, "after": self.sequence if after is None else after}

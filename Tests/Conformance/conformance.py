@@ -43,7 +43,7 @@ CONFIGURATIONS: dict[str, dict] = {
     },
     # Nothing is lost.
     "durable": {"database": "exchange.sqlite", "database_durability": "normal"},
-    # Told to go down, and to move its devices.
+    # It is asked to go down, and to move its devices.
     "restless": {},
 }
 AT_ONCE = 12  # Tests at a time. Those of races are for themselves.

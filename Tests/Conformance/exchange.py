@@ -136,7 +136,7 @@ class Exchange:
     # --- Who uses it ---
 
     def people(self, count: int) -> list[str]:
-        """So many users whom no other test knows."""
+        """`count` users that no other test uses."""
         users = [f"user-{next(self.numbers)}" for _ in range(count)]
         assert int(users[-1].split("-")[1]) < PEOPLE, "raise PEOPLE"
         return users
@@ -175,7 +175,7 @@ class Exchange:
         return await asyncio.gather(*(self.device(user) for user in users))
 
     async def party(self, *counts: int) -> list[Device]:
-        """Strangers to every other test, each with so many devices; flat, in order."""
+        """Devices of users that no other test uses: for each user as many as its count, in one list, in order."""
         users = self.people(len(counts))
         return await self.devices(*(user for user, count in zip(users, counts) for _ in range(count)))
 
@@ -190,7 +190,7 @@ async def invite(inviter: Device, *to: Device | str, ttl: Any = 30, **parameters
 
 
 async def call(inviter: Device, invitee: Device) -> str:
-    """A call that stands between two devices; its invite."""
+    """Establishes a call between two devices. Returns its invite."""
     number = await invite(inviter, invitee)
     await invitee.hear("inviteReceived", invite=number)
     await invitee.ask("invite.accept", invite=number, data={"answer": {"type": "answer", "sdp": "v=0\r\n"}})

@@ -201,7 +201,7 @@ def frames(random: random.Random, marker: str) -> tuple[bytes, bool]:
         lambda: b"".join(
             [frame(TEXT, ping[:1], fin=False)] + [frame(0, ping[at : at + 1], fin=False) for at in range(1, len(ping))] + [frame(0, b"")]
         ),
-        lambda: frame(PING, b"p" * random.choice([0, 125])) + frame(PONG, b"nobody asked") + frame(TEXT, ping),
+        lambda: frame(PING, b"p" * random.choice([0, 125])) + frame(PONG, b"unasked") + frame(TEXT, ping),
         lambda: frame(
             TEXT,
             json.dumps(

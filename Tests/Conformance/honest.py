@@ -29,7 +29,7 @@ class Phone(Seat):
     def __init__(self, model: Model, user: str, device: str, random: random.Random, source: str) -> None:
         super().__init__(model, ("account", user), device, source)
         self.random, self.user = random, user
-        self.stories = collections.OrderedDict()  # What was told of each invite, oldest first.
+        self.stories = collections.OrderedDict()  # The events of each invite, oldest first.
         self.news, self.ready = asyncio.Event(), asyncio.Event()
         self.lost_at: float | None = None
         self.is_renewing, self.logins = False, 0
@@ -55,7 +55,7 @@ class Phone(Seat):
                 raw = request("POST", path, json.dumps(body).encode(), User_Agent="phone/1 python", **headers)
                 code, content = status(await blurt(self.model.exchange, self.source, raw, seconds=15))
                 if code == 200:
-                    self.model.oracle.scan(self, content)  # Nobody owns these yet.
+                    self.model.oracle.scan(self, content)  # These have no owner yet.
                     answered = json.loads(content)
                     self.model.oracle.own(self.principal, answered["token"], answered["refresh_token"])
                     return answered
@@ -230,10 +230,10 @@ class Pair:
         assert heard == sorted(set(heard)) and set(confirmed) <= set(heard), f"of {confirmed} came {heard}"
 
     async def told(self, invite: str, *expected: list[str]) -> None:
-        """Each was told exactly this."""
+        """Checks that each received exactly these events."""
         for phone, kinds in zip((self.ann, self.ben, self.ben_too), expected):
             await phone.insist("ping")
             for kind in kinds:
                 await phone.hear(invite, kind)
             # An accept may be followed by the end of a call before the inviter's own end of the invite, never otherwise.
-            assert phone.kinds(invite) == kinds, f"{phone} was told {phone.kinds(invite)} and not {kinds}"
+            assert phone.kinds(invite) == kinds, f"{phone} received {phone.kinds(invite)} and not {kinds}"

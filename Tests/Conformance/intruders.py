@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Stranger(Prowler):
-    """Somebody without an account or the application's leave."""
+    """An attacker without an account or the application's key."""
 
     def __init__(self, model: Model, name: str, random: random.Random, source: str) -> None:
         super().__init__(model, name, random, source)

@@ -1,6 +1,6 @@
-"""The oracle of the attackers' model: who may see what, and what each session must have been told.
+"""The oracle of the attackers' model: who may see what, and which events each session must have received.
 
-Every payload that anybody sends carries a marker, a word that occurs nowhere else. The oracle knows for each marker who
+Every payload carries a marker, a word that occurs nowhere else. The oracle knows for each marker who
 may see it, and looks for markers, ids and tokens in every byte that a connection receives.
 """
 
@@ -38,7 +38,7 @@ LONG_WORD = re.compile(rb"[A-Za-z0-9_.-]{40,}")
 DEEPEST = 72  # Levels of objects and arrays that a client must take.
 NOT_DONE_YET = 10  # Seconds after the loss of its connection for which a request may still be waiting for its turn.
 
-# Events that a session is told once of an invite, and what else tells them apart.
+# Events that a session receives once for an invite, and the member that distinguishes those of one type.
 ONCE = {
     "inviteAccepted": "invitee",
     "inviteRejected": "invitee",
@@ -52,7 +52,7 @@ ONCE = {
 
 
 class Circle:
-    """Who may be in a room or a group, as far as its members' requests and answers tell."""
+    """Who may be in a room or a group, as far as its members' requests and answers show."""
 
     def __init__(self) -> None:
         self.inside = {}  # Since when each has been in it, None if it is not known to be; and how many requests are open.
@@ -91,7 +91,7 @@ class Circle:
             del self.inside[member]
 
     def ended(self, asked_at: float) -> None:
-        """The group is dismissed: nothing of it is told any more but to those who have not heard yet."""
+        """The group is dismissed: its events go only to members that have not received them yet."""
         for member in list(self.inside):
             self.left(member, asked_at)
         for marker in [marker for marker in self.telling if marker.sent < asked_at]:
@@ -113,7 +113,7 @@ class Marker:
         return listener.principal in self.audience or listener.party in self.audience or self.circle is not None and listener in self.circle
 
     def settle(self, seen_by_circle: bool = True) -> None:
-        """From now on nobody else comes in."""
+        """From now on no other listener may see it."""
         if self.circle is not None:
             if seen_by_circle:
                 self.audience.update(self.circle.inside)
@@ -129,7 +129,7 @@ class Invite:
 
     @property
     def sender(self) -> Party | Principal:
-        """The device that sent it; its user, if nobody has said which device."""
+        """The device that sent it; its user, if the device is not known."""
         return self.inviter if self.inviter[1] else self.inviter[0]
 
     def concerns(self, listener: Listener) -> bool:
@@ -152,11 +152,11 @@ class Oracle:
         self.used_keys = set()  # Each user with an idempotency key that it has used.
         self.groups, self.rooms = collections.defaultdict(Circle), collections.defaultdict(Circle)
         self.users = {}  # Each id by which a user can be called, and whose it is.
-        self.removals = collections.Counter()  # Who is given a removed user's name is somebody else.
+        self.removals = collections.Counter()  # A user that gets a removed user's name is another principal.
         self.numbers = collections.defaultdict(dict)  # For each principal the events by their numbers.
         self.newest = collections.Counter()
         self.seats, self.connections, self.keys = set(), {}, {}
-        self.unbound = collections.defaultdict(list)  # Who was told of invites of which nobody has said whose they are.
+        self.unbound = collections.defaultdict(list)  # Listeners that received the ids of invites whose inviter is not known yet.
         self.outcomes = collections.Counter()
 
     def fault(self, text: str) -> None:
@@ -167,7 +167,7 @@ class Oracle:
         self.recent.append((self.steps, who, way, bytes(data[:240]), len(data)))
 
     def account(self, user: str) -> Principal:
-        """The principal that a user's id stands for now."""
+        """The principal that has this user's id now."""
         count = self.removals[user]
         return ("account", user, str(count)) if count else ("account", user)
 
@@ -217,17 +217,17 @@ class Oracle:
             self.fault(f"{listener} sees {name}, which is none of its business: {data[:800]!r}")
 
     def bind(self, number: str, invite: Invite) -> None:
-        """An invite has its id; those who were told of it before are held against it."""
+        """An invite has its id; checks the listeners that received the id before."""
         known = self.invites.get(number)
-        # Learned from an event alone, after its inviter was removed and added again: only its own answer tells which it was.
+        # Learned from an event alone, after its inviter was removed and added again: the inviter's answer shows which it was.
         if known is not None and known.inviter[1] is None and known.inviter[0][:2] == invite.inviter[0][:2]:
             self.invites[number] = invite
         elif self.invites.setdefault(number, invite) is invite:
             for listener in self.unbound.pop(number, ()):
                 if not invite.concerns(listener):
-                    self.fault(f"{listener} was told of {number}, which is none of its business")
+                    self.fault(f"{listener} received {number}, which is not for it")
 
-    # --- What is told ---
+    # --- What is received ---
 
     def read(self, listener: Seat, data: bytes) -> dict | None:
         """Every text that a connection receives: its JSON, or None."""
@@ -274,7 +274,7 @@ class Oracle:
         self._check_place(listener, kind, body, data)
         key = told_once(kind, body, data)
         if key is not None and listener.heard.setdefault(key, number) != number:
-            self.fault(f"{listener} was told {key} with {listener.heard[key]} and with {number}: {data[:400]!r}")
+            self.fault(f"{listener} received {key} with {listener.heard[key]} and with {number}: {data[:400]!r}")
         while len(listener.heard) > 8000:
             del listener.heard[next(iter(listener.heard))]
         if key is None and kind == "inviteReceived":
@@ -284,7 +284,7 @@ class Oracle:
         return number
 
     def _learn(self, listener: Listener, body: dict) -> None:
-        """Whose an invite is that nobody has been told the id of: its inviter's answer may be lost."""
+        """Binds an invite whose id no answer has given: its inviter's answer may be lost."""
         if body["invite"] in self.invites:
             return
         words = MARKER.findall(json.dumps(body["data"]).encode()) if "data" in body else []
@@ -295,7 +295,7 @@ class Oracle:
             invite = Invite((self.account(body["inviter"]), None), invitees, circle)
         self.bind(body["invite"], invite)
         if not self.invites[body["invite"]].concerns(listener):
-            self.fault(f"{listener} is told of an invite that is not for it: {body}")
+            self.fault(f"{listener} received an invite that is not for it: {body}")
 
     def _name_group(self, body: dict) -> None:
         for word in MARKER.findall(body["name"].encode()):
@@ -304,13 +304,13 @@ class Oracle:
 
     def _check_place(self, listener: Listener, kind: str, body: dict, data: bytes) -> None:
         if "room" in body and not self.rooms[body["room"]].has_had(listener):
-            self.fault(f"{listener} was told of a room that it is not in: {data[:400]!r}")
+            self.fault(f"{listener} received an event of a room that it is not in: {data[:400]!r}")
         if kind == "groupChanged" and not self.groups[body["group"]].has_had(listener):
-            self.fault(f"{listener} was told of a group that it is not in: {data[:400]!r}")
+            self.fault(f"{listener} received an event of a group that it is not in: {data[:400]!r}")
 
 
 def told_once(kind: str, body: dict, data: bytes) -> tuple | None:
-    """What tells an event from all others of its session, if it comes but once."""
+    """A key that no other event of the session has; None for an event that may come again."""
     if kind in ONCE:
         return kind, body["invite"], str(body.get(ONCE[kind]))
     if kind in ("roomSignal", "callSignal") and (words := MARKER.findall(data)):

@@ -143,9 +143,9 @@ class Line:
 
 
 async def blurt(exchange: Assaulted, source: str, data: bytes, seconds: float = 3.0, hold: float = 0.0) -> bytes:
-    """Sends bytes to the exchange's port, and returns what it answers until it closes, or for so many seconds.
+    """Sends bytes to the exchange's port, and returns what it answers until it closes, or within `seconds`.
 
-    With `hold`, the second half comes so much later.
+    The second half is sent after `hold` seconds.
     """
     reader, writer = await connect(exchange, source)
     heard = bytearray()

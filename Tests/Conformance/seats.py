@@ -89,7 +89,7 @@ class Talk:
         self.seat.model.oracle.note(str(self.seat), ">", text)
         self.waiting[number] = ask
         begin(ask)
-        if not self.line.is_open:  # Its end has been told.
+        if not self.line.is_open:  # Its end has been handled.
             self.waiting.pop(number, None)
             finish(self, ask, None)
             raise Lost("closed")
@@ -184,7 +184,7 @@ async def answer(ask: Ask) -> dict:
 
 
 def may_see(seat: Seat, method: str, params: dict) -> tuple[set[Party | Principal], Circle | None]:
-    """Principals and devices that may be told of the parameters, and a circle that may."""
+    """The principals and devices that may see the parameters, and the circle that may."""
     oracle = seat.model.oracle
     own: set[Party | Principal] = {seat.principal}
     if seat.principal[0] != "account" and not method.startswith("room."):
@@ -192,7 +192,7 @@ def may_see(seat: Seat, method: str, params: dict) -> tuple[set[Party | Principa
     group = params.get("group")
     if method == "invite.send":
         circle = oracle.groups[group] if isinstance(group, str) else None
-        return own | people(oracle, params.get("to")), circle  # Whoever is no member is refused, and tells nobody.
+        return own | people(oracle, params.get("to")), circle  # A user that is no member is refused, and no one is notified.
     if method in ("group.create",):
         return own, oracle.groups[group] if isinstance(group, str) else Circle()
     if method == "room.join":
@@ -311,7 +311,7 @@ def stop_telling(ask: Ask) -> None:
         if ask.outcome == "lost" and ask.method == "room.join":
             ask.seat.shown.setdefault(ask.text("room"), []).append(ask.marker)
         return
-    if ask.method in ("invite.send", "invite.modify"):  # Who joins a group is told of its open invites.
+    if ask.method in ("invite.send", "invite.modify"):  # A new member of a group receives its open invites.
         ttl = ask.params.get("ttl", 86400)
         if not isinstance(ttl, (int, float)) or ttl <= 0 or ttl > 60:
             return
@@ -354,7 +354,7 @@ def done(talk: Talk, ask: Ask, result: dict) -> None:
     elif method == "ping":
         for key in ask.expected:
             if key in seat.expected and certain:
-                oracle.fault(f"{seat} was not told {key}, which was decided at step {seat.expected.pop(key)}")
+                oracle.fault(f"{seat} did not receive {key}, which was decided at step {seat.expected.pop(key)}")
 
 
 def leave(seat: Seat, room: str, asked_at: float) -> None:
@@ -376,7 +376,7 @@ def started(talk: Talk, ask: Ask, result: dict) -> None:
         for room in list(seat.shown):
             leave(seat, room, ask.sent)
         if seat.principal[0] == "account" and result["sequence"] < ask.before:
-            oracle.fault(f"{seat} starts at {result['sequence']}, and {ask.before} was told before")
+            oracle.fault(f"{seat} starts at {result['sequence']}, and {ask.before} was sent before")
         if seat.principal[0] != "account":  # Who has no account is forgotten with the last session, and begins again.
             oracle.numbers.pop(seat.principal, None)
         seat.last = max(seat.last if seat.principal[0] == "account" else 0, result["sequence"])

@@ -22,7 +22,7 @@ REASONS = (
 
 
 async def test_offer_answer_candidates(exchange):
-    """CALL-1: Offer, answer and candidates pass unchanged; the inviter's candidates reach whoever rings, after the
+    """CALL-1: Offer, answer and candidates pass unchanged; the inviter's candidates reach each device that rings, after the
     invite
     """
     alice, bob, bob_too = await exchange.party(1, 2)
@@ -66,7 +66,7 @@ async def test_signals_have_bounds(exchange):
 
 
 async def test_transfer(exchange):
-    """CALL-8: An invite takes the place of a call if its other party asked for it, and says so; nobody else's does, and the
+    """CALL-8: An invite takes the place of a call if its other party asked for it, and says so; no other invite does, and the
     sixth in a row does not
     """
     alice, bob, carol = await exchange.party(1, 1, 1)
@@ -97,7 +97,7 @@ async def test_transfer(exchange):
 
 
 async def test_hang_up(exchange):
-    """CALL-3, CALL-5: Either side hangs up; the other hears the reason and the duration, once, and the call is over"""
+    """CALL-3, CALL-5: Either side hangs up; the other hears the reason and the duration, once, and the call has ended"""
     alice, bob, bob_too = await exchange.party(1, 2)
     for reason in REASONS:
         number = await call(alice, bob)
@@ -117,7 +117,7 @@ async def test_hang_up(exchange):
 
 
 async def test_renegotiation(exchange):
-    """CALL-4: New offers and answers, as an ICE restart needs them, pass in a call that stands"""
+    """CALL-4: New offers and answers, as an ICE restart needs them, pass in an established call"""
     alice, bob = await exchange.party(1, 1)
     number = await call(alice, bob)
     await alice.ask("call.signal", invite=number, type="offer", data={"type": "offer", "sdp": "v=0\r\n"})
@@ -133,7 +133,7 @@ async def test_several_accept(exchange):
     await bob.ask("invite.accept", invite=number)
     await alice.ask("call.signal", invite=number, type="to the one who has accepted")
     await carol.ask("invite.accept", invite=number)
-    await refusal(alice.ask("call.signal", invite=number, type="to whom?"), "invalidParams")
+    await refusal(alice.ask("call.signal", invite=number, type="who is it?"), "invalidParams")
     await refusal(alice.ask("call.signal", invite=number, type="to alice?", peer=alice.user), "unknownCall")
     await refusal(alice.ask("call.end", invite=number, reason="completed", duration_ms=1), "invalidParams")
     await alice.ask("call.signal", invite=number, type="to carol", peer=carol.user)
@@ -162,7 +162,7 @@ async def test_goodbye_ends_calls(exchange):
 
 
 async def test_call_outlives_connections(exchange):
-    """CALL-6, CONN-8: Both connections of a call drop and come back, and the call stands; each hears of the other's"""
+    """CALL-6, CONN-8: Both connections of a call drop and come back, and the call continues; each receives events of the other's"""
     alice, bob = await exchange.party(1, 1)
     number = await call(alice, bob)
     await alice.lose()
@@ -200,7 +200,7 @@ async def test_probe(hasty):
 
 
 async def test_call_outlives_the_window(hasty):
-    """CALL-6, CONN-5: A call stands though a side was away for longer than a session can be resumed"""
+    """CALL-6, CONN-5: A call survives the absence of a side for longer than a session can be resumed"""
     alice, bob = await hasty.party(1, 1)
     number = await call(alice, bob)
     await alice.lose()

@@ -24,7 +24,7 @@ async def test_one_connection_for_a_device(exchange):
 
 
 async def test_bad_messages(exchange):
-    """CONN-1: What is no request is answered so, and the connection goes on"""
+    """CONN-1: What is no request is answered so, and the connection stays open"""
     (user,) = exchange.people(1)
     device = await (await exchange.idle(user)).start()
     line = device.line
@@ -165,7 +165,7 @@ async def test_silent_client_is_dropped(hasty):
 
 
 async def test_nobody_reads(exchange):
-    """CONN-4: A client that does not read is dropped, and nobody else waits for it"""
+    """CONN-4: A client that does not read is dropped, and no other client waits for it"""
     alice, bob, carol = await exchange.party(1, 1, 1)
     number, other = await call(alice, bob), await call(alice, carol)
     bob.line.socket.transport.pause_reading()
@@ -180,7 +180,7 @@ async def test_nobody_reads(exchange):
 
 
 async def test_messages_are_limited(strict):
-    """AUTH-11, CONN-1: A connection that sends more than it may is told, with the limit, and closed if it goes on"""
+    """AUTH-11, CONN-1: A connection that sends more than it may is refused, with the limit, and closed if it continues"""
     alice, bob = await strict.party(1, 1)
     answers = [alice.begin("ping") for _ in range(400)]
     refused: list[Any] = []
@@ -220,7 +220,7 @@ async def test_resume(exchange):
     bob.sequence = 0
     await bob.resume(after=first)
     await settle(bob)
-    assert [event["sequence"] for event in bob.events] == heard[1:], "all that comes after is told again"
+    assert [event["sequence"] for event in bob.events] == heard[1:], "all later events are sent again"
 
 
 async def test_nothing_lost_over_many_drops(exchange):
@@ -282,7 +282,7 @@ async def test_two_connections_resume_at_once(stage, exchange):
 
 
 async def test_resume_after_the_window(hasty):
-    """CONN-5, INV-14: After the window a device is told to start afresh, and hears of what is pending when it registers"""
+    """CONN-5, INV-14: After the window a device must start a new session, and receives what is pending when it registers"""
     alice, bob = await hasty.party(1, 1)
     number = await invite(alice, bob)
     await bob.hear("inviteReceived", invite=number)
@@ -298,7 +298,7 @@ async def test_resume_after_the_window(hasty):
 
 
 async def test_moving(restless):
-    """CONN-12, CONN-8: Asked to move, an idle device reconnects and one in a call moves under it, and nobody hears a
+    """CONN-12, CONN-8: Asked to move, an idle device reconnects and one in a call moves its connection, and no device receives a
     drop
     """
     alice, bob, idle = await restless.party(1, 1, 1)

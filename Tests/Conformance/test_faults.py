@@ -1,4 +1,4 @@
-"""Faults of the machine: a clock that somebody sets, a slow disk, a disk that turns read-only
+"""Faults of the machine: a clock that is set, a slow disk, a disk that turns read-only
 (docs/exchange-database.md)."""
 
 import asyncio
@@ -86,7 +86,7 @@ async def test_clock_is_set(stage):
 @waits
 async def test_slow_disk(stage):
     """INV-16, CONN-4: While each commit takes 5 s, everybody is served, only later: what many ask at once is in one
-    commit, no connection is dropped, and nobody is told of what is not on disk
+    commit, no connection is dropped, and nothing is sent that is not on disk
     """
     async with spoilt(stage, keepalive_seconds=2) as exchange:
         devices = await exchange.party(*[1] * 40)
@@ -99,7 +99,7 @@ async def test_slow_disk(stage):
         rest = [asyncio.create_task(invite(one, other)) for one, other in zip(callers[1:], called[1:])]
         login = asyncio.create_task(exchange.idle(callers[0].user))
         await asyncio.sleep(3)
-        assert not first.done() and not called[0].heard("inviteReceived"), "told before it was on disk"
+        assert not first.done() and not called[0].heard("inviteReceived"), "sent before it was on disk"
         numbers = [await first]
         assert time.monotonic() - begun > 4.5
         numbers += await asyncio.gather(*rest)
@@ -109,14 +109,14 @@ async def test_slow_disk(stage):
         exchange.set(flush=0)
         await asyncio.gather(*(device.hear("inviteReceived", invite=number) for device, number in zip(called, numbers)))
         await settle(*devices)
-        assert all(device.line.reading.done() is False for device in devices), "somebody was dropped"
+        assert all(device.line.reading.done() is False for device in devices), "a connection was dropped"
         begun = time.monotonic()
         await called[0].ask("invite.accept", invite=numbers[0])
         assert time.monotonic() - begun < 5, "it has caught up"
 
 
 async def test_disk_turns_read_only(stage):
-    """INV-16: A disk that turns read-only under the exchange: whoever asks is told that nothing was done, all come back
+    """INV-16: A disk that turns read-only under the exchange: requests fail with nothing done, all devices come back
     when it can be written, and nothing that was promised is lost
     """
     async with spoilt(stage) as exchange:

@@ -26,7 +26,7 @@ async def test_unregistered_devices_hear_changes(exchange):
 
 
 async def test_members_hear_each_change(exchange):
-    """GRP-1: Create, join, leave, dismiss and list; members hear each change, and nobody else does"""
+    """GRP-1: Create, join, leave, dismiss and list; members receive each change, and others none"""
     alice, alice_too, bob, carol, dave = await exchange.party(2, 1, 1, 1)
     group = f"class-{secrets.token_hex(4)}"
     answer = await alice.ask("group.create", group=group, name="Class 7", members=[f"{bob.user}@test"])
@@ -62,7 +62,7 @@ async def test_members_hear_each_change(exchange):
 
 
 async def test_creating_again(exchange):
-    """GRP-1: The owner that creates its group again changes nothing; anybody else is told that it exists"""
+    """GRP-1: The owner that creates its group again changes nothing; another user is refused because it exists"""
     alice, bob = await exchange.party(1, 1)
     group = await group_of(alice, bob)
     assert await alice.ask("group.create", group=group, name="other", members=[]) == {"group": group}

@@ -32,7 +32,7 @@ async def test_invite_reaches_every_device(exchange):
 
 
 async def test_the_most_that_is_accepted_is_heard(exchange):
-    """INV-2: The most data that an invite may bear is heard by each device, though it is longer on its way out"""
+    """INV-2: The most data that an invite may carry reaches each device, though it is longer on its way out"""
     alice, bob = await exchange.party(1, 1)
     texts = [
         ('"' + "x" * 61438 + '"', True),
@@ -95,7 +95,7 @@ async def test_online_only(exchange):
     await refusal(invite(alice, bob.user, carol, online_only=True), "noDeviceOnline")
     await invite(alice, bob, online_only=True)
     await settle(bob)
-    assert len(bob.heard("inviteReceived")) == 1, "of a refused invite nobody hears"
+    assert len(bob.heard("inviteReceived")) == 1, "a refused invite reaches no device"
 
 
 async def test_bad_invites_are_refused(exchange):
@@ -128,7 +128,7 @@ async def test_every_answer_is_told(exchange):
     ]
     assert alice.heard("inviteTimedOut") == [{"invite": number, "invitees": [dave.user]}]
     await settle(bob, carol, dave)
-    assert (bob.kinds(), carol.kinds()) == (["inviteReceived"],) * 2, "who answered is told no more"
+    assert (bob.kinds(), carol.kinds()) == (["inviteReceived"],) * 2, "the device that answered receives no more"
     assert dave.kinds() == ["inviteReceived", "inviteTimedOut"]
 
 
@@ -166,7 +166,7 @@ async def test_cancel(exchange):
     await refusal(carol.ask("invite.accept", invite=number), "inviteCancelled")
     await refusal(carol.ask("invite.reject", invite=number), "inviteCancelled")
     await refusal(carol.ask("call.signal", invite=number, type="x"), "unknownCall", "notYours")
-    await alice.ask("call.signal", invite=number, type="the other call goes on", peer=bob.user)
+    await alice.ask("call.signal", invite=number, type="the other call continues", peer=bob.user)
     await bob.hear("callSignal")
 
 
@@ -228,7 +228,7 @@ async def test_repeated_answers(exchange):
 
 
 async def test_busy_is_told_from_declined(exchange):
-    """INV-11: The inviter can tell busy from declined"""
+    """INV-11: The inviter can distinguish busy from declined"""
     alice, bob = await exchange.party(1, 1)
     for reason in ("busy", "declined"):
         await bob.ask("invite.reject", invite=await invite(alice, bob), data={"reason": reason})
@@ -290,7 +290,7 @@ async def test_late_device_hears_what_is_pending(exchange):
         assert [invite["data"] for invite in told] == [20, 0, 40]
     await bob.register()
     await settle(bob)
-    assert len(bob.heard("inviteReceived", invite=numbers[0])) == 2, "who registers again is told again"
+    assert len(bob.heard("inviteReceived", invite=numbers[0])) == 2, "a device that registers again receives it again"
 
 
 @waits

@@ -90,7 +90,7 @@ async def test_password_login(exchange: Exchange) -> None:
 
 
 async def test_access_token_login(exchange: Exchange) -> None:
-    """AUTH-4: A long-lived access token logs its user in, and nobody else"""
+    """AUTH-4: A long-lived access token logs in its user, and no other"""
     body = {"type": "AccessToken", "access_token": ACCESS_TOKEN, "access_type": "offline", "scope": "mappings"}
     login = await exchange.login("ada", **body, user_id="ada")
     assert (await Device(exchange, "ada", login["token"]).start()).answer["user"] == "ada"
@@ -99,7 +99,7 @@ async def test_access_token_login(exchange: Exchange) -> None:
 
 
 async def test_identities(exchange: Exchange) -> None:
-    """AUTH-2: A user is told its public ids, and can be called by any of them"""
+    """AUTH-2: A user receives its public ids, and can be called by any of them"""
     pat = await exchange.login("pat", type="Password", user_id="pat", password=PASSWORD, access_type="offline", scope="mappings")
     answer, _ = await exchange.rest("GET", "/v1/allidentities", Authorization=f"Bearer {pat['token']}")
     assert answer == {"public_ids": ["pat@test", "+15550123"], "routing_id": "pat"}, answer

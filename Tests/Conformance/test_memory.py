@@ -88,7 +88,7 @@ async def talk(device, room, until):
 @waits
 async def test_small_machine(stage):
     """INV-1, INV-16: In a control group of 256 MB, 16 accounts that send the largest invites, and 40 clients in a room that
-    do not read, bring nobody down: a pair that has nothing to do with them calls each other all the while
+    do not read, take down no other client: a pair that has nothing to do with them calls each other throughout
     """
     async with confined(stage) as (exchange, group):
         attackers = await exchange.party(*[1] * 16)
@@ -124,7 +124,7 @@ async def test_small_machine(stage):
         assert sent > 20 and calls > 1
         assert most < LIMIT, most
         if group:
-            # Pages of files are given up before anybody is killed.
+            # The kernel gives up pages of files before it kills a process.
             assert "oom_kill 0" in (group / "memory.oom_control").read_text()
         await exchange.kill()
         await exchange.start()
@@ -136,8 +136,8 @@ async def test_small_machine(stage):
 
 @waits
 async def test_answers_nobody_reads(stage):
-    """AUTH-1: Whoever asks for page after page, and reads none of them, makes the exchange hold one answer at a time, and
-    loses the connection; whoever reads late gets all that it asked for at once
+    """AUTH-1: A client that asks for page after page, and reads none of them, makes the exchange hold one answer at a time, and
+    loses the connection; one that reads late gets all that it asked for at once
     """
     async with confined(stage, web_phone=True) as (exchange, _):
         before, _ = resident(exchange)
@@ -156,7 +156,7 @@ async def test_answers_nobody_reads(stage):
         assert most - before < 60 << 20, f"{(most - before) >> 20} MB for 30 clients that read nothing"
         for client in sockets:
             client.close()
-        # Whoever reads, however late, gets all of what it asked for at once.
+        # A client that reads, however late, gets all that it asked for at once.
         client = socket.create_connection(("127.0.0.1", exchange.port))
         client.settimeout(5)
         client.sendall(request * 200)

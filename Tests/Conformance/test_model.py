@@ -70,7 +70,7 @@ class Model:
         return self.random.choice(others or ["x"])
 
     def look_at_push(self, body: bytes) -> None:
-        """A push goes to a device of somebody whom the invite concerns."""
+        """Checks that a push goes to a device of a principal that the invite concerns."""
         body = re.sub(rb'"id":"push-[0-9a-f]{32}",?', b"", body)
         for token in [token for token in self.push_tokens if token.encode() in body]:
             self.oracle.scan(self.push_tokens[token], body.replace(token.encode(), b""))
@@ -139,7 +139,7 @@ class Model:
                 if resident > bound:
                     raise AssertionError(f"{resident // MIB} MiB are resident, more than {bound // MIB}")
             if len(self.oracle.faults) > 20:
-                raise AssertionError("too many faults to go on")
+                raise AssertionError("too many faults to continue")
             await asyncio.sleep(0.25)
 
     async def reap(self) -> None:
@@ -232,7 +232,7 @@ async def attack(stage: Stage, name: str, is_private: bool) -> None:
 
 @waits
 async def test_attackers_without_tls(stage: Stage) -> None:
-    """CONN-5, INV-2, INV-16, AUTH-12: Attackers with accounts and without see nothing of others, and stop nobody's calls"""
+    """CONN-5, INV-2, INV-16, AUTH-12: Attackers with accounts and without see nothing of others, and stop no calls"""
     await attack(stage, "assaulted", False)
 
 

@@ -1,4 +1,4 @@
-"""INV-12: who may have how many invites open, so that nobody keeps others from calling a user."""
+"""INV-12: how many invites a user may have open, so that no user keeps others from calling one."""
 
 from client import Refused, refusal
 from exchange import call, invite

@@ -77,7 +77,7 @@ class Lane:
         assert told[loser] == collections.Counter(["inviteReceived", "inviteHandled"]), told
 
     async def none(self, number, how, late):
-        """Nobody has taken the invite, and all were told the same, once."""
+        """Checks that no device has taken the invite, and that all received the same events, once."""
         await settle(*self.everyone)
         for device in self.first, self.second:
             await device.hear(how, invite=number)
@@ -108,7 +108,7 @@ async def outcome(request):
 
 
 async def run_race(stage, exchange, title, play):
-    """Plays so many rounds and notes how they ended; if many, each outcome must have come up."""
+    """Plays the rounds and notes how they ended; if there are many, each outcome must occur."""
     left, ends, pace = stage.rounds, collections.Counter(), Pace()
 
     async def drive():

@@ -58,7 +58,7 @@ async def insist(device: Device, method: str, *done: str, **parameters: Any) -> 
 
 
 class Pair:
-    """An inviter and two devices of an invitee, who go on whatever happens to the exchange."""
+    """An inviter and two devices of an invitee, which continue while the exchange is killed and started."""
 
     def __init__(self, inviter: Device, first: Device, second: Device) -> None:
         self.inviter, self.first, self.second = self.everyone = inviter, first, second
@@ -76,7 +76,7 @@ class Pair:
             await come_back(device)
 
     async def round(self) -> tuple[str, str]:
-        """One invite, to its end; what became of it. All that was told must be told once, and be the same for all."""
+        """One invite, to its end; its number and outcome. Each event must come once, and agree with the outcome."""
         key, end = secrets.token_hex(8), random.choice(["accepted", "accepted", "rejected", "cancelled", "timed out"])
         ttl = random.uniform(0.05, 0.5) if end == "timed out" else 120
         number = (
@@ -113,7 +113,7 @@ class Pair:
         return number, end
 
     async def told(self, number: str, *expected: list[str]) -> None:
-        """Each device was told exactly this, beside the invite."""
+        """Checks that each device received exactly these events, beside the invite."""
         for device in self.everyone:
             await insist(device, "ping")
         for device, kinds in zip(self.everyone, expected):
@@ -177,7 +177,7 @@ async def durable_of_its_own(stage: Stage) -> Exchange:
 @waits
 async def test_what_survives(stage: Stage) -> None:
     """INV-16, INV-7, GRP-1, CONN-8: After kill -9 pending invites ring on, late timers fire at once, and calls, groups
-    and rooms stand
+    and rooms still exist
     """
     exchange = await durable_of_its_own(stage)
     try:

@@ -1,4 +1,4 @@
-"""A client that stops reading while it is told things holds up nobody but itself."""
+"""A client that stops reading while events are sent to it delays only itself."""
 
 import asyncio
 import secrets
@@ -21,7 +21,7 @@ async def test_socket_that_stops_reading(exchange):
     transport.pause_reading()
     sent, worst = 0, 0.0
     while not bob.heard("streamDropped", connection=slow.connection):
-        assert sent < MOST, "nobody was told that the one who does not read is gone"
+        assert sent < MOST, "no client was notified that the one that does not read is gone"
         await asyncio.gather(
             *(alice.ask("room.signal", room=room, type="t", data=[sent, SIGNAL], to=slow.connection) for _ in range(49)),
             alice.ask("room.signal", room=room, type="t", data=[sent, SIGNAL]),
@@ -30,7 +30,7 @@ async def test_socket_that_stops_reading(exchange):
         begun = time.monotonic()
         await bob.ask("ping")
         worst = max(worst, time.monotonic() - begun)
-    assert worst < PATIENCE / 2, f"a ping of somebody else took {worst:.1f} s"
+    assert worst < PATIENCE / 2, f"a ping of another client took {worst:.1f} s"
     await bob.ask("ping")
     assert [signal["data"][0] for signal in bob.heard("roomSignal")] == list(range(0, sent, 50))
     await alice.hear("callEnded", invite=await hang_up(alice, bob))
@@ -38,7 +38,7 @@ async def test_socket_that_stops_reading(exchange):
     assert await slow.line.closing() == 1006, "there is no room for a close frame"
     heard = [signal["data"][0] for signal in slow.heard("roomSignal")]
     assert heard == sorted(heard) and len(heard) < sent
-    # More is missed than is kept: it starts afresh, and is told so.
+    # More is missed than is kept: it must start a new session, and is answered so.
     await slow.resume()
     assert not slow.answer["resumed"]
 

@@ -1,4 +1,4 @@
-"""No user sees or answers what is another's: every method, with every id of somebody else."""
+"""No user sees or answers what is another's: every method, with every id of another user."""
 
 import secrets
 
@@ -61,7 +61,7 @@ class Stakes:
         return rows
 
     async def intact(self):
-        """Everything is as it was: the invites ring, the call stands, the group and the room are theirs."""
+        """Everything is as it was: the invites ring, the call continues, the group and the room are theirs."""
         await settle(self.alice, self.bob, self.bob_too, self.mallory)
         for device in self.alice, self.bob, self.bob_too:
             assert device.events == [], (device.user, device.events)
@@ -95,7 +95,7 @@ async def test_every_method_with_anothers_ids(exchange):
     } == set(METHODS) | {"session.start"}, "a method is missing from the table"
     for method, parameters, names in rows:
         await refusal(stakes.mallory.ask(method, **parameters), *names)
-    # Those that name nobody tell of nobody.
+    # Requests that name no user show nothing of others.
     assert await stakes.mallory.ask("invite.list") == {"invites": []}
     assert await stakes.mallory.ask("group.list") == {"groups": []}
     await settle(stakes.mallory)
@@ -133,7 +133,7 @@ async def test_other_devices_of_the_user_are_no_party(exchange):
 
 
 async def test_sessions_of_others_are_not_resumed(exchange):
-    """CONN-5: Another user's session, or another device's, is not resumed, and its events are not told"""
+    """CONN-5: Another user's session, or another device's, is not resumed, and its events are not sent"""
     alice, alice_too, mallory = await exchange.party(2, 1)
     number = await call(mallory, alice)
     await alice.lose()
@@ -203,7 +203,7 @@ UNSEEN = [
 
 
 async def test_names_that_hide_something(exchange):
-    """GRP-1, INV-1, CONN-7: A name with characters that are not seen is refused wherever it stands, and steals nothing"""
+    """GRP-1, INV-1, CONN-7: A name with characters that are not seen is refused wherever it occurs, and steals nothing"""
     alice, mallory = await exchange.party(1, 1)
     group = f"group-{secrets.token_hex(4)}"
     await alice.ask("group.create", group=group)

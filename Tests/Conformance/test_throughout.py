@@ -4,7 +4,7 @@ import client
 
 
 async def test_no_secret_anywhere(stage):
-    """AUTH-12: No token, password or key that was used stands in any exchange's log, at level debug, or in any error"""
+    """AUTH-12: No token, password or key that was used is in any exchange's log, at level debug, or in any error"""
     secrets = {secret for secret in client.known_secrets if len(secret) > 10}
     assert not secrets & {None, ""}
     for task in stage.running.values():

@@ -14,7 +14,7 @@ async def refresh(exchange, token):
 
 
 async def test_refresh(exchange):
-    """AUTH-4: A refresh token gives new tokens, once more if the answer was lost, and sessions and calls go on"""
+    """AUTH-4: A refresh token gives new tokens, once more if the answer was lost, and sessions and calls continue"""
     alice, bob = await exchange.party(1, 1)
     number = await call(alice, bob)
     first = await refresh(exchange, alice.refresh_token)
@@ -85,7 +85,7 @@ async def test_other_spellings(exchange):
 
 
 async def test_token_ends(fleeting):
-    """AUTH-4: A session is told before its token ends, goes on with a new one, and is closed without; the call stands"""
+    """AUTH-4: A session is notified before its token ends, continues with a new one, and is closed without; the call continues"""
     # One after the other, so that Alice's token ends before Bob's.
     alice, bob = [await fleeting.device(user) for user in fleeting.people(2)]
     number = await call(alice, bob)
@@ -93,7 +93,7 @@ async def test_token_ends(fleeting):
     await bob.hear("tokenExpiring")
     answer = await refresh(fleeting, alice.refresh_token)
     await alice.ask("session.renew", token=answer["token"])
-    assert await bob.line.closing() == 4001  # Nobody renewed it.
+    assert await bob.line.closing() == 4001  # It was not renewed.
     await alice.hear("streamDropped", invite=number)
     old, alice.token = alice.token, answer["token"]
     await refusal(fleeting.rest("GET", "/v1/connection", Authorization=f"Bearer {old}"), "tokenExpired")
@@ -109,7 +109,7 @@ async def test_token_ends(fleeting):
 
 
 async def test_renewal_is_checked(exchange):
-    """AUTH-4: A session is renewed with a good token of the same user alone, and else stands as before"""
+    """AUTH-4: A session is renewed with a good token of the same user alone, and otherwise stays as before"""
     alice, bob = await exchange.party(1, 1)
     for wrong in bob.token, "nonsense", bob.refresh_token:
         await refusal(alice.ask("session.renew", token=wrong), "tokenRejected")
@@ -161,7 +161,7 @@ async def test_bad_signed_tokens(exchange):
     token = signed(*API, user)
     await exchange.post("/v1.1/logout", Authorization=f"Bearer {token}")
     await refusal(Device(exchange, user, token).start(), "tokenRevoked")
-    await Device(exchange, user, good).start()  # Another one, which nobody took back.
+    await Device(exchange, user, good).start()  # Another token, which was not revoked.
 
 
 async def test_session_tokens(exchange):
@@ -191,7 +191,7 @@ async def test_session_tokens(exchange):
     await refusal(
         Device(exchange, "v", signed(*API, "v", session=place, role="publisher", data="d" * 1001)).start(), "tokenRejected", "tooLarge"
     )
-    # The token of a session gives nothing of the user whose name it bears.
+    # The token of a session gives nothing of the user that it names.
     number = await invite(bob, alice)
     own = await Device(exchange, alice.user, signed(*API, alice.user, session=place, role="publisher")).start()
     await refusal(own.ask("invite.accept", invite=number), "notAllowed")

@@ -1,8 +1,8 @@
-"""Reloads an exchange and two devices while calls stand between them, and counts packets and frames that are late.
+"""Reloads an exchange and two devices while they have calls, and counts packets and frames that are late.
 
     reload.py HANDSET [--calls N] [--seconds S] [--reloads N] [--media sdes|webrtc] [--folder PATH] [--keep]
 
-A device places N calls (40 unless told otherwise) to one that answers with an echo, over an exchange. They stand for S seconds in which
+A device places N calls (40 by default) to one that answers with an echo, over an exchange. They last S seconds in which
 nothing happens, and are hung up; then as many again, while all three processes get SIGHUP R times: with the file as it was, with another
 answer policy and, every third time, with a wrong file, which each must refuse by file, line and key. Each device says at the end of a call
 how many packets came too late to be played (`late`), and how many frames its worker did not run in time (`frames_skipped`).
@@ -94,7 +94,7 @@ class Reload(soak.Soak):
         for end, process in zip(ENDS, (self.device, self.caller_process)):
             lines = [line for line in self.log_text(process, since[process.name]).splitlines() if "A call has ended" in line]
             if len(lines) != len(calls):
-                self.fault(f"{name}: {process.name} tells of {len(lines)} calls, and there were {len(calls)}")
+                self.fault(f"{name}: {process.name} reports {len(lines)} calls, and there were {len(calls)}")
             counted[end] = {key: sum(int(value) for line in lines for value in re.findall(rf"\b{key}=(\d+)", line)) for key in COUNTED}
         self.say(f"{name}: {counted}")
         return counted

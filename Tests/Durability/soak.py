@@ -6,7 +6,7 @@
 Four processes of the command take part: an exchange with its database on disk, a device that answers with an echo, and two
 devices that call it, one with SDES keys and one with ICE and DTLS. N calls are placed over S seconds, evenly, with media both
 ways for one to four seconds; one in four is a WebRTC call, and the callee hangs up one in ten. Every minute new calls wait
-until none stands, and each process is measured at rest: memory, descriptors, threads, and the bytes of its files.
+until none is left, and each process is measured at rest: memory, descriptors, threads, and the bytes of its files.
 
 Growth per call is the median of the last quarter of the samples less the median of the first quarter, over the calls between
 them. Samples before call 500 are the warm-up and count for neither: by then every path has run, and pools have their size.
@@ -41,7 +41,7 @@ WARM_UP_CALLS = 500
 FEWEST_CALLS = 1000
 FEWEST_SAMPLES = 8
 SETUP_LIMIT = 20.0  # Seconds until media flows, on a busy machine.
-END_LIMIT = 20.0  # Seconds until a call that was hung up is over.
+END_LIMIT = 20.0  # Seconds until a call that was hung up has ended.
 
 #: What is measured of each process.
 BYTES = ("rss", "pss", "anonymous", "files")
@@ -117,7 +117,7 @@ class Process:
 
 
 class Line:
-    """A connection to a device's control socket: requests with answers, and events to whoever waits for them."""
+    """A connection to a device's control socket: requests with answers, and events for the caller that waits for them."""
 
     def __init__(self, hear: Callable[[dict], None]) -> None:
         self.hear, self.answers, self.number = hear, {}, 0
@@ -163,7 +163,7 @@ class Caller:
         if said["event"] == "connection" and said["state"] != "connected":
             self.soak.fault(f"{self.process.name} is {said['state']}")
         if said["event"] in ("media", "ended"):
-            # It may come before whoever placed the call has taken the answer.
+            # It may come before the answer to the request that placed the call is read.
             future = self.futures(said["call"])[said["event"]]
             if not future.done():
                 future.set_result(said)
@@ -404,7 +404,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=7200)
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--sample-seconds", type=float, default=60)
-    parser.add_argument("--at-a-time", type=int, default=12, help="calls that stand, at most")
+    parser.add_argument("--at-a-time", type=int, default=12, help="the most calls at a time")
     parser.add_argument("--limit", type=float, default=1000, help="bytes per call that anything may grow by")
     parser.add_argument("--folder", help="where the processes' files go; a temporary folder otherwise")
     parser.add_argument("--samples", help="file for all samples, one JSON object per line")

@@ -3,8 +3,8 @@
     torture.py HANDSET ROUNDS [--seed N] [--folder PATH] [--keep]
 
 Several users invite, accept, reject, cancel and hang up, each invitee on two devices at once, while the exchange is
-killed and started again ROUNDS times on one database. What the clients were told is then compared with what they are
-told later, and with the records of the calls:
+killed and started again ROUNDS times on one database. What the clients received is then compared with what they receive
+later, and with the records of the calls:
 
 - an invite whose sending was confirmed is there afterwards: the same key gives the same invite, and it ends once;
 - an accept that was confirmed is the only one, and the inviter hears of it and of no other answer;
@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 
-TTL = 1.2  # Seconds; invites that nobody answers end by it.
+TTL = 1.2  # Seconds; ends invites that are not answered.
 LATE = 6.0  # Seconds of its inviter's being connected, by which a timer that is due must have fired on a busy machine.
 LOST = 60.0  # Seconds of the same after which an invite that has not ended is lost.
 
@@ -198,7 +198,7 @@ class Device:
                 for answer in self.waiting.values():
                     if not answer.done():
                         answer.set_exception(Gone())
-                        answer.exception()  # Nobody may be waiting for it any more.
+                        answer.exception()  # It may no longer be awaited.
                 self.waiting = {}
             await asyncio.sleep(random.uniform(0.005, 0.05))
 
@@ -274,7 +274,7 @@ class Device:
 
 
 class Inviter:
-    """Sends invites, and keeps what it is told of each."""
+    """Sends invites, and keeps the events of each."""
 
     def __init__(self, world, device, invitee):
         self.world, self.device, self.invitee = world, device, invitee
@@ -390,8 +390,8 @@ class World:
         work = [asyncio.ensure_future(inviter.run()) for inviter in self.inviters]
         loop = asyncio.get_running_loop()
         for number in range(rounds):
-            # Most often in the thick of it, and at times before everybody is back; but a busy machine must not keep
-            # anybody out for good.
+            # Mostly under load, and at times before all devices are back; but a busy machine must not keep a device out
+            # for ever.
             if number % 5 == 0:
                 for device in self.devices:
                     await asyncio.wait_for(device.ready.wait(), 120)

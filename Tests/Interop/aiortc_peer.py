@@ -96,7 +96,7 @@ async def add_candidate(peer: aiortc.RTCPeerConnection, data: Any) -> None:
 
 
 def call(port: int, user: str, callee: str, samples: numpy.ndarray, seconds: float) -> tuple[float, numpy.ndarray]:
-    """Calls, sends `samples` over and over, and listens for so long.
+    """Calls, sends `samples` over and over, and listens for `seconds`.
 
     Hands back the time from invite to the first sound in seconds, and the samples heard.
     """
@@ -117,7 +117,7 @@ class Answering:
     def _run(self, port: int, user: str) -> None:
         try:
             asyncio.run(asyncio.wait_for(self._answer(port, user), 60))
-        except Exception as error:  # Told to whoever waits.
+        except Exception as error:  # Raised where the answer is awaited.
             self.error = error
             self.isThere.set()
 

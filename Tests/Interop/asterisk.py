@@ -1,4 +1,4 @@
-"""Asterisk in a root of its own as a PBX, and sound of which every 100 ms can be told apart."""
+"""Asterisk in a root of its own as a PBX, and sound whose every 100 ms is distinct."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Asterisk(Program):
         for source, place in ((etc, "etc/asterisk"), (self.records, "records"), (sounds, "usr/share/asterisk/sounds")):
             (root / place).mkdir(parents=True, exist_ok=True)
             run("mount", "--bind", source, root / place)
-        (root / "etc/resolv.conf").write_text("nameserver 127.0.0.1\n")  # Nobody answers there, and that shows at once.
+        (root / "etc/resolv.conf").write_text("nameserver 127.0.0.1\n")  # No server answers there, which is known at once.
         super().__init__("asterisk", ["chroot", root, "asterisk", "-f", "-n", "-vvvvv", "-C", "/etc/asterisk/asterisk.conf"], folder)
         wait("Asterisk is up", lambda: self.says("Asterisk Ready"), 30)
 

@@ -50,7 +50,7 @@ def check(function):
     return function
 
 
-# The checks, in order: before and after each, nobody is in a call.
+# The checks, in order: before and after each there is no call.
 
 
 @check
@@ -113,7 +113,7 @@ def is_hung_up(stage):
 
 @check
 def is_refused(stage):
-    """Declined and busy are told apart, both ways, and the device hears of a call that is taken back."""
+    """Declined and busy are distinct, both ways, and the device is notified of a cancelled call."""
     with stage.phone("bob") as bob:
         refuse(stage, bob)
 
@@ -179,7 +179,7 @@ def holds(stage):
 
 @check
 def restarts(stage):
-    """The browser restarts ICE, and the sound goes on without a gap."""
+    """The browser restarts ICE, and the sound continues without a gap."""
     talk(stage)
     phone = stage.alice
     fragments = r"""
@@ -230,7 +230,7 @@ def is_sent_keys(stage):
     """Keys that the device presses are heard in the browser as their tones, each once and in order."""
     pressed = "12#70*A"
     stage.alice.run("window.answers = true")
-    # Those in front may be over before anybody listens.
+    # The first ones may end before the browser listens.
     caller = stage.caller("alice", "--press", "99" + pressed, "--duration", 5)
     stage.alice.phase("talking")
     heard = tones.keys(stage.alice.hear(4))
@@ -369,7 +369,7 @@ def main():
                         f"       state {stage.alice.text('#state')!r}, console {json.dumps(stage.alice.driver.get_log('browser'))[:1500]}"
                     )
                 print("       " + "\n       ".join(stage.device.log.read_text().splitlines()[-20:]))
-                break  # What follows expects that nobody is in a call.
+                break  # What follows expects that there is no call.
             print(f"ok     {time.monotonic() - start:5.1f} s  {function.__doc__}", flush=True)
     finally:
         stage.close()

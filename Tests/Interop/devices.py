@@ -94,7 +94,7 @@ class Caller:
         )
 
     def report(self, seconds: float = 60) -> dict:
-        """How the call was, once it is over; its exit code is under `exit`."""
+        """The call's report, once it has ended; its exit code is under `exit`."""
         try:
             output, complaints = self.process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired as error:

@@ -33,15 +33,15 @@ PREFERENCES = {
 }
 
 # Firefox's made-up microphone hums and takes no file; so it is asked for leave to listen, and speech put in its place.
-# Without a sound card Web Audio stands still, but an element plays.
+# Without a sound card Web Audio does not run, but an element plays.
 MICROPHONE = """() => {
   const open = MediaDevices.prototype.getUserMedia;
-  MediaDevices.prototype.getUserMedia = async function (wishes) {
-    for (const track of (await open.call(this, wishes)).getTracks()) track.stop();
+  MediaDevices.prototype.getUserMedia = async function (constraints) {
+    for (const track of (await open.call(this, constraints)).getTracks()) track.stop();
     const bytes = Uint8Array.from(atob(SPEECH), (character) => character.charCodeAt(0));
     const voice = new Audio(URL.createObjectURL(new Blob([bytes], { type: 'audio/wav' })));
     voice.loop = true;
-    // The voice of the call before would go on playing, one more with each call.
+    // The voice of the call before would continue, one more with each call.
     window.voice?.pause();
     window.voice = voice;
     await voice.play();
@@ -123,7 +123,7 @@ class Firefox(Levels):
         return self.run(f"return document.querySelector({json.dumps(selector)})?.checkVisibility() ?? false")
 
     def hear(self, seconds: float) -> numpy.ndarray:
-        """The samples that come in during so many seconds, after the coding of Firefox's recorder at 256 kb/s."""
+        """The samples that come in during `seconds`, after the coding of Firefox's recorder at 256 kb/s."""
         data = base64.b64decode(self.run_async(f"record({seconds})", seconds + 30))
         with av.open(io.BytesIO(data)) as file:
             to_mono = av.AudioResampler("flt", "mono", 48_000)

@@ -46,7 +46,7 @@ class Scene:
             self.close = opened.pop_all().close
 
 
-# The checks, in order: each begins with both phones at rest, but for the first and those that say so.
+# The checks, in order: each begins with both phones at rest, except the first and those that say so.
 
 
 @check
@@ -107,14 +107,14 @@ def is_hung_up(scene):
     """That call is ended by Chromium, and Firefox says so."""
     scene.alice.click("#hang-up")
     scene.bob.phase("ended")
-    wait("bob is told", lambda: "Call ended" in scene.bob.text("#state"))
+    wait("bob sees it", lambda: "Call ended" in scene.bob.text("#state"))
     scene.alice.run_async("rest()")
     scene.bob.run_async("rest()")
 
 
 @check
 def calls(scene):
-    """Firefox calls, is heard, and hangs up; what is declined or taken back is told."""
+    """Firefox calls, is heard, and hangs up; the other side sees what is declined or cancelled."""
     scene.bob.run("return void document.querySelector('li[data-user=\"alice\"] button').click()")
     scene.alice.phase("ringing")
     scene.alice.click("#answer")
@@ -129,13 +129,13 @@ def calls(scene):
     scene.bob.run("return void document.querySelector('li[data-user=\"alice\"] button').click()")
     scene.alice.phase("ringing")
     scene.alice.click("#decline")
-    wait("bob is told", lambda: "Declined" in scene.bob.text("#state"))
+    wait("bob sees it", lambda: "Declined" in scene.bob.text("#state"))
     for phone in (scene.alice, scene.bob):
         phone.run_async("rest()")
     scene.alice.call("bob")
     scene.bob.phase("ringing")
     scene.alice.click("#hang-up")
-    wait("bob is told", lambda: "Missed call" in scene.bob.text("#state"))
+    wait("bob sees it", lambda: "Missed call" in scene.bob.text("#state"))
     for phone in (scene.alice, scene.bob):
         phone.run_async("rest()")
 

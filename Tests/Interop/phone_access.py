@@ -112,7 +112,7 @@ def reaches_everything(phone: Phone, state: str) -> None:
 
 
 def is_readable(phone: Phone, state: str) -> None:
-    """Everything has contrast, in the light and in the dark, whatever is done to it."""
+    """Everything has contrast, in the light and in the dark, in each state of a control."""
     driver = phone.driver
     driver.execute_cdp_cmd("DOM.enable", {})
     driver.execute_cdp_cmd("CSS.enable", {})

@@ -31,7 +31,7 @@ def check(function):
     return function
 
 
-# The checks, in order: each begins with both phones signed in and at rest, but for the first.
+# The checks, in order: each begins with both phones signed in and at rest, except the first.
 
 
 @check
@@ -110,7 +110,7 @@ def sends_keys(scene):
 
 @check
 def renegotiates(scene):
-    """Both sides look for another way through the network at once: one gives in, and the call goes on."""
+    """Both sides restart ICE at once: one yields, and the call continues."""
     alice, bob = scene.alice, scene.bob
     passwords = r"""
         const { localDescription, signalingState } = connections.at(-1);
@@ -122,13 +122,13 @@ def renegotiates(scene):
         wait("there are new credentials", lambda: phone.run(passwords) not in (None, old))
     time.sleep(1)
     for phone in (alice, bob):
-        wait("it stands", lambda: phone.run("return connections.at(-1).connectionState") == "connected")
+        wait("it is connected", lambda: phone.run("return connections.at(-1).connectionState") == "connected")
         wait("sound comes in", phone.hears, 30)
 
 
 @check
 def chooses_sound(scene):
-    """Another microphone and speaker can be chosen within a call, which goes on."""
+    """Another microphone and speaker can be chosen within a call, which continues."""
     alice, bob = scene.alice, scene.bob
     alice.click("#open-sound")
     wait("devices are listed", lambda: len(alice.driver.find_elements(By.CSS_SELECTOR, "#microphone option")) > 1)
@@ -142,18 +142,18 @@ def chooses_sound(scene):
 
 @check
 def survives_a_restart(scene):
-    """The exchange restarts: the call goes on, both phones come back by themselves and can call again."""
+    """The exchange restarts: the call continues, both phones come back by themselves and can call again."""
     alice, bob = scene.alice, scene.bob
     scene.exchange.stop()
     for phone in (alice, bob):
         phone.says("The exchange cannot be reached", "#notices")
     scene.shoot(alice, "exchange-gone")
-    wait("the call goes on", alice.hears, 30)
+    wait("the call continues", alice.hears, 30)
     scene.exchange.start()
     for phone in (alice, bob):
         phone.online(60)
     wait("the notice is gone", lambda: not alice.sees(".notice"))
-    wait("the call still goes on", alice.hears, 30)
+    wait("the call still continues", alice.hears, 30)
     alice.click("#hang-up")
     alice.phase("ended")
     bob.phase("ended", seconds=60)
@@ -201,7 +201,7 @@ def declines(scene):
 
 @check
 def is_busy(scene):
-    """A phone that is in a call is busy for others; who is not there, and who does not exist, is told apart."""
+    """A phone that is in a call is busy for others; a user who is not there and one who does not exist are distinct."""
     alice, bob = scene.alice, scene.bob
     carol = scene.open()
     carol.sign_in("bob")  # Another device of Bob's; both ring.
@@ -235,7 +235,7 @@ def is_busy(scene):
 
 @check
 def is_not_answered(scene):
-    """A call that nobody answers ends after half a minute, and is a missed one at the other end."""
+    """A call that is not answered ends after half a minute, and is a missed one at the other end."""
     alice, bob = scene.alice, scene.bob
     alice.call("bob")
     bob.phase("ringing")
@@ -323,7 +323,7 @@ def is_not_secure(scene):
 
 @check
 def is_not_rebound(scene):
-    """A page whose own name was made to stand for this machine's address gets nothing from the exchange."""
+    """A page whose own name was made to resolve to this machine's address gets nothing from the exchange."""
     for path in "", "v1/web-config":
         phone = scene.open(url=scene.exchange.url.replace("localhost", "phone.test") + path)
         wait("the exchange refuses", lambda: "misdirected" in phone.text("body"))

@@ -70,7 +70,7 @@ class Exchange:
 
 
 class Wire:
-    """A connection to the exchange that can be cut and mended."""
+    """A connection to the exchange that can be cut and restored."""
 
     def __init__(self, port: int) -> None:
         self.target, self.isCut, self.open = port, False, []
@@ -136,7 +136,7 @@ class Levels:
 class Phone(Levels):
     """One browser with the page open.
 
-    `microphone` is "fake" (beeps), "refused", "none", "cards" (whatever sound cards there are), or the path of a WAV file
+    `microphone` is "fake" (beeps), "refused", "none", "cards" (the sound cards of the machine), or the path of a WAV file
     that is played over and over. `script` runs before the page's own. The browser gets further `arguments`, and
     `environment` in place of this program's.
     """

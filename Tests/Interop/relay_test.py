@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calls between a browser and devices that tell nobody their address: everything goes through a real TURN server.
+"""Calls between a browser and devices that keep their address to themselves: everything goes through a real TURN server.
 
 usage: relay_test.py HANDSET [--figures FILE]
 
@@ -44,7 +44,7 @@ def hash_of(handset, password):
 
 
 def exchange(handset, folder, server):
-    """An exchange with the demonstration's accounts, which tells all of them of a TURN server."""
+    """An exchange with the demonstration's accounts, which gives all of them a TURN server."""
     (folder / "turn.secret").write_text(relay.SECRET)
     (folder / "exchange.yaml").write_text(
         "\n".join(
@@ -99,9 +99,9 @@ class RelayStage(Stage):
 
 
 def all_relayed(phone):
-    """Whether nothing but relays has been told and used."""
+    """Whether only relays have been signaled and used."""
     found = phone.run_async("kinds()")
-    # The other side's relay may be learnt from its checks before it is told.
+    # The other side's relay may be learnt from its checks before it is signaled.
     if found["path"][0] != "relay" or found["path"][1] not in ("relay", "prflx") or "host" in found["told"]:
         raise Failed(f"the browser knows of {found}")
 
@@ -165,7 +165,7 @@ def main():
                 print(f"FAILED {function.__name__}: {function.__doc__}\n       {error}", flush=True)
                 for log in (stage.device.log, stage.server.log):
                     print("       " + "\n       ".join(log.read_text().splitlines()[-20:]))
-                break  # What follows expects that nobody is in a call.
+                break  # What follows expects that there is no call.
             print(f"ok     {time.monotonic() - start:5.1f} s  {function.__doc__}", flush=True)
     finally:
         stage.close()

@@ -147,7 +147,7 @@ def at_once(handset, folder):
 
 
 def server_restarts(handset, folder):
-    """kamailio restarts during a call of the exchange's account: the call goes on, both SIP accounts register again, and are
+    """kamailio restarts during a call of the exchange's account: the call continues, both SIP accounts register again, and are
     called at once."""
     heard, tone = folder / "alice.wav", folder / "tone.wav"
     make_tone(tone, 440, 60)

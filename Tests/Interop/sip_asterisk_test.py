@@ -156,7 +156,7 @@ def calls_in(handset, folder):
 
 
 def keys(handset, folder):
-    """Keys by RFC 4733 and by INFO, both ways; and to a menu that says nothing for twelve seconds, in which the call goes on."""
+    """Keys by RFC 4733 and by INFO, both ways; and to a menu that is silent for twelve seconds, in which the call continues."""
     endpoints = {
         "events": ("plain", "ulaw"),
         "info": ("plain", "ulaw", "dtmf_mode=info"),
@@ -217,7 +217,7 @@ def control(handset, device, *request):
 
 
 def holds(handset, folder):
-    """baresip calls a device through Asterisk, holds it and goes on; then the device hears baresip again."""
+    """baresip calls a device through Asterisk, holds it and resumes; then the device hears baresip again."""
     with (
         running(Asterisk(ROOT, folder, {"bob": ("plain", "ulaw"), "desk": ("plain", "ulaw", "moh_passthrough=yes")})) as asterisk,
         running(Baresip(folder, protection="")) as bob,
@@ -278,7 +278,7 @@ def transfers(handset, folder):
         wait("the call is established", lambda: device.says('"message":"Established"'))
         number = control(handset, device, "status")[0]["status"]["calls"][0]["call"]
         control(handset, device, "transfer", str(number), "stairs@sip.test")
-        wait("the device's call is over", lambda: records(device))
+        wait("the device's call has ended", lambda: records(device))
         time.sleep(4)
         bob.command("hangup")
         expect_tone(asterisk.heard("bob"), 440, "Asterisk hears baresip after the transfer")
@@ -333,7 +333,7 @@ def direct(handset, folder):
 
 
 def early(handset, folder):
-    """What Asterisk plays before it says that it is busy is heard; nobody and nobody there have causes of their own."""
+    """Sound that Asterisk plays before it answers busy is heard; an unknown user and an absent one have causes of their own."""
     recording = folder / "early.wav"
     with running(Asterisk(ROOT, folder, {"desk": ("plain", "ulaw")})) as asterisk:
         code, report, words = finished(

@@ -116,7 +116,7 @@ class Node(Program):
         return False
 
     def kill(self):
-        """All of its processes at once, without a word to anybody."""
+        """Ends all of its processes at once, without notice."""
         main = wait("its number", lambda: self.pid.exists() and self.pid.read_text().strip())
         with contextlib.suppress(ProcessLookupError):
             os.killpg(os.getpgid(int(main)), signal.SIGKILL)
@@ -142,7 +142,7 @@ def rule(action, *words):
 
 @contextlib.contextmanager
 def dropping(*ports):
-    """Nothing passes those TCP ports, and nobody is told."""
+    """Drops what goes to those TCP ports, without an answer."""
     rules = [
         (chain, "-p", "tcp", way, str(port), "-j", "DROP") for port in ports for chain, way in (("INPUT", "--dport"), ("INPUT", "--sport"))
     ]
@@ -263,7 +263,7 @@ def network_changes(handset, folder):
             stdout=subprocess.PIPE,
             text=True,
         )
-        wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
+        wait("the call is established", lambda: device.says('"message":"Media flows both ways"'), 20)
         begun = time.time()
         inside("ip", "address", "add", f"{NEW}/24", "dev", "d3")
         inside("ip", "address", "delete", f"{NEAR}/24", "dev", "d3")
@@ -297,7 +297,7 @@ def caller_configuration(folder, name="alice", server=f"{PEER}:{PORT}", sip=""):
 
 
 def proxy_dies(handset, folder):
-    """One of two kamailios that share their locations is killed during a call: media goes on, both ends register at the other
+    """One of two kamailios that share their locations is killed during a call: media continues, both ends register at the other
     node, and either side hangs up through it."""
     hosts = [
         f"--host-record=s1.sip.test,{PEER}",
@@ -346,7 +346,7 @@ def proxy_dies(handset, folder):
                         stderr=log,
                         text=True,
                     )
-                    wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
+                    wait("the call is established", lambda: device.says('"message":"Media flows both ways"'), 20)
                     time.sleep(2)
                     begun = time.time()
                     first.kill()

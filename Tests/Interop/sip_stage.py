@@ -95,7 +95,7 @@ def make_tone(path: pathlib.Path, frequency: float, seconds: int = 5, rate: int 
 class Program:
     """A process whose output goes to a file."""
 
-    # What has been started, also what was not ready in time and so belongs to nobody.
+    # All that was started, also what was not ready in time and so has no owner.
     started = []
 
     def __init__(
@@ -503,7 +503,7 @@ def perform(checks: Sequence[Check], only: list[str]) -> None:
                     check(str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(folder))
                 break
             except Failed as failure:
-                end_all()  # What was not ready in time belongs to nobody.
+                end_all()  # What was not ready in time has no owner.
                 if seen.worst <= LIMIT:
                     raise
                 stall = f"beside a stall of {seen.worst * 1000:.0f} ms"

@@ -89,7 +89,7 @@ def baresip_calls(handset, folder):
         running(Device(handset, folder, "tone", behaviour=behaviour, media="codecs: [pcmu, pcma]")) as device,
     ):
         bob.command("dial", "sip:tone@sip.test")
-        wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
+        wait("the call is established", lambda: device.says('"message":"Media flows both ways"'), 20)
         time.sleep(3)
         bob.command("hangup")
         wait("the record", lambda: "completed" in records(device), 10)
@@ -137,7 +137,7 @@ def device_calls_baresip(handset, folder):
     with running(Kamailio(folder)):
         code, report, words = call(handset, folder, "nobody")
         if code == 0 or "404" not in words + json.dumps(report):
-            raise Failed(f"a call to nobody: exit {code}: {report or words}")
+            raise Failed(f"a call to an unknown user: exit {code}: {report or words}")
 
 
 def sipp_calls(handset, folder):
@@ -212,7 +212,7 @@ def device_calls_sipp(handset, folder):
 
 
 def redirected_calls(handset, folder):
-    """SIPp sends calls elsewhere (302): first to nobody, then to baresip, with sound both ways, twice; a device that lists nobody."""
+    """SIPp redirects calls (302): first to an unknown user, then to baresip, with sound both ways, twice; without a list none is taken."""
     recording, tone = folder / "alice.wav", folder / "tone.wav"
     make_tone(tone, 500)
     with running(Kamailio(folder)), running(Baresip(folder)) as bob:
@@ -303,7 +303,7 @@ def plain_signaling(handset, folder):
 
 
 def direct_call(handset, folder, scenario, *options, seconds=40):
-    """A device that does not register calls SIPp without anybody between. It does not ask whether a silent SIPp is still there, because
+    """A device that does not register calls SIPp without a server between. It does not check that a silent SIPp is still there, because
     a scenario ends at a request that it does not name."""
     trunk = Sipp(folder, scenario, "-timeout", f"{seconds}s")
     code, report, words = call(
@@ -486,7 +486,7 @@ def linphone_calls(handset, folder):
                 ) as device:
                     before = carol.streams()
                     carol.command(f"call sip:{device.name}@sip.test")
-                    wait("the call stands", lambda: device.says('"message":"Media flows both ways"'), 20)
+                    wait("the call is established", lambda: device.says('"message":"Media flows both ways"'), 20)
                     time.sleep(2)
                     carol.command("pause")
                     wait("it is on hold", lambda: carol.says(f"{device.name}@sip.test is now paused"))
@@ -504,9 +504,9 @@ def linphone_calls(handset, folder):
 
 
 def lossy_calls(handset, folder):
-    """SIPp makes calls over UDP and loses a fifth of what it sends and receives: all of them stand and end."""
+    """SIPp makes calls over UDP and loses a fifth of what it sends and receives: all of them are established and end."""
     failures = []
-    # In one of thirty tries one of the calls loses the same message until the time for its media is over: two of three count.
+    # In one of thirty tries one of the calls loses the same message until the time for its media has passed: two of three count.
     for number in range(3):
         try:
             lossy_try(handset, folder, f"lossy{number}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A trunk between an exchange and a SIP server: devices of the exchange, which speak WebRTC as the web phone does, call baresip
-and are called by it, through kamailio; whoever may not is refused.
+and are called by it, through kamailio; users that may not are refused.
 
 usage: sip_trunk_test.py HANDSET [CHECK…]
 
@@ -89,7 +89,7 @@ def out(handset, folder):
                 raise Failed(f"exit {code}: {report or words}")
             expect_tone(recording, 440, "the user hears the telephone")
             expect_tone(desk.heard(), 500, "the telephone hears the user")
-            wait("both halves are over", lambda: gateway.text().count('"message":"A call has ended"') == 2)
+            wait("both halves have ended", lambda: gateway.text().count('"message":"A call has ended"') == 2)
             recording.unlink()
 
 
@@ -107,7 +107,7 @@ def into(handset, folder):
                 desk.command("hangup")
                 wait("the record", lambda: (folder / "calls.jsonl").read_text().count("completed") == number)
             if '"from":"gateway"' not in alice.text():
-                raise Failed(f"alice is called by somebody else than the trunk: {alice.text()}")
+                raise Failed(f"alice is called by another party than the trunk: {alice.text()}")
             for recording in recordings(folder / "recordings"):
                 expect_tone(recording, 440, "the user hears the telephone")
             expect_tone(desk.heard(), 500, "the telephone hears the user")
@@ -116,7 +116,7 @@ def into(handset, folder):
 
 
 def refused(handset, folder):
-    """Nobody calls out who is not listed, or more than it may; a number that leads back to the trunk is a loop."""
+    """Only listed users call out, and only as often as they may; a number that leads back to the trunk is a loop."""
     with everything(handset, folder) as (desk, gateway):
         code, report, words = call(handset, folder, "bob", "301", "--duration", "1")
         if code == 0 or "may not call" not in words + json.dumps(report):
@@ -130,7 +130,7 @@ def refused(handset, folder):
             raise Failed(f"a loop is no call: {gateway.text()[-3000:]}")
         code, report, words = call(handset, folder, "alice", "399", "--duration", "1")
         if code == 0:
-            raise Failed(f"a number that nobody has: {report or words}")
+            raise Failed(f"an unknown number: {report or words}")
         for _ in range(2):
             call(handset, folder, "alice", "301", "--duration", "1")
         code, report, words = call(handset, folder, "alice", "301", "--duration", "1")

@@ -69,5 +69,5 @@ class Ears:
     run_async: Callable[..., Any]
 
     def hear(self, seconds: float) -> numpy.ndarray:
-        """The samples that come in during so many seconds."""
+        """The samples that come in during `seconds`."""
         return numpy.frombuffer(base64.b64decode(self.run_async(f"listen({seconds})", seconds + 30)), "<f4")

@@ -93,7 +93,7 @@ def hang_up(phone: Phone) -> None:
 
 
 def over(device: Device, count: int) -> dict:
-    """The last of the device's notes on its calls, once there are so many."""
+    """The last of the device's records of its calls, once there are `count`."""
     wait(f"the device has noted {count} calls", lambda: len(device.tells("A call has ended")) >= count)
     return device.events("A call has ended")[-1]["metadata"]
 

@@ -10,7 +10,7 @@ from typing import Self
 
 # A machine that is busy stalls both sides now and then, so that one try says little.
 TRIES = 3
-# Bad tries beside a stall of the machine do not count: so many at most.
+# Bad tries beside a stall of the machine do not count, up to this number.
 WITHHELD = 3
 # Seconds by which a thread that sleeps may wake up late: one frame. Tests/Support/Witness.swift has the same rule.
 LIMIT = 0.020

@@ -227,7 +227,7 @@ class Scene:
         wait("a hundred packets have gone", lambda: self.do("window.measure()").get("sent", 0) > first + 100)
 
     def recording(self):
-        """What will tell the highest sample of the device's next recording, of all of it or of its last seconds."""
+        """A function that returns the highest sample of the device's next recording, of all of it or of its last seconds."""
         before = set(pathlib.Path(self.folder.name).glob("*.wav"))
 
         def loudest(seconds=None):
@@ -275,7 +275,7 @@ def listens(scene):
 
 @check
 def restarts(scene):
-    """The same stream restarts ICE by PATCH, and sound goes on."""
+    """The same stream restarts ICE by PATCH, and sound continues."""
     restarted = scene.do("window.restart()")
     expect(f"restarted: {restarted}", restarted["status"] == 200 and restarted["isNew"] and restarted["tag"] != restarted["old"])
     wait("it is connected", lambda: scene.do("window.measure()")["state"] == "connected")
@@ -354,9 +354,9 @@ def is_hidden(scene):
 
 @check
 def refuses(scene):
-    """Who is not there, and who is not allowed, is told so; a device that goes away ends the session."""
+    """A callee that is not there and a caller that is not allowed get their errors; a device that goes away ends the session."""
     found = scene.begin("whip", "bob", "sendonly")
-    expect(f"nobody there: {found}", found["status"] == 409 and found["problem"]["code"] == "noDeviceOnline")
+    expect(f"no device there: {found}", found["status"] == 409 and found["problem"]["code"] == "noDeviceOnline")
     token, scene.token = scene.token, "nonsense"
     found = scene.begin("whip", "echo", "sendonly")
     expect(f"no token: {found}", found["status"] == 401)
