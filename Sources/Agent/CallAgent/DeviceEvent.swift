@@ -47,7 +47,7 @@ public enum DeviceEvent: Sendable {
     case speech(CallID, isOver: Bool, at: Duration)
     /// The caller's speech has stopped the call's program, after it had played for `played`.
     case interrupted(CallID, played: Duration)
-    /// From the end of the caller's speech to the first sound of the program's answer that was sent.
+    /// The time from the end of the caller's speech to the first sound of the program's answer that was sent.
     case responded(CallID, after: Duration)
     /// The peer asks us to call another user in its place, and whether we do (contract CALL-8).
     case transferRequested(CallID, to: UserID, isAccepted: Bool)

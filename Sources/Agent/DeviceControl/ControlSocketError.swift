@@ -7,11 +7,11 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
     public enum Code: Hashable, Sendable {
         /// Another process listens there.
         case inUse
-        /// It cannot be listened at.
+        /// The socket cannot be created or listened on.
         case notUsable
         /// No device can be reached there.
         case nobodyThere
-        /// The device has gone, or says nothing.
+        /// The device ended, or does not answer.
         case lost
     }
 

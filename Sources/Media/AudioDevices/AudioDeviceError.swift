@@ -18,7 +18,7 @@ public struct AudioDeviceError: Error, Equatable, Sendable, CustomStringConverti
         public static let notAllowed = Code(name: "notAllowed")
         /// It has no format or rate that can be used.
         public static let unsupportedFormat = Code(name: "unsupportedFormat")
-        /// It has gone away.
+        /// The card was removed.
         public static let disconnected = Code(name: "disconnected")
         /// Another failure, which the message describes.
         public static let other = Code(name: "other")

@@ -2,7 +2,7 @@
 public enum CallEndReason: String, CaseIterable, Hashable, Sendable {
     /// It was established and one side hung up.
     case completed
-    /// The invitee said no.
+    /// The invitee declined.
     case declined
     /// The invitee's device was at its call limit.
     case busy

@@ -56,7 +56,7 @@ extension SignalingError.Code {
     public static let serverUnreachable = Self(rawValue: "serverUnreachable")
     /// The server's certificate could not be verified.
     public static let certificateNotTrusted = Self(rawValue: "certificateNotTrusted")
-    /// The address is not on this machine and would be spoken to without TLS.
+    /// The address is not on this machine, and the connection would be without TLS.
     public static let plainTextRefused = Self(rawValue: "plainTextRefused")
     /// A setting cannot be used: an address that is none, a file that cannot be read.
     public static let badConfiguration = Self(rawValue: "badConfiguration")
@@ -75,7 +75,7 @@ extension SignalingError.Code {
     public static let notAuthenticated = Self(rawValue: "notAuthenticated")
     /// The password, media token or app key was refused.
     public static let loginRefused = Self(rawValue: "loginRefused")
-    /// The access token's time is up.
+    /// The access token has expired.
     public static let tokenExpired = Self(rawValue: "tokenExpired")
     /// The access token is not one of the service's.
     public static let tokenRejected = Self(rawValue: "tokenRejected")
@@ -94,11 +94,11 @@ extension SignalingError.Code {
     public static let unknownRoom = Self(rawValue: "unknownRoom")
     /// No such call.
     public static let unknownCall = Self(rawValue: "unknownCall")
-    /// Another device was first.
+    /// Another device has answered or declined.
     public static let alreadyHandled = Self(rawValue: "alreadyHandled")
     /// The invite has ended.
     public static let inviteEnded = Self(rawValue: "inviteEnded")
-    /// The invite's time was up.
+    /// The invite expired.
     public static let inviteTimedOut = Self(rawValue: "inviteTimedOut")
     /// The inviter took the invite back.
     public static let inviteCancelled = Self(rawValue: "inviteCancelled")
@@ -113,10 +113,10 @@ extension SignalingError.Code {
 
     // Everything else.
 
-    /// The service did not understand us, or we gave it something it cannot take.
+    /// The service cannot parse the request, or does not accept a value in it.
     public static let invalidRequest = Self(rawValue: "invalidRequest")
     /// Media could not be set up.
     public static let mediaFailed = Self(rawValue: "mediaFailed")
-    /// A promise inside this program or the service was broken.
+    /// This program or the service has a fault.
     public static let internalError = Self(rawValue: "internalError")
 }

@@ -2,7 +2,7 @@
 public enum ControlEvent: Hashable, Sendable {
     /// The connection to the service: `connected`, `reconnecting` or `disconnected`.
     case connection(String)
-    /// By what the other end and the service know the call.
+    /// The id by which the remote party and the service know the call.
     case identified(call: UInt64, invite: String)
     /// A call comes in.
     case incoming(call: UInt64, from: String)
@@ -23,7 +23,7 @@ public enum ControlEvent: Hashable, Sendable {
     case speech(call: UInt64, String, positionMilliseconds: Double)
     /// The caller's speech stopped the call's program after this much of it was played.
     case interrupted(call: UInt64, playedMilliseconds: Double)
-    /// From the end of the caller's speech to the first sound of the program's answer that was sent.
+    /// The time from the end of the caller's speech to the first sound of the program's answer that was sent.
     case response(call: UInt64, afterMilliseconds: Double)
     /// The file that the call plays has ended.
     case playbackEnded(call: UInt64)

@@ -7,33 +7,33 @@ public struct ControlFault: Error, Hashable, Sendable, Codable, CustomStringConv
         /// Any text will do.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The line is no JSON object.
+        /// The line is not a JSON object.
         public static let malformed = Code(rawValue: "malformed")
         /// The line is longer than ``ControlLimits/requestBytes``.
         public static let tooLong = Code(rawValue: "too_long")
         /// There is no such request.
         public static let unknownRequest = Code(rawValue: "unknown_request")
-        /// A member is missing, unknown, or has a value that is not allowed.
+        /// A member is missing or unknown, or has a value that is not allowed.
         public static let wrongValue = Code(rawValue: "wrong_value")
-        /// There is no call of that number, or none that the request could be about.
+        /// There is no call of that number, or no call that the request applies to.
         public static let noSuchCall = Code(rawValue: "no_such_call")
-        /// Several calls could be meant.
+        /// Several calls match; the request must name one.
         public static let severalCalls = Code(rawValue: "several_calls")
         /// There is no account of that name.
         public static let noSuchAccount = Code(rawValue: "no_such_account")
-        /// Several accounts could be meant.
+        /// Several accounts match; the request must name one.
         public static let severalAccounts = Code(rawValue: "several_accounts")
-        /// The call is not where the request makes sense.
+        /// The call's state does not allow the request.
         public static let wrongState = Code(rawValue: "wrong_state")
         /// The device's calls do not use a sound card.
         public static let noSoundCard = Code(rawValue: "no_sound_card")
         /// The device is not connected to its service.
         public static let notConnected = Code(rawValue: "not_connected")
-        /// There are as many calls, or clients, as there may be.
+        /// The limit of calls, or of clients, is reached.
         public static let tooMany = Code(rawValue: "too_many")
         /// A file cannot be played, or not be recorded to.
         public static let fileUnusable = Code(rawValue: "file_unusable")
-        /// The device's configuration does not provide for it.
+        /// The device's configuration does not allow it.
         public static let notConfigured = Code(rawValue: "not_configured")
         /// The device could not do it.
         public static let failed = Code(rawValue: "failed")

@@ -10,7 +10,7 @@ public struct ControlRequest: Hashable, Sendable {
 
     /// The request itself. If it names no call, the device finds the call that is meant (``CallChoice``).
     public enum Wish: Hashable, Sendable {
-        /// How the device is doing.
+        /// Report the device's state.
         case status
         /// Mute the microphone, or unmute it.
         case mute(Bool)
@@ -24,7 +24,7 @@ public struct ControlRequest: Hashable, Sendable {
         case reject(UInt64?, isBusy: Bool)
         /// Hang up, cancel or decline.
         case hangUp(UInt64?)
-        /// Give the sound card to a call; the one that had it waits.
+        /// Move the sound card to a call; the call that had it waits.
         case card(UInt64)
         /// Press telephone keys.
         case dtmf(String, UInt64?)
@@ -39,7 +39,7 @@ public struct ControlRequest: Hashable, Sendable {
         /// Begin to record the call, to the file at an absolute path or to one that the device chooses; or end the
         /// recording.
         case record(Recording, UInt64?)
-        /// Let the configured program or bot take part in the call.
+        /// Add the configured program or bot to the call.
         case attach(UInt64?)
         /// Detach the program or bot from the call, which continues.
         case detach(UInt64?)
