@@ -27,7 +27,7 @@ from devices import Device  # noqa: E402
 from line import signed_in  # noqa: E402
 from phones import Exchange, Phone  # noqa: E402
 
-# A bot in a page: what it hears goes through the browser's audio graph, where a program would take it, and back as its microphone.
+# A bot in a page: received sound goes through the browser's audio graph, where a program would read it, and back as its microphone.
 PAGE = """(() => {
   const graph = new AudioContext({ latencyHint: 'interactive', sampleRate: 48000 });
   const back = graph.createMediaStreamDestination();
@@ -88,7 +88,7 @@ def wired(handset, exchange, loop, rate=None):
 
 
 class Echo(aiortc.MediaStreamTrack):
-    """What came in, as it comes in."""
+    """Received sound, as it comes in."""
 
     kind = "audio"
 
@@ -149,7 +149,7 @@ def browser(exchange, versions):
 
 
 def call(handset, exchange, user):
-    """The delay there and back in ms; None if it could not be measured."""
+    """The round trip in ms; None if it could not be measured."""
     done = subprocess.run(
         [
             handset,

@@ -83,7 +83,7 @@ class Device:
 
 
 class Calls:
-    """Calls that `callers` holds, as lines."""
+    """Calls of `callers`, as lines."""
 
     def __init__(self, process, lines):
         self.process, self.lines = process, lines
@@ -243,7 +243,7 @@ async def cost(options, name, server):
 
 
 class Marker(botserver.Silent):
-    """Sends bursts of tone, each with a mark behind it, all at once, and notes when the marks come back, and behind how much sound."""
+    """Sends bursts of tone, each with a mark after it, all at once, and records when the marks come back, and after how much sound."""
 
     def __init__(self):
         self.came, self.heard = {}, {}
@@ -266,11 +266,11 @@ class Marker(botserver.Silent):
 
 
 def hurry():
-    """Has this process run at once when something comes, so that what it notes is not its own delay. Needs permission."""
+    """Gives this process real-time priority, so that its own delay is not measured. Needs permission."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
         if (os.cpu_count() or 1) > 1:
-            # The other one is the device's.
+            # The other core is the device's.
             os.sched_setaffinity(0, {1})
         return True
     except PermissionError:

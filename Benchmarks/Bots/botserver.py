@@ -1,4 +1,4 @@
-"""Scripted voice bots, and nothing but the standard library: Twilio's Media Streams over WebSocket, and AudioSocket over TCP.
+"""Scripted voice bots, with the standard library only: Twilio's Media Streams over WebSocket, and AudioSocket over TCP.
 
 A bot is a class with `begin(line)`, `hear(line, samples)` and `mark(line, name)`; each connection has a Line. Times are nanoseconds
 of CLOCK_MONOTONIC, as ear.c has them.
@@ -108,7 +108,7 @@ class AudioSocketLine(Line):
 
 
 class Silent:
-    """Reads, and says nothing."""
+    """Reads, and sends nothing."""
 
     def begin(self, line: Line) -> None:
         pass
@@ -121,7 +121,7 @@ class Silent:
 
 
 class Echo(Silent):
-    """Says back what it hears at once, and notes when something loud came."""
+    """Echoes at once, and records when loud sound came."""
 
     def __init__(self) -> None:
         self.loud = []
@@ -136,13 +136,13 @@ class Echo(Silent):
 
 
 class Cheap(Echo):
-    """The same without notes, for many calls."""
+    """The same without records, for many calls."""
 
     watches = staticmethod(lambda line: False)
 
 
 class Server:
-    """Takes the connections of a device. With `stalls`, the first of them is not read."""
+    """Accepts the connections of a device. With `stalls`, the first of them is not read."""
 
     def __init__(self, bot: Silent, audiosocket_rate: int | None = None, stalls: bool = False) -> None:
         self.bot, self.rate, self.stalls, self.lines = bot, audiosocket_rate, stalls, []

@@ -81,7 +81,7 @@ def attack(port, attackers, participants, rooms, ready, go, counts):
         now = time.monotonic()
         for sender in senders:
             member, began, sent, rest, frame = sender
-            # As much as is allowed and the exchange takes.
+            # As much as the limit and the exchange allow.
             while not rest and sent < BURST + (now - began) * SIGNALS_PER_SECOND:
                 rest += frame
                 sent += 1
@@ -195,7 +195,7 @@ class Bystanders:
 
 
 def settle(bystanders):
-    """Waits until the exchange has done what an attack left behind."""
+    """Waits until the exchange has handled the backlog of an attack."""
     for _ in range(100):
         run = bystanders.run(0.2)
         if not run["lost"] and max(run["responses"] + run["received"]) < 0.05:

@@ -45,7 +45,7 @@ class Device:
         return head + bytes(4) + payload
 
     def write(self, frame: bytes) -> None:
-        """Sends small messages of a device that is not held up: the kernel takes them whole."""
+        """Sends small messages, which the kernel takes whole."""
         blocking = self.socket.getblocking()
         self.socket.setblocking(True)
         self.socket.sendall(frame)

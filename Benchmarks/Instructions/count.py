@@ -9,7 +9,7 @@ import json
 import re
 import sys
 
-#: What a library is part of, by its name; the first that fits.
+#: The part that a library belongs to, by its name; the first match counts.
 PARTS = (
     ("opus", r"libopus"),
     ("crypto", r"libsrtp|libcrypto|libssl|libfreebl|libsoftokn|libnss|libnspr|libplc|libplds"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what `scripts/bench load` measured: four panels over the number of connections, as one SVG.
+"""Draws the results of `scripts/bench load`: four panels over the number of connections, as one SVG.
 
 usage: chart.py LOAD.jsonl > load.svg
 """

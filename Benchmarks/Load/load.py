@@ -27,7 +27,7 @@ import tempfile
 import time
 
 SECRET = "a secret for load, of 32 bytes or more"
-#: Invites under way at any time when as many are sent as possible.
+#: Invites at a time in the measurement of the highest rate.
 WINDOW = 512
 #: Devices that are connected before memory is measured: code that the first ones load counts once.
 WARM = 50

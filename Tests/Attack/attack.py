@@ -1,4 +1,4 @@
-"""Attacks a device by SIP and RTP as strangers do, beside bystanders whose calls must be unharmed.
+"""Attacks a device by SIP and RTP as strangers do, while bystanders make calls that must not suffer.
 
 Exits with 0 if no fault was found; with --fault and --faults, if each fault that was put back was found.
 """

@@ -1,4 +1,4 @@
-"""A telephone that calls the device again and again, speaks, and checks what comes back. Strangers must not harm its calls."""
+"""A telephone that calls the device again and again, speaks, and checks what comes back. Strangers must not disturb its calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLACK = (1 - LEAST_SOUND) * SPEAKING  # Seconds of sound that may be missing.
 
 
 class Path:
-    """The way between a bystander and the device, which changes nothing. faults.py has others."""
+    """The path between a bystander and the device, which changes nothing. faults.py has others."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -33,7 +33,7 @@ class Path:
 
 
 class Call:
-    """One call, from INVITE to BYE. Strangers know its names and addresses."""
+    """One call, from INVITE to BYE. Strangers know its identifiers and addresses."""
 
     def __init__(self, bystander: Bystander, random: random.Random) -> None:
         model = bystander.model

@@ -1,4 +1,4 @@
-"""The device that is attacked: `handset run` with a SIP account over UDP, its SIP server, and what the system knows of its process."""
+"""The device that is attacked: `handset run` with a SIP account over UDP, its SIP server, and the kernel's figures of its process."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def machine_memory() -> int:
 TRANSACTIONS = min(max(machine_memory() // 16, 8 * MIB), 64 * MIB)
 OF_CALLS = MOST_CALLS * (64 + 200) * 1024
 MOST_MEMORY = TRANSACTIONS + OF_CALLS + 2 * MIB + 8 * MIB
-# The same when a flood has ended: a quarter of its memory at most is kept.
+# The limit after a flood: at most a quarter of its memory is kept.
 MOST_KEPT = TRANSACTIONS // 4 + OF_CALLS + 8 * MIB
 
 
 class Server:
-    """The device's SIP server: it takes every registration, and asks each second whether the device still answers."""
+    """The device's SIP server: it accepts every registration, and sends OPTIONS each second to see that the device answers."""
 
     def __init__(self) -> None:
         self.socket: Socket | None = None
@@ -63,7 +63,7 @@ class Server:
         if message.status:
             self.answered = time.monotonic()
         elif message.method == "REGISTER":
-            if self.last is None or message["CSeq"] != self.last["CSeq"]:  # No repetition.
+            if self.last is None or message["CSeq"] != self.last["CSeq"]:  # Not a retransmission.
                 self.registered.append(time.monotonic())
             self.last, self.contact = message, source
             contact = ("Contact", f"{message['Contact']};expires={REGISTERED}")
@@ -125,7 +125,7 @@ class Device:
     def is_alive(self) -> bool:
         return self.process.poll() is None
 
-    # --- What the system knows ---
+    # --- Figures of the kernel ---
 
     def memory(self) -> int:
         """Resident bytes that are the process's own: without its code."""
@@ -210,7 +210,7 @@ def is_complaint(line: bytes) -> bool:
 
 @dataclasses.dataclass
 class Thread:
-    """What the system knows of a thread: its state is D while it waits for a disk, and its delay the time without a processor."""
+    """The kernel's figures of a thread: its state is D while it waits for a disk, and its delay the time without a processor."""
 
     name: str
     state: str
@@ -240,9 +240,9 @@ class Usage:
 class Witness:
     """Looks at this process and at the threads of the device, which distinguishes a busy machine from a fault.
 
-    This process waits for as long as its sleep takes too long. A thread of the device waits while it has no processor, and while it is at
-    a disk. Two things count: the longest wait without an end, and the share of the time for which one of them waited. The log's thread
-    does not count, because no call depends on it.
+    This process waits while its sleep takes longer than asked for. A thread of the device waits while it has no processor, and while
+    it is at a disk. Two figures count: the longest wait without an end, and the share of the time for which one of them waited. The
+    log's thread does not count, because no call depends on it.
     """
 
     INTERVAL = 0.05
@@ -277,7 +277,7 @@ class Witness:
         return max((longest for now, _, longest, _ in self.looks if now >= since), default=0.0)
 
     def share(self, since: float) -> float:
-        """The share of the time after an instant for which the thread waited that waited most."""
+        """Of the time after an instant, the share that the thread with the longest waits waited."""
         waited, total = collections.Counter(), 0.0
         for now, elapsed, _, waits in self.looks:
             if now >= since:

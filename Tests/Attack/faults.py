@@ -1,4 +1,4 @@
-"""Faults of a device, put back between a bystander and a sound device. The model must find each, by a fault with the words `shows`."""
+"""Faults of a device, simulated between a bystander and a device without them. The model must find each, by a report that has `shows`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Talkative(Path):
 
 
 class Hoarder(Path):
-    """Requests are kept and never given back."""
+    """Requests are kept and never freed."""
 
     shows = "MiB of memory"
 
@@ -107,7 +107,7 @@ class Strangers(Path):
 
 
 class Asleep(Path):
-    """Large headers stop the device: it answers its server no more."""
+    """Large headers stop the device: it no longer answers its server."""
 
     shows = "no answer to the server"
 
@@ -122,7 +122,7 @@ class Asleep(Path):
 
 
 class Gullible(Path):
-    """A forged answer has the device believe that it is registered for a week."""
+    """A forged answer makes the device believe that it is registered for a week."""
 
     shows = "did not register"
 
@@ -135,7 +135,7 @@ class Gullible(Path):
 
 
 class Fickle(Path):
-    """A forged refusal has the device register again at once."""
+    """A forged refusal makes the device register again at once."""
 
     shows = "registered again"
 

@@ -1,4 +1,4 @@
-"""The device among strangers: what they do, what must never happen meanwhile, and a report.
+"""The device under attack: what strangers do, what must never happen meanwhile, and a report.
 
 A run has episodes, each with a seed of its own, which is made of the run's seed, the mode and the episode's number. So one episode can be
 repeated, and a run that was stopped continues with the next.
@@ -34,8 +34,8 @@ ELSEWHERE = 3_096 + 8 * 120
 MOST_FAULTS = 12
 # Datagrams a second of all strangers together in episodes with even numbers. `calls_from: anybody` reads 1,000 a second from all hosts
 # without a call (`DatagramGate.ofStrangers`), and has half of the memory for requests, of which each is kept with 2 kB for 32 s
-# (docs/security.md). Beyond that new calls are lost or refused with 503, and only established ones are promised to continue. Episodes with
-# odd numbers have no such bound.
+# (docs/security.md). Beyond that new calls are lost or refused with 503, and only established ones must continue. Episodes with
+# odd numbers have no such limit.
 PACE = min(1_000, TRANSACTIONS // 2 // 2_048 // 32) * 9 // 10
 # A device registers again between 80 and 90 % of what is granted (docs/sip.md). The rest is for repetitions, and for a busy machine.
 REGISTERS_AFTER = 0.8 * REGISTERED, 0.9 * REGISTERED + 20
@@ -82,7 +82,7 @@ class Model:
         self.recent.append(f"{time.monotonic() - self.begun:7.2f} s  {stranger} {deed}")
 
     async def pace(self) -> None:
-        """Waits for a stranger's turn to send to the device, in episodes with a bound."""
+        """Waits for a stranger's turn to send to the device, in episodes with a limit."""
         if not self.is_paced:
             return
         now = time.monotonic()
@@ -113,7 +113,7 @@ class Model:
     # --- What must not happen ---
 
     def fault(self, text: str, since: float | None = None, slack: float = 0) -> None:
-        """Notes a fault. One of time, which has `slack` seconds, is withheld if the machine was too busy after that instant."""
+        """Records a fault. A timing fault, of more than `slack` seconds, is withheld if the machine was too busy after `since`."""
         excuse = self.witness.excuse(since, slack) if since is not None else None
         if excuse:
             self.withheld.append(f"{text} ({excuse})")
@@ -150,7 +150,7 @@ class Model:
             await asyncio.sleep(0.25)
 
     def check_registration(self) -> None:
-        """No forged answer has the device register too often, or not again."""
+        """Checks that no forged answer makes the device register too often, or not again."""
         first, last = REGISTERS_AFTER
         now = time.monotonic()
         for earlier, later in itertools.pairwise([*self.server.registered, now]):
@@ -255,7 +255,7 @@ class Model:
         }
 
     async def rest(self, seconds: int) -> None:
-        """Checks what is given back some seconds after the attack."""
+        """Checks what the device has freed some seconds after the attack."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.device.is_alive:
             await asyncio.sleep(0.5)
@@ -281,7 +281,7 @@ class Model:
         self.server.socket.close()
         self.victim.close()
 
-    # --- How it went ---
+    # --- Results ---
 
     def report(self) -> str:
         times = sorted(time for one in self.bystanders for time in one.times) or [0]

@@ -1,4 +1,4 @@
-"""Strangers, who send to the ports of a device what they like, one deed after another by the seed."""
+"""Strangers, which send hostile datagrams to a device's ports, one deed after another in an order set by the seed."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class Stranger:
     # --- Calls of its own ---
 
     async def invite_and_vanish(self) -> None:
-        """A call without an ACK, or with one and then silence."""
+        """A call without an ACK, or with an ACK and no media."""
         if self.model.takes_place():
             self.model.keep(self._call(acknowledges=self.random.random() < 0.5, speaks=False))
 
@@ -454,7 +454,7 @@ class Stranger:
         socket.close()
 
     def _hears_nothing(self, call: Call, heard: list[bytes]) -> None:
-        """Checks that a stranger gets neither a bystander's sound, nor much else."""
+        """Checks that a stranger receives no sound of a bystander, and few bytes in all."""
         leaked = sum(call.bystander.tone.share(data[12:]) > 0.5 for data in heard)
         if leaked:
             self.model.fault(f"{self} hears {leaked} packets of {call.bystander.name}'s sound")
@@ -494,7 +494,7 @@ class Stranger:
         socket.close()
 
     async def stray_ice(self) -> None:
-        """STUN, DTLS and what is neither, to the port of a call without ICE."""
+        """STUN, DTLS and other datagrams to the port of a call without ICE."""
         call = self.known_call()
         if call is None:
             return

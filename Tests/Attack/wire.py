@@ -1,4 +1,4 @@
-"""SIP over UDP, RTP and SRTP as bytes, because the libraries of telephones do not send what an attacker sends."""
+"""SIP over UDP, RTP and SRTP as bytes, because telephony libraries refuse to send what an attacker sends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Message:
 
     @classmethod
     def parse(cls, data: bytes) -> Message | None:
-        """The message, or None if the data is none."""
+        """The message, or None if the data is not one."""
         head, _, body = data.partition(b"\r\n\r\n")
         lines = head.decode("utf-8", "replace").split("\r\n")
         if "SIP/2.0" not in lines[0]:
@@ -75,7 +75,7 @@ class Message:
 def request(
     method: str, uri: str, source: Address, branch: str, who: str, to: str, call: str, sequence: int, more: Headers = (), body: bytes = b""
 ) -> Message:
-    """A request that says it comes from `source`."""
+    """A request whose headers name `source`."""
     host = f"{source[0]}:{source[1]}"
     headers = [
         ("Via", f"SIP/2.0/UDP {host};branch={branch};rport"),
@@ -115,7 +115,7 @@ def offer(host: str, port: int, keys: bytes | None = None, more: Iterable[str] =
 
 
 class Description:
-    """Where the author of a description takes media, and its keys."""
+    """The address where the author of a description receives media, and its keys."""
 
     def __init__(self, body: bytes) -> None:
         self.host, self.port, self.keys = "", 0, None

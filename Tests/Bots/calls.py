@@ -1,9 +1,9 @@
-"""Has real Pipecat bots, with the stock serializers, answer real calls of a Handset device.
+"""Real Pipecat bots, with the stock serializers, answer real calls of a Handset device.
 
     calls.py HANDSET [WIRE...]
 
 HANDSET is the program. For each wire (twilio, telnyx, plivo, exotel, smallwebrtc, realtime) a device with `source: bot` answers a
-call of `handset call`. The bot is a pipeline of Pipecat behind its FastAPI WebSocket transport: it greets with a tone, says back
+call of `handset call`. The bot is a pipeline of Pipecat behind its FastAPI WebSocket transport: it greets with a tone, echoes
 what it hears, gets a telephone key, and after two seconds says a last word of half a second and ends its pipeline. Its serializer
 then hangs up by its own request, which Handset answers; Exotel's has none, and closes. Twilio's bot is asked by its webhook
 first.
@@ -56,7 +56,7 @@ GREETING_SECONDS, LAST_WORD_SECONDS, TALK_SECONDS = 0.4, 0.5, 2.0
 
 
 class Echo(FrameProcessor):
-    """Greets, says back what it hears, says a last word, and ends."""
+    """Greets, echoes what it hears, says a last word, and ends."""
 
     def __init__(self, seen, rate=RATE, greets=True):
         super().__init__()
@@ -91,7 +91,7 @@ class Echo(FrameProcessor):
 
 
 class Server:
-    """The bot's server, as for any of the services."""
+    """The bot's server, the same for each service."""
 
     def __init__(self):
         self.app = FastAPI()

@@ -1,9 +1,9 @@
-"""Has a LiveKit agent answer real calls of a Handset device, through livekit-gateway, which speaks Plivo's wire.
+"""A LiveKit agent answers real calls of a Handset device, through livekit-gateway, which speaks Plivo's wire.
 
     livekit_calls.py HANDSET
 
 HANDSET is the program. A device with `source: bot` asks the gateway's answer webhook, and connects with the stream that it names;
-the gateway gives the job to a worker of livekit-agents. The agent greets with a tone, says back what it hears, and after two
+the gateway gives the job to a worker of livekit-agents. The agent greets with a tone, echoes what it hears, and after two
 seconds says a last word of half a second and ends its job; the gateway then closes the stream. Two calls follow each other.
 
 The gateway names its stream always with wss, so a proxy with TLS is in front of it, as in its users' installations.

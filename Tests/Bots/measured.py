@@ -3,8 +3,8 @@
     measured.py HANDSET
 
 HANDSET is the program. Bots of Twilio's wire and of AudioSocket at 48 kHz answer 400 ms after a caller's last packet with sound,
-and fall silent with `clear`, or talk on. One is called through an exchange and a device as well. Their delays are those of this
-program's timers, so figures may be greater by 20 ms for the caller's frame, 20 ms for the bot's, and what the machine adds.
+and fall silent with `clear`, or talk on. One is called through an exchange and a device as well. This program's timers make their
+delays, so figures may be greater by 20 ms for the caller's frame, 20 ms for the bot's, and what the machine adds.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ async def measure(handset, server, *options):
 
 @contextlib.asynccontextmanager
 async def program(handset, message, *arguments):
-    """A daemon that has logged a message; gives that line."""
+    """Starts a daemon and waits for a message in its log. Returns that line."""
     process = await asyncio.create_subprocess_exec(handset, *arguments, "--log-format", "json", stderr=asyncio.subprocess.PIPE)
     async for line in process.stderr:
         if f'"{message}"' in line.decode():

@@ -4,7 +4,7 @@
                                        what the fixtures have (FIXTURES/from-bot, FIXTURES/requests.json)
     serializers.py FIXTURES --renew    writes the fixtures that come from the serializers
 
-The Swift tests hold the wires to the same files, so that both sides are compared without a socket. Needs pipecat-ai and fastapi.
+The Swift tests compare the wires with the same files, so that no socket is needed. Needs pipecat-ai and fastapi.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class Telephone:
 
 
 class Requests:
-    """Takes the place of aiohttp's session: keeps what would be sent."""
+    """Replaces aiohttp's session: keeps what would be sent."""
 
     def __init__(self):
         self.kept = []
@@ -152,7 +152,7 @@ async def asks():
 
 
 async def hears(name, lines):
-    """Has the stock serializer read what this side sends."""
+    """The stock serializer reads what this side sends."""
     kind, call = await parse_telephony_websocket(Telephone(lines))
     assert kind == name, f"{name}: taken for {kind}"
     assert call["call_id"] == CALL[name] and call["stream_id"] == STREAM[name], f"{name}: {call}"

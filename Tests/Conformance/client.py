@@ -54,7 +54,7 @@ ERRORS = {
     4800: "noDeviceOnline",
 }
 
-violations = []  # What no exchange may do, in words.
+violations = []  # Broken rules of the page, as texts.
 known_secrets = set()  # Every token and password that was used: none may be in a log or an error.
 open_connections = set()  # Keeps those open that have no other reference.
 complaints = []  # Every error message that was answered.
@@ -70,7 +70,7 @@ class Refused(Exception):
 
 
 class RESTRefused(Exception):
-    """A REST call was answered with something else than 200."""
+    """A REST call was answered with another status than 200."""
 
     def __init__(self, path: str, status: int, headers: http.client.HTTPMessage, body: bytes) -> None:
         self.status, self.headers = status, headers
@@ -201,7 +201,7 @@ class Connection:
             future.set_result(message)
 
     def begin(self, method: str, _id: int | str | None = None, **parameters: Any) -> asyncio.Future[dict]:
-        """Puts a request on its way at once; awaiting what is returned gives the result, or raises Refused or Lost."""
+        """Starts to send a request at once; awaiting what is returned gives the result, or raises Refused or Lost."""
         self.last += 1
         number = _id or self.last
         answer = self.waiting[number] = asyncio.get_running_loop().create_future()
@@ -218,7 +218,7 @@ class Connection:
             return message["result"]
 
         asking = asyncio.ensure_future(finish())
-        asking.add_done_callback(lambda done: done.cancelled() or done.exception())  # Not all are awaited to the end.
+        asking.add_done_callback(lambda done: done.cancelled() or done.exception())  # Some are never awaited.
         return asking
 
     async def ask(self, method: str, **parameters: Any) -> dict:
@@ -239,7 +239,7 @@ class Connection:
         return self.socket.close_code
 
     def drop(self) -> None:
-        """Loses the connection, as a cut cable does: no close frame, no goodbye."""
+        """Loses the connection, as a cut cable does: without a close frame."""
         self.socket.transport.abort()
 
     async def close(self, code: int = 1000) -> None:
@@ -266,7 +266,7 @@ class Device:
         return {"id": self.id, "name": "Conformance", "capabilities": ["audio"]}
 
     async def connect(self, url: str | None = None) -> Self:
-        """A WebSocket, and nothing said yet."""
+        """A WebSocket without a session."""
         if url is None:
             url = f"ws://127.0.0.1:{self.exchange.port}/v1/rtc"
         line = None

@@ -1,8 +1,8 @@
-"""Holds an exchange to the contract over the wire: runs the tests of this folder against `handset serve`.
+"""Checks an exchange against the contract over the wire: runs the tests of this folder against `handset serve`.
 
     conformance.py HANDSET [--rounds N] [--model-seconds N] [--seed N] [PATTERN]
 
-Each test is a coroutine whose docstring starts with the rules that it is for; its parameters are what it needs: an
+Each test is a coroutine whose docstring starts with the rules that it checks; its parameters are what it needs: an
 exchange by the name of its configuration, or `rounds`. With PATTERN only those whose name or docstring has it.
 """
 
@@ -23,14 +23,14 @@ from typing import Any
 import client
 from exchange import Exchange
 
-# What the exchanges that tests ask for are, beside what all are (exchange.py).
+# The configurations of the exchanges that tests ask for, beside the common one (exchange.py).
 CONFIGURATIONS: dict[str, dict] = {
     "exchange": {},
-    # Everything ends soon.
+    # Short timeouts.
     "hasty": {"keepalive_seconds": 3, "resume_window_seconds": 1},
-    # Tokens do.
+    # Short tokens.
     "fleeting": {"token_lifetime_seconds": 5, "token_notice_seconds": 2},
-    # Little is allowed. What the clients' addresses are, they may say themselves.
+    # Low limits. Clients may set their addresses by a header.
     "strict": {
         "failed_logins_per_address": 5,
         "failed_logins_per_account": 10,
@@ -46,7 +46,7 @@ CONFIGURATIONS: dict[str, dict] = {
     # It is asked to go down, and to move its devices.
     "restless": {},
 }
-AT_ONCE = 12  # Tests at a time. Those of races are for themselves.
+AT_ONCE = 12  # Tests at a time. Races run one by one.
 Test = Callable[..., Coroutine]
 HANGS = 300  # Seconds after which a test that has not ended has failed.
 
@@ -95,7 +95,7 @@ def collect(pattern: str) -> list[Test]:
 
 
 async def run(stage: Stage, test: Test) -> bool:
-    """Runs one test and says how it went; whether it passed."""
+    """Runs one test and prints the result. Returns whether it passed."""
     started = time.monotonic()
     title = " ".join(test.__doc__.split())
     try:

@@ -120,7 +120,7 @@ class Exchange:
         self.process.send_signal(number)
 
     async def kill(self) -> None:
-        """kill -9: nothing is finished, nothing is flushed."""
+        """kill -9: nothing is completed or flushed."""
         self.process.kill()
         await asyncio.to_thread(self.process.wait)
 
@@ -133,7 +133,7 @@ class Exchange:
                 self.process.send_signal(signal.SIGTERM)
                 await asyncio.to_thread(self.process.wait)
 
-    # --- Who uses it ---
+    # --- Users ---
 
     def people(self, count: int) -> list[str]:
         """`count` users that no other test uses."""
@@ -148,7 +148,7 @@ class Exchange:
         return (await self.rest("POST", path, body, **headers))[0]
 
     async def login(self, user: str, **members: Any) -> dict:
-        """A login by media token, unless the members say otherwise."""
+        """A login by media token, unless `members` is another body."""
         body = {"type": "Cima", "media_token": media_token(user), "access_type": "offline", "scope": "mappings"}
         answer = await self.post("/v1.1/login", members or body, Authorization=basic(*APP))
         remember(answer["token"], answer["refresh_token"])

@@ -1,4 +1,4 @@
-"""An exchange whose disk and clock a test spoils while it runs (faults.c)."""
+"""An exchange whose disk and clock a test makes fail while it runs (faults.c)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Spoilt(Exchange):
-    """An exchange with a database, and with faults that are none at first."""
+    """An exchange with a database, and with faults that are off at first."""
 
     def __init__(self, handset: str, name: str, **settings: Any) -> None:
         super().__init__(handset, name, database="exchange.sqlite", **settings)

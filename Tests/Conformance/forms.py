@@ -97,7 +97,7 @@ def bad_name(random: random.Random, base: str) -> Any:
 
 
 def odd_name(random: random.Random) -> str:
-    """A name that is good, if barely."""
+    """A name that is just allowed."""
     return random.choice(
         [
             '"' * 256,
@@ -135,14 +135,14 @@ def odd_value(random: random.Random, depth: int = 0) -> Any:
 
 
 def size(random: random.Random, most: int) -> int:
-    """Mostly little; at times as much as there may be, or a little more."""
+    """A size: mostly small, at times the largest allowed or a little more."""
     return random.choice(
         [0, 10, 10, 100, 100, 1000, most // 2, most - 40, most - 20, most, most + 1] if random.random() < 0.15 else [0, 10, 30, 100, 300]
     )
 
 
 def payload(random: random.Random, most: int) -> Callable[[str], Any]:
-    """What makes a value of about such a size from a marker."""
+    """A function that makes a value of about such a size from a marker."""
     shape, length = random.randrange(5), size(random, most)
     filler = random.choice(["x", "\u00e9", '"', "1e18,", "\U0001f600"])
 

@@ -1,4 +1,4 @@
-"""Two users who only follow docs/protocol.md, and call each other while everybody else attacks."""
+"""Two users who only follow docs/protocol.md, and call each other during the attacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WINDOW = 20  # The exchange's resume window.
 
 
 class Phone(Seat):
-    """A device that logs in, holds its connection, renews its token, and hears."""
+    """A device that logs in, keeps its connection, renews its token, and receives events."""
 
     def __init__(self, model: Model, user: str, device: str, random: random.Random, source: str) -> None:
         super().__init__(model, ("account", user), device, source)
@@ -46,7 +46,7 @@ class Phone(Seat):
                 self.stories.popitem(last=False)
         self.news.set()
 
-    # --- Being there ---
+    # --- Connection ---
 
     async def post(self, path: str, body: Any, **headers: str | None) -> dict:
         """A REST call, repeated while the exchange is away; its JSON."""
@@ -73,7 +73,7 @@ class Phone(Seat):
         self.token, self.refresh = answered["token"], answered["refresh_token"]
 
     async def exchange_token(self) -> None:
-        """A new token for the one that there is now; one exchange at a time."""
+        """Exchanges the current token for a new one; one exchange at a time."""
         before = self.token
         async with self.exchanging:
             if self.token == before:
@@ -81,7 +81,7 @@ class Phone(Seat):
                 self.token, self.refresh = answered["token"], answered["refresh_token"]
 
     async def renew(self) -> None:
-        """A new token for this session."""
+        """Renews this session's token."""
         try:
             await self.exchange_token()
             with contextlib.suppress(*GONE):
@@ -90,7 +90,7 @@ class Phone(Seat):
             self.is_renewing = False
 
     async def stay(self) -> None:
-        """Is there, for as long as the model runs: the page's chapter on the connection."""
+        """Stays connected while the model runs, as the page's chapter on the connection requires."""
         await self.log_in()
         attempts = 0
         while self.model.is_running:
@@ -131,7 +131,7 @@ class Phone(Seat):
     # --- Calling ---
 
     async def insist(self, method: str, *done: str, **params: Any) -> dict:
-        """Asks until there is an answer; an error of the names `done` to a repetition means that the first time worked."""
+        """Repeats a request until it is answered; an error named in `done` to a repetition means that the first one worked."""
         repeated = False
         while True:
             await self.ready.wait()

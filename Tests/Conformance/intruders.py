@@ -1,4 +1,4 @@
-"""Attackers who cannot log in, and try with bytes."""
+"""Attackers who cannot log in, and send hostile bytes."""
 
 from __future__ import annotations
 

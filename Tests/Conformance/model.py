@@ -55,9 +55,9 @@ class Circle:
     """Who may be in a room or a group, as far as its members' requests and answers show."""
 
     def __init__(self) -> None:
-        self.inside = {}  # Since when each has been in it, None if it is not known to be; and how many requests are open.
+        self.inside = {}  # For each member the time since when it is inside, or None if that is not known, and the number of open requests.
         self.ever = set()
-        self.telling = set()  # Markers that everybody sees who comes in.
+        self.telling = set()  # Markers that every new member sees.
         self.story = collections.deque(maxlen=40)
 
     def __contains__(self, listener: Listener) -> bool:
@@ -82,7 +82,7 @@ class Circle:
             del self.inside[member]
 
     def left(self, member: Party | Principal, asked_at: float) -> None:
-        """It has confirmed a request to leave, and no request to enter is open or was answered since."""
+        """A request to leave is confirmed, and no request to enter is open or was answered since."""
         self.story.append(("left", member, asked_at))
         since, open_requests = self.inside.get(member, (None, 1))
         if not open_requests and since < asked_at:
@@ -147,11 +147,11 @@ class Oracle:
         self.faults, self.steps, self.heard_bytes, self.frames = [], 0, 0, 0
         self.recent = collections.deque(maxlen=60)
         self.markers, self.invites, self.sessions, self.tokens = {}, {}, {}, {}
-        self.access_tokens = collections.deque(maxlen=300)  # With whose they are.
+        self.access_tokens = collections.deque(maxlen=300)  # Principal and token.
         self.asked = {}  # Invites by the markers of the requests that sent them.
         self.used_keys = set()  # Each user with an idempotency key that it has used.
         self.groups, self.rooms = collections.defaultdict(Circle), collections.defaultdict(Circle)
-        self.users = {}  # Each id by which a user can be called, and whose it is.
+        self.users = {}  # Each id by which a user can be called, and the user.
         self.removals = collections.Counter()  # A user that gets a removed user's name is another principal.
         self.numbers = collections.defaultdict(dict)  # For each principal the events by their numbers.
         self.newest = collections.Counter()
@@ -179,13 +179,13 @@ class Oracle:
         return marker
 
     def own(self, principal: Principal, token: str, *others: str) -> None:
-        """Whose an access token is, and what else came with it."""
+        """Records the owner of an access token, and of what came with it."""
         self.access_tokens.append((principal, token))
         for one in token, *others:
             self.tokens[one.encode()] = principal
 
     def scan(self, listener: Listener, data: bytes, over_http: bool = False) -> None:
-        """Looks for what is another's in bytes that came."""
+        """Looks for another's data in received bytes."""
         for word in MARKER.findall(data):
             marker = self.markers.get(word)
             if marker is None or not marker.may_be_seen(listener):
@@ -230,7 +230,7 @@ class Oracle:
     # --- What is received ---
 
     def read(self, listener: Seat, data: bytes) -> dict | None:
-        """Every text that a connection receives: its JSON, or None."""
+        """Checks a text that a connection receives. Returns its JSON, or None."""
         self.frames += 1
         self.heard_bytes += len(data)
         self.note(str(listener), "<", data)
@@ -255,7 +255,7 @@ class Oracle:
         return message
 
     def hear(self, listener: Seat, event: dict, data: bytes, floor: int) -> int:
-        """An event on a connection whose last one had the number `floor`; the number of this one."""
+        """Checks an event on a connection whose last one had the number `floor`. Returns its number."""
         number, kind, body = event["sequence"], event["type"], event["data"]
         self.outcomes[kind] += 1
         if number <= floor:

@@ -1,4 +1,4 @@
-"""WebSocket frames and HTTP requests as bytes: what a client's library would not let an attacker send."""
+"""WebSocket frames and HTTP requests as bytes: what a client's library refuses to send."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def connect(exchange: Assaulted, source: str = "127.0.0.1") -> tuple[async
 
 
 def frame(opcode: int, payload: bytes, fin: bool = True, reserved: int = 0, masked: bool = True, claimed: int | None = None) -> bytes:
-    """One frame (RFC 6455 §5.2); `claimed` is the length that it says it has."""
+    """One frame (RFC 6455 §5.2); `claimed` is the length in its head."""
     size = len(payload) if claimed is None else claimed
     mark = 0x80 if masked else 0
     head = bytes([(0x80 if fin else 0) | reserved << 4 | opcode])
@@ -48,11 +48,11 @@ def frame(opcode: int, payload: bytes, fin: bool = True, reserved: int = 0, mask
 
 
 class Line:
-    """One WebSocket. Each text that comes is given to `hear` as bytes, in the order of coming."""
+    """One WebSocket. Each received text goes to `hear` as bytes, in order."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hear: Callable[[bytes], None]) -> None:
         self.reader, self.writer, self.hear = reader, writer, hear
-        self.code: int | None = None  # What the exchange closed it with; 1006 without a close frame.
+        self.code: int | None = None  # The exchange's close code; 1006 without a close frame.
         self.answers_pings = True
         self.reading = asyncio.create_task(self._read())
 
@@ -101,7 +101,7 @@ class Line:
             self.writer.transport.abort()
 
     def _take(self, first: int, second: int, payload: bytes) -> bool:
-        """Takes one frame; whether more may follow."""
+        """Handles one frame. Returns whether more may follow."""
         opcode = first & 0x0F
         assert first & 0xF0 == 0x80 and second < 0x80, f"in pieces, masked, or with reserved bits: {first:x} {second:x}"
         if opcode == TEXT:
@@ -132,7 +132,7 @@ class Line:
         await self.put(frame(opcode, payload, **options))
 
     def drop(self) -> None:
-        """Cuts the connection, with no goodbye."""
+        """Cuts the connection, without a close frame."""
         self.writer.transport.abort()
         self.reading.cancel()
 

@@ -1,4 +1,4 @@
-"""One device of the attackers' model: its connections, its requests, and what they mean to the oracle."""
+"""One device of the attackers' model: its connections, its requests, and their effects on the oracle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Ask:
-    """One request that is under way."""
+    """One request and its outcome."""
 
     def __init__(self, seat: Seat, method: str, params: dict, marker: Marker | None, start_after: int | None = None) -> None:
         self.seat, self.method, self.params, self.marker = seat, method, params, marker
@@ -38,7 +38,7 @@ class Ask:
 
 
 class Talk:
-    """What is said on one connection."""
+    """The requests and events of one connection."""
 
     def __init__(self, seat: Seat) -> None:
         self.seat, self.waiting, self.count = seat, {}, 0
@@ -79,7 +79,7 @@ class Talk:
         self.waiting.clear()
 
     async def put(self, method: str, params: dict, marker: Marker | None = None, start_after: int | None = None, **options: Any) -> Ask:
-        """Puts a request on its way."""
+        """Sends a request."""
         self.count += 1
         number = self.count if self.count % 3 else f"n-{self.count}"
         ask = Ask(self.seat, method, params, marker, start_after)
@@ -225,7 +225,7 @@ def room_of(oracle: Oracle, seat: Seat, params: dict) -> Circle | None:
 
 
 def room_hears(oracle: Oracle, seat: Seat, params: dict) -> set[Party | Principal]:
-    """The one connection for which a signal is."""
+    """The one connection that a signal is sent to."""
     room, to = params.get("room"), params.get("to")
     other = oracle.connections.get(to) if isinstance(to, str) else None
     if other is not None and isinstance(room, str) and seat in oracle.rooms[room]:
@@ -233,7 +233,7 @@ def room_hears(oracle: Oracle, seat: Seat, params: dict) -> set[Party | Principa
     return set()
 
 
-# --- What a request, and its answer, mean ---
+# --- Effects of a request and of its answer ---
 
 
 def begin(ask: Ask) -> None:
@@ -279,7 +279,7 @@ def begin(ask: Ask) -> None:
 
 
 def finish(talk: Talk, ask: Ask, message: dict | None) -> None:
-    """The answer has come; or it never will."""
+    """Handles the answer, or, with None, the loss of the connection."""
     seat, oracle = ask.seat, ask.seat.model.oracle
     ask.outcome = "lost" if message is None else "refused" if "error" in message else "done"
     oracle.outcomes[f"{ask.method} {ask.outcome}"] += 1
@@ -302,12 +302,12 @@ def finish(talk: Talk, ask: Ask, message: dict | None) -> None:
 
 
 def stop_telling(ask: Ask) -> None:
-    """Who comes into a circle from now on does not see the request's marker; or from when on."""
+    """From now on, or after a while, new members of a circle do not see the request's marker."""
     later: float = NOT_DONE_YET
     if ask.outcome == "refused":
         ask.marker.settle(seen_by_circle=False)
         return
-    if ask.method in ("room.join", "group.create"):  # What they show is shown for as long as they last.
+    if ask.method in ("room.join", "group.create"):  # Their data is visible as long as they last.
         if ask.outcome == "lost" and ask.method == "room.join":
             ask.seat.shown.setdefault(ask.text("room"), []).append(ask.marker)
         return
@@ -377,7 +377,7 @@ def started(talk: Talk, ask: Ask, result: dict) -> None:
             leave(seat, room, ask.sent)
         if seat.principal[0] == "account" and result["sequence"] < ask.before:
             oracle.fault(f"{seat} starts at {result['sequence']}, and {ask.before} was sent before")
-        if seat.principal[0] != "account":  # Who has no account is forgotten with the last session, and begins again.
+        if seat.principal[0] != "account":  # A principal without an account is forgotten with its last session, and begins again.
             oracle.numbers.pop(seat.principal, None)
         seat.last = max(seat.last if seat.principal[0] == "account" else 0, result["sequence"])
     if result["user"] != seat.principal[1]:

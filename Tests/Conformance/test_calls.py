@@ -1,4 +1,4 @@
-"""CALL: from accept to hang-up, as far as the wire goes."""
+"""CALL: from accept to hang-up, on the wire."""
 
 import asyncio
 
@@ -66,7 +66,7 @@ async def test_signals_have_bounds(exchange):
 
 
 async def test_transfer(exchange):
-    """CALL-8: An invite takes the place of a call if its other party asked for it, and says so; no other invite does, and the
+    """CALL-8: An invite replaces a call if its other party asked for that, and names it; no other invite does, and the
     sixth in a row does not
     """
     alice, bob, carol = await exchange.party(1, 1, 1)
@@ -97,7 +97,7 @@ async def test_transfer(exchange):
 
 
 async def test_hang_up(exchange):
-    """CALL-3, CALL-5: Either side hangs up; the other hears the reason and the duration, once, and the call has ended"""
+    """CALL-3, CALL-5: Either side hangs up; the other receives the reason and the duration, once, and the call has ended"""
     alice, bob, bob_too = await exchange.party(1, 2)
     for reason in REASONS:
         number = await call(alice, bob)
@@ -175,7 +175,7 @@ async def test_call_outlives_connections(exchange):
     assert told == {"invite": number, "connection": alice.connection, "user": alice.user}, told
     await bob.lose()
     await alice.hear("streamDropped", invite=number)
-    await (await bob.start()).register()  # Afresh, as a program does that restarts.
+    await (await bob.start()).register()  # A new session, as a program that restarts has.
     assert not bob.answer["resumed"]
     await alice.hear("streamResumed", invite=number)
     await bob.ask("call.signal", invite=number, type="here again")
@@ -185,7 +185,7 @@ async def test_call_outlives_connections(exchange):
 
 
 async def test_probe(hasty):
-    """CALL-4: A probe says whether the peer's device is connected, or can still resume; it is for the two of the call alone"""
+    """CALL-4: A probe shows whether the peer's device is connected, or can still resume; only the two of the call may send it"""
     alice, bob, carol = await hasty.party(1, 1, 1)
     number = await call(alice, bob)
     await refusal(carol.ask("call.probe", invite=number), "notYours")

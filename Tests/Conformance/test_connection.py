@@ -142,7 +142,7 @@ async def test_no_session_in_time(exchange):
 
 
 async def test_foreign_pages(exchange):
-    """CONN-1: A browser's page from elsewhere opens no connection"""
+    """CONN-1: A page of another origin opens no connection"""
     url = f"ws://127.0.0.1:{exchange.port}/v1/rtc"
     try:
         await Connection.open(url, origin="https://elsewhere.example")
@@ -154,14 +154,14 @@ async def test_foreign_pages(exchange):
 
 @waits
 async def test_silent_client_is_dropped(hasty):
-    """CONN-4: A client that answers no ping is dropped within two intervals, one that does is kept, and peers hear it"""
+    """CONN-4: A client that answers no ping is dropped within two intervals, one that does is kept, and peers are notified"""
     alice, bob = await hasty.party(1, 1)
     number = await call(alice, bob)
-    bob.line.socket.transport.pause_reading()  # Alive, but deaf and mute.
+    bob.line.socket.transport.pause_reading()  # Alive, and neither reads nor writes.
     told = await alice.hear("streamDropped")
     assert told["invite"] == number
     await asyncio.sleep(4)
-    await alice.ask("ping")  # Answered pings, and nothing else, for longer than that.
+    await alice.ask("ping")  # It only answered pings for longer than that.
 
 
 async def test_nobody_reads(exchange):
@@ -196,7 +196,7 @@ async def test_messages_are_limited(strict):
 
 
 async def test_resume(exchange):
-    """CONN-5, DEV-1: Within the window a device resumes as it was, and hears what it missed, in order, each once"""
+    """CONN-5, DEV-1: Within the window a device resumes as it was, and receives what it missed, in order, each once"""
     alice, bob, bob_too = await exchange.party(1, 2)
     number = await call(alice, bob)
     name = bob.connection
@@ -224,7 +224,7 @@ async def test_resume(exchange):
 
 
 async def test_nothing_lost_over_many_drops(exchange):
-    """CONN-5, INV-13: Of a long row of signals each arrives once and in order, however often the connections drop"""
+    """CONN-5, INV-13: Of a long series of signals each arrives once and in order, however often the connections drop"""
     pairs = [await exchange.party(1, 1) for _ in range(6)]
     total = 150
 
@@ -254,7 +254,7 @@ async def test_nothing_lost_over_many_drops(exchange):
 
 
 async def test_two_connections_resume_at_once(stage, exchange):
-    """CONN-1, CONN-5: Two connections resume one session at once; one is left, closed is the other, and no event is
+    """CONN-1, CONN-5: Two connections resume one session at once; one is left, the other is closed, and no event is
     lost
     """
     alice, bob = await exchange.party(1, 1)
@@ -336,7 +336,7 @@ async def test_moving(restless):
 
 
 async def test_presence(fleeting, strict):
-    """DEV-1: Who subscribed hears when a user can be reached, which is while a device is registered"""
+    """DEV-1: A subscriber is notified when a user can be reached, which is while a device is registered"""
     alice, bob = await fleeting.party(1, 1)
     (carol,) = fleeting.people(1)
     listed = {one["user"]: one for one in (await alice.ask("presence.subscribe"))["users"]}
@@ -358,7 +358,7 @@ async def test_presence(fleeting, strict):
 
 
 async def test_registration(exchange):
-    """DEV-1, DEV-2: Only a registered device receives invites and answers them; an unregistered one hears nothing more"""
+    """DEV-1, DEV-2: Only a registered device receives invites and answers them; an unregistered one receives nothing more"""
     alice, bob = await exchange.party(1, 1)
     new = await (await exchange.idle(bob.user)).start()
     number = await invite(alice, bob)

@@ -13,18 +13,18 @@ from faults import spoilt
 from test_restart import come_back
 
 HOUR, DAY = 3600, 86400
-# By how much the clock is off, one after the other: forward, back over the start, and back to where it was.
+# Offsets of the clock, in order: forward, back before the start, and none.
 STEPS = HOUR, 0, -HOUR, 0, DAY, 0, -DAY, 0
 
 
 def signed_at(user, clock):
-    """A token that is signed by a clock that is so far off."""
+    """A token that is signed by a clock with this offset."""
     now = int(time.time()) + clock
     return signed(*API, user, iat=now, exp=now + 600)
 
 
 async def check_tokens(exchange, user, before, clock):
-    """Every kind of token after the clock was set, which was off by `before`."""
+    """Checks every kind of token after the clock was set from the offset `before`."""
     device = await exchange.idle(user)
     device.token = (await exchange.post("/v1.1/token", {"refresh_token": device.refresh_token}))["token"]
     await device.start()
@@ -41,7 +41,7 @@ async def check_tokens(exchange, user, before, clock):
 @waits
 async def test_clock_is_set(stage):
     """INV-7, INV-16, AUTH-4, AUTH-5, CALL-7: Setting the clock by an hour or a day, either way, while the exchange
-    runs ends nothing and holds nothing up, before and after a kill -9; only what is signed by the clock goes by it
+    runs ends and delays nothing, before and after a kill -9; only signed times depend on it
     """
     async with spoilt(stage, ice_servers=[{"urls": ["turn:turn.test"], "secret_file": "school.secret"}]) as exchange:
         alice, bob, carol = await exchange.party(1, 1, 1)
@@ -85,7 +85,7 @@ async def test_clock_is_set(stage):
 
 @waits
 async def test_slow_disk(stage):
-    """INV-16, CONN-4: While each commit takes 5 s, everybody is served, only later: what many ask at once is in one
+    """INV-16, CONN-4: While each commit takes 5 s, all clients are served, only later: requests of many at once are in one
     commit, no connection is dropped, and nothing is sent that is not on disk
     """
     async with spoilt(stage, keepalive_seconds=2) as exchange:
@@ -104,7 +104,7 @@ async def test_slow_disk(stage):
         assert time.monotonic() - begun > 4.5
         numbers += await asyncio.gather(*rest)
         await login
-        # Each for itself would take 100 s.
+        # One by one they would take 100 s.
         assert 9 < time.monotonic() - begun < 30, time.monotonic() - begun
         exchange.set(flush=0)
         await asyncio.gather(*(device.hear("inviteReceived", invite=number) for device, number in zip(called, numbers)))
@@ -117,7 +117,7 @@ async def test_slow_disk(stage):
 
 async def test_disk_turns_read_only(stage):
     """INV-16: A disk that turns read-only under the exchange: requests fail with nothing done, all devices come back
-    when it can be written, and nothing that was promised is lost
+    when it can be written, and nothing that was confirmed is lost
     """
     async with spoilt(stage) as exchange:
         alice, bob = await exchange.party(1, 1)

@@ -8,7 +8,7 @@ from exchange import invite
 
 
 async def group_of(owner, *members, **parameters):
-    """A group that all have heard of."""
+    """Creates a group. Returns once all members are notified."""
     group = (await owner.ask("group.create", members=[member.user for member in members], **parameters))["group"]
     for device in owner, *members:
         await device.hear("groupChanged", group=group, change="created")
@@ -16,7 +16,7 @@ async def group_of(owner, *members, **parameters):
 
 
 async def test_unregistered_devices_hear_changes(exchange):
-    """GRP-1: A device that is connected and not registered hears each change of its user's groups"""
+    """GRP-1: A device that is connected and not registered receives each change of its user's groups"""
     alice, bob = await exchange.party(1, 1)
     await bob.ask("device.unregister")
     group = (await alice.ask("group.create", members=[bob.user]))["group"]
@@ -91,7 +91,7 @@ async def test_groups_have_bounds(exchange):
 
 
 async def test_invite_in_group(exchange):
-    """GRP-2: Every member hears the invite and each answer, and invitees says who is asked"""
+    """GRP-2: Every member receives the invite and each answer, and `invitees` has who is asked"""
     alice, alice_too, bob, carol, dave = await exchange.party(2, 1, 1, 1)
     group = await group_of(alice, bob, carol, dave)
     number = await invite(alice, bob, carol, group=group, ttl=1.5, data={"topic": 1})
@@ -121,7 +121,7 @@ async def test_invite_in_group(exchange):
 
 
 async def test_only_members_invite_and_are_invited(exchange):
-    """GRP-2: An invite in a group is members' alone, on both sides"""
+    """GRP-2: Only members send and receive an invite in a group"""
     alice, bob, mallory = await exchange.party(1, 1, 1)
     group = await group_of(alice, bob)
     await refusal(invite(mallory, bob, group=group), "unknownGroup")

@@ -10,7 +10,7 @@ from exchange import call, invite
 
 
 async def test_invite_reaches_every_device(exchange):
-    """INV-2, DEV-3: Each registered device of each invitee hears the invite, with all that was said"""
+    """INV-2, DEV-3: Each registered device of each invitee receives the invite, with all its members"""
     alice, bob, bob_too, carol = await exchange.party(1, 2, 1)
     data = {"offer": {"sdp": "v=0\r\n", "type": "offer"}, "note": "čau 👋 \u0000\u2028", "n": [1, -2.5, True, None, {}]}
     answer = await alice.ask(
@@ -99,7 +99,7 @@ async def test_online_only(exchange):
 
 
 async def test_bad_invites_are_refused(exchange):
-    """INV-1: What an invite may say has bounds, and what is beyond them is refused by name"""
+    """INV-1: An invite's parameters have limits, and what is beyond them is refused by name"""
     alice, bob = await exchange.party(1, 1)
     for ttl in (-1, 86_401, 1e300, "30", None, True):
         await refusal(invite(alice, bob, ttl=ttl), "invalidParams")
@@ -115,7 +115,7 @@ async def test_bad_invites_are_refused(exchange):
 
 
 async def test_every_answer_is_told(exchange):
-    """INV-3: The inviter hears each answer with its data, and the end once all have answered"""
+    """INV-3: The inviter receives each answer with its data, and the end once all have answered"""
     alice, bob, carol, dave = await exchange.party(1, 1, 1, 1)
     number = await invite(alice, bob, carol, dave, ttl=0.5)
     await bob.ask("invite.accept", invite=number, data={"answer": "yes"})
@@ -133,7 +133,7 @@ async def test_every_answer_is_told(exchange):
 
 
 async def test_other_devices_stop_ringing(exchange):
-    """INV-4, INV-17: The invitee's other devices hear who handled the invite; the one that did does not"""
+    """INV-4, INV-17: The invitee's other devices are notified which one handled the invite; the one that did does not"""
     alice, bob, bob_too, bob_three = await exchange.party(1, 3)
     for method, action in (("invite.accept", "accepted"), ("invite.reject", "rejected")):
         number = await invite(alice, bob)
@@ -171,7 +171,7 @@ async def test_cancel(exchange):
 
 
 async def test_timeout(exchange):
-    """INV-7, INV-10: At the ttl, and not before, both sides hear the timeout, and invitees the missed call"""
+    """INV-7, INV-10: At the ttl, and not before, both sides receive the timeout, and invitees the missed call"""
     alice, bob, bob_too = await exchange.party(1, 2)
     sent = time.monotonic()
     number = await invite(alice, bob, ttl=0.75, timeout_payload={"text": "missed"})
@@ -191,7 +191,7 @@ async def test_timeout(exchange):
 
 
 async def test_timer_outlives_the_inviter(exchange):
-    """INV-7: The timer fires though the inviter has said goodbye"""
+    """INV-7: The timer fires though the inviter has ended its session"""
     alice, bob = await exchange.party(1, 1)
     number = await invite(alice, bob, ttl=0.6, timeout_payload={"text": "missed"})
     await alice.leave()
@@ -260,7 +260,7 @@ async def test_many_invites_at_once(exchange):
 
 
 async def test_answer_waits_for_the_inviter(exchange):
-    """INV-13: The inviter's connection drops, the invite lives on, and the answer reaches it on resume"""
+    """INV-13: The inviter's connection drops, the invite stays open, and the answer reaches it on resume"""
     alice, bob = await exchange.party(1, 1)
     number = await invite(alice, bob)
     await bob.hear("inviteReceived")
@@ -338,7 +338,7 @@ async def test_list_of_invites(exchange):
 
 
 async def test_modify(exchange):
-    """INV-15: The inviter gives a pending invite other data, and who is still asked hears of it"""
+    """INV-15: The inviter changes a pending invite's data, and the invitees that have not answered are notified"""
     alice, alice_too, bob, carol = await exchange.party(2, 1, 1)
     number = await invite(alice, bob, carol, data={"topic": 1})
     await bob.ask("invite.accept", invite=number)

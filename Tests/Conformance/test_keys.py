@@ -15,7 +15,7 @@ def text(data):
 
 
 class Key:
-    """A device's key, and what the page says is signed with it."""
+    """A device's key, and the signatures of the page."""
 
     def __init__(self):
         self.private = Ed25519PrivateKey.generate()

@@ -14,7 +14,7 @@ from exchange import ACCESS_TOKEN, API, APP, PASSWORD, call, digest, invite, med
 if TYPE_CHECKING:
     from exchange import Exchange
 
-# Every method of the page but ping, with parameters that say nothing wrong.
+# Every method of the page but ping, with valid parameters.
 METHODS: dict[str, dict | None] = {
     "session.end": {},
     "session.renew": {"token": "t"},
@@ -78,7 +78,7 @@ async def test_hashes(exchange: Exchange) -> None:
 
 
 async def test_password_login(exchange: Exchange) -> None:
-    """AUTH-1: A password logs in under the user's id or a public id; a wrong one and no such user look the same"""
+    """AUTH-1: A password logs in under the user's id or a public id; a wrong password and an unknown user get the same answer"""
     body = {"type": "Password", "password": PASSWORD, "access_type": "offline", "scope": "mappings"}
     for name in "pat", "pat@test", "+15550123":
         assert (await exchange.login("pat", **body, user_id=name))["id"] == "pat"
@@ -115,7 +115,7 @@ async def test_identities(exchange: Exchange) -> None:
 
 
 async def test_resources(exchange: Exchange) -> None:
-    """CONN-1: A REST call gives what the connection needs, and the connection goes where that says"""
+    """CONN-1: A REST call gives what the connection needs, and the connection uses it"""
     (user,) = exchange.people(1)
     device = await exchange.idle(user)
     place, _ = await exchange.rest("GET", "/v1/connection", Authorization=f"Bearer {device.token}")
@@ -150,7 +150,7 @@ async def test_guests_join_rooms_and_nothing_else(exchange: Exchange) -> None:
 
 
 async def test_guests_may_be_forbidden(strict: Exchange) -> None:
-    """AUTH-3: An exchange that wants no guests says so"""
+    """AUTH-3: An exchange without guests refuses them by name"""
     assert (await refusal(strict.guest("guest"), "notAllowed")).status == 403
 
 
@@ -167,7 +167,7 @@ async def test_nothing_before_login(exchange: Exchange) -> None:
 
 
 async def test_answers_wait_for_the_login(exchange: Exchange) -> None:
-    """AUTH-7: An accept sent right behind the login is done once, after it; if the login fails, it fails at once"""
+    """AUTH-7: An accept sent right after the login is carried out once; if the login fails, it fails at once"""
     alice, bob = await exchange.party(1, 1)
     number, other = await invite(alice, bob), await invite(alice, bob)
     late = await (await exchange.idle(bob.user)).connect()
@@ -233,7 +233,7 @@ async def test_guessing_is_slowed_down(strict: Exchange) -> None:
     def guess(address: str, **members: Any) -> Awaitable:
         return rest(strict.port, "POST", "/v1.1/login", body | members, Authorization=basic(*APP), X_Forwarded_For=address)
 
-    await guess("198.51.100.1", password=PASSWORD)  # The owner, from where it always is.
+    await guess("198.51.100.1", password=PASSWORD)  # The owner, from its usual address.
     for _ in range(5):
         await refusal(guess("203.0.113.1"), "wrongPassword")
     refused = await refusal(guess("203.0.113.1"), "tooManyRequests")

@@ -1,4 +1,4 @@
-"""What an attacker can make the exchange hold: in a control group of 256 MB, and by not reading what it asked for."""
+"""The memory that an attacker can make the exchange use: in a control group of 256 MB, and by not reading what it asked for."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ SECONDS = float(os.environ.get("HANDSET_MEMORY_SECONDS", 15))
 
 
 def resident(exchange):
-    """Bytes that the process holds, and the most that it ever held."""
+    """Resident bytes of the process, now and at most."""
     status = pathlib.Path(f"/proc/{exchange.process.pid}/status").read_text()
     fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     return [int(fields[name].split()[0]) << 10 for name in ("VmRSS", "VmHWM")]
@@ -30,7 +30,7 @@ def resident(exchange):
 
 @contextlib.asynccontextmanager
 async def confined(stage, **settings):
-    """An exchange in a control group of its own, if this machine lets us make one; else without."""
+    """An exchange in a control group of its own, if this machine allows one; else without."""
     group = GROUPS / f"handset-{secrets.token_hex(4)}"
     exchange = Exchange(stage.handset, "confined", database="exchange.sqlite", database_durability="normal", **settings)
     try:
@@ -72,13 +72,13 @@ async def attack(exchange, device, victims, until):
 
 
 async def ignore(device, room):
-    """Joins a room and reads no more of what is said there."""
+    """Joins a room and reads nothing any more."""
     await device.ask("room.join", room=room)
     device.line.socket.transport.pause_reading()
 
 
 async def talk(device, room, until):
-    """Says as much in a room as it may."""
+    """Sends as many signals to a room as it may."""
     with contextlib.suppress(Lost):
         while time.monotonic() < until:
             with contextlib.suppress(Refused):

@@ -1,4 +1,4 @@
-"""The exchange under attack: many who try everything, an oracle that knows what each may see, and two who just call."""
+"""The exchange under attack: attackers that try everything, an oracle that knows what each may see, and two honest callers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Model:
-    """One run: an exchange, everybody who uses it, and the oracle."""
+    """One run: an exchange, all its users, and the oracle."""
 
     def __init__(self, stage: Stage, name: str, is_private: bool) -> None:
         self.seed = stage.seed
@@ -55,7 +55,7 @@ class Model:
             self.oracle.fault("".join(traceback.format_exception(task.exception(), limit=-3)))
             self.is_running = False
 
-    # --- What attackers ask the model for ---
+    # --- Values for attackers ---
 
     def description(self, seat: Seat) -> dict:
         return {"id": seat.device, "name": "Attacker", "capabilities": ["audio"]}
@@ -75,10 +75,10 @@ class Model:
         for token in [token for token in self.push_tokens if token.encode() in body]:
             self.oracle.scan(self.push_tokens[token], body.replace(token.encode(), b""))
 
-    # --- Who is there ---
+    # --- Users ---
 
     def people(self) -> tuple[list[Prowler], list[Phone]]:
-        """Everybody, in the order of their addresses."""
+        """All attackers, and the honest phones, in the order of their addresses."""
         addresses = (f"127.0.1.{number}" for number in range(1, 250))
         users = [
             User(self, user, f"device-{number}", self.generator(f"{user}/{number}"), next(addresses))
@@ -126,10 +126,10 @@ class Model:
         self.is_running = False
         await asyncio.sleep(1)
 
-    # --- What happens to the exchange ---
+    # --- Faults and administration ---
 
     async def watch(self) -> None:
-        """The process lives, and holds no more than its budgets allow."""
+        """Checks that the process lives, and uses no more memory than its budgets allow."""
         while self.is_running:
             if self.exchange.is_meant_to_run:
                 if self.exchange.process.poll() is not None:
@@ -143,7 +143,7 @@ class Model:
             await asyncio.sleep(0.25)
 
     async def reap(self) -> None:
-        """Kills it, or sends it away, now and then; in the last third of the run it is left alone."""
+        """Kills or terminates it now and then, except in the last third of the run."""
         begun = time.monotonic()
         while True:
             await asyncio.sleep(self.random.uniform(0.1, 0.4) * min(self.seconds, 60))
@@ -177,7 +177,7 @@ class Model:
             if self.exchange.is_meant_to_run and self.exchange.restarts == restarts:
                 return
 
-    # --- How it went ---
+    # --- Results ---
 
     async def stop(self) -> None:
         self.is_running = False
@@ -198,7 +198,7 @@ class Model:
         )
 
     def verdict(self) -> str:
-        """What went wrong, with the last frames, or nothing."""
+        """The faults, with the last frames, or an empty text."""
         faults = self.oracle.faults + [f"the log has {line!r}" for line in self.exchange.complaints()[:5]]
         if not faults:
             return ""

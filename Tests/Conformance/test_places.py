@@ -5,7 +5,7 @@ from exchange import call, invite
 
 
 async def flood(attacker, victim):
-    """Sends invites that never end until one is refused, and leaves for good; how many were taken."""
+    """Sends invites that never end until one is refused, and leaves. Returns the number that was accepted."""
     taken = 0
     while True:
         try:
@@ -43,7 +43,7 @@ async def test_eight_attackers_block_no_stranger(exchange):
 
 
 async def test_sixty_four_attackers_block_no_friend(exchange):
-    """INV-12: 64 accounts fill the strangers' share and leave; an acquaintance, and who is called back, get through"""
+    """INV-12: 64 accounts fill the strangers' share and leave; an earlier caller, and a user who is called back, get through"""
     friend, called, victim, *attackers = await exchange.party(*[1] * 67)
     await call(friend, victim)
     for attacker in attackers:

@@ -1,4 +1,4 @@
-"""DEV-4: pushes to a webhook, read as docs/push.md has them."""
+"""DEV-4: pushes to a webhook, checked against docs/push.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = remember("push-secret-of-thirty-two-bytes!")
 
 
 class Webhook:
-    """A small HTTP server that answers with `status`, and keeps what it was asked."""
+    """A small HTTP server that answers with `status`, and keeps the requests."""
 
     def __init__(self) -> None:
         self.status, self.requests, self.news = "200 OK", [], asyncio.Event()
@@ -47,14 +47,14 @@ class Webhook:
         writer.close()
 
     def check(self, headers: dict[str, str], body: bytes) -> None:
-        """The signature, as the page has it."""
+        """Checks the signature against the page."""
         number, timestamp = headers["webhook-id"], headers["webhook-timestamp"]
         assert abs(time.time() - int(timestamp)) < 60
         code = hmac.new(KEY.encode(), f"{number}.{timestamp}.".encode() + body, hashlib.sha256).digest()
         assert headers["webhook-signature"] == "v1," + base64.b64encode(code).decode(), "wrongly signed"
 
     async def ask(self, count: int) -> list:
-        """Waits until it has been asked so often."""
+        """Waits for `count` requests."""
         async with asyncio.timeout(3 * PATIENCE):
             while len(self.requests) < count:
                 self.news.clear()
@@ -63,7 +63,7 @@ class Webhook:
 
 
 async def test_push(stage: Stage) -> None:
-    """DEV-4, INV-16: An invite and its end reach a device that is away through a webhook that fails, and kill -9"""
+    """DEV-4, INV-16: An invite and its end reach a disconnected device through a webhook that fails, and kill -9"""
     webhook = await Webhook().open()
     exchange = Exchange(
         stage.handset,

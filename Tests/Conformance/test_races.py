@@ -1,6 +1,6 @@
-"""Races: two decide at the same moment. One outcome, upon which all agree, and never two calls.
+"""Races: two devices decide at the same moment. There is one outcome, all agree on it, and there are never two calls.
 
-Each round is a new invite; its timing is random, around the moment at which either wins as often. Many rounds run at
+Each round is a new invite; its timing is random, around the moment at which both win equally often. Many rounds run at
 once, each on a lane of its own: one device of the inviter, two of the invitee.
 """
 
@@ -15,7 +15,7 @@ LANES = 40
 
 
 class Pace:
-    """How long one racer is held back, so that either wins as often: all rounds of a race steer it."""
+    """The delay of one racer, which all rounds of a race adapt so that both win equally often."""
 
     def __init__(self):
         self.lead = 0.0  # Seconds for the first racer; the second waits if it is negative.
@@ -25,14 +25,14 @@ class Pace:
 
 
 class Lane:
-    """Three devices that race over and over."""
+    """Three devices that race repeatedly."""
 
     def __init__(self, pace, inviter, first, second):
         self.pace, self.inviter, self.first, self.second = pace, inviter, first, second
         self.everyone = inviter, first, second
 
     async def race(self, one, other, spread=0.002):
-        """Starts two requests at nearly the same moment; each one's answer, or the name of its refusal."""
+        """Starts two requests at nearly the same moment; returns each one's answer, or the name of its refusal."""
         pause = self.pace.lead + random.uniform(-spread, spread)
 
         async def after(seconds, request):
@@ -51,7 +51,7 @@ class Lane:
         return tuple(await asyncio.gather(*racers))
 
     async def stands(self, number, winner):
-        """The invite has become one call, with this device and no other; then it is hung up, once."""
+        """Checks that the invite has become one call, with this device only; then hangs up, once."""
         loser = self.second if winner is self.first else self.first
         await self.inviter.hear("inviteAccepted", invite=number)
         await self.inviter.hear("inviteEnded", invite=number)

@@ -1,4 +1,4 @@
-"""INV-16: an exchange with a database, killed with kill -9 and started again."""
+"""INV-16: an exchange with a database, killed with kill -9 and restarted."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ async def come_back(device: Device) -> None:
 
 
 async def insist(device: Device, method: str, *done: str, **parameters: Any) -> dict:
-    """Asks until there is an answer, over as many connections as it takes, as the page says how to repeat.
+    """Repeats a request until it is answered, over as many connections as it takes, by the page's rule for repetitions.
 
-    An error of the names `done` to a repetition means that the first time worked.
+    An error named in `done` to a repetition means that the first one worked.
     """
     repeated = False
     while True:
@@ -176,7 +176,7 @@ async def durable_of_its_own(stage: Stage) -> Exchange:
 
 @waits
 async def test_what_survives(stage: Stage) -> None:
-    """INV-16, INV-7, GRP-1, CONN-8: After kill -9 pending invites ring on, late timers fire at once, and calls, groups
+    """INV-16, INV-7, GRP-1, CONN-8: After kill -9 pending invites continue to ring, late timers fire at once, and calls, groups
     and rooms still exist
     """
     exchange = await durable_of_its_own(stage)
@@ -230,7 +230,7 @@ async def test_what_survives(stage: Stage) -> None:
 @waits
 async def test_logout_survives(stage: Stage) -> None:
     """AUTH-9, INV-16: What was logged out before kill -9 stays so after it, signed tokens by their jti, and a refresh
-    token that was copied before it is known after it
+    token that was copied before it is recognised after it
     """
     exchange = await durable_of_its_own(stage)
     try:

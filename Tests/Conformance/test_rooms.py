@@ -10,7 +10,7 @@ def room():
 
 
 async def test_connections_come_and_go(exchange):
-    """CONN-7: Participants hear of all others, those already there included, and why one leaves"""
+    """CONN-7: Participants are notified of all others, earlier ones included, and of the reason when one leaves"""
     alice, alice_too, bob, carol = await exchange.party(2, 1, 1)
     place = room()
     assert (await alice.ask("room.join", room=place, data="name=Alice"))["participants"] == []
@@ -46,7 +46,7 @@ async def test_connections_come_and_go(exchange):
 
 
 async def test_dropped_participant(exchange):
-    """CONN-8: Peers hear that a participant's connection dropped and resumed; its place, name and signals are kept"""
+    """CONN-8: Peers are notified that a participant's connection dropped and resumed; its place, name and signals are kept"""
     alice, bob = await exchange.party(1, 1)
     place = room()
     await alice.ask("room.join", room=place)
@@ -65,14 +65,14 @@ async def test_dropped_participant(exchange):
     assert not alice.heard("connectionDestroyed") and len(alice.heard("connectionCreated")) == 1
     await bob.lose()
     await alice.hear("streamDropped")
-    await bob.start()  # Afresh.
+    await bob.start()  # A new session.
     assert await alice.hear("connectionDestroyed") == {"room": place, "connection": name, "reason": "connectionLost"}
     assert bob.connection != name
     await refusal(bob.ask("room.signal", room=place, type="x"), "unknownRoom")
 
 
 async def test_lost_participant(hasty):
-    """CONN-7, CONN-8: A participant that does not come back within the window is gone, with the reason connectionLost"""
+    """CONN-7, CONN-8: A participant that does not come back within the window has left, with the reason connectionLost"""
     alice, bob = await hasty.party(1, 1)
     place = room()
     await alice.ask("room.join", room=place)

@@ -12,7 +12,7 @@ MOST = 4000  # Signals: more than the kernel's buffers and the 1 MiB that may wa
 
 
 async def test_socket_that_stops_reading(exchange):
-    """SIG-1, CONN-5: One who reads nothing is dropped once 1 MiB waits for it; others hear everything, and are not held up"""
+    """SIG-1, CONN-5: A client that reads nothing is dropped once 1 MiB waits for it; others receive everything without delay"""
     alice, bob, slow = await exchange.party(1, 1, 1)
     room = f"room-{secrets.token_hex(4)}"
     for device in slow, alice, bob:

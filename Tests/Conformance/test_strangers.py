@@ -8,7 +8,7 @@ from test_login import METHODS
 
 
 class Stakes:
-    """What Alice and Bob have between them, and Mallory has no part in."""
+    """The invites, call, group and room of Alice and Bob, in which Mallory takes no part."""
 
     async def set_up(self, exchange):
         self.alice, self.bob, self.bob_too, self.mallory = await exchange.party(1, 2, 1)
@@ -61,7 +61,7 @@ class Stakes:
         return rows
 
     async def intact(self):
-        """Everything is as it was: the invites ring, the call continues, the group and the room are theirs."""
+        """Checks that nothing has changed: the invites ring, the call continues, the group and the room are theirs."""
         await settle(self.alice, self.bob, self.bob_too, self.mallory)
         for device in self.alice, self.bob, self.bob_too:
             assert device.events == [], (device.user, device.events)
@@ -104,7 +104,7 @@ async def test_every_method_with_anothers_ids(exchange):
 
 
 async def test_bearers_of_a_session_token_are_strangers(exchange):
-    """AUTH-5: A session token in a user's name opens nothing of that user's, with any method and any id"""
+    """AUTH-5: A session token in a user's name gives access to nothing of that user, with any method and any id"""
     stakes = await Stakes().set_up(exchange)
     token = signed(*API, stakes.bob.user, session="elsewhere", role="moderator")
     bearer = await Device(exchange, stakes.bob.user, token, stakes.bob.id).start()
@@ -117,7 +117,7 @@ async def test_bearers_of_a_session_token_are_strangers(exchange):
 
 
 async def test_other_devices_of_the_user_are_no_party(exchange):
-    """CALL-3, INV-5: In a call only its two devices have a say, not others of the same users"""
+    """CALL-3, INV-5: In a call only its two devices may act, not others of the same users"""
     stakes = await Stakes().set_up(exchange)
     alice_too = await exchange.device(stakes.alice.user)
     await settle(alice_too)
@@ -170,7 +170,7 @@ async def test_guests_of_one_name_are_several(exchange):
     await first.hear("roomSignal", data="for all")
 
 
-# What no name has: what is not seen, what turns text around, and another spelling of the same.
+# Not allowed in names: invisible characters, changes of direction, and other spellings.
 UNSEEN = [
     "\0",
     "\n",
@@ -203,12 +203,12 @@ UNSEEN = [
 
 
 async def test_names_that_hide_something(exchange):
-    """GRP-1, INV-1, CONN-7: A name with characters that are not seen is refused wherever it occurs, and steals nothing"""
+    """GRP-1, INV-1, CONN-7: A name with invisible characters is refused wherever it occurs, and imitates no other"""
     alice, mallory = await exchange.party(1, 1)
     group = f"group-{secrets.token_hex(4)}"
     await alice.ask("group.create", group=group)
     for character in UNSEEN:
-        mallory = await exchange.device(mallory.user)  # Too much of this on one connection ends it.
+        mallory = await exchange.device(mallory.user)  # Many of these on one connection close it.
         for name in f"{group}{character}", f"{group}{character}x", f"{character}{group}", character:
             for method in "group.create", "group.join", "group.leave", "group.dismiss", "group.members":
                 refused = await refusal(mallory.ask(method, group=name), "invalidParams")

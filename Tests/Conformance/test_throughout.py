@@ -1,4 +1,4 @@
-"""What holds for all that was sent and logged while every other test ran. These come last."""
+"""Checks of all that was sent and logged while every other test ran. These come last."""
 
 import client
 

@@ -34,7 +34,7 @@ async def test_refresh(exchange):
 
 
 async def test_stolen_refresh_token(exchange):
-    """AUTH-4: A refresh token that comes up again after many exchanges ends its login, with its sessions"""
+    """AUTH-4: A refresh token that is used again after many exchanges ends its login, with its sessions"""
     (alice,) = await exchange.party(1)
     stolen = token = alice.refresh_token
     for _ in range(12):
@@ -57,7 +57,7 @@ async def test_many_logins(exchange):
 
 
 async def test_other_spellings(exchange):
-    """AUTH-9: A signed token that was logged out is good in no other spelling, and neither is another with its jti"""
+    """AUTH-9: A signed token that was logged out is invalid in any other spelling, and so is another with its jti"""
     (user,) = exchange.people(1)
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     for claims in {}, {"jti": None}:
@@ -132,8 +132,8 @@ async def test_signed_login(exchange):
 
 
 async def test_bad_signed_tokens(exchange):
-    """AUTH-5: A signed token past its end, with a wrong signature or for another session is refused with an error that
-    says which
+    """AUTH-5: A signed token past its end, with a wrong signature or for another session is refused with an error of
+    its own
     """
     (user,) = exchange.people(1)
     good = signed(*API, user)
@@ -165,7 +165,7 @@ async def test_bad_signed_tokens(exchange):
 
 
 async def test_session_tokens(exchange):
-    """AUTH-5: A token for one session lets its bearer join that room, signal in it, and nothing else"""
+    """AUTH-5: A token for one session allows its bearer to join that room, to signal in it, and nothing else"""
     alice, bob = await exchange.party(1, 1)
     place = f"room-{secrets.token_hex(4)}"
     await alice.ask("room.join", room=place)
@@ -200,7 +200,7 @@ async def test_session_tokens(exchange):
 
 
 async def test_joining_with_a_token(exchange):
-    """AUTH-5: Who is logged in joins with a session token of the same user; another's, or for another room, is refused"""
+    """AUTH-5: A logged-in user joins with a session token of the same user; another's, or for another room, is refused"""
     alice, bob = await exchange.party(1, 1)
     place = f"room-{secrets.token_hex(4)}"
     await alice.ask(

@@ -1,4 +1,4 @@
-"""Names the places that copied much in a media thread, as tap.c counted them, and judges them.
+"""Names the functions that copied many bytes in a media thread, as tap.c counted them, and judges them.
 
 copies.py HANDSET COUNTS [--all]
 """
@@ -14,7 +14,7 @@ ALLOWED = {
     "DecodedSound.handOut": "the same, where the compiler puts it into its only caller",
     "TimeStretch.accelerate": "the same, where the compiler puts it into its caller",
     "TimeStretch.decelerate": "the same",
-    # OpusDecoder.copyState ends in the copy, which so counts for who called it.
+    # OpusDecoder.copyState ends in the copy, so the copy counts for its caller.
     "PlayoutBuffer.play(_:)": "the decoder's state, to go back to when a packet comes after all",
     "PlayoutBuffer.hold(_:_:)": "the decoder's state, to go back to when a packet comes after all",
     "FormatDecoders.prepare": "the same, where the compiler puts it into its caller",

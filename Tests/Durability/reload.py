@@ -4,11 +4,11 @@
 
 A device places N calls (40 by default) to one that answers with an echo, over an exchange. They last S seconds in which
 nothing happens, and are hung up; then as many again, while all three processes get SIGHUP R times: with the file as it was, with another
-answer policy and, every third time, with a wrong file, which each must refuse by file, line and key. Each device says at the end of a call
+answer policy and, every third time, with a wrong file, which each must refuse by file, line and key. Each device reports at a call's end
 how many packets came too late to be played (`late`), and how many frames its worker did not run in time (`frames_skipped`).
 
-Fails if a call ends by itself, if a process ends, if a file is not taken or refused as it should be, or if there is something late in the
-second series and nothing in the first. If the first has something late, too, the machine is busy by itself; that is said, and not judged.
+Fails if a call ends by itself, if a process ends, if a file is not accepted or refused as it should be, or if packets are late in the
+second series and none in the first. If some are late in the first, the machine is busy; that is printed, and not judged.
 Prints one JSON object. Uses nothing but Python.
 """
 
@@ -34,7 +34,7 @@ class Reload(soak.Soak):
 
     def start_both(self):
         self.start()
-        # Of the two callers one is enough.
+        # One of the two callers is enough.
         unused, self.caller_process = (self.webrtc, self.sdes) if self.arguments.media == "sdes" else (self.sdes, self.webrtc)
         unused.end()
         self.processes = [self.exchange, self.device, self.caller_process]
@@ -89,7 +89,7 @@ class Reload(soak.Soak):
             else:
                 await self.caller.line.ask("hangup", call=number)
                 await asyncio.wait_for(call["ended"], soak.END_LIMIT)
-        await asyncio.sleep(2)  # The far ends hear of the end, and write it down.
+        await asyncio.sleep(2)  # The remote parties receive the end, and log it.
         counted = {}
         for end, process in zip(ENDS, (self.device, self.caller_process)):
             lines = [line for line in self.log_text(process, since[process.name]).splitlines() if "A call has ended" in line]

@@ -1,4 +1,4 @@
-"""Runs calls that come and go for a long time, and reports what each process has grown by per call.
+"""Runs calls that come and go for a long time, and reports the growth of each process per call.
 
     soak.py HANDSET [--seconds S] [--calls N] [--sample-seconds S] [--at-a-time N] [--limit BYTES] [--folder PATH]
             [--samples FILE] [--keep]
@@ -43,7 +43,7 @@ FEWEST_SAMPLES = 8
 SETUP_LIMIT = 20.0  # Seconds until media flows, on a busy machine.
 END_LIMIT = 20.0  # Seconds until a call that was hung up has ended.
 
-#: What is measured of each process.
+#: The figures of each process.
 BYTES = ("rss", "pss", "anonymous", "files")
 COUNTS = ("descriptors", "threads")
 #: By how much the medians of counts may differ. Idle threads of Swift's pool, one for each core, end and begin again.
@@ -83,7 +83,7 @@ def rollup(pid: int) -> dict[str, float]:
 
 
 class Process:
-    """One process under test, with a folder of its own for all it keeps."""
+    """One process under test, with a folder of its own for its files."""
 
     def __init__(self, name: str, handset: str, command: str, configuration: str, folder: str) -> None:
         self.name, self.folder = name, os.path.join(folder, name)
@@ -294,7 +294,7 @@ class Soak:
         while self.standing > 0:
             self.rest.clear()
             await self.rest.wait()
-        # The far ends hear of the end, and records go to disk.
+        # The remote parties receive the end, and records go to disk.
         await asyncio.sleep(1)
 
     def callee_hears(self, said: dict) -> None:
@@ -339,7 +339,7 @@ class Soak:
                 self.measure()
                 next_sample = time.monotonic() + arguments.sample_seconds
                 continue
-            # Time that a rest took is made up for: calls go evenly over what is left.
+            # The time of a rest is made up for: calls are spread evenly over what is left.
             self.placed += 1
             caller = callers[1 if self.placed % 4 == 0 else 0]
             while self.standing >= arguments.at_a_time:

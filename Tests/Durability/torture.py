@@ -1,4 +1,4 @@
-"""Kills a serving exchange with SIGKILL at random moments, under load, and checks that it keeps its promises.
+"""Kills a serving exchange with SIGKILL at random moments, under load, and checks that it keeps what it has confirmed.
 
     torture.py HANDSET ROUNDS [--seed N] [--folder PATH] [--keep]
 
@@ -7,12 +7,12 @@ killed and started again ROUNDS times on one database. What the clients received
 later, and with the records of the calls:
 
 - an invite whose sending was confirmed is there afterwards: the same key gives the same invite, and it ends once;
-- an accept that was confirmed is the only one, and the inviter hears of it and of no other answer;
+- an accept that was confirmed is the only one, and the inviter receives it and no other answer;
 - a timer that fell due while nothing ran fires at once after the start;
-- every session resumes, with each event once and in order; access tokens stay good;
-- each confirmed invite has one record, which says how it ended.
+- every session resumes, with each event once and in order; access tokens stay valid;
+- each confirmed invite has one record, which has its outcome.
 
-Exits with 0 if all of that holds, and otherwise with 1 after naming what does not. Uses nothing but Python.
+Exits with 0 if all of that is so, and otherwise with 1 after naming what is not. Uses nothing but Python.
 """
 
 import argparse
@@ -38,7 +38,7 @@ LOST = 60.0  # Seconds of the same after which an invite that has not ended is l
 
 
 class Gone(Exception):
-    """The connection broke; what was asked for may have been done or not."""
+    """The connection broke; the request may have been carried out or not."""
 
 
 class Refused(Exception):
@@ -101,7 +101,7 @@ def free_port():
 
 
 class WebSocket:
-    """A client's half of RFC 6455, as far as this needs it."""
+    """The client's half of RFC 6455 that this program needs."""
 
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
@@ -234,7 +234,7 @@ class Device:
         self.ready.set()
 
     def online(self, begin, end):
-        """For how much of that time it was connected: it hears nothing while a kill follows upon the other."""
+        """The seconds of that time for which it was connected: between kills in a row it receives nothing."""
         spans = ((since, until if until is not None else end) for since, until in self.connected)
         return sum(max(0, min(end, until) - max(begin, since)) for since, until in spans)
 
@@ -317,7 +317,7 @@ class Inviter:
                 try:
                     await self.device.insist("invite.cancel", {"invite": invite})
                 except Refused as error:
-                    # An answer that was lost, and the cancel repeated.
+                    # The answer was lost, and the cancel repeated.
                     self.world.faults.check(error.code == 4091, f"{invite}: cancelling said {error}")
             await self.finish(invite, plan, answered, began)
 

@@ -55,7 +55,7 @@ async def _talk(line: Line, callee: str, samples: numpy.ndarray, seconds: float)
     tracks = asyncio.Queue()
     peer.addTrack(Voice(samples))
     peer.on("track", tracks.put_nowait)
-    await peer.setLocalDescription(await peer.createOffer())  # aiortc knows no trickle: its candidates are in here.
+    await peer.setLocalDescription(await peer.createOffer())  # aiortc has no trickle ICE: its candidates are in here.
     started = time.monotonic()
     offer = {"type": "offer", "sdp": peer.localDescription.sdp}
     invite = (await line.ask("invite.send", to=callee, data={"offer": offer}, ttl=20, idempotency_key=uuid.uuid4().hex))["invite"]
@@ -98,7 +98,7 @@ async def add_candidate(peer: aiortc.RTCPeerConnection, data: Any) -> None:
 def call(port: int, user: str, callee: str, samples: numpy.ndarray, seconds: float) -> tuple[float, numpy.ndarray]:
     """Calls, sends `samples` over and over, and listens for `seconds`.
 
-    Hands back the time from invite to the first sound in seconds, and the samples heard.
+    Returns the seconds from the invite to the first sound, and the samples heard.
     """
     return asyncio.run(asyncio.wait_for(_call(port, user, callee, samples, seconds), seconds + 60))
 
@@ -132,7 +132,7 @@ class Answering:
                     if event["type"] == "inviteReceived":
                         peer = aiortc.RTCPeerConnection()
                         peer.addTrack(Voice(self.samples))
-                        # Kept, for the loop holds its tasks by a thread.
+                        # Kept, because the loop has only weak references to tasks.
                         peer.on("track", lambda track: tasks.append(asyncio.create_task(self._listen(track))))
                         await peer.setRemoteDescription(aiortc.RTCSessionDescription(**data["data"]["offer"]))
                         await peer.setLocalDescription(await peer.createAnswer())
@@ -162,7 +162,7 @@ class Answering:
 
 @contextlib.contextmanager
 def answering(port: int, user: str, samples: numpy.ndarray) -> Iterator[Answering]:
-    """For as long as this lasts `user` is there, answers a call, and sends `samples` over and over."""
+    """In this context `user` is online, answers one call, and sends `samples` over and over."""
     peer = Answering(port, user, samples)
     try:
         if not peer.isThere.wait(20):

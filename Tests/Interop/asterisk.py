@@ -58,8 +58,8 @@ def steps_heard(path: pathlib.Path) -> list[int]:
 
 
 def expect_stairs(path: pathlib.Path, whose: str) -> None:
-    """All the steps are there, from the first 100 ms on and in order; at most one may be missing or doubled by a jitter buffer that
-    adapts."""
+    """All the steps are there, from the first 100 ms on and in order; at most one may be missing or doubled by an adapting jitter
+    buffer."""
     heard = steps_heard(path)
     if heard[:1] != [0]:
         raise Failed(f"{whose}: the first of the 100 ms pieces that are heard is number {heard[:1]} in {path}: {heard}")
@@ -126,7 +126,7 @@ class Asterisk(Program):
         sounds = folder / "sounds"
         (sounds / "en").mkdir(parents=True)
         make_stairs(sounds / "en/stairs.wav", 8_000)
-        # The mount namespace is this check's own, so that nothing has to be taken back.
+        # The mount namespace is this check's own, so that nothing has to be undone.
         for source, place in ((etc, "etc/asterisk"), (self.records, "records"), (sounds, "usr/share/asterisk/sounds")):
             (root / place).mkdir(parents=True, exist_ok=True)
             run("mount", "--bind", source, root / place)

@@ -3,8 +3,8 @@
 
 usage: device_test.py HANDSET [--figures FILE] [--only CHECK …]
 
-Ends with 0 if every check held. Needs selenium, chromium-driver, pesq, scipy, aiortc, websockets and the voices
-of alsa-utils; scripts/interop sees to all of them. With --figures the figures are kept as one JSON object.
+Exits with 0 if every check passed. Needs selenium, chromium-driver, pesq, scipy, aiortc, websockets and the voices
+of alsa-utils; scripts/interop installs all of them. With --figures the figures are written as one JSON object.
 """
 
 import argparse
@@ -40,12 +40,12 @@ from stage import (
 )
 
 CHECKS = []
-# Calls before it is measured what calls leave behind.
+# Calls before the first measurement of what calls leave behind.
 WARM_UP = 10
 
 
 def check(function):
-    """Marks a function as one of the checks; its first docstring line says what holds."""
+    """Marks a function as one of the checks; its first docstring line is its name."""
     CHECKS.append(function)
     return function
 
@@ -71,7 +71,7 @@ def echoes(stage):
 
 @check
 def is_called(stage):
-    """The device calls a browser, which answers; either hears the other well."""
+    """The device calls a browser, which answers; each hears the other well."""
     record = stage.path / "record.wav"
 
     def measure():
@@ -164,7 +164,7 @@ def mutes(stage):
 
 @check
 def holds(stage):
-    """The browser holds the call, after which the device sends nothing, and takes it up again."""
+    """The browser holds the call, after which the device sends nothing, and resumes it."""
     talk(stage)
     phone = stage.alice
     for direction, sends in (("sendonly", False), ("sendrecv", True), ("inactive", False), ("sendrecv", True)):
@@ -315,7 +315,7 @@ def meets_aiortc(stage):
 
 @check
 def calls_aiortc(stage):
-    """The device calls aiortc, which answers; either hears the other well, and hears it hang up."""
+    """The device calls aiortc, which answers; each hears the other well, and it hangs up."""
     record = stage.path / "record.wav"
 
     def measure():
@@ -333,7 +333,7 @@ def calls_aiortc(stage):
 
 
 def report(figures):
-    """Prints what was measured, for people."""
+    """Prints the figures as text."""
     for kind, peers in figures["set-up"].items():
         for what, times in peers.items():
             print(

@@ -1,4 +1,4 @@
-"""Handset's own side of a call: `handset run` and `handset call` as processes, and what the system knows of them."""
+"""Handset's own side of a call: `handset run` and `handset call` as processes, and the kernel's figures of them."""
 
 from __future__ import annotations
 

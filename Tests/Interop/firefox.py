@@ -32,7 +32,7 @@ PREFERENCES = {
     "toolkit.telemetry.enabled": False,
 }
 
-# Firefox's made-up microphone hums and takes no file; so it is asked for leave to listen, and speech put in its place.
+# Firefox's fake microphone hums and takes no file; so the page gets permission to use it, and plays speech instead.
 # Without a sound card Web Audio does not run, but an element plays.
 MICROPHONE = """() => {
   const open = MediaDevices.prototype.getUserMedia;
@@ -92,7 +92,7 @@ class Firefox(Levels):
             return answer["result"]
 
     def run_async(self, expression: str, seconds: float = 60) -> Any:
-        """What a promise in the page gives."""
+        """The result of a promise in the page."""
         self.socket.settimeout(seconds)
         answer = self.ask(
             "script.evaluate",
@@ -106,7 +106,7 @@ class Firefox(Levels):
         return json.loads(answer["result"]["value"])
 
     def run(self, script: str) -> Any:
-        """What a script with a `return` gives."""
+        """The result of a script with a `return`."""
         return self.run_async(f"(() => {{ {script} }})()")
 
     # What people see and do; buttons are pressed from within the page.

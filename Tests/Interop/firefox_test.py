@@ -3,8 +3,8 @@
 
 usage: firefox_test.py HANDSET
 
-Ends with 0 if every check held, or if there is no Firefox. Needs selenium, chromium-driver, websocket-client, av and
-firefox-esr; scripts/interop sees to all of them.
+Exits with 0 if every check passed, or if there is no Firefox. Needs selenium, chromium-driver, websocket-client, av and
+firefox-esr; scripts/interop installs all of them.
 """
 
 import argparse
@@ -25,7 +25,7 @@ CHECKS = []
 
 
 def check(function):
-    """Marks a function as one of the checks; its first docstring line says what holds."""
+    """Marks a function as one of the checks; its first docstring line is its name."""
     CHECKS.append(function)
     return function
 
@@ -73,7 +73,7 @@ def answers(scene):
 
 @check
 def mutes(scene):
-    """In that call either side mutes, by button, and the other hears nothing until it is taken back."""
+    """In that call either side mutes, by button, and the other hears nothing until it is unmuted."""
     for by, other in ((scene.bob, scene.alice), (scene.alice, scene.bob)):
         by.click("#mute")
         wait("the other side hears nothing", lambda: (other.level() or 0) <= -80)
@@ -83,7 +83,7 @@ def mutes(scene):
 
 @check
 def holds(scene):
-    """In that call either side holds by a new offer, after which no sound flows, and takes it up again."""
+    """In that call either side holds by a new offer, after which no sound flows, and resumes."""
     for by, other in ((scene.bob, scene.alice), (scene.alice, scene.bob)):
         for direction, flows in (("inactive", False), ("sendrecv", True)):
             by.run(f"return void (connections.at(-1).getTransceivers()[0].direction = '{direction}')")
@@ -104,7 +104,7 @@ def holds(scene):
 
 @check
 def is_hung_up(scene):
-    """That call is ended by Chromium, and Firefox says so."""
+    """That call is ended by Chromium, and Firefox shows that."""
     scene.alice.click("#hang-up")
     scene.bob.phase("ended")
     wait("bob sees it", lambda: "Call ended" in scene.bob.text("#state"))

@@ -1,4 +1,4 @@
-"""What is said on the local link about names (multicast DNS, RFC 6762)."""
+"""Names that are asked for and answered on the local link (multicast DNS, RFC 6762)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GROUP, PORT = "224.0.0.251", 5353
 
 
 def read_name(data: bytes, place: int) -> tuple[str, int]:
-    """A name at a place in a message, and the place behind it; pointers are followed, but not for ever."""
+    """The name at an offset of a message, and the offset after it; a limited number of pointers is followed."""
     labels, behind = [], None
     for _ in range(64):
         length = data[place]
@@ -27,7 +27,7 @@ def read_name(data: bytes, place: int) -> tuple[str, int]:
 
 
 class Listener:
-    """Hears which names are asked for, and which are answered with an address."""
+    """Receives which names are asked for, and which are answered with an address."""
 
     def __init__(self) -> None:
         self.asked, self.answered = set(), set()

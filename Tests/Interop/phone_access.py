@@ -1,4 +1,4 @@
-"""Checks of the web phone for those who use a keyboard, a small telephone, a dark room, or eyes that see less well."""
+"""Checks of the web phone for users with a keyboard, a small telephone, a dark room, or weak eyesight."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REACHABLE = """
       element.checkVisibility({ visibilityProperty: true }) && !element.matches(':disabled'));
     return window.reachable.map((element) => element.id || element.getAttribute('aria-label') || element.textContent.trim());"""
 
-# Which of these has the focus, and what is wrong with how it shows.
+# Which of these has the focus, and what is wrong with its outline.
 FOCUSED = """
     const focused = document.activeElement;
     const style = getComputedStyle(focused);
@@ -61,7 +61,7 @@ OUT_OF_REACH = """
 
 
 def check(function: Check) -> Check:
-    """Marks a function as one of the checks; its first docstring line says what holds."""
+    """Marks a function as one of the checks; its first docstring line is its name."""
     CHECKS.append(function)
     return function
 
@@ -72,7 +72,7 @@ def press(phone: Phone, *keys: str) -> None:
 
 
 def focus(phone: Phone) -> Any:
-    """What has the keyboard's focus: its id, or who is called by it, or the name of its tag."""
+    """What has the keyboard's focus: its id, or the user that it calls, or the name of its tag."""
     return phone.run("""
         const { activeElement: focused } = document;
         return focused.id || focused.closest('li[data-user]')?.dataset.user || focused.tagName.toLowerCase();""")
@@ -92,7 +92,7 @@ def tab_to(phone: Phone, name: str) -> None:
 
 
 def reaches_everything(phone: Phone, state: str) -> None:
-    """Tab goes to each control that is shown, where the focus can be seen."""
+    """Tab reaches each control that is shown, where the focus can be seen."""
     start = phone.driver.execute_script("return document.activeElement")
     names = phone.run(REACHABLE)
     missing = set(range(len(names)))
@@ -137,7 +137,7 @@ def is_readable(phone: Phone, state: str) -> None:
 
 
 def inspect(phone: Phone, state: str) -> None:
-    """All that holds in each state of the page, on the smallest telephone."""
+    """Checks each state of the page, on the smallest telephone."""
     wide = phone.run(TOO_WIDE)
     if wide:
         raise Failed(f"{state}: at 320 px something is too wide: {wide}")
@@ -308,7 +308,7 @@ def keeps_focus_without_exchange(scene: Scene, alice: Phone, bob: Phone) -> None
 def comes_back_soon(scene: Scene) -> None:
     """The exchange is killed: nothing says Online while it is away, and phones are back within twice that time and 5 s."""
     phones = scene.alice, scene.bob
-    time.sleep(10)  # A connection that stood for less makes the next wait longer.
+    time.sleep(10)  # A connection of a shorter time makes the next wait longer.
     scene.exchange.process.kill()
     killed = time.monotonic()
     scene.exchange.process.wait()

@@ -3,7 +3,7 @@
 
 usage: phone_test.py HANDSET [--screenshots FOLDER] [--only NAME ...]
 
-Ends with 0 if every check held. Needs selenium and chromium-driver; scripts/interop sees to both.
+Exits with 0 if every check passed. Needs selenium and chromium-driver; scripts/interop installs both.
 """
 
 import argparse
@@ -26,7 +26,7 @@ CHECKS = []
 
 
 def check(function):
-    """Marks a function as one of the checks; its first docstring line says what holds."""
+    """Marks a function as one of the checks; its first docstring line is its name."""
     CHECKS.append(function)
     return function
 
@@ -77,7 +77,7 @@ def talks(scene):
 
 @check
 def mutes(scene):
-    """Mute silences what the other side hears, by button and by key, and gives it back."""
+    """Mute silences what the other side hears, by button and by key, until it is unmuted."""
     alice, bob = scene.alice, scene.bob
     alice.click("#mute")
     alice.says("You are muted")
@@ -163,7 +163,7 @@ def survives_a_restart(scene):
 
 @check
 def hangs_up(scene):
-    """Either side hangs up, and the other hears of it."""
+    """Either side hangs up, and the other sees it."""
     alice, bob = scene.alice, scene.bob
     for by, other in ((alice, bob), (bob, alice)):
         alice.call("bob")
@@ -180,7 +180,7 @@ def hangs_up(scene):
 
 @check
 def declines(scene):
-    """A declined call says so, and so does one that is taken back."""
+    """A declined call is shown as such, and so is a cancelled one."""
     alice, bob = scene.alice, scene.bob
     alice.call("bob")
     bob.phase("ringing")
@@ -247,7 +247,7 @@ def is_not_answered(scene):
 
 @check
 def resumes(scene):
-    """A connection that drops is resumed: what happened meanwhile is heard, and nothing is heard twice."""
+    """A connection that drops is resumed: events of the meantime arrive, each once."""
     alice = scene.alice
     wire = Wire(scene.exchange.port)
     carol = scene.open(url=wire.url)
@@ -260,7 +260,7 @@ def resumes(scene):
     wire.cut()
     carol.says("The exchange cannot be reached", "#notices")
     alice.click("#hang-up")
-    carol.phase("ended")  # Heard on the way of the media.
+    carol.phase("ended")  # Sent on the media path.
     carol.rest()
     alice.rest()
     wire.mend()
@@ -285,7 +285,7 @@ def resumes(scene):
 
 @check
 def lacks_a_microphone(scene):
-    """Without a microphone, or permission to use it, a call says why it cannot be, and what to do."""
+    """Without a microphone, or permission to use it, a call shows why it is not possible, and what to do."""
     for kind, text in (("refused", "The microphone is blocked"), ("none", "There is no microphone")):
         phone = scene.open(microphone=kind)
         phone.sign_in("alice")
@@ -299,7 +299,7 @@ def lacks_a_microphone(scene):
 
 @check
 def is_not_secure(scene):
-    """On a page that is not encrypted, people hear at once that no call can be made, and why."""
+    """On a page that is not encrypted, users see at once that no call can be made, and why."""
     with tempfile.TemporaryDirectory() as folder:
         text = (ROOT / "config/exchange.yaml").read_text().replace("# allowed_hosts: [phone.lan]", "allowed_hosts: [phone.test]")
         password = re.search(r"password_hash: (\S+)", text).group(1)
@@ -358,7 +358,7 @@ def signs_out(scene):
 
 @check
 def is_replaced(scene):
-    """A copied tab takes the phone's place, which says so, and can be made a phone of its own."""
+    """A copied tab takes over the phone's session, shows that, and can be made a phone of its own."""
     phone = scene.open()
     phone.sign_in("alice")
     first = phone.driver.current_window_handle
@@ -375,7 +375,7 @@ def is_replaced(scene):
 
 @check
 def takes_passwords(scene):
-    """With accounts of one's own, people sign in with name and password, and hear what is wrong with them."""
+    """With configured accounts, users sign in with name and password, and see what is wrong with them."""
     exchange = Exchange(scene.handset, "--config", str(ROOT / "config/exchange.yaml"))
     try:
         phone = scene.open(url=exchange.url)

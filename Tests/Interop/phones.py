@@ -1,4 +1,4 @@
-"""What the web phone's checks are made of: an exchange, a wire that can be cut, and browsers with the page open."""
+"""Parts of the web phone's checks: an exchange, a wire that can be cut, and browsers with the page open."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from selenium.webdriver.common.keys import Keys
 
 
 class Failed(Exception):
-    """What should have been so and was not."""
+    """A check failed."""
 
 
 def wait(what: str, condition: Callable[[], Any], seconds: float = 15) -> Any:
-    """Waits for a condition and hands back what it gave."""
+    """Waits until a condition holds. Returns its value."""
     end = time.monotonic() + seconds
     seen = None
     while time.monotonic() < end:
@@ -118,17 +118,17 @@ class Wire:
 
 
 class Levels:
-    """What a page says of the sound that comes in, whichever browser shows it."""
+    """The level of incoming sound that a page shows, in any browser."""
 
     run: Callable[..., Any]
 
     def level(self) -> int | None:
-        """What comes from the other side, in dB; None while it is not known."""
+        """The level of the other side's sound, in dB; None while it is not known."""
         found = re.match(r"(−?\d+)", self.run("return document.getElementById('value-level').textContent") or "")
         return int(found.group(1).replace("−", "-")) if found else None
 
     def hears(self) -> bool:
-        """Whether there is sound: the made-up microphone beeps, and what is muted is below −80 dB."""
+        """Whether there is sound: the fake microphone beeps, and what is muted is below −80 dB."""
         level = self.level()
         return level is not None and level > -65
 
@@ -181,7 +181,7 @@ class Phone(Levels):
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver", env=environment))
         if microphone == "none":
-            # A machine may have one after all, so the browser's answer is made what it is without.
+            # The machine may have a microphone, so the browser's answer is replaced with the one without.
             self.driver.execute_cdp_cmd(
                 "Page.addScriptToEvaluateOnNewDocument",
                 {
@@ -235,7 +235,7 @@ class Phone(Levels):
         return self.driver.execute_script(script, *arguments)
 
     def run_async(self, expression: str, seconds: float = 60) -> Any:
-        """What a promise in the page gives."""
+        """The result of a promise in the page."""
         self.driver.set_script_timeout(seconds)
         result = self.driver.execute_async_script(
             f"const done = arguments[0];({expression}).then((value) => done({{ value }}), (error) => done({{ error: String(error) }}));"
@@ -244,7 +244,7 @@ class Phone(Levels):
             raise Failed(f"{expression}: {result['error']}")
         return result.get("value")
 
-    # What people do.
+    # Actions of a user.
 
     def sign_in(self, name: str) -> None:
         wait("there are guests", lambda: self.sees(".guest"))
@@ -252,7 +252,7 @@ class Phone(Levels):
         self.online()
 
     def sign_in_with(self, name: str, password: str) -> None:
-        """With an exchange of one's own, which has no guests."""
+        """Signs in at a configured exchange, which has no guests."""
         self.find("#user").send_keys(name)
         self.find("#password").send_keys(password, Keys.ENTER)
         self.online()
@@ -279,10 +279,10 @@ class Phone(Levels):
         self.phase("idle")
 
     def complaints(self) -> list[str]:
-        """What the browser's console holds that should not be there."""
+        """Unexpected messages of the browser's console."""
 
         def matters(text: str) -> bool:
-            # Refused logins, and an exchange that is away, are part of the play.
+            # Refused logins, and an exchange that is away, are expected.
             return not ("Failed to load resource" in text and "/v1" in text)
 
         wrong = ("Content Security Policy", "signal not used", "answer not used")

@@ -3,8 +3,8 @@
 
 usage: pion_test.py HANDSET PION_PEER
 
-Ends with 0 if every check held. PION_PEER is built of pion_peer.go; needs websockets and selenium (of which nothing is
-used but what phones.py asks for). scripts/interop sees to both.
+Exits with 0 if every check passed. PION_PEER is built from pion_peer.go; needs websockets and selenium (which phones.py
+imports). scripts/interop installs both.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Pion:
 
 
 async def call(port, pion, callee):
-    """Calls with Pion's offer; hands back how it went."""
+    """Calls with Pion's offer. Returns the outcome."""
     async with signed_in(port, "bob") as line:
         invite = (await line.ask("invite.send", to=callee, data={"offer": pion.offer}, ttl=20, idempotency_key=uuid.uuid4().hex))["invite"]
         outcome = asyncio.create_task(asyncio.to_thread(pion.read))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from phones import Failed, wait
 
-# What the relay shares with an exchange, which makes names and passwords with it.
+# The secret that the relay shares with an exchange, which makes names and passwords with it.
 SECRET = "secret-of-exchange-and-relay"
 
 

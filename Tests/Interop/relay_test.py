@@ -3,7 +3,7 @@
 
 usage: relay_test.py HANDSET [--figures FILE]
 
-Ends with 0 if every check held. Needs what device_test.py does, and coturn; scripts/interop sees to both. The figures
+Exits with 0 if every check passed. Needs what device_test.py does, and coturn; scripts/interop installs both. The figures
 are added to those in FILE.
 """
 
@@ -28,7 +28,7 @@ USERS = ("alice", "echo", "caller")
 
 
 def check(function):
-    """Marks a function as one of the checks; its first docstring line says what holds."""
+    """Marks a function as one of the checks; its first docstring line is its name."""
     CHECKS.append(function)
     return function
 
@@ -38,7 +38,7 @@ def digest(secret):
 
 
 def hash_of(handset, password):
-    """What the exchange's configuration holds of a password."""
+    """The form of a password in the exchange's configuration."""
     done = subprocess.run([handset, "user", "hash-password"], input=password + "\n", capture_output=True, text=True, check=True, timeout=20)
     return json.dumps(done.stdout.strip())
 
@@ -77,7 +77,7 @@ class RelayStage(Stage):
             self.server = opened.enter_context(contextlib.closing(relay.Relay()))
             script = "window.relaysOnly = true;\n" + SCRIPT
             super().__init__(handset, exchange(handset, self.area, self.server), script, media="relay_only: true")
-            # Behind what the stage itself has opened, for that ends first.
+            # After what the stage itself has opened, because that ends first.
             self.rest = opened.pop_all()
         (self.area / "token").write_text("caller-demo-token")
         (self.area / "caller.yaml").write_text(
@@ -125,7 +125,7 @@ def echoes(stage):
 
 @check
 def is_called(stage):
-    """A device calls a browser, both through a relay only; either hears the other well."""
+    """A device calls a browser, both through a relay only; each hears the other well."""
     record = stage.path / "record.wav"
 
     def measure():

@@ -4,7 +4,7 @@
 
 usage: sip_accounts_test.py HANDSET [CHECK…]
 
-Ends with 0 if every check held. Needs a network namespace of its own; scripts/interop-sip sees to that.
+Exits with 0 if every check passed. Needs a network namespace of its own; scripts/interop-sip makes it.
 """
 
 import contextlib
@@ -106,7 +106,7 @@ class Accounts(Program):
         return len([line for line in lines if line["metadata"]["account"] == name])
 
     def record(self, name):
-        """Waits for the record of an account's last call, and hands back its recording."""
+        """Waits for the record of an account's last call. Returns its recording."""
         path = self.folder / f"{name}.jsonl"
         wait(f"the record of {name}", lambda: path.exists() and "completed" in path.read_text().splitlines()[-1])
         files = recordings(self.folder / f"{name}-recordings")

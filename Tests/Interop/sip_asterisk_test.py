@@ -4,8 +4,8 @@ is compared from its first 100 ms on; keys, a menu that waits in silence, hold, 
 
 usage: sip_asterisk_test.py HANDSET [CHECK…]
 
-Ends with 0 if every check held. Needs a network namespace and a mount namespace of its own, and a root with Asterisk in
-.build-asterisk: scripts/interop-sip sees to that.
+Exits with 0 if every check passed. Needs a network namespace and a mount namespace of its own, and a root with Asterisk in
+.build-asterisk: scripts/interop-sip provides them.
 """
 
 import contextlib
@@ -259,7 +259,7 @@ def last_seconds(path, seconds):
 
 
 def transfers(handset, folder):
-    """A device transfers baresip to an extension, and baresip the device: who is transferred hears the stairs."""
+    """A device transfers baresip to an extension, and baresip the device: the transferred party hears the stairs."""
     with (
         running(Asterisk(ROOT, folder, {"bob": ("plain", "ulaw"), "desk": ("plain", "ulaw")})) as asterisk,
         running(Baresip(folder, protection="")) as bob,
@@ -294,7 +294,7 @@ def transfers(handset, folder):
 
 
 def direct(handset, folder):
-    """Two devices whose media goes past Asterisk, with Opus, for which each side has its own payload number: sound both ways."""
+    """Two devices whose media does not pass Asterisk, with Opus, for which each side has its own payload number: sound both ways."""
     tone, recording = folder / "tone.wav", folder / "heard.wav"
     make_tone(tone, 500, 8)
     endpoints = dict.fromkeys(("desk", "hall"), ("plain", "opus", "direct_media=yes"))

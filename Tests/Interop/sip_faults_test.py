@@ -4,8 +4,8 @@ which one is killed during a call.
 
 usage: sip_faults_test.py HANDSET [CHECK…]
 
-Ends with 0 if every check held, and prints what was measured. Needs namespaces of its own for network and mounts: it puts a
-resolv.conf in place, adds interfaces and drops packets. scripts/interop-sip sees to that.
+Exits with 0 if every check passed, and prints what was measured. Needs namespaces of its own for network and mounts: it replaces
+resolv.conf, adds interfaces and drops packets. scripts/interop-sip makes them.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ from sip_stage import (
     wait,
 )
 
-# Servers at other addresses are spoken to in the clear here, so that no keys are written.
+# Connections to other addresses are in the clear here, so that no keys are written.
 PLAIN = "allow_plain_rtp: true, offers: plain"
 NODES = {1: (26161, 26261), 2: (26162, 26262)}
 FAR, NEAR, NEW = "10.98.0.1", "10.98.0.2", "10.98.0.3"
@@ -127,7 +127,7 @@ class Node(Program):
 
 
 def moments(device, message):
-    """When a device's log says something, in seconds."""
+    """When a device logged a message, in seconds."""
     found = []
     for line in device.text().splitlines():
         if f'"message":"{message}"' in line:
@@ -159,7 +159,7 @@ def dropping(*ports):
 
 
 def names(handset, folder):
-    """SRV and NAPTR records lead to kamailio; a server that is not there is passed over."""
+    """SRV and NAPTR records lead to kamailio; a server that is down is skipped."""
     hosts = [
         "--host-record=s1.sip.test,10.99.0.2",
         f"--host-record=s2.sip.test,{PEER}",
@@ -184,12 +184,12 @@ def names(handset, folder):
 
 
 def dead_flow(handset, folder):
-    """A TCP connection that swallows everything is noticed within a keepalive, and never used again."""
+    """A TCP connection that drops everything is noticed within a keepalive, and never used again."""
     with (
         running(Kamailio(folder)),
         running(Device(handset, folder, "dead", sip="keepalive_s: 5", server=f"{PEER}:{PORT}", account="allow_plain_text: true")) as device,
     ):
-        # Kamailio answers pings, so silence means something.
+        # Kamailio answers pings, so silence is a fault.
         time.sleep(6)
         begun = time.time()
         with dropping(PORT):
@@ -207,7 +207,7 @@ def dead_flow(handset, folder):
 
 @contextlib.contextmanager
 def far_network():
-    """A network namespace whose only way is a link of its own."""
+    """A network namespace whose only connection is a link of its own."""
     run("ip", "netns", "add", "device")
     run("ip", "link", "add", "d2", "type", "veth", "peer", "name", "d3", "netns", "device")
     run("ip", "address", "add", f"{FAR}/24", "dev", "d2")

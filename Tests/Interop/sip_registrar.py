@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A SIP server over UDP that takes every registration and is busy for every call, where no real one can be installed.
+"""A SIP server over UDP that accepts every registration and is busy for every call, where no real one can be installed.
 
 usage: sip_registrar.py ADDRESS PORT
 
@@ -14,7 +14,7 @@ ANSWERS = {"REGISTER": "200 OK", "OPTIONS": "200 OK", "INVITE": "486 Busy Here"}
 
 
 def answer(request):
-    """The response to a request; None for one that gets none."""
+    """The response to a request; None for a request without one."""
     method = request.split(" ", 1)[0]
     if method == "ACK":
         return None

@@ -1,4 +1,4 @@
-"""What the checks of SIP share: a network, kamailio, baresip, SIPp, an exchange, devices, and what they hear."""
+"""Shared by the checks of SIP: a network, kamailio, baresip, SIPp, an exchange, devices, and what they hear."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Check = Callable[[str, pathlib.Path], None]
 
 
 class Failed(Exception):
-    """A check did not hold."""
+    """A check failed."""
 
 
 def wait(what: str, condition: Callable[[], Any], seconds: float = 10) -> Any:
-    """Waits until the condition holds, and hands back its value."""
+    """Waits until the condition holds. Returns its value."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         value = condition()
@@ -70,7 +70,7 @@ def powers(path: pathlib.Path, *frequencies: float) -> list[float]:
 
 
 def expect_sound(path: pathlib.Path, whose: str) -> None:
-    """Speech is in a recording."""
+    """Checks that a recording has speech."""
     loud = powers(path, 1_000)[0] if pathlib.Path(path).exists() else 0
     if loud <= 0:
         raise Failed(f"{whose}: {path} is silent")
@@ -243,7 +243,7 @@ class Device(Program):
 
 def recordings(folder: pathlib.Path) -> list[pathlib.Path]:
     """The recordings of calls that have ended, oldest first. One gets its name a moment after its call's record is written."""
-    # A disk that stalls keeps a recording from its name for as long.
+    # While a disk stalls, a recording does not get its name.
     deadline = time.monotonic() + 20
     while list(folder.glob("*.part.wav")) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -275,7 +275,7 @@ def configuration(
 
 
 class Baresip(Program):
-    """baresip as user bob, who answers by himself and plays 440 Hz."""
+    """baresip as user bob, which answers by itself and plays 440 Hz."""
 
     def __init__(self, folder: pathlib.Path, protection: str = "srtp-mand") -> None:
         self.folder = folder / "baresip-files"
@@ -411,7 +411,7 @@ def call(
     sip: str = "",
     account: str = "",
 ) -> tuple[int, dict, str]:
-    """`handset call` as user alice; hands back its exit code and report."""
+    """`handset call` as user alice; returns its exit code and report."""
     files = folder / "alice-files"
     files.mkdir(exist_ok=True)
     path = configuration(files, "alice", transport=transport, media=media, server=server, sip=sip, account=account)
@@ -491,7 +491,7 @@ def make_network() -> None:
 def perform(checks: Sequence[Check], only: list[str]) -> None:
     """Performs checks one after the other, each in a folder of its own: all, or those that are named.
 
-    One that fails beside a stall of the machine is made again, three times in all; one that fails without a stall has failed.
+    One that fails beside a stall of the machine is repeated, three times in all; one that fails without a stall has failed.
     """
     for check in checks:
         if only and check.__name__ not in only:

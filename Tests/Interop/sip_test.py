@@ -3,8 +3,8 @@
 
 usage: sip_test.py HANDSET
 
-Ends with 0 if every check held. Needs a network namespace of its own, in which it makes the interface d0 (baresip takes no
-loopback address): scripts/interop-sip sees to that, and to the programs.
+Exits with 0 if every check passed. Needs a network namespace of its own, in which it makes the interface d0 (baresip takes no
+loopback address): scripts/interop-sip makes it, and installs the programs.
 """
 
 import contextlib
@@ -121,7 +121,7 @@ def plain_only_if_configured(handset, folder):
 
 
 def device_calls_baresip(handset, folder):
-    """A device calls baresip, registered over UDP or TCP: sound both ways, and BYE from the device; a user that there is not."""
+    """A device calls baresip, registered over UDP or TCP: sound both ways, and BYE from the device; an unknown user."""
     recording = folder / "alice.wav"
     tone = folder / "tone.wav"
     make_tone(tone, 500)
@@ -179,7 +179,7 @@ def sipp_calls(handset, folder):
 
 
 def device_calls_sipp(handset, folder):
-    """A device calls SIPp's callee through kamailio and hears its speech; and takes back a call that only rings."""
+    """A device calls SIPp's callee through kamailio and hears its speech; and cancels a call that only rings."""
     recording, tone = folder / "alice.wav", folder / "tone.wav"
     make_tone(tone, 500)
     for transport in ("udp", "tcp"):

@@ -4,7 +4,7 @@ and are called by it, through kamailio; users that may not are refused.
 
 usage: sip_trunk_test.py HANDSET [CHECK…]
 
-Ends with 0 if every check held. Needs a network namespace of its own; scripts/interop-sip sees to that.
+Exits with 0 if every check passed. Needs a network namespace of its own; scripts/interop-sip makes it.
 """
 
 import contextlib
@@ -71,7 +71,7 @@ def everything(handset, folder, protection="srtp-mand", media="codecs: [pcmu]"):
 
 
 def call(handset, folder, name, callee, *options):
-    """`handset call` at the exchange; hands back its exit code, report and words."""
+    """`handset call` at the exchange; returns its exit code, report and words."""
     return finished(begin_call(handset, folder, name, callee, *options))
 
 

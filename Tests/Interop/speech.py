@@ -1,4 +1,4 @@
-"""Recorded voices to send through calls, and how well they came out at the other end."""
+"""Recorded voices to send through calls, and their quality at the other end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write(path: pathlib.Path, samples: numpy.ndarray) -> None:
 
 
 def phrases() -> numpy.ndarray:
-    """Six phrases of a human voice, with pauses between them: 10 s, made so that it can be repeated without a click.
+    """Six phrases of a human voice, with pauses between them: 10 s, which repeat without a click.
 
     With half of them the first seconds of a call, in which both sides' jitter buffers learn, count for twice as much: an echo
     that has 4.1 over 10 s has 3.5 to 3.8 over 5 s.
@@ -44,7 +44,7 @@ def phrases() -> numpy.ndarray:
 
 
 def find(needle: numpy.ndarray, hay: numpy.ndarray) -> int:
-    """Where in `hay` the whole of `needle` is most alike, in samples."""
+    """The offset in `hay` at which all of `needle` is most alike, in samples."""
     if len(hay) < len(needle):
         raise ValueError(f"there are {len(hay) / RATE:.1f} s, and {len(needle) / RATE:.1f} s are needed")
     return int(numpy.argmax(correlate(hay, needle, "valid", "fft")))
@@ -64,7 +64,7 @@ def score(original: numpy.ndarray, heard: numpy.ndarray, repeats: bool = False) 
 
 
 class Ears:
-    """What can be asked of a browser with page_side.js in its page."""
+    """Requests to a browser with page_side.js in its page."""
 
     run_async: Callable[..., Any]
 

@@ -1,4 +1,4 @@
-"""What the checks of calls with devices are made of: who takes part, and how calls are made, heard and timed."""
+"""Parts of the checks of calls with devices: the participants, and functions that place, hear and time calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from firefox import Firefox
 
 SCRIPT = (pathlib.Path(__file__).parent / "page_side.js").read_text()
-# What a network without loss must leave of speech, as wideband PESQ, after one coding and after two. A change of path may
+# The least wideband PESQ of speech over a network without loss, after one coding and after two. A change of path may
 # cost a frame or two.
 LEAST = {"one way": 4.0, "echo": 4.0, "echo, ICE restarted": 3.8}
 # Time for the jitter buffers to settle, before what is heard is compared, in seconds.
@@ -31,7 +31,7 @@ PLAYING = 14
 
 
 class TalkingPhone(speech.Ears, Phone):
-    """A browser with the page open, whose samples can be had."""
+    """A browser with the page open, whose samples can be read."""
 
 
 class Stage:
@@ -109,7 +109,7 @@ def noted(device: Device) -> int:
 
 
 def judged(stage: Stage, what: str, measure: Callable[[], float], name: str | None = None) -> None:
-    """Holds the median of three tries to the limit, and keeps all of them: a machine that is busy stalls both sides."""
+    """Compares the median of three tries with the limit, and keeps all of them: a busy machine stalls both sides."""
     try:
         result = tries.judge(what, LEAST[what], measure)
     except tries.TooLow as error:
@@ -132,13 +132,13 @@ def both_ways(stage: Stage, browser: str, recorded: numpy.ndarray, heard: numpy.
 
 
 def quality(figures: dict) -> None:
-    """A line for each way: its median, and every try."""
+    """Prints a line for each direction: its median, and every try."""
     for way, found in figures["pesq"].items():
         print(f"PESQ   {way}: {found['median']:.2f} of {', '.join(f'{figure:.2f}' for figure in found['tries'])}")
 
 
 def flows(phone: Phone) -> bool:
-    """Whether sound comes in, which is 50 packets a second, and not just a report now and then."""
+    """Whether sound comes in, which is 50 packets a second, and not only RTCP."""
     before = phone.run_async("packets()")
     time.sleep(1)
     return phone.run_async("packets()") - before > 10

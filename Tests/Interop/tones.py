@@ -7,7 +7,7 @@ from speech import RATE
 
 LOW, HIGH = (697, 770, 852, 941), (1209, 1336, 1477, 1633)
 KEYS = ("123A", "456B", "789C", "*0#D")
-# 20 ms, which hold the lowest tone's period 14 times.
+# 20 ms, which contain 14 periods of the lowest tone.
 FRAME = 960
 
 
@@ -17,7 +17,7 @@ def key(samples: numpy.ndarray) -> str | None:
     if energy < 1e-5:  # −50 dBov
         return None
     times = numpy.arange(len(samples)) / RATE
-    # The energy at each of the tones: a sine that fills the frame has all of its own.
+    # The energy at each of the tones: a sine that fills the frame has all of its energy there.
     powers = [2 * abs(numpy.mean(samples * numpy.exp(-2j * numpy.pi * tone * times))) ** 2 for tone in LOW + HIGH]
     row, column = int(numpy.argmax(powers[:4])), int(numpy.argmax(powers[4:]))
     low, high = powers[row], powers[4 + column]
@@ -26,11 +26,11 @@ def key(samples: numpy.ndarray) -> str | None:
 
 
 def keys(samples: numpy.ndarray) -> str:
-    """The keys that are heard, in order; one that sounds on counts once. Between two there is a pause."""
+    """The keys that are heard, in order; one that continues counts once. Between two there is a pause."""
     found, last = "", None
     for start in range(0, len(samples) - FRAME + 1, FRAME):
         now = key(samples[start : start + FRAME])
-        # A frame at a key's edge holds a piece of it: two in a row make a key.
+        # A frame at a key's edge contains a part of it: two in a row make a key.
         following = key(samples[start + FRAME : start + 2 * FRAME]) if start + 2 * FRAME <= len(samples) else None
         if now and now != last and following == now:
             found += now

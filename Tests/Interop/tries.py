@@ -1,4 +1,4 @@
-"""How several tries of one measurement are judged: all are reported, and the median is held to the limit."""
+"""How several tries of one measurement are judged: all are reported, and the median is compared with the limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-# A machine that is busy stalls both sides now and then, so that one try says little.
+# A machine that is busy stalls both sides now and then, so that one try is no evidence.
 TRIES = 3
 # Bad tries beside a stall of the machine do not count, up to this number.
 WITHHELD = 3
@@ -21,7 +21,7 @@ class TooLow(AssertionError):
 
 
 class Witness:
-    """A thread that sleeps 5 ms at a time, and notes by how much it wakes up late at the worst."""
+    """A thread that sleeps 5 ms at a time, and records how late it wakes up at most."""
 
     SLEEP = 0.005
 
