@@ -246,7 +246,7 @@ def audible(speech: numpy.ndarray, other: numpy.ndarray, hops: numpy.ndarray) ->
     return heard
 
 
-def onsets(hops: numpy.ndarray, heard: numpy.ndarray, pause: Any = 100) -> list[int]:
+def onsets(hops: numpy.ndarray, heard: numpy.ndarray, pause: Any = 100) -> list[int | None]:
     """For each utterance after a second without speech the first of two hops that are audible; None if none is."""
     found = []
     for start, end in runs(hops):

@@ -17,7 +17,7 @@ Sound = Callable[[numpy.random.Generator], numpy.ndarray]
 Parts = tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, numpy.ndarray]
 Make = Callable[[numpy.random.Generator], Parts]
 #: What is heard, what the bot says, which hops are speech, and the onsets.
-Piece = tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, list[int]]
+Piece = tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, list[int | None]]
 
 
 def pieces(seed: int, minutes: float, make: Make) -> list[Piece]:

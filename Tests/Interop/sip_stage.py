@@ -293,7 +293,7 @@ class Baresip(Program):
         super().__init__("baresip", ["baresip", "-f", self.folder, "-v"], folder)
         wait("baresip is registered", lambda: self.says(r"200 OK .*\(.*\) \[\d+ binding|registered successfully"), 20)
 
-    def command(self, text: str, *parameters: str) -> str:
+    def command(self, text: str, *parameters: str) -> str | None:
         message = json.dumps({"command": text, "params": " ".join(parameters)})
         with socket.create_connection((PEER, 25320), 2) as control:
             control.sendall(f"{len(message)}:{message},".encode())
