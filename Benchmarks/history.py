@@ -90,7 +90,7 @@ def main() -> None:
         case ["keep", version, result] if VERSION.fullmatch(version):
             kept = read(result)
             if kept.get("problems"):
-                sys.exit(f"history.py: these results cannot be believed: {kept['problems'][0]}")
+                sys.exit(f"history.py: these results are invalid: {kept['problems'][0]}")
             HISTORY.mkdir(exist_ok=True)
             (HISTORY / f"{version}.json").write_text(json.dumps(kept, indent=1) + "\n")
         case ["compare", result]:

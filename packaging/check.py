@@ -74,18 +74,18 @@ look_at(json.loads(said)["command"], [])
 keys = gzip.decompress((SHARE / "man/man5/handset.yaml.5.gz").read_bytes()).decode()
 for section in re.findall(r"^### `(.+)`$", (SHARE / "doc/handset/configuration.md").read_text(), re.M):
     if f".Ss {section}\n" not in keys:
-        faults.append(f"handset.yaml(5): nothing of {section}")
+        faults.append(f"handset.yaml(5): no text about {section}")
 
 copyright = (SHARE / "doc/handset/copyright").read_text()
 for name in sys.argv[2:]:
     if not re.search(r"^" + re.escape(name) + r"\b", copyright, re.M | re.I):
-        faults.append(f"copyright: nothing of {name}")
+        faults.append(f"copyright: no text about {name}")
 needed = subprocess.run(["readelf", "--dynamic", TREE / "usr/bin/handset"], capture_output=True, text=True, check=True).stdout
 for library in re.findall(r"Shared library: \[(.+)\]", needed):
     owner = subprocess.run(["dpkg-query", "--search", f"*/{library}"], capture_output=True, text=True).stdout
     packages = {line.split(":")[0] for line in owner.splitlines()}
     if not any(re.search(r"^" + re.escape(package) + r"\b", copyright, re.M) for package in packages):
-        faults.append(f"copyright: nothing of {library} ({', '.join(sorted(packages)) or 'no package has it'})")
+        faults.append(f"copyright: no text about {library} ({', '.join(sorted(packages)) or 'no package has it'})")
 
 if faults:
     sys.exit("\n".join(faults))

@@ -143,7 +143,7 @@ class Devices:
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
-            sys.exit("the load generator is gone")
+            sys.exit("the load generator ended")
         return json.loads(answer)
 
     def stop(self) -> None:

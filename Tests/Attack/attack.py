@@ -1,6 +1,6 @@
 """Attacks a device by SIP and RTP as strangers do, while bystanders make calls that must not suffer.
 
-Exits with 0 if no fault was found; with --fault and --faults, if each fault that was put back was found.
+Exits with 0 if no fault was found; with --fault and --faults, if each simulated fault was found.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from model import MODES, Model, State, attack
 
 
 async def finds(options: argparse.Namespace, name: str) -> bool:
-    """Whether the model finds a fault that is put back."""
+    """Whether the model finds a simulated fault."""
     for mode in MODES if options.mode is None else [options.mode]:
         model = Model(options.handset, mode, options.seed, PATHS[name], options.deed)
         await attack(model, options.seconds, options.seconds, State(None))
@@ -38,8 +38,8 @@ async def main() -> bool:
     parser.add_argument("--state", help="a file that keeps the episodes, so that a run continues after the last one")
     parser.add_argument("--deed", action="append", help="a deed; strangers do only those that are given")
     parser.add_argument("--rest", type=int, default=60, help="seconds after the attack until memory is checked again")
-    parser.add_argument("--fault", choices=sorted(PATHS), help="put a fault back, which must be found")
-    parser.add_argument("--faults", action="store_true", help="put each fault back in turn")
+    parser.add_argument("--fault", choices=sorted(PATHS), help="simulate a fault, which must be found")
+    parser.add_argument("--faults", action="store_true", help="simulate each fault in turn")
     options = parser.parse_args()
     if options.fault or options.faults:
         names = [options.fault] if options.fault else sorted(PATHS)

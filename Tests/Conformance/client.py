@@ -196,7 +196,7 @@ class Connection:
             violations.append(f"a result is an object: {text}")
         future = self.waiting.pop(message["id"], None)
         if future is None:
-            violations.append(f"an answer to nothing, or a second one: {text}")
+            violations.append(f"an answer without a request, or a second one: {text}")
         elif not future.done():
             future.set_result(message)
 

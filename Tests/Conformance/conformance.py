@@ -89,7 +89,7 @@ def collect(pattern: str) -> list[Test]:
         module = importlib.import_module(path.stem)
         tests += [test for name, test in vars(module).items() if name.startswith("test_")]
     for test in tests:
-        assert re.match(r"[A-Z]+-\d+[^\n]*: ", test.__doc__ or ""), f"{test.__name__} says no rule"
+        assert re.match(r"[A-Z]+-\d+[^\n]*: ", test.__doc__ or ""), f"{test.__name__} names no rule"
     wanted = re.compile(pattern, re.IGNORECASE)
     return [test for test in tests if wanted.search(f"{test.__module__} {test.__name__} {test.__doc__}")]
 

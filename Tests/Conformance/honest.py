@@ -123,7 +123,7 @@ class Phone(Seat):
         result = await super().start(resume, after, device_name)
         if result is None and self.refused in ("tokenExpired", "tokenRejected", "tokenRevoked"):
             if self.refused != "tokenExpired":
-                self.model.oracle.fault(f"{self}: its token was taken back: {self.refused}")
+                self.model.oracle.fault(f"{self}: its token was revoked: {self.refused}")
             await self.exchange_token()
             result = await super().start(resume, after, device_name)
         return result
@@ -173,7 +173,7 @@ class Pair:
                 async with asyncio.timeout(BOUND):
                     await self.call()
             except TimeoutError:
-                self.model.oracle.fault(f"the honest pair was held up for more than {BOUND} s while {self.doing}")
+                self.model.oracle.fault(f"the honest pair was delayed by more than {BOUND} s while {self.doing}")
             except AssertionError as error:
                 self.model.oracle.fault(f"the honest pair, {self.doing}: {error}")
             self.times.append(time.monotonic() - begun)

@@ -214,7 +214,7 @@ class Oracle:
         else:
             fits = False
         if not fits:
-            self.fault(f"{listener} sees {name}, which is none of its business: {data[:800]!r}")
+            self.fault(f"{listener} sees {name}, which is not for it: {data[:800]!r}")
 
     def bind(self, number: str, invite: Invite) -> None:
         """An invite has its id; checks the listeners that received the id before."""

@@ -67,7 +67,7 @@ class Talk:
         elif (ask := self.waiting.pop(message["id"], None)) is not None:
             finish(self, ask, message)
         elif message["id"] is not None and not str(message["id"]).startswith("raw"):
-            oracle.fault(f"{self.seat} got an answer to nothing, or a second one: {data[:300]!r}")
+            oracle.fault(f"{self.seat} got an answer without a request, or a second one: {data[:300]!r}")
         oracle.scan(self.seat, data)
 
     def ended(self, reading: asyncio.Task) -> None:

@@ -28,7 +28,7 @@ async def test_invite_reaches_every_device(exchange):
             "payload": {"apns": {"alert": "A"}},
         }, told
     await settle(alice)
-    assert alice.events == [], "the inviter hears nothing of its own invite"
+    assert alice.events == [], "the inviter receives nothing of its own invite"
 
 
 async def test_the_most_that_is_accepted_is_heard(exchange):

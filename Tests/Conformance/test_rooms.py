@@ -42,7 +42,7 @@ async def test_connections_come_and_go(exchange):
         }
     await settle(alice, bob, carol)
     assert len(alice.heard("connectionCreated")) == 3 and not bob.heard("connectionDestroyed")
-    assert carol.events == [], "who is not in the room hears nothing"
+    assert carol.events == [], "a device outside of the room receives nothing"
 
 
 async def test_dropped_participant(exchange):

@@ -52,7 +52,7 @@ def main():
     places, libraries = {}, collections.Counter()
     seen, *lines = open(counts).read().splitlines()
     if seen == "copies 0":
-        sys.exit("copies: no media thread copied anything, so none was seen")
+        sys.exit("copies: no media thread copied anything, so the count is wrong")
     for line in lines:
         module, offset, *numbers = line.split()
         count, size = map(int, numbers)
@@ -75,7 +75,7 @@ def main():
     if rest:
         for name, size in libraries.most_common():
             print(f"{size:>12} bytes by {name}")
-    print(f"{wrong} places copy more than they should" if wrong else "nothing is copied but sound and packets")
+    print(f"{wrong} functions copy more than they should" if wrong else "only sound and packets are copied")
     return wrong > 0
 
 

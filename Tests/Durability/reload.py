@@ -76,7 +76,7 @@ class Reload(soak.Soak):
             calls.append((answer["call"], call))
             await asyncio.wait(call.values(), timeout=soak.SETUP_LIMIT, return_when=asyncio.FIRST_COMPLETED)
             if not call["media"].done():
-                self.fault("a call did not come about")
+                self.fault("a call was not established")
         return calls
 
     async def series(self, name, act):
@@ -121,7 +121,7 @@ class Reload(soak.Soak):
                 break
             await asyncio.sleep(0.05)
         else:
-            return self.fault(f"{process.name} says nothing of a {kind} file: {said}")
+            return self.fault(f"{process.name} does not report a {kind} file: {said}")
         line = text.count("\n")
         if (refused.lower() in said.lower()) != (kind == "wrong"):
             self.fault(f"{process.name} takes a {kind} file as another: {said}")
@@ -157,7 +157,7 @@ class Reload(soak.Soak):
         if is_judged and late(loud) > 0:
             self.fault(f"{late(loud)} packets and frames are late while files are read again, and none otherwise")
         if not is_judged:
-            self.say("the machine is late by itself, so what is late under reloads is not judged")
+            self.say("the machine is late without reloads, so lateness under reloads is not judged")
         return {
             "calls": self.arguments.calls,
             "seconds": self.arguments.seconds,

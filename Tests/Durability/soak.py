@@ -181,7 +181,7 @@ class Caller:
         try:
             done, _ = await asyncio.wait(call.values(), timeout=SETUP_LIMIT, return_when=asyncio.FIRST_COMPLETED)
             if not call["media"].done():
-                return f"did not come about: {call['ended'].result() if done else 'nothing was heard of it'}"
+                return f"was not established: {call['ended'].result() if done else 'there was no event of it'}"
             self.soak.setup_ms.append(call["media"].result()["setup_ms"])
             await asyncio.wait([call["ended"]], timeout=random.uniform(1, 4))
             if not call["ended"].done():

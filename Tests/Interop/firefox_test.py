@@ -68,7 +68,7 @@ def answers(scene):
     for phone in (scene.alice, scene.bob):
         phone.phase("talking")
         wait("sound comes in", phone.hears, 30)
-        wait("it is said how it travels", lambda: "opus" in phone.text("#path"))
+        wait("the media path is shown", lambda: "opus" in phone.text("#path"))
 
 
 @check

@@ -313,7 +313,7 @@ def comes_back_soon(scene: Scene) -> None:
     killed = time.monotonic()
     scene.exchange.process.wait()
     for phone in phones:
-        wait("it says so", lambda: "Online" not in phone.text("body"), 2)
+        wait("it shows that", lambda: "Online" not in phone.text("body"), 2)
     while time.monotonic() < killed + 6:
         if any("Online" in phone.text("body") for phone in phones):
             raise Failed("it says Online without an exchange")

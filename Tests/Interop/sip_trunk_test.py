@@ -122,7 +122,7 @@ def refused(handset, folder):
         if code == 0 or "may not call" not in words + json.dumps(report):
             raise Failed(f"bob calls out: exit {code}: {report or words}")
         if "A call comes in" in gateway.text():
-            raise Failed("the trunk has heard of bob's call")
+            raise Failed("the trunk has received bob's call")
         code, report, words = call(handset, folder, "alice", "299", "--duration", "1")
         if code == 0 or report.get("outcome") == "completed":
             raise Failed(f"a loop: exit {code}: {report or words}")

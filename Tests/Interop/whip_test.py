@@ -249,7 +249,7 @@ class Scene:
 
     def end(self):
         if (status := self.do("window.end()")) != 200:
-            raise Failed(f"DELETE gave {status}")
+            raise Failed(f"DELETE returned {status}")
 
     def close(self):
         self.browser.close()
