@@ -34,5 +34,16 @@ struct InstantTests {
         #expect(Duration.seconds(Int64.max).nanoseconds == .max)
         #expect(Duration.seconds(Int64.min).nanoseconds == .min)
         #expect(Duration.milliseconds(-1.5).nanoseconds == -1_500_000)
+        #expect((Duration.seconds(9_223_372_036) + .milliseconds(900)).nanoseconds == .max)
+    }
+
+    @Test("An instant moved beyond the last one is the last one, as a token that says it is good for 300 years would have it")
+    func farAway() {
+        let now = Instant(nanoseconds: 5)
+        #expect(now.advanced(by: .seconds(9_999_999_999)) == Instant(nanoseconds: .max))
+        #expect(Instant(nanoseconds: -5).advanced(by: .seconds(Int64.min)) == Instant(nanoseconds: .min))
+        let ends = (first: Instant(nanoseconds: .min), last: Instant(nanoseconds: .max))
+        #expect(ends.first.duration(to: ends.last) == .nanoseconds(Int64.max))
+        #expect(ends.last.duration(to: ends.first) == .nanoseconds(Int64.min))
     }
 }

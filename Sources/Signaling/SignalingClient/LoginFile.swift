@@ -33,7 +33,11 @@ struct LoginFile {
                 try store.clear()
                 return nil
             }
-            let lifetime = kept.expiresAt.map { Duration.milliseconds($0 - WallClock.now.unixMilliseconds) }
+            let lifetime = kept.expiresAt.map { end in
+                // The file may say anything.
+                let (left, overflow) = end.subtractingReportingOverflow(WallClock.now.unixMilliseconds)
+                return Duration.milliseconds(overflow ? 0 : left)
+            }
             return RESTClient.Login(
                 token: kept.token, refreshToken: kept.refreshToken, lifetime: lifetime, user: kept.user,
                 publicIDs: kept.publicIDs)

@@ -19,11 +19,18 @@ public struct Instant: Comparable, Hashable, Sendable {
 }
 
 extension Instant {
-    /// This instant moved by `duration`, later if it is positive.
-    public func advanced(by duration: Duration) -> Instant { Instant(nanoseconds: nanoseconds + duration.nanoseconds) }
+    /// This instant moved by `duration`, later if it is positive; the first or last instant there is if that is beyond them, because a
+    /// duration may come from outside.
+    public func advanced(by duration: Duration) -> Instant {
+        let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.nanoseconds)
+        return Instant(nanoseconds: overflow ? (nanoseconds < 0 ? .min : .max) : sum)
+    }
 
-    /// The time from this instant to `other`: positive if `other` is later.
-    public func duration(to other: Instant) -> Duration { .nanoseconds(other.nanoseconds - nanoseconds) }
+    /// The time from this instant to `other`: positive if `other` is later. Clamped to what 64 bits of nanoseconds hold (292 years).
+    public func duration(to other: Instant) -> Duration {
+        let (difference, overflow) = other.nanoseconds.subtractingReportingOverflow(nanoseconds)
+        return .nanoseconds(overflow ? (nanoseconds < 0 ? .max : .min) : difference)
+    }
 
     /// This instant moved by `nanoseconds`; for the media path, where `Duration` arithmetic is not allowed.
     @inlinable
@@ -40,8 +47,9 @@ extension Duration {
     /// The whole nanoseconds in this duration, clamped to what 64 bits hold (292 years).
     public var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
-        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        return overflow ? (seconds < 0 ? .min : .max) : scaled + attoseconds / 1_000_000_000
+        let (scaled, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, isJustTooLong) = scaled.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return isTooLong || isJustTooLong ? (seconds < 0 ? .min : .max) : sum
     }
 
     /// This duration as a number of milliseconds.
