@@ -356,7 +356,7 @@ struct CallMachineTests {
     func emptyAnswer() throws {
         var timeline = Timeline(Fixtures.inviting)
         var empty = Fixtures.accepted
-        empty.data = [:]
+        empty.answer = nil
         timeline.feed(.service(.accepted(empty)))
         #expect(try record(timeline).reason == .dialFailed)
     }

@@ -54,11 +54,11 @@ struct IncomingInviteTests {
                     "accept": "accepting: sendAccept", "reject": "rejecting: sendReject",
                     "timer": "ended timedOut: ended",
                 ]) { $1 },
-                "accepting": anyEnd.merging([
+                "accepting": [
                     "accept": "accepting: refused", "reject": "accepting: refused",
                     "answerConfirmed": "accepted: accepted", "answerFailed": "ended failed: ended",
                     "answerFailed lost": "ended handledElsewhere: ended", "timer": "ended failed: ended",
-                ]) { $1 },
+                ],
                 "rejecting": anyEnd.merging([
                     "accept": "rejecting: refused", "reject": "rejecting: refused",
                     "answerConfirmed": "ended rejected: ended", "answerFailed": "ended rejected: ended",
@@ -91,6 +91,29 @@ struct IncomingInviteTests {
             timeline.outputs == [
                 .sendAccept("i1", .call(.answer("sdp"))), .ended(.handledElsewhere(.accepted)),
             ])
+    }
+
+    @Test("INV-3, GRP-2: News of an invite that overtakes the answer to an accept does not end the call")
+    func overtakingNews() {
+        for news in [IncomingInviteMachine.Input.cancelled, .timedOut, .handledElsewhere(.accepted)] {
+            var timeline = Timeline(Self.ringing())
+            timeline.feed(.accept(.call(.answer("sdp"))))
+            timeline.feed(news)
+            timeline.feed(.answerConfirmed)
+            #expect(timeline.outputs == [.sendAccept("i1", .call(.answer("sdp"))), .accepted])
+        }
+    }
+
+    @Test("INV-5, INV-6: The news says how an invite ended if the answer to our accept does not")
+    func newsOfAnEnd() {
+        for answer in [IncomingInviteMachine.Input.answerFailed(broken), .timerFired] {
+            var timeline = Timeline(Self.ringing())
+            timeline.feed(.accept(.call(.answer("sdp"))))
+            timeline.feed(.cancelled)
+            timeline.feed(.timedOut)
+            if case .timerFired = answer { timeline.runToQuiescence(firing: .timerFired) } else { timeline.feed(answer) }
+            #expect(timeline.outputs.last == .ended(.cancelled))
+        }
     }
 
     @Test("INV-8: With the exchange out of reach the device's own timer ends the ringing, and it is not reported twice")

@@ -44,7 +44,9 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     enum State: Hashable, Sendable {
         /// At `limit` we reject it as unanswered; at `deadline`, if it has one, it has timed out.
         case ringing(deadline: Instant?, limit: Instant)
-        case accepting(deadline: Instant)
+        /// The answer to our accept decides. News of the invite may overtake it: a member of the invite's group learns that the inviter has
+        /// withdrawn it from the others. It says how the invite ended only if that answer does not come, or does not say it.
+        case accepting(deadline: Instant, news: End?)
         case rejecting(RejectReason, deadline: Instant)
         case accepted
         case ended(End)
@@ -74,7 +76,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     public var nextDeadline: Instant? {
         switch current {
         case .ringing(let deadline, let limit): min(deadline ?? limit, limit)
-        case .accepting(let deadline), .rejecting(_, let deadline): deadline
+        case .accepting(let deadline, _), .rejecting(_, let deadline): deadline
         case .accepted, .ended: nil
         }
     }
@@ -83,7 +85,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch (current, input) {
         case (.ringing, .accept(let acceptance)):
-            current = .accepting(deadline: now.advanced(by: timings.requestTimeout))
+            current = .accepting(deadline: now.advanced(by: timings.requestTimeout), news: nil)
             outbox.append(.sendAccept(invite, acceptance))
         case (.ringing, .reject(let reason, let cause)):
             reject(reason, cause: cause, at: now, into: &outbox)
@@ -93,28 +95,34 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
             outbox.append(.accepted)
         case (.rejecting(let reason, _), .answerConfirmed):
             end(.rejected(reason), into: &outbox)
-        case (.accepting, .answerFailed(let error)):
-            end(End(error), into: &outbox)
+        case (.accepting(_, let news), .answerFailed(let error)):
+            let answer = End(error)
+            if case .failed = answer { end(news ?? answer, into: &outbox) } else { end(answer, into: &outbox) }
         case (.rejecting(let reason, _), .answerFailed(let error)):
             let told = End(error)
             // It stopped ringing and no other device took it, so our rejection counts even if the service did not receive
             // it.
             if case .failed = told { end(.rejected(reason), into: &outbox) } else { end(told, into: &outbox) }
 
-        case (.ringing, .handledElsewhere(let action)), (.accepting, .handledElsewhere(let action)),
-            (.rejecting, .handledElsewhere(let action)):
+        case (.ringing, .handledElsewhere(let action)), (.rejecting, .handledElsewhere(let action)):
             end(.handledElsewhere(action), into: &outbox)
-        case (.ringing, .cancelled), (.accepting, .cancelled), (.rejecting, .cancelled):
+        case (.ringing, .cancelled), (.rejecting, .cancelled):
             end(.cancelled, into: &outbox)
-        case (.ringing, .timedOut), (.accepting, .timedOut), (.rejecting, .timedOut):
+        case (.ringing, .timedOut), (.rejecting, .timedOut):
             end(.timedOut, into: &outbox)
+        case (.accepting(let deadline, let news), .handledElsewhere(let action)):
+            current = .accepting(deadline: deadline, news: news ?? .handledElsewhere(action))
+        case (.accepting(let deadline, let news), .cancelled):
+            current = .accepting(deadline: deadline, news: news ?? .cancelled)
+        case (.accepting(let deadline, let news), .timedOut):
+            current = .accepting(deadline: deadline, news: news ?? .timedOut)
 
         case (.ringing(let deadline?, _), .timerFired) where now >= deadline:
             end(.timedOut, into: &outbox)
         case (.ringing(_, let limit), .timerFired) where now >= limit:
             reject(.noAnswer, cause: nil, at: now, into: &outbox)
-        case (.accepting(let deadline), .timerFired) where now >= deadline:
-            end(.failed(Self.unanswered(timings.requestTimeout)), into: &outbox)
+        case (.accepting(let deadline, let news), .timerFired) where now >= deadline:
+            end(news ?? .failed(Self.unanswered(timings.requestTimeout)), into: &outbox)
         case (.rejecting(let reason, let deadline), .timerFired) where now >= deadline:
             end(.rejected(reason), into: &outbox)
 
