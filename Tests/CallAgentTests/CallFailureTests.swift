@@ -89,7 +89,7 @@ struct CallFailureTests {
         let call = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
         for await event in echo.events {
             guard case .inviteReceived(let invite) = event else { continue }
-            try await echo.accept(invite.id, data: ["answer": "hello"])
+            try await echo.accept(invite.id, .call(CallDescription(.unreadable)))
             break
         }
         #expect(try await caller.ended().record.cause == .descriptionUnreadable)

@@ -75,6 +75,7 @@ private struct Driven {
                         InviteAnswer(
                             invite: Self.invite, invitee: "bob", device: "d1", answer: .answer(""))))))
         feed(.media(.started(recording: nil)))
+        feed(.media(.answerApplied))
         feed(.media(.report(.connected(isVerified: true))))
     }
 
@@ -127,6 +128,20 @@ struct CallSessionTests {
         let record = try #require(call.outputs.record)
         #expect(record.duration == .seconds(5) && record.hangUpCause == .request && record.endedBy == .local)
         #expect(call.outputs.areOver && call.session.nextDeadline == nil)
+    }
+
+    @Test("CALL-5: A call whose answer cannot be applied is never reported as answered, nor is its origin told so")
+    func answerThatDoesNotFit() throws {
+        var call = Driven.outgoing()
+        call.feed(.begin)
+        call.feed(.media(.report(.ready(description: .offer("")))))
+        call.feed(.service(.event(.inviteSent(Driven.invite, invitees: ["bob"]))))
+        let answer = InviteAnswer(invite: Driven.invite, invitee: "bob", device: "d1", answer: .answer("?"))
+        call.feed(.service(.event(.accepted(answer))))
+        call.feed(.media(.report(.failed(MediaFailure(.descriptionUnreadable, "no answer")))))
+        #expect(call.feed(.media(.answerApplied)).isEmpty)
+        #expect(!call.outputs.events.contains(.answered) && call.outputs.sendHangUp)
+        #expect(try #require(call.outputs.record).cause == .descriptionUnreadable)
     }
 
     @Test(
@@ -261,6 +276,7 @@ struct CallSessionTests {
                         InviteAnswer(
                             invite: Driven.invite, invitee: "bob", device: "d1", answer: .answer(""))))
             ))
+        call.feed(.media(.answerApplied))
         call.feed(.media(.report(.connected(isVerified: true))))
         #expect(call.wait(.milliseconds(249)).record == nil)
         #expect(try #require(call.wait(.milliseconds(1)).record).hangUpCause == .playbackEnded)
@@ -456,6 +472,7 @@ struct CallSessionTests {
             .media(.report(.connected(isVerified: false))), .media(.report(.flowing)), .media(.report(.lost)),
             .media(.connectionFailed(MediaFailure(.deviceFull, "test"))), .media(.started(recording: "/a.wav")),
             .media(.candidate("1", mid: "0")), .media(.candidate(nil, mid: "0")), .media(.peerIsKnown),
+            .media(.answerApplied),
             .media(.answered(.answer(""), owesRestart: true)), .media(.offered(.offer(""), restartsICE: true)),
             .media(.offerNotTaken(isFault: false)), .media(.nothingOffered), .media(.observed(.covered)),
             .media(.observed(.onHold)), .media(.observed(.expecting(newest: nil))), .media(.quiet), .media(.back),

@@ -43,6 +43,9 @@ public struct CallSession: ProtocolCore, Sendable {
     private var watch: SilenceWatch?
     /// The caller's offer, while the call waits for its participant.
     private var waitingOffer: CallDescription?
+    /// What the machine has said since the media was given the callee's answer. It counts once the media has applied the answer, which it may
+    /// fail to do: nobody is told of an answered call that has no media. Nil while no answer is being applied.
+    private var heldSteps: [CallMachine.Output]?
     /// What acknowledged our answer, where the service reports that.
     private var acknowledgement: Acknowledgement?
     /// The file was played to its end before the call was established.
@@ -232,7 +235,12 @@ public struct CallSession: ProtocolCore, Sendable {
         switch step {
         case .prepareOffer: outbox.append(.media(.makeOffer))
         case .prepareAnswer(let offer): prepareAnswer(to: offer, into: &outbox)
-        case .applyAnswer(let answer): outbox.append(.media(.applyAnswer(answer)))
+        case .applyAnswer(let answer):
+            heldSteps = []
+            outbox.append(.media(.applyAnswer(answer)))
+        case .answered, .established, .flowing:
+            if heldSteps != nil { return heldSteps?.append(step) ?? () }
+            announce(step, at: now, into: &outbox)
         case .releaseMedia: outbox.append(.media(.release))
         case .sendInvite(let options): outbox.append(.service(.invite(options)))
         case .sendCancel(let invite, let withdrawal): outbox.append(.service(.cancel(invite, withdrawal)))
@@ -244,13 +252,26 @@ public struct CallSession: ProtocolCore, Sendable {
         case .ringing:
             if let invite = invite.id { outbox.append(.event(.identified(invite))) }
             outbox += [.event(.incoming(from: machine.peer)), .device(.decide)]
+        case .ended(let record): becomeEnded(record, into: &outbox)
+        case .refused(let error): outbox.append(.note(.tooLate(error)))
+        }
+    }
+
+    private mutating func announce(_ step: CallMachine.Output, at now: Instant, into outbox: inout [Output]) {
+        switch step {
         case .answered: becomeAnswered(into: &outbox)
         case .established(let time): becomeEstablished(after: time, at: now, into: &outbox)
         case .flowing(let time, let established):
             outbox.append(.event(.flowing(after: time, establishedAfter: established)))
-        case .ended(let record): becomeEnded(record, into: &outbox)
-        case .refused(let error): outbox.append(.note(.tooLate(error)))
+        default: break
         }
+    }
+
+    /// The media has applied the callee's answer.
+    private mutating func answerApplied(at now: Instant, into outbox: inout [Output]) {
+        guard record == nil, let steps = heldSteps else { return }
+        heldSteps = nil
+        for step in steps { announce(step, at: now, into: &outbox) }
     }
 
     /// Has the media answer at once, or when the participant is ready.
@@ -445,6 +466,7 @@ public struct CallSession: ProtocolCore, Sendable {
     private mutating func take(_ news: MediaNews, at now: Instant, into outbox: inout [Output]) {
         switch news {
         case .report(let report): feed(.media(report), at: now, into: &outbox)
+        case .answerApplied: answerApplied(at: now, into: &outbox)
         case .connectionFailed(let failure):
             feed(.media(machine.isEstablished ? .lost : .failed(failure)), at: now, into: &outbox)
         case .started(let recording):

@@ -57,6 +57,8 @@ extension CallSession {
     public enum MediaNews: Sendable {
         /// What the call's machine expects of the media.
         case report(CallMachine.MediaReport)
+        /// The callee's answer was applied (``MediaOrder/applyAnswer(_:)``).
+        case answerApplied
         /// The connection has failed.
         case connectionFailed(MediaFailure)
         /// A media worker runs the call, and records it to this file, if any.

@@ -34,8 +34,6 @@ extension Device {
     }
 
     private func report(_ event: CallEvent, of id: CallID) {
-        // An order before this event may have ended the call and have had its end published.
-        guard calls[id] != nil else { return }
         if event == .answered { note(.talking, of: id) }
         publish(DeviceEvent(event, of: id))
     }

@@ -83,12 +83,13 @@ extension Device {
             if calls[id]?.media.isEarly == true {
                 guard calls[id]?.media.runningID == nil else {
                     try calls[id]?.media.acceptAfterEarly(answer, on: engine)
-                    return
+                    return feed(.media(.answerApplied), to: id)
                 }
                 calls[id]?.media.forgetEarly()
             }
             guard let audio = try calls[id]?.media.acceptAnswer(answer) else { return }
             try start(audio, .atOnce, for: id)
+            feed(.media(.answerApplied), to: id)
         } catch {
             logFile(error, of: id)
             fail(id, MediaFailure(error))
