@@ -129,4 +129,20 @@ struct HonestReportTests {
         #expect(!page.contains("no silence heard"))
         #expect(page.contains("<h2>Minute by minute</h2>"))
     }
+
+    @Test("A value that rounds to zero is 0 and not 0.0000, and drift has two places at most in its tile")
+    func nothing() throws {
+        let signal = LoopbackSignal(carrierSeconds: 1.5)
+        let captured =
+            [Int16](repeating: 0, count: 960) + signal.samples(0..<signal.count) + [Int16](repeating: 0, count: 4_800)
+        let run = LoopbackRun(
+            mode: .device, startedAt: "2025-06-01T12:00:00Z",
+            measurement: LoopbackAnalyser(signal, maximumDelay: 9_600).analyse(captured))
+        let checks = LoopbackVerdict(run).checks
+        #expect(checks.first { $0.key == "gain" }?.measured == "0\u{202F}dB", "\(checks)")
+        #expect(checks.allSatisfy { !$0.measured.contains("0.0000") }, "\(checks)")
+        #expect(try abs(#require(run.measurement.timing.driftPPM).value) < 0.095)
+        let tile = #/<dt>Drift</dt><dd>−?0\.0\d\u{202F}ppm<small>± 0\.0\d\u{202F}ppm</#
+        #expect(try tile.firstMatch(in: LoopbackHTML(run).text) != nil)
+    }
 }

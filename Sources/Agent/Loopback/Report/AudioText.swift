@@ -9,7 +9,8 @@ enum AudioText {
     /// A number with as many places as its size asks for, and its unit.
     static func number(_ value: Double, _ unit: String = "") -> String {
         guard value.isFinite else { return "–" }
-        let size = abs(value)
+        // Less than the places below can show is nothing.
+        let size = abs(value) < 0.00005 ? 0 : abs(value)
         let places = size == size.rounded() ? 0 : size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.095 ? 2 : 4
         let text = fixed(value, places)
         return unit.isEmpty ? text : text + "\u{202F}" + unit

@@ -43,6 +43,11 @@ public struct LoopbackHTML: Sendable {
 
     private func tile(_ name: String, _ value: String?, _ note: String) -> String { HTMLPage.tile(name, value, note) }
 
+    /// A tile has room for two places.
+    private static func partsPerMillion(_ value: Double) -> String {
+        abs(value) < 0.095 ? AudioText.fixed(value, 2) + "\u{202F}ppm" : AudioText.number(value, "ppm")
+    }
+
     private var tiles: String {
         let range = timing.delayRange.map {
             "\(AudioText.number(AudioText.milliseconds($0.lowerBound))) … "
@@ -55,8 +60,8 @@ public struct LoopbackHTML: Sendable {
                 "Delay", timing.meanDelay.map { AudioText.number(AudioText.milliseconds($0), "ms") },
                 range ?? "not found"),
             tile(
-                "Drift", drift.map { AudioText.number($0.value, "ppm") },
-                drift.map { "± \(AudioText.number($0.error, "ppm"))" } ?? "too short to measure"),
+                "Drift", drift.map { Self.partsPerMillion($0.value) },
+                drift.map { "± \(Self.partsPerMillion($0.error))" } ?? "too short to measure"),
             tile(
                 "Gaps and repeats", timing.isFound ? "\(gaps)" : nil,
                 gaps == 0
