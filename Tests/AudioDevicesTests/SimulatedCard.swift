@@ -14,6 +14,8 @@ final class SimulatedWorld {
     var sleepsUntil: Instant?
     var isSuspended = false
     var resumeErrno: Int32 = 0
+    /// Delay of the thread right before its next write.
+    var stallBeforeWriteNanoseconds: Int64 = 0
     /// The most frames that one call moves.
     var mostAtOnce = Int.max
     /// When impulses were heard at the loudspeaker.
@@ -176,6 +178,8 @@ struct SimulatedCard: SoundCard, ~Copyable {
     }
 
     mutating func write(_ samples: borrowing SampleBuffer, from start: Int, to end: Int) -> Int {
+        world.now = world.now.advanced(byNanoseconds: world.stallBeforeWriteNanoseconds)
+        world.stallBeforeWriteNanoseconds = 0
         let condition = condition(.playback)
         if condition.errno != 0 { return -Int(condition.errno) }
         let count = min(end - start, condition.availableFrames, world.mostAtOnce)

@@ -145,4 +145,61 @@ struct HonestReportTests {
         let tile = #/<dt>Drift</dt><dd>−?0\.0\d\u{202F}ppm<small>± 0\.0\d\u{202F}ppm</#
         #expect(try tile.firstMatch(in: LoopbackHTML(run).text) != nil)
     }
+
+    @Test(
+        "Gaps that a stalled machine explains are withheld, and it is named in place of the path; a gap elsewhere fails all"
+    )
+    func stalled() throws {
+        var run = Recording.run
+        run.thresholds = LoopbackThresholds(.device)
+        run.thresholds.faults = nil
+        run.thresholds.distortionPercent = nil
+        #expect(run.measurement.timing.eventCount == 2)
+        run.trouble = CardTrouble(
+            playbackXruns: 3, ownXruns: 3, longestHoldUpMilliseconds: 48, isPriorityRefused: true,
+            aheadMilliseconds: 20, ownGaps: 2)
+        var verdict = LoopbackVerdict(run)
+        #expect(
+            verdict.sentence.hasPrefix(
+                "Measured in part only: figures withheld or missing (1), because this machine kept"),
+            "\(verdict.sentence)")
+        #expect(!verdict.isPass && verdict.withheldCount == 1 && verdict.faults.allSatisfy { !$0.isFailure })
+        let events = try #require(verdict.checks.first { $0.key == "events" })
+        #expect(events.outcome == .unmeasured && events.measured == "withheld", "\(events)")
+        #expect(events.advice.contains("for up to 48") && events.advice.contains("CAP_SYS_NICE"), "\(events)")
+        run.thresholds.withheld = nil
+        #expect(LoopbackVerdict(run).isPass)
+
+        // One gap is elsewhere: it is the path's, although the thread was held up three times.
+        run.trouble?.ownGaps = 1
+        verdict = LoopbackVerdict(run)
+        #expect(!verdict.isPass && verdict.checks.first { $0.key == "events" }?.outcome == .failed)
+        // A soak looks for such moments.
+        run.trouble?.ownGaps = 2
+        run.mode = .soak
+        #expect(LoopbackVerdict(run).checks.first { $0.key == "events" }?.outcome == .failed)
+    }
+
+    @Test(
+        "What a busy machine needed ahead is in the delay, and neither a threshold nor a baseline blames the path for it"
+    )
+    func extraAhead() throws {
+        var run = Recording.run
+        let delay = try #require(run.measurement.timing.meanDelay) / 48
+        run.thresholds.delayMilliseconds = delay - 10
+        func checks() -> [LoopbackVerdict.Check] { LoopbackVerdict(run).checks.filter { $0.key.hasSuffix("delay") } }
+        run.baseline = try LoopbackBaseline(reading: run.jsonText, mode: .device)
+        #expect(checks().map(\.outcome) == [.failed, .passed], "\(checks())")
+        run.trouble = CardTrouble(aheadMilliseconds: 40, extraAheadMilliseconds: 12)
+        #expect(checks().map(\.outcome) == [.passed, .passed], "\(checks())")
+        #expect(try #require(checks().first).name.contains("12\u{202F}ms that this busy machine needed ahead"))
+        run.trouble?.extraAheadMilliseconds = 5
+        #expect(checks().map(\.outcome) == [.failed, .passed], "\(checks())")
+
+        // The earlier report is that of a busy machine, too.
+        let busy = try LoopbackBaseline(reading: run.jsonText, mode: .device)
+        run.trouble = CardTrouble(aheadMilliseconds: 40)
+        run.baseline = busy
+        #expect(checks().last?.outcome == .failed, "\(checks())")
+    }
 }

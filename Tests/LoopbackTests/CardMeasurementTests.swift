@@ -300,6 +300,77 @@ struct CardMeasurementTests {
         #expect(!BufferChoice(asked: 20).isWorthAnother(spoiled))
     }
 
+    @Test("Sound ahead beyond the default of two periods, or six without priority, is known, up to the card's buffer")
+    func extraAhead() {
+        let grant = CardGrant(
+            rate: 48_000, channels: 2, format: .s16LE, periodFrames: 480, bufferFrames: 9_600, isMemoryMapped: false)
+        func extra(_ milliseconds: Double, isRefused: Bool = false) -> Double {
+            var statistics = DuplexStatistics()
+            if isRefused {
+                statistics.take(
+                    DuplexNote(event: .priorityRefused(errno: 1), at: Instant(nanoseconds: 1), captured: 0, played: 0))
+            }
+            return CardFacts(
+                configuration: AudioDeviceConfiguration(), playback: grant, capture: grant, statistics: statistics
+            ).extraAhead(asked: milliseconds)
+        }
+        #expect(extra(50) == 30 && extra(20) == 0 && extra(5_000) == 180)
+        #expect(extra(50, isRefused: true) == 0 && extra(90, isRefused: true) == 30)
+    }
+
+    @Test(
+        "An xrun right after a hold-up is the machine's, also if that same step exchanged a block; others are the card's"
+    )
+    func ownXruns() {
+        func own(_ events: [(Int64, DuplexNote.Event)]) -> Int {
+            var statistics = DuplexStatistics()
+            for (at, event) in events {
+                statistics.take(DuplexNote(event: event, at: Instant(nanoseconds: at), captured: 0, played: 0))
+            }
+            #expect(statistics.playbackXruns == 1)
+            return statistics.ownXruns
+        }
+        let exchanged = DuplexNote.Event.exchanged(available: 480, queue: 100, behind: 0)
+        #expect(own([(1, .heldUp(nanoseconds: 50)), (1, .xrun(.playback))]) == 1)
+        #expect(own([(1, .heldUp(nanoseconds: 50)), (1, exchanged), (2, .xrun(.playback))]) == 1)
+        #expect(own([(1, .heldUp(nanoseconds: 50)), (1, exchanged), (2, exchanged), (3, .xrun(.playback))]) == 0)
+        #expect(own([(1, exchanged), (2, .xrun(.playback))]) == 0)
+    }
+
+    @Test("A gap is the machine's only if it begins at an xrun that a hold-up caused")
+    func ownGaps() {
+        let signal = LoopbackSignal(carrierSeconds: 1)
+        guard var stream = LoopbackStream(signal, playbackRate: 48_000, captureRate: 48_000) else {
+            Issue.record("48 kHz needs no resampler")
+            return
+        }
+        let notes: [(DuplexNote.Event, Int)] = [
+            (.heldUp(nanoseconds: 60_000_000), 48_000), (.xrun(.playback), 48_000),
+            (.exchanged(available: 480, queue: 480, behind: 0), 96_000), (.xrun(.playback), 96_000),
+        ]
+        for (number, (event, captured)) in notes.enumerated() {
+            let at = Instant(nanoseconds: Int64(number))
+            stream.take(DuplexNote(event: event, at: at, captured: captured, played: captured))
+        }
+        let (own, others) = (stream.ownGaps(at: [48_000, 50_000]), stream.ownGaps(at: [47_000, 60_000, 96_000]))
+        #expect(own == 2 && others == 0)
+    }
+
+    @Test("A gap where the thread was held up is the machine's, and one at an xrun of the card is not")
+    func ownGapsOfCard() throws {
+        let signal = LoopbackSignal(carrierSeconds: 5)
+        let bench = try bench(signal)
+        var places = [96_000, 168_000]
+        bench.script = { bench in
+            guard let place = places.first, bench.samples.count >= place else { return }
+            places.removeFirst()
+            if place == 96_000 { bench.holdUp(milliseconds: 60) } else { bench.card.control.xrun.0 = 1 }
+        }
+        let timing = bench.measure(signal).timing
+        #expect(bench.statistics.playbackXruns == 2 && bench.statistics.ownXruns == 1, "\(bench.statistics)")
+        #expect(timing.eventCount == 2 && bench.ownGaps(timing) == 1, "\(timing.events)")
+    }
+
     @Test("A measuring program that is late is reported as such; it is a gap, and the delay behind it is what it was")
     func late() throws {
         let signal = LoopbackSignal(carrierSeconds: 6)

@@ -76,6 +76,8 @@ final class DuplexBench {
             configuration: AudioDeviceConfiguration(playback: "card", capture: "card"), playback: grants.playback,
             capture: grants.capture, statistics: statistics)
     }
+    /// The number of gaps that this program's own thread caused.
+    func ownGaps(_ timing: TimingSummary) -> Int { stream.ownGaps(at: timing.events.map(\.position)) }
     /// Frames that the buffer to play from is filled up to.
     var queueFrames: Int { loop.queueFrames }
 

@@ -122,6 +122,13 @@ struct CardFacts {
         ]
     }
 
+    /// Sound ahead beyond `DuplexCard`'s default, in milliseconds, if `milliseconds` are requested. The card's buffer
+    /// limits it.
+    func extraAhead(asked milliseconds: Double) -> Double {
+        let periods = statistics.isPriorityRefused ? 6.0 : 2
+        return max(0, min(milliseconds, playback.bufferMilliseconds) - periods * playback.periodMilliseconds)
+    }
+
     /// Problems of the card and its thread, for the verdict.
     var trouble: CardTrouble {
         CardTrouble(

@@ -12,6 +12,8 @@ public struct CardLoopback: Sendable {
     /// How far the playback buffer is filled, in milliseconds; nil for two periods, or for more if this machine turns
     /// out to need it.
     public var bufferMilliseconds: Double?
+    /// ``bufferMilliseconds`` is what this machine turned out to need, and not what the user asked for.
+    private(set) var isGrown = false
     /// How long the carrier lasts, in seconds: how long gaps are watched for.
     public var carrierSeconds = 10.0
     /// Frequencies of the tones, in Hz.
@@ -53,6 +55,7 @@ public struct CardLoopback: Sendable {
         while true {
             var attempt = self
             attempt.bufferMilliseconds = choice.milliseconds
+            attempt.isGrown = !choice.facts.isEmpty
             let outcome = try attempt.measureOnce(
                 isEnough: { choice.isWorthAnother($0) }, follows: follows, mustStop: mustStop, tell: tell)
             switch outcome {
@@ -226,6 +229,8 @@ struct CardSession: ~Copyable {
     private(set) var hasMore = false
     private let card: DuplexCard
     private let configuration: AudioDeviceConfiguration
+    /// How far ahead the buffer is filled because this machine needs it; nil if it does not.
+    private let grownMilliseconds: Double?
 
     /// - Parameters:
     ///   - following: Played after the signal.
@@ -250,6 +255,7 @@ struct CardSession: ~Copyable {
                 signal, followedBy: following, playbackRate: card.playback.rate, captureRate: card.capture.rate)
         else { throw LoopbackError(.cardUnusable, loopback.configuration, EINVAL) }
         configuration = loopback.configuration
+        grownMilliseconds = loopback.isGrown ? loopback.bufferMilliseconds : nil
         channels = ChannelRecorder(signal, outputs: card.playback.channels, inputs: card.captureWidth)
         self.card = card
         self.stream = stream
@@ -303,6 +309,8 @@ struct CardSession: ~Copyable {
         run.facts = facts.facts + facts.factsOfStages(ofDelay: delay) + run.facts
         run.stages = facts.stages(ofDelay: delay)
         run.trouble = facts.trouble
+        run.trouble?.ownGaps = stream.ownGaps(at: run.measurement.timing.events.map(\.position))
+        if let grownMilliseconds { run.trouble?.extraAheadMilliseconds = facts.extraAhead(asked: grownMilliseconds) }
         run.periods = facts.periods
     }
 }

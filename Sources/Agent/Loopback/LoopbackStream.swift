@@ -3,6 +3,7 @@
 public import AudioDevices
 internal import AudioKit
 public import LoopbackAnalysis
+internal import Core
 
 /// Connects the analysis, which counts samples at 48 kHz, with a card, which counts its own frames: provides the played
 /// samples, takes the captured ones, and stores the card's reports.
@@ -16,6 +17,9 @@ public struct LoopbackStream: ~Copyable {
     public private(set) var alignment = BlockAlignment()
     /// Captured samples at 48 kHz in which the card was interrupted, in order; the last ones of very many.
     public private(set) var interruptions: [Range<Int>] = []
+    /// Captured samples at 48 kHz at which gaps begin because this program's own thread was held up; the first ones of
+    /// very many.
+    private var ownInterruptions: [Range<Int>] = []
     /// How much faster the capturing clock is than the playing one, in samples per sample, from their numbers.
     public var clockRate: Double { whole.clockRate }
     /// The same since ``takeRecentAlignment()``.
@@ -98,8 +102,9 @@ public struct LoopbackStream: ~Copyable {
 
     /// Takes a report of the card.
     public mutating func take(_ note: DuplexNote) {
+        let ownXruns = statistics.ownXruns
         statistics.take(note)
-        keepInterruption(note)
+        keepInterruption(note, isOwn: statistics.ownXruns > ownXruns)
         guard case .exchanged = note.event else { return }
         let (captured, played) = (Double(note.captured) * capturedScale, Double(note.played) * playedScale)
         whole.add(captured: captured, played: played)
@@ -108,13 +113,23 @@ public struct LoopbackStream: ~Copyable {
         recent.add(captured: captured, played: played)
     }
 
-    private mutating func keepInterruption(_ note: DuplexNote) {
+    /// Counts the gaps whose first captured samples are at an xrun that this program's own thread caused.
+    ///
+    /// - Parameter positions: First captured sample of each gap, at 48 kHz.
+    func ownGaps(at positions: [Int]) -> Int {
+        positions.count { position in ownInterruptions.contains { $0.contains(position) } }
+    }
+
+    private mutating func keepInterruption(_ note: DuplexNote, isOwn: Bool) {
         switch note.event {
         case .exchanged, .priorityRefused, .heldUp: return
         case .xrun, .suspended, .lost, .returned, .late: break
         }
         let start = Int(Double(note.captured) * capturedScale)
         let end = start + Self.interruptionSamples
+        if isOwn, ownInterruptions.count < Self.mostInterruptions {
+            ownInterruptions.append(start - Self.onsetSamples..<end)
+        }
         if let last = interruptions.last, start <= last.upperBound {
             interruptions[interruptions.count - 1] = last.lowerBound..<max(last.upperBound, end)
             return
@@ -126,6 +141,8 @@ public struct LoopbackStream: ~Copyable {
     /// How long an interruption lasts: until both directions run again, and the buffered samples have passed.
     private static let interruptionSamples = AudioFormat.sampleRate / 5
     private static let mostInterruptions = 1_000
+    /// How far before an xrun its gap is found to begin at most: 20 ms.
+    private static let onsetSamples = AudioFormat.sampleRate / 50
 
     /// How the numbers lie against each other since this was last asked.
     public mutating func takeRecentAlignment() -> BlockAlignment {
@@ -178,7 +195,8 @@ public struct DuplexStatistics: Equatable, Sendable {
     public private(set) var ownXruns = 0
     /// The longest that thread was held up, in milliseconds, of times that are worth telling.
     public private(set) var longestHoldUpMilliseconds = 0.0
-    private var isHeldUp = false
+    /// When the thread was last found to have been held up, in nanoseconds; nil once a later block was exchanged.
+    private var heldUpAt: Int64?
     /// Times that the card was suspended.
     public private(set) var suspends = 0
     /// Times that the card went away.
@@ -201,16 +219,17 @@ public struct DuplexStatistics: Equatable, Sendable {
     mutating func take(_ note: DuplexNote) {
         switch note.event {
         case .exchanged(let available, let queue, let behind):
-            isHeldUp = false
+            // A block of the same step may still be followed by the xrun.
+            if heldUpAt != note.at.nanoseconds { heldUpAt = nil }
             exchanges += 1
             self.available += Double(available)
             self.queue += Double(queue)
             self.behind += Double(behind)
         case .xrun(let direction):
             if direction == .playback { playbackXruns += 1 } else { captureXruns += 1 }
-            if isHeldUp { ownXruns += 1 }
+            if heldUpAt != nil { ownXruns += 1 }
         case .heldUp(let nanoseconds):
-            isHeldUp = true
+            heldUpAt = note.at.nanoseconds
             longestHoldUpMilliseconds = max(longestHoldUpMilliseconds, Double(nanoseconds) / 1e6)
         case .suspended: suspends += 1
         case .lost(let errno):

@@ -178,6 +178,7 @@ extension DuplexLoop where Card == ALSACard {
         var idleWakes = 0
         while !mustStop() {
             idleWakes = step(at: MonotonicClock.now) ? 0 : idleWakes + 1
+            if isDue { continue }
             // A driver that reports work continuously is only checked four times in a period.
             let watchesCard = isCardThere && idleWakes < 3
             let milliseconds = isCardThere ? max(1, card.periodMilliseconds / (watchesCard ? 1 : 4)) : 20

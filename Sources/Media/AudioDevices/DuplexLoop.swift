@@ -42,6 +42,9 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     private(set) var queueFrames = 0
     private var settledAt: Instant
     private var xrunsWhileSettling = 0
+    /// An xrun that reading or writing met although the step began without one. The next step follows at once, and
+    /// measures whether this thread was held up meanwhile.
+    private var metXrun: SoundDirection?
     /// When this was last run.
     private var steppedAt: Instant
     /// Until when time is accounted for in what was captured and played.
@@ -87,6 +90,9 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         if case .running = state { true } else { false }
     }
 
+    /// Whether the next step must not wait for the card.
+    var isDue: Bool { metXrun != nil }
+
     /// Whether the signal is being played.
     var isMeasuring: Bool { mode == .measuring }
 
@@ -98,7 +104,12 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         noteHoldUp(at: now)
         payDebts()
         switch state {
-        case .running: return exchange(at: now)
+        case .running:
+            if let direction = metXrun {
+                metXrun = nil
+                return fail(direction, EPIPE, at: now)
+            }
+            return exchange(at: now)
         case .away(let retryAt):
             account(until: now)
             if now >= retryAt { reopen(at: now) }
@@ -187,7 +198,7 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         var left = count
         while left > 0 {
             let moved = card.read(into: &incoming, count: min(left, incoming.capacity))
-            if moved < 0 && moved != -Int(EAGAIN) { return fail(.capture, Int32(clamping: -moved), at: now) }
+            if moved < 0 && moved != -Int(EAGAIN) { return meet(.capture, Int32(clamping: -moved), at: now) }
             guard moved > 0 else { break }
             left -= moved
             capturePace.note(moved)
@@ -238,7 +249,7 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             card.setOutputs(part.outputs)
             let written = outgoing.write(to: &card, most: part.count, again: -Int(EAGAIN))
             guard written >= 0 else {
-                _ = fail(.playback, Int32(clamping: -written), at: now)
+                _ = meet(.playback, Int32(clamping: -written), at: now)
                 return written
             }
             playbackPace.note(written)
@@ -249,6 +260,15 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     }
 
     // MARK: - Trouble
+
+    /// Handles an error of reading or writing. An xrun is reported by the next step, behind a hold-up that caused it.
+    ///
+    /// - Returns: False, for the caller to return.
+    private mutating func meet(_ direction: SoundDirection, _ errno: Int32, at now: Instant) -> Bool {
+        guard errno == EPIPE else { return fail(direction, errno, at: now) }
+        metXrun = direction
+        return false
+    }
 
     /// - Returns: False, for the caller to return.
     private mutating func fail(_ direction: SoundDirection, _ errno: Int32, at now: Instant) -> Bool {

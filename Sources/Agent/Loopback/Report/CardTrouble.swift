@@ -14,11 +14,17 @@ public struct CardTrouble: Equatable, Sendable {
     public var isPriorityRefused: Bool
     /// Sound that was kept ahead, in the mean, in milliseconds.
     public var aheadMilliseconds: Double
+    /// Sound that was kept ahead beyond the default because this machine needed it, in milliseconds. The measured delay
+    /// includes it, and the path does not cause it.
+    public var extraAheadMilliseconds: Double
+    /// Gaps that begin at an xrun that Handset's own delayed thread caused.
+    public var ownGaps: Int
 
     /// Says what a card went through.
     public init(
         playbackXruns: Int = 0, captureXruns: Int = 0, ownXruns: Int = 0, longestHoldUpMilliseconds: Double = 0,
-        lateFrames: Int = 0, isPriorityRefused: Bool = false, aheadMilliseconds: Double = 0
+        lateFrames: Int = 0, isPriorityRefused: Bool = false, aheadMilliseconds: Double = 0,
+        extraAheadMilliseconds: Double = 0, ownGaps: Int = 0
     ) {
         self.playbackXruns = playbackXruns
         self.captureXruns = captureXruns
@@ -27,6 +33,16 @@ public struct CardTrouble: Equatable, Sendable {
         self.lateFrames = lateFrames
         self.isPriorityRefused = isPriorityRefused
         self.aheadMilliseconds = aheadMilliseconds
+        self.extraAheadMilliseconds = extraAheadMilliseconds
+        self.ownGaps = ownGaps
+    }
+
+    /// Why all gaps, `gaps` in number, are the machine's and not the path's, as the rest of a sentence; nil if a gap
+    /// begins where Handset's own thread was not delayed.
+    func stall(explaining gaps: Int) -> String? {
+        guard gaps > 0, gaps <= ownGaps else { return nil }
+        return "this machine kept Handset's thread from the card, for up to "
+            + AudioText.number(longestHoldUpMilliseconds.rounded(), "ms")
     }
 
     /// Why there were gaps, and what to try; nil if the card and its thread know of none.

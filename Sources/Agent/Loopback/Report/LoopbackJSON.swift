@@ -65,6 +65,7 @@ extension LoopbackRun {
             "longest_hold_up_ms": number(trouble.longestHoldUpMilliseconds, 1),
             "late_frames": .integer(Int64(trouble.lateFrames)), "priority_refused": .bool(trouble.isPriorityRefused),
             "ahead_ms": number(trouble.aheadMilliseconds, 1),
+            "extra_ahead_ms": number(trouble.extraAheadMilliseconds, 1),
         ]
     }
 

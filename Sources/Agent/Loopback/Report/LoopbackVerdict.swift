@@ -24,6 +24,19 @@ public struct LoopbackVerdict: Equatable, Sendable {
         public let outcome: Outcome
         /// What a failure may come from, and what to try; empty of one that passed.
         public let advice: String
+
+        /// Whether it checks gaps that the machine caused and not the path.
+        var isWithheldGaps: Bool { Self.gaps.contains(key) && outcome == .unmeasured && measured == "withheld" }
+
+        private static let gaps: Set<String> = ["events", "disturbed", "baseline_events"]
+
+        /// The same check without a result, if it is a failed check of gaps and `reason` explains them.
+        func withholdingGaps(_ reason: String?, _ advice: String?) -> Check {
+            guard let reason, Self.gaps.contains(key), outcome == .failed else { return self }
+            return Check(
+                key: key, name: name, measured: "withheld", limit: limit, outcome: .unmeasured,
+                advice: "Withheld: \(reason). \(advice ?? "")")
+        }
     }
 
     /// All checks, in the order of the thresholds.
@@ -52,24 +65,29 @@ public struct LoopbackVerdict: Equatable, Sendable {
         ]
         checks += Self.timingChecks(run) + Self.soundChecks(run)
         checks += run.baseline?.checks(run) ?? []
-        withheldCount = run.measurement.withheld.count
-        if timing.isFound { checks += [Self.withheldCheck(run, checks)].compactMap(\.self) }
+        // A soak looks for rare gaps of this machine, too.
+        let stall = run.mode == .device ? run.trouble?.stall(explaining: timing.eventCount) : nil
+        checks = checks.map { $0.withholdingGaps(stall, run.trouble?.advice) }
+        let withheldGaps = checks.contains(where: \.isWithheldGaps) ? stall : nil
+        withheldCount = run.measurement.withheld.count + (withheldGaps == nil ? 0 : 1)
+        if timing.isFound { checks += [Self.withheldCheck(run, checks, withheldGaps)].compactMap(\.self) }
         let failed = Set(checks.lazy.filter { $0.outcome == .failed }.map(\.key))
         let faults = PathDiagnosis(run, failed: failed).faults
         if timing.isFound { checks += [Self.faultCheck(faults, run.thresholds.faults)].compactMap(\.self) }
         self.checks = checks
         self.faults = faults
-        sentence = Self.sentence(faults, checks, run.measurement)
+        sentence = Self.sentence(faults, checks, withheldGaps ?? run.measurement.withheld.first?.reasonText)
     }
 
     /// Figures that are withheld, or that a threshold asks for and the run lacks.
-    private static func withheldCheck(_ run: LoopbackRun, _ checks: [Check]) -> Check? {
+    private static func withheldCheck(_ run: LoopbackRun, _ checks: [Check], _ stall: String?) -> Check? {
         let withheld = run.measurement.withheld
         let missing = checks.filter { $0.outcome == .unmeasured && $0.measured == Self.notMeasured }
         return most(
-            "withheld", "Figures withheld or missing", Double(withheld.count + missing.count),
+            "withheld", "Figures withheld or missing", Double(withheld.count + missing.count + (stall == nil ? 0 : 1)),
             run.thresholds.withheld.map(Double.init), "",
-            (withheld.map { "\($0.name) is withheld: \($0.reasonText)." }
+            ([stall].compactMap(\.self).map { "Gaps and repeats are withheld: \($0)." }
+                + withheld.map { "\($0.name) is withheld: \($0.reasonText)." }
                 + missing.map { "\($0.name) is not measured." }).joined(separator: " ") + " Measure again.")
     }
 
@@ -80,9 +98,8 @@ public struct LoopbackVerdict: Equatable, Sendable {
             unchecked.map { "\($0.text). \($0.advice)" }.joined(separator: " "))
     }
 
-    private static func sentence(
-        _ faults: [PathFault], _ checks: [Check], _ measured: LoopbackMeasurement
-    ) -> String {
+    /// - Parameter reason: Why something is withheld, if anything is.
+    private static func sentence(_ faults: [PathFault], _ checks: [Check], _ reason: String?) -> String {
         let failed = checks.filter { $0.outcome == .failed }
         let named = faults.filter(\.isFailure).map(\.text)
         let seen = faults.filter { !$0.isFailure }.map(\.text)
@@ -94,8 +111,7 @@ public struct LoopbackVerdict: Equatable, Sendable {
         }
         let names = failed.map { "\(Self.inSentence($0.name)) (\($0.measured))" }.joined(separator: "; ")
         if failed.allSatisfy({ $0.key == "withheld" }) {
-            return
-                "Measured in part only: \(names), because \(measured.withheld.first?.reasonText ?? "the run was short").\(noticed)"
+            return "Measured in part only: \(names), because \(reason ?? "the run was short").\(noticed)"
         }
         if failed.allSatisfy({ $0.key.hasPrefix("baseline_") || $0.key == "withheld" }) {
             return "Worse than the baseline, by a cause that is not clear: \(names).\(noticed)"
@@ -122,6 +138,7 @@ public struct LoopbackVerdict: Equatable, Sendable {
 
     private static func timingChecks(_ run: LoopbackRun) -> [Check] {
         let (timing, limits) = (run.measurement.timing, run.thresholds)
+        let extra = run.trouble?.extraAheadMilliseconds ?? 0
         let range = timing.delayRange.map { AudioText.milliseconds($0.upperBound - $0.lowerBound) }
         let likeness = timing.likeness(quantile: 0.1)
         let minutes = Double(run.measurement.capturedSamples) / Double(60 * AudioFormat.sampleRate)
@@ -130,7 +147,10 @@ public struct LoopbackVerdict: Equatable, Sendable {
         let worst = run.minutes.map { AudioFormat.milliseconds(samples: $0.disturbedSamples) }.max()
         return [
             most(
-                "delay", "Delay", timing.meanDelay.map(AudioText.milliseconds), limits.delayMilliseconds, "ms",
+                "delay",
+                extra > 0
+                    ? "Delay, without \(AudioText.number(extra, "ms")) that this busy machine needed ahead" : "Delay",
+                timing.meanDelay.map { AudioText.milliseconds($0) - extra }, limits.delayMilliseconds, "ms",
                 "Smaller periods and buffers of the card shorten it; so does a shorter frame of the codec."),
             most(
                 "delay_range", "Change of delay", range, limits.delayRangeMilliseconds, "ms",

@@ -48,6 +48,8 @@ struct PathDiagnosis {
     private let failed: Set<String>
     /// The gain of the baseline, in dB.
     private let formerGainDB: Double?
+    /// Sound that a busy machine needed ahead.
+    private let extraAheadMilliseconds: Double
     /// Whether a codec lies in the path.
     private let isCall: Bool
     private(set) var faults: [PathFault] = []
@@ -69,6 +71,7 @@ struct PathDiagnosis {
     init(_ run: LoopbackRun, failed: Set<String>) {
         (measured, limits, self.failed) = (run.measurement, run.thresholds, failed)
         formerGainDB = run.baseline?.gainDB
+        extraAheadMilliseconds = run.trouble?.extraAheadMilliseconds ?? 0
         isCall = run.mode == .call
         guard measured.timing.isFound else {
             nameSilence()
@@ -433,7 +436,8 @@ struct PathDiagnosis {
 
     private mutating func nameDelay() {
         if failed.contains("delay"), let delay = measured.timing.meanDelay {
-            add(.delay, "The delay is \(AudioText.number(AudioText.milliseconds(delay), "ms"))", check: "delay")
+            let path = AudioText.milliseconds(delay) - extraAheadMilliseconds
+            add(.delay, "The delay is \(AudioText.number(path, "ms"))", check: "delay")
         } else if failed.contains("delay_range") {
             add(.delay, "The delay changes", check: "delay_range")
         }
