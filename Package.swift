@@ -284,7 +284,8 @@ let package = Package(
             "HandsetTests",
             [
                 "BotCalls", "BotWire", "CallAgent", "CallMedia", "CallPrograms", "ConfigReader", "ControlWire", "Core",
-                "DeviceControl", "ExchangeCore", "ExchangeServer", "HTTPTransport", "MediaEngine", "Playout",
+                "DeviceControl", "ExchangeCore", "ExchangeServer", "HTTPTransport", "Loopback", "LoopbackAnalysis",
+                "MediaEngine", "Playout",
                 "Realtime", "SIP", "SIPSignaling", "SecureTransport", "SignalWire", "SignalingClient", "handset",
                 logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

@@ -121,6 +121,16 @@ struct CallSoundCommandTests {
     func example() async throws {
         let example = Self.root.appending(path: "Examples/greeting/device.yaml")
         let text = try String(contentsOf: example, encoding: .utf8)
+        // Its first lines promise: with a token and a greeting beside it, it is complete.
+        let copy = try self.site("source: echo")
+        defer { copy.remove() }
+        let whole = copy.path("example.yaml")
+        try text.write(toFile: whole, atomically: true, encoding: .utf8)
+        try Data("alice-demo-token\n".utf8).write(to: URL(fileURLWithPath: copy.path("alice.token")))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: copy.path("alice.token"))
+        try FileManager.default.copyItem(atPath: Site.speech, toPath: copy.path("greeting.wav"))
+        let checkWhole = try HandsetProcess(["check", whole])
+        #expect(await checkWhole.ending() == 0, "\(checkWhole.errorText)\(checkWhole.outputText)")
         let behaviour = try #require(text.components(separatedBy: "behaviour:\n").last)
         let lines = behaviour.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
         let site = try site(lines.joined(separator: "\n"))
