@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// A lock on a file for one process at a time. The file stays. The lock ends with its process.
 public struct LockFile: ~Copyable, Sendable {
     private let file: OpenFile
@@ -15,5 +17,31 @@ public struct LockFile: ~Copyable, Sendable {
     /// - Throws: ``PrivateFileError`` if another process holds the lock, or the file cannot be read.
     public init(existing path: String) throws(PrivateFileError) {
         file = try OpenFile.locked(path, makesFile: false)
+    }
+}
+
+extension OpenFile {
+    /// Opens a file and locks it until it is closed.
+    ///
+    /// - Parameters:
+    ///   - makesFile: Whether the file is made if it is missing.
+    ///   - patience: Hundredths of a second to wait for another process.
+    fileprivate static func locked(
+        _ path: String, makesFile: Bool = true, patience: Int = 0
+    ) throws(PrivateFileError) -> OpenFile {
+        let file = try OpenFile(opening: path, makesFile ? O_RDWR | O_CREAT : O_RDONLY, doing: "lock")
+        var tries = 0
+        while flock(file.number, LOCK_EX | LOCK_NB) != 0 {
+            let code = errno
+            if code == EINTR { continue }
+            guard code == EWOULDBLOCK, tries < patience else {
+                throw code == EWOULDBLOCK
+                    ? PrivateFileError(doing: "lock", path, "another process has locked it")
+                    : PrivateFileError(doing: "lock", path, code)
+            }
+            tries += 1
+            usleep(10_000)
+        }
+        return file
     }
 }

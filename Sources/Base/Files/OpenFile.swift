@@ -102,30 +102,6 @@ extension OpenFile {
         self.init(adopting: try Self.number(path, flags, doing: activity))
     }
 
-    /// Opens a file and locks it until it is closed.
-    ///
-    /// - Parameters:
-    ///   - makesFile: Whether the file is made if it is missing.
-    ///   - patience: Hundredths of a second to wait for another process.
-    static func locked(
-        _ path: String, makesFile: Bool = true, patience: Int = 0
-    ) throws(PrivateFileError) -> OpenFile {
-        let file = try OpenFile(opening: path, makesFile ? O_RDWR | O_CREAT : O_RDONLY, doing: "lock")
-        var tries = 0
-        while flock(file.number, LOCK_EX | LOCK_NB) != 0 {
-            let code = errno
-            if code == EINTR { continue }
-            guard code == EWOULDBLOCK, tries < patience else {
-                throw code == EWOULDBLOCK
-                    ? PrivateFileError(doing: "lock", path, "another process has locked it")
-                    : PrivateFileError(doing: "lock", path, code)
-            }
-            tries += 1
-            usleep(10_000)
-        }
-        return file
-    }
-
     private static func number(
         _ path: String, _ flags: Int32, doing activity: String
     ) throws(PrivateFileError) -> Int32 {
