@@ -3,8 +3,8 @@
 /// A value is done when its `encode(to:)` returns: containers must not be used after that, nor one while another of a
 /// value within it is. Every other use makes the whole text not writable, so that it is never wrong.
 final class JSONTextEncoder: Encoder {
-    /// The text so far. It is one structure, so that each step makes only one exclusivity check.
-    private var draft = JSONDraft()
+    /// The text so far, which containers write to. It is one structure, so that each step makes only one exclusivity check.
+    fileprivate var draft = JSONDraft()
 
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
@@ -40,17 +40,175 @@ final class JSONTextEncoder: Encoder {
     init() {}
 
     private init(discarding: Void) { draft.isBroken = true }
+}
 
-    // MARK: - Members, elements and primitive values
+/// Members of one object.
+private struct ObjectEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let encoder: JSONTextEncoder
+    let depth: Int
+    var codingPath: [any CodingKey] { [] }
 
-    func begin(_ name: String, at depth: Int) throws(JSONText.NotWritable) { try draft.begin(name, at: depth) }
-    func beginElement(at depth: Int) throws(JSONText.NotWritable) { try draft.beginElement(at: depth) }
-    func beginSingle(at depth: Int) throws(JSONText.NotWritable) { try draft.beginSingle(at: depth) }
-    func count(at depth: Int) -> Int { draft.count(at: depth) }
+    private func begin(_ key: Key) throws { try encoder.draft.begin(key.stringValue, at: depth) }
 
-    func writeNull() { draft.text.writeNull() }
-    func write(_ value: Bool) { draft.text.write(value) }
-    func write(_ value: String) { draft.text.write(value) }
-    func write(_ value: Double) throws(JSONText.NotWritable) { try draft.text.write(value) }
-    func write(_ value: some FixedWidthInteger) { draft.text.write(value) }
+    private func put(_ value: some FixedWidthInteger, _ key: Key) throws {
+        try begin(key)
+        encoder.draft.text.write(value)
+    }
+
+    func encodeNil(forKey key: Key) throws {
+        try begin(key)
+        encoder.draft.text.writeNull()
+    }
+
+    func encode(_ value: Bool, forKey key: Key) throws {
+        try begin(key)
+        encoder.draft.text.write(value)
+    }
+
+    func encode(_ value: String, forKey key: Key) throws {
+        try begin(key)
+        encoder.draft.text.write(value)
+    }
+
+    func encode(_ value: Double, forKey key: Key) throws {
+        try begin(key)
+        try encoder.draft.text.write(value)
+    }
+
+    func encode(_ value: Float, forKey key: Key) throws { throw JSONText.NotWritable() }
+    func encode(_ value: Int, forKey key: Key) throws { try put(value, key) }
+    func encode(_ value: Int8, forKey key: Key) throws { try put(value, key) }
+    func encode(_ value: Int16, forKey key: Key) throws { try put(value, key) }
+    func encode(_ value: Int32, forKey key: Key) throws { try put(value, key) }
+    func encode(_ value: Int64, forKey key: Key) throws { try put(value, key) }
+    func encode(_ value: UInt, forKey key: Key) throws { try put(value, key) }
+    func encode(_ value: UInt8, forKey key: Key) throws { try put(value, key) }
+    func encode(_ value: UInt16, forKey key: Key) throws { try put(value, key) }
+    func encode(_ value: UInt32, forKey key: Key) throws { try put(value, key) }
+    func encode(_ value: UInt64, forKey key: Key) throws { try put(value, key) }
+
+    func encode(_ value: some Encodable, forKey key: Key) throws {
+        try begin(key)
+        try encoder.write(value)
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> {
+        encoder.refuse().container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { encoder.refuse().unkeyedContainer() }
+    func superEncoder() -> any Encoder { encoder.refuse() }
+    func superEncoder(forKey key: Key) -> any Encoder { encoder.refuse() }
+}
+
+/// Elements of one array.
+private struct ArrayEncoder: UnkeyedEncodingContainer {
+    let encoder: JSONTextEncoder
+    let depth: Int
+    var codingPath: [any CodingKey] { [] }
+    var count: Int { encoder.draft.count(at: depth) }
+
+    private func begin() throws { try encoder.draft.beginElement(at: depth) }
+
+    private func put(_ value: some FixedWidthInteger) throws {
+        try begin()
+        encoder.draft.text.write(value)
+    }
+
+    func encodeNil() throws {
+        try begin()
+        encoder.draft.text.writeNull()
+    }
+
+    func encode(_ value: Bool) throws {
+        try begin()
+        encoder.draft.text.write(value)
+    }
+
+    func encode(_ value: String) throws {
+        try begin()
+        encoder.draft.text.write(value)
+    }
+
+    func encode(_ value: Double) throws {
+        try begin()
+        try encoder.draft.text.write(value)
+    }
+
+    func encode(_ value: Float) throws { throw JSONText.NotWritable() }
+    func encode(_ value: Int) throws { try put(value) }
+    func encode(_ value: Int8) throws { try put(value) }
+    func encode(_ value: Int16) throws { try put(value) }
+    func encode(_ value: Int32) throws { try put(value) }
+    func encode(_ value: Int64) throws { try put(value) }
+    func encode(_ value: UInt) throws { try put(value) }
+    func encode(_ value: UInt8) throws { try put(value) }
+    func encode(_ value: UInt16) throws { try put(value) }
+    func encode(_ value: UInt32) throws { try put(value) }
+    func encode(_ value: UInt64) throws { try put(value) }
+
+    func encode(_ value: some Encodable) throws {
+        try begin()
+        try encoder.write(value)
+    }
+
+    func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
+        encoder.refuse().container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { encoder.refuse().unkeyedContainer() }
+    func superEncoder() -> any Encoder { encoder.refuse() }
+}
+
+/// One value that is no object and no array, or encodes itself.
+private struct SingleValueEncoder: SingleValueEncodingContainer {
+    let encoder: JSONTextEncoder
+    let depth: Int
+    var codingPath: [any CodingKey] { [] }
+
+    private func begin() throws { try encoder.draft.beginSingle(at: depth) }
+
+    private func put(_ value: some FixedWidthInteger) throws {
+        try begin()
+        encoder.draft.text.write(value)
+    }
+
+    func encodeNil() throws {
+        try begin()
+        encoder.draft.text.writeNull()
+    }
+
+    func encode(_ value: Bool) throws {
+        try begin()
+        encoder.draft.text.write(value)
+    }
+
+    func encode(_ value: String) throws {
+        try begin()
+        encoder.draft.text.write(value)
+    }
+
+    func encode(_ value: Double) throws {
+        try begin()
+        try encoder.draft.text.write(value)
+    }
+
+    func encode(_ value: Float) throws { throw JSONText.NotWritable() }
+    func encode(_ value: Int) throws { try put(value) }
+    func encode(_ value: Int8) throws { try put(value) }
+    func encode(_ value: Int16) throws { try put(value) }
+    func encode(_ value: Int32) throws { try put(value) }
+    func encode(_ value: Int64) throws { try put(value) }
+    func encode(_ value: UInt) throws { try put(value) }
+    func encode(_ value: UInt8) throws { try put(value) }
+    func encode(_ value: UInt16) throws { try put(value) }
+    func encode(_ value: UInt32) throws { try put(value) }
+    func encode(_ value: UInt64) throws { try put(value) }
+
+    func encode(_ value: some Encodable) throws {
+        try begin()
+        try encoder.write(value)
+    }
 }
