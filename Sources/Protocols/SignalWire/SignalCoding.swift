@@ -133,3 +133,52 @@ public enum SignalCoding {
         }
     }
 }
+
+/// Limits on open invites, so that one user's invites do not keep out those of others.
+extension SignalLimits {
+    /// Open invites from one user, to one user, and in one group.
+    public static let openInvites = 256
+    /// Unanswered open invites from one user to one other, and open invites of one member in a group.
+    public static let openInvitesOfPair = 8
+    /// Unanswered open invites to one user, from all users together with which it is not acquainted.
+    public static let openInvitesOfStrangers = 64
+    /// Open invites in a group beyond the first of each member, of all members but the owner together.
+    public static let openInvitesBeyondFirst = 48
+    /// Groups that a user is in and whose owners it is not acquainted with, past which no such owner adds it to another.
+    public static let groupsOfStrangers = 64
+    /// Transfers in a row, each of a call that the one before has made.
+    public static let transfersInARow = 5
+    /// Acquaintances that are remembered for one user.
+    public static let acquaintances = 512
+}
+
+/// How long what comes from clients may be that have not logged in: the exchange reads no further.
+extension SignalLimits {
+    /// Bytes in the body of a REST request without a good `Bearer` token.
+    public static let loginBytes = 8_192
+    /// Bytes in a WebSocket message before `session.start` has been answered: a signed token of 8 KiB, a push token of
+    /// 4 KiB and a device with all its capabilities fit.
+    public static let sessionStartBytes = 24_576
+}
+
+/// JSON objects some of whose members are text already: what is kept as text is not read to be written again.
+///
+/// Reading and writing JSON costs many times what copying it does, and a list of small numbers many times as much again.
+enum SplicedText {
+    /// Puts members first into the object that begins at the end of `start`.
+    ///
+    /// - Parameters:
+    ///   - object: JSON text that begins with `start`, whose last character opens an object with at least one member.
+    ///   - members: Names that need no escapes, with JSON text; those without text are left out.
+    static func text(_ object: [UInt8], after start: String = "{", _ members: KeyValuePairs<String, String?>) -> String
+    {
+        precondition(object.starts(with: start.utf8), "the object begins elsewhere")
+        var text = start
+        text.reserveCapacity(object.count + members.reduce(0) { $0 + ($1.value?.utf8.count ?? 0) + 16 })
+        for (name, value) in members {
+            if let value { text += #""\#(name)":\#(value),"# }
+        }
+        text += String(decoding: object.dropFirst(start.utf8.count), as: UTF8.self)
+        return text
+    }
+}
