@@ -1,3 +1,5 @@
+import Core
+
 /// Takes the UDP payloads out of a classic pcap file.
 struct PcapReader {
     private let file: [UInt8]

@@ -1,3 +1,5 @@
+import Core
+
 /// The rtpdump format of the rtptools: a line of text, a header, and records of length, time and packet.
 enum RTPDump {
     static let magic = Array("#!rtpplay1.0 ".utf8)
