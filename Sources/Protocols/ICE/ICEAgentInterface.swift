@@ -66,3 +66,76 @@ public enum ICEOutput: Equatable, Sendable {
     /// Data other than STUN that a peer sent through the relay of TURN server number `server`.
     case received([UInt8], source: SocketAddress, server: Int)
 }
+
+/// The name and the secret of one side for one generation of ICE (RFC 8445 §5.3).
+public struct ICECredentials: Hashable, Sendable {
+    /// Names the side in checks: 4 to 256 characters.
+    public let usernameFragment: String
+    /// Protects what is sent to the side: 22 to 256 characters.
+    public let password: String
+
+    /// Takes credentials from a description.
+    ///
+    /// - Returns: nil if either is too short, too long, or has characters that ICE does not allow.
+    public init?(usernameFragment: String, password: String) {
+        guard Candidate.isToken(usernameFragment, upTo: 256), usernameFragment.utf8.count >= 4,
+            Candidate.isToken(password, upTo: 256), password.utf8.count >= 22
+        else { return nil }
+        self.usernameFragment = usernameFragment
+        self.password = password
+    }
+
+    /// Draws new credentials: 48 and 144 random bits.
+    public init(using generator: inout some RandomNumberGenerator) {
+        usernameFragment = Self.token(8, &generator)
+        password = Self.token(24, &generator)
+    }
+
+    private static func token(_ count: Int, _ generator: inout some RandomNumberGenerator) -> String {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        return String(decoding: (0..<count).map { _ in alphabet[Int(generator.next() >> 58)] }, as: UTF8.self)
+    }
+}
+
+/// Statistics of an agent since its start.
+public struct ICEStatistics: Equatable, Sendable {
+    /// The path in use.
+    public var path: ICEPath?
+    /// The last round trip of a check on the path in use.
+    public var roundTrip: Duration?
+    /// The smoothed round trip of the checks on the path in use: each counts for an eighth.
+    public var smoothedRoundTrip: Duration?
+    /// Checks sent.
+    public var checksSent = 0
+    /// Checks answered.
+    public var checksAnswered = 0
+    /// Checks of the peer's that were granted.
+    public var requestsGranted = 0
+    /// Checks that were not protected with our password.
+    public var requestsUnauthenticated = 0
+    /// Checks, granted or refused, that were dropped because they exceeded the rate limit.
+    public var requestsOverLimit = 0
+    /// Answers that were not protected as they should be.
+    public var responsesUnauthenticated = 0
+    /// Answers to no open request: late, duplicate or forged.
+    public var responsesUnmatched = 0
+    /// Datagrams that are no STUN or make no sense.
+    public var malformed = 0
+    /// Datagrams from a relay or to a socket that is not in use.
+    public var unexpected = 0
+    /// The peer's candidates that are for TCP, for another component or have an unusable address.
+    public var candidatesIgnored = 0
+    /// The peer's candidates beyond the limit.
+    public var candidatesOverLimit = 0
+    /// Pairs beyond the limit.
+    public var pairsOverLimit = 0
+    /// Changes of the path after the first.
+    public var pathChanges = 0
+    /// Role conflicts resolved by taking the other role.
+    public var roleChanges = 0
+    /// Candidate pairs there are.
+    public var pairs = 0
+
+    /// Starts from nothing.
+    public init() {}
+}

@@ -106,3 +106,18 @@ public struct STUNBuilder: Sendable {
     }
 
 }
+
+extension FixedWidthInteger where Self: UnsignedInteger {
+    /// The value's bytes in network order.
+    var networkBytes: [UInt8] {
+        var rest = UInt64(truncatingIfNeeded: self)
+        var bytes = [UInt8](repeating: 0, count: Self.bitWidth / 8)
+        var index = bytes.count
+        while index > 0 {
+            index -= 1
+            bytes[index] = UInt8(truncatingIfNeeded: rest)
+            rest >>= 8
+        }
+        return bytes
+    }
+}
