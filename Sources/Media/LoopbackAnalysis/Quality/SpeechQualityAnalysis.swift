@@ -1,4 +1,5 @@
 internal import AudioKit
+internal import Glibc
 
 /// Estimates the quality of speech after a path that is not transparent, from its input and its output.
 ///
@@ -98,5 +99,72 @@ public struct SpeechQualityAnalysis: Sendable {
         let transform = FourierTransform(minimumCount: sentPart.count + heardPart.count)
         let correlation = transform.correlate(sentPart, heardPart).prefix(DelayPath.longestDelay)
         return -(correlation.min() ?? 0) > 1.5 * (correlation.max() ?? 0)
+    }
+}
+
+/// How good speech sounds that came through a codec and a network: an estimate of what people would say of it.
+public struct SpeechQuality: Equatable, Sendable {
+    /// On the scale of ITU-T P.862.2 (MOS-LQO), 1.0 (bad) … 4.64 (the path is inaudible); the mean over all pieces.
+    public var score: Double
+    /// The piece of some eight seconds that was worst.
+    public var worstScore: Double
+    /// Pieces that were measured.
+    public var pieces: Int
+    /// Seconds of the reference that were measured.
+    public var seconds: Double
+    /// How often the delay changed while it was measured.
+    public var delayChanges: Int
+    /// How much what came back differs from the reference, to the ear; no unit.
+    public var disturbance: Double
+    /// How much was added to the reference, to the ear; no unit.
+    public var addedDisturbance: Double
+
+    /// The range of ``score``.
+    public static let range = 1.0...QualityScale.best
+
+    /// The category of ITU-T P.800.
+    public var word: String {
+        switch score {
+        case 4...: "good"
+        case 3...: "fair"
+        case 2...: "poor"
+        default: "bad"
+        }
+    }
+}
+
+/// 48 kHz to 16 kHz, and 16 kHz to 8 kHz, each through a low pass of finite length; without delay.
+private struct Decimator {
+    private let taps: [Float]
+    private let factor: Int
+
+    /// - Parameters:
+    ///   - factor: Number of samples that become one.
+    ///   - tapCount: Odd.
+    init(factor: Int, tapCount: Int) {
+        self.factor = factor
+        let middle = Double(tapCount / 2)
+        // The band ends where 93 % of what the new rate can have are reached.
+        let edge = 0.93 / Double(factor)
+        let raw = (0..<tapCount).map { tap -> Double in
+            let time = Double(tap) - middle
+            let sinc = time == 0 ? edge : sin(Double.pi * edge * time) / (Double.pi * time)
+            return sinc * (0.5 + 0.5 * cos(Double.pi * time / (middle + 1)))
+        }
+        let sum = raw.reduce(0, +)
+        taps = raw.map { Float($0 / sum) }
+    }
+
+    func decimate(_ samples: [Float]) -> [Float] {
+        let middle = taps.count / 2
+        var made = [Float](repeating: 0, count: samples.count / factor)
+        let padding = [Float](repeating: 0, count: middle)
+        let padded = padding + samples + padding
+        var index = 0
+        while index < made.count {
+            made[index] = dotProduct(padded, index * factor, taps, 0, taps.count)
+            index += 1
+        }
+        return made
     }
 }
