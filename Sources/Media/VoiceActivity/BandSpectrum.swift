@@ -3,7 +3,6 @@ internal import Realtime
 
 /// Power in twelve bands from 94 to 3,800 Hz, of two signals at once, every 10 ms over the latest 32 ms.
 struct BandSpectrum: ~Copyable, Sendable {
-    static var bandCount: Int { @_noAllocation @_noLocks get { 12 } }
     static var hop: Int { @_noAllocation @_noLocks get { 80 } }
     /// Added to each band: −80 dBFS, less than which no line carries.
     private static var faintest: Float { @_noAllocation @_noLocks get { 1e-8 } }
