@@ -167,3 +167,58 @@ extension CardLoop where Card == ALSACard {
         }
     }
 }
+
+/// Which sound card to use, and how.
+public struct AudioDeviceConfiguration: Equatable, Sendable {
+    /// The card to play on; nil for none.
+    ///
+    /// A PCM's name as ALSA knows it ("default", "hw:CARD=Headset", "pulse", …), or a card's own identity, which stays
+    /// the same wherever and whenever it is plugged in: "by-id/…" or "by-path/…", as in /dev/snd. A comma and a number
+    /// may follow an identity for a device of the card other than its first.
+    public var playback: String?
+    /// The card to capture from, named likewise; nil for none.
+    public var capture: String?
+    /// The time between a card's wake-ups that is asked for, in ms, 1…100. Shorter means less delay and more work. The
+    /// card may grant another.
+    public var periodMilliseconds = 10
+    /// The least length of the card's buffers that is asked for, in ms; they have eight periods if that is more.
+    public var leastBufferMilliseconds = 0
+    /// Channels requested in each direction; a card with fewer channels uses those that it has.
+    public var channels = 1
+    /// SCHED_FIFO priority of the card's thread, above the media workers'; nil for none.
+    public var realtimePriority: Int32?
+
+    /// - Parameters:
+    ///   - playback: The card to play on; nil for none.
+    ///   - capture: The card to capture from; nil for none.
+    public init(playback: String? = "default", capture: String? = "default") {
+        self.playback = playback
+        self.capture = capture
+    }
+}
+
+/// An event of a sound card, sent by the device's thread as plain values.
+public enum CardEvent: BitwiseCopyable, Equatable, Sendable {
+    /// A card was opened; what it granted for each direction that is used.
+    case opened(playback: CardGrant?, capture: CardGrant?)
+    /// There is no card, or it cannot be opened, for this reason. Reported once for each reason; opening is retried.
+    case unavailable(CardFailure)
+    /// Sound flows, with a steady delay.
+    case running
+    /// The card has gone away or given up, with this errno. Calls continue in silence until it is back.
+    case lost(errno: Int32)
+    /// The card reports no error, but moves no samples. It is reopened.
+    case stalled(SoundDirection)
+    /// The number of underruns and overruns since this was last reported; at most once in ten seconds.
+    case xruns(SoundDirection, count: Int)
+    /// The card was suspended.
+    case suspended
+    /// The card is back from a suspend.
+    case resumed
+    /// Its thread was refused real-time priority, with this errno.
+    case priorityRefused(errno: Int32)
+    /// How it is doing, once a second.
+    case report(CardStatistics)
+    /// It was closed as asked.
+    case stopped
+}

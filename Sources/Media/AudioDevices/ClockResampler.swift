@@ -75,10 +75,6 @@ struct ClockResampler: ~Copyable, @unchecked Sendable {
         (count &* Int(numerator) &+ Int(Self.denominator) &- 1) / Int(Self.denominator)
     }
 
-    /// The most output samples that `count` input samples make.
-    @_noAllocation @_noLocks
-    func outputCount(forInput count: Int) -> Int { count &* Int(Self.denominator) / Int(numerator) &+ 2 }
-
     /// Resamples `input[start..<end]` into `output` from `offset` on, until one of them is used up.
     ///
     /// - Returns: Samples taken and samples given.
