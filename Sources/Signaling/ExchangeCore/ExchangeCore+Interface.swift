@@ -80,3 +80,117 @@ extension ExchangeCore {
         case eventsArePruned
     }
 }
+
+/// What a driver asks the core, beside giving it inputs. Nothing here changes anything.
+///
+/// What is asked for each message or login is `mutating` all the same. The driver holds the core in an object; to let another module
+/// look at it without changing it the compiler (Swift 6.3) copies all of it, which costs two reference counts for each
+/// table.
+extension ExchangeCore {
+    /// Sessions that are open or may be resumed.
+    package var openSessions: Int { sessions.count }
+    /// Calls under way.
+    package var openCalls: Int { invites.calls.count }
+    /// Bytes kept for all principals.
+    package var keptBytes: Int { effects.budget.quota.total }
+    /// What it has counted.
+    package var counters: CoreCounters { effects.counters }
+
+    /// When pushes are to be tried next, by ``Input/pushesAreDue``; `nil` is never.
+    package var nextPush: Instant? { mutating get { pushes.nextDeadline } }
+
+    /// Whether there is room for the tokens of another login.
+    package mutating func hasRoomForTokens(of grant: Grant) -> Bool { accounts.hasRoom(for: grant) }
+
+    /// What an access token is good for at `now`.
+    ///
+    /// - Throws: `tokenExpired`, `tokenRevoked` or `tokenRejected`.
+    package mutating func grant(for token: SecretDigest, at now: Instant) throws(RPCError) -> Grant {
+        try accounts.grant(for: token, at: now)
+    }
+
+    /// What new tokens for a refresh token would be good for at `now`.
+    ///
+    /// - Throws: `tokenExpired`, `tokenRevoked` or `tokenRejected`.
+    package mutating func refreshGrant(
+        for token: SecretDigest, mark: RefreshToken.Mark?, at now: Instant
+    ) throws(RPCError) -> Grant {
+        try accounts.refreshGrant(for: token, mark: mark, at: now)
+    }
+
+    /// The login whose refresh token was copied, if the presented token proves that; used with
+    /// ``Input/tokenCopied(_:)``.
+    package mutating func copiedLogin(shownBy token: SecretDigest, mark: RefreshToken.Mark?, at now: Instant)
+        -> SecretDigest?
+    {
+        accounts.copied(token, mark: mark, at: now)
+    }
+
+    /// The generation of the pair that a refresh token would be exchanged for.
+    package mutating func nextGeneration(of token: SecretDigest) -> UInt64 { accounts.nextGeneration(of: token) }
+}
+
+/// Converts wire messages to inputs of the core.
+extension ExchangeCore {
+    /// Reads one text message.
+    ///
+    /// - Parameters:
+    ///   - bytes: Any bytes.
+    ///   - admit: Registers a signed token that the message presents with the core; throws if the token is invalid.
+    package static func input(
+        reading bytes: [UInt8], from connection: ConnectionID, admit: (Redacted<String>) throws(RPCError) -> Void
+    ) -> Input {
+        do throws(RPCMessage.Malformed) {
+            let message = try RPCMessage(decoding: bytes)
+            guard case .request(let id, let method) = message.kind else {
+                let error = RPCError(.invalidRequest, "The exchange accepts only requests, and a request has an id.")
+                throw RPCMessage.Malformed(id: nil, error: error)
+            }
+            let request: ClientRequest
+            do throws(RPCError) {
+                request = try ClientRequest(method: method, in: message)
+            } catch {
+                throw RPCMessage.Malformed(id: id, error: error)
+            }
+            do throws(RPCError) {
+                if let token = request.token { try admit(token) }
+                return .request(connection, id, request)
+            } catch {
+                return .badToken(connection, id, error, closes: request.isSessionStart)
+            }
+        } catch {
+            return .malformed(connection, error)
+        }
+    }
+
+    /// The input that registers a token with the core before its grant is looked up.
+    ///
+    /// - Parameter wall: The time of day, in seconds since 1970.
+    /// - Returns: `nil` for a token of the exchange's own.
+    /// - Throws: An error that says what is wrong with a signed token.
+    package mutating func presentation(
+        of token: Redacted<String>, to reader: SignedTokenReader, wall: Double, at now: Instant
+    ) throws(RPCError) -> Input? {
+        guard SignedToken.isSigned(token.secret) else { return nil }
+        let signed: SignedToken
+        do throws(SignedTokenError) {
+            signed = try reader.read(token.secret, at: wall)
+        } catch {
+            throw RPCError(error)
+        }
+        let grant = try Grant(signed, accounts: accounts.directory)
+        let digest = SecretDigest(of: token.secret)
+        let login = signed.login(digest: digest)
+        guard accounts.login(of: digest) != nil || accounts.hasRoom(for: grant, issuer: signed.application.text) else {
+            throw RPCError(
+                .internalError, "The exchange has no room for another login with this API key; try again later.")
+        }
+        guard !accounts.isTaken(login, from: grant) else {
+            throw RPCError(
+                .tokenRejected,
+                "An earlier token with other claims has the same id (jti); each token needs its own.")
+        }
+        let expires = now.advanced(by: .seconds(signed.expires - wall))
+        return .tokenPresented(digest, grant, login: login, expires: expires)
+    }
+}

@@ -1,4 +1,7 @@
 public import SignalWire
+internal import Core
+internal import Cryptography
+public import Enrollment
 
 /// One user of the configuration.
 public struct Account: Hashable, Sendable {
@@ -56,5 +59,91 @@ public struct RegisteredApp: Hashable, Sendable {
     public init(key: ApplicationKey, secret: SecretDigest) {
         self.key = key
         self.secret = secret
+    }
+}
+
+extension Account {
+    /// Whether a device that has one of the account's keys has signed this login (contract AUTH-13).
+    ///
+    /// - Parameters:
+    ///   - account: `nil` if there is none.
+    ///   - name: The id by which the device called the account.
+    ///   - signature: base64url.
+    package static func isLogin(
+        of account: Account?, as name: String, key: DeviceKeyText, challenge: String, signature: String
+    ) -> Bool {
+        // The signature is also verified for an unknown user, so that timing does not reveal which users exist.
+        let known = account?.keys.first { $0.key == key }
+        let proof = KeyProof.loggingIn(user: name, enrollment: known?.enrollment ?? "", key: key, challenge: challenge)
+        return isSignature(signature, of: proof, by: key) && known != nil
+    }
+
+    /// Whether a key is acceptable as a device key: a key of small order is refused, because anyone can sign with it.
+    package static func isUsable(_ key: DeviceKeyText) -> Bool { Ed25519.isPublicKey(key.bytes) }
+
+    /// Whether the enrolling device owns the private key.
+    package static func isEnrollment(_ secret: EnrollmentSecret, key: DeviceKeyText, signature: String) -> Bool {
+        isSignature(signature, of: KeyProof.enrolling(secret, key: key), by: key)
+    }
+
+    private static func isSignature(_ signature: String, of proof: [UInt8], by key: DeviceKeyText) -> Bool {
+        guard signature.utf8.count <= 128, let bytes = Base64URL.bytes(of: signature.utf8) else { return false }
+        return Ed25519.isSignature(bytes, of: proof, by: key.bytes)
+    }
+}
+
+/// A key by which a device logs in to an account (contract AUTH-13): the public half.
+public struct DeviceKey: Hashable, Sendable {
+    /// Keys that one account may have.
+    public static let perAccount = 64
+
+    /// The public key.
+    public let key: DeviceKeyText
+    /// The exchange's unpredictable id of the enrolment, so that a signature is valid only for this exchange and this
+    /// key.
+    public let enrollment: String
+
+    /// Takes both.
+    ///
+    /// - Returns: `nil` if the enrolment's name is none of 22 to 64 characters of base64url.
+    public init?(key: DeviceKeyText, enrollment: String) {
+        guard (22...64).contains(enrollment.utf8.count), enrollment.utf8.allSatisfy(Self.isPlain) else { return nil }
+        self.key = key
+        self.enrollment = enrollment
+    }
+
+    /// Reads what ``text`` writes.
+    public init?(_ text: String) {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0] == "ed25519", let key = DeviceKeyText(parts[1]) else { return nil }
+        self.init(key: key, enrollment: String(parts[2]))
+    }
+
+    /// The entry's text in a users file.
+    public var text: String { "ed25519.\(key.text).\(enrollment)" }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}
+
+/// What a password is checked against.
+public enum Credential: Hashable, Sendable {
+    /// A hash of the password, as a configuration holds it.
+    case hash(PasswordHash)
+    /// A digest of a password that was read from a file or the environment at start.
+    case digest(SecretDigest)
+
+    /// Whether `password` is the one. May take a tenth of a second: not for an event loop.
+    package func matches(_ password: Redacted<String>) -> Bool {
+        switch self {
+        case .hash(let hash): hash.matches(password.secret)
+        case .digest(let digest): digest == SecretDigest(of: password.secret)
+        }
     }
 }

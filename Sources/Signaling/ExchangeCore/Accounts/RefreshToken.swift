@@ -24,7 +24,6 @@ package struct RefreshToken: Hashable, Sendable {
     private static let generationBytes = 6
     private static let secretBytes = 33
     private static let familyLength = familyBytes / 3 * 4
-    private static let generationLength = generationBytes / 3 * 4
     private static let length = (familyBytes + generationBytes + secretBytes) / 3 * 4
 
     package let text: Redacted<String>

@@ -1,4 +1,4 @@
-import SignalWire
+package import SignalWire
 import Core
 
 /// The numbered events of all principals, kept for devices that resume, for as long as they can.
@@ -153,4 +153,15 @@ extension Audience {
         case .every: self = .every
         }
     }
+}
+
+/// An event as one user's devices receive it: the number is that user's, the body is shared by all receivers.
+package struct ToldEvent: Hashable, Sendable {
+    var sequence: UInt64
+    var body: EventBody
+
+    /// What happened, read from its text.
+    package var event: ExchangeEvent { body.event ?? .unknown(type: "unknown", data: nil) }
+    /// The message, ready to send.
+    package var message: [UInt8] { body.text.message(numbered: sequence) }
 }

@@ -19,7 +19,7 @@ package struct InviteRecord: Sendable {
     let isOnlineOnly: Bool
     let sentAt: Instant
     /// The whole time to live; 0 means no limit.
-    let ttlSeconds: Double
+    private let ttlSeconds: Double
     /// When it times out; `nil` is never (INV-9).
     let deadline: Instant?
     private var states: [UserID: InviteeState]
@@ -163,5 +163,128 @@ package struct InviteRecord: Sendable {
         case .inviteCancelled: "The inviter has cancelled the invite."
         default: "The invite has ended."
         }
+    }
+}
+
+/// How far one invitee of an invite has come.
+enum InviteeState: Hashable, Sendable {
+    /// Its devices ring.
+    case pending
+    /// A device took the invite.
+    case accepted(by: DeviceID)
+    /// A device turned the invite down.
+    case rejected(by: DeviceID)
+    /// The ttl ended without an answer.
+    case timedOut
+    /// The inviter took the invite back first.
+    case cancelled
+
+    /// What can happen to it.
+    enum Input: Hashable, Sendable {
+        case accept(by: DeviceID)
+        case reject(by: DeviceID)
+        case cancel
+        case timeOut
+    }
+
+    /// What comes of an input.
+    enum Step: Hashable, Sendable {
+        /// The state changes.
+        case moves(to: InviteeState)
+        /// The device said so before: a retry, answered as then and with no other effect.
+        case repeats
+        /// The input comes too late: the client receives this error.
+        case refused(RPCErrorCode)
+        /// The input does not concern an invitee that is done.
+        case ignored
+    }
+
+    /// What `input` does in this state.
+    func step(_ input: Input) -> Step {
+        switch (self, input) {
+        case (.pending, .accept(let device)): .moves(to: .accepted(by: device))
+        case (.pending, .reject(let device)): .moves(to: .rejected(by: device))
+        case (.pending, .cancel): .moves(to: .cancelled)
+        case (.pending, .timeOut): .moves(to: .timedOut)
+
+        case (.accepted(let winner), .accept(let device)): winner == device ? .repeats : .refused(.alreadyHandled)
+        case (.rejected(let winner), .reject(let device)): winner == device ? .repeats : .refused(.alreadyHandled)
+        case (.accepted, .reject), (.rejected, .accept): .refused(.alreadyHandled)
+
+        case (.timedOut, .accept), (.timedOut, .reject): .refused(.inviteTimedOut)
+        case (.cancelled, .accept), (.cancelled, .reject): .refused(.inviteCancelled)
+
+        case (.accepted, .cancel), (.accepted, .timeOut), (.rejected, .cancel), (.rejected, .timeOut),
+            (.timedOut, .cancel), (.timedOut, .timeOut), (.cancelled, .cancel), (.cancelled, .timeOut):
+            .ignored
+        }
+    }
+}
+
+/// To disk and back.
+extension InviteRecord {
+    /// The record to store on disk.
+    func stored(key: IdempotencyKey?, forgottenAt: Instant?) -> StoredInvite {
+        var stored = StoredInvite(
+            id: id, inviter: inviter.user, inviterDevice: inviter.device, group: group,
+            invitees: invitees.compactMap { user in
+                state(of: user).map { StoredInvite.Invitee(user: user, state: $0.stored, device: $0.device) }
+            }, idempotencyKey: key, ttlSeconds: ttlSeconds, sentAt: sentAt, deadline: deadline,
+            forgottenAt: forgottenAt, isOnlineOnly: isOnlineOnly)
+        stored.data = data
+        stored.payload = payload
+        stored.timeoutPayload = timeoutPayload
+        return stored
+    }
+
+    /// What an input meant for the records of the invite's calls; an accept is recorded with the call.
+    func steps(since before: InviteRecord?, at now: Instant) -> [CallStep] {
+        // Who was struck off the invite is in the earlier one alone.
+        let struck = (before?.invitees ?? []).filter { state(of: $0) == nil }
+        return (invitees + struck).compactMap { user in
+            let kind: CallStep.Kind
+            switch (before?.state(of: user), state(of: user)) {
+            case (nil, _?): kind = .rang(inviter: inviter.user, inviterDevice: inviter.device, group: group)
+            case (.pending?, .timedOut?), (.pending?, nil): kind = .ended(reason: "noAnswer", durationMilliseconds: 0)
+            case (.pending?, .cancelled?): kind = .ended(reason: "cancelled", durationMilliseconds: 0)
+            case (_?, .pending?), (_?, .accepted?), (_?, .rejected?), (_?, .timedOut?), (_?, .cancelled?),
+                (.accepted?, nil), (.rejected?, nil), (.timedOut?, nil), (.cancelled?, nil), (nil, nil):
+                return nil
+            }
+            return CallStep(invite: id, invitee: user, kind: kind, at: now)
+        }
+    }
+}
+
+extension InviteeState {
+    /// The word for it on disk.
+    var stored: StoredInvite.Invitee.State {
+        switch self {
+        case .pending: .pending
+        case .accepted: .accepted
+        case .rejected: .rejected
+        case .timedOut: .timedOut
+        case .cancelled: .cancelled
+        }
+    }
+
+    /// The device that answered.
+    var device: DeviceID? {
+        switch self {
+        case .accepted(let device), .rejected(let device): device
+        case .pending, .timedOut, .cancelled: nil
+        }
+    }
+
+    init(_ stored: StoredInvite.Invitee) {
+        self =
+            switch stored.state {
+            case .pending: .pending
+            // An answer always has a device; a stored answer without one is invalid, and restored as cancelled.
+            case .accepted: stored.device.map { .accepted(by: $0) } ?? .cancelled
+            case .rejected: stored.device.map { .rejected(by: $0) } ?? .cancelled
+            case .timedOut: .timedOut
+            case .cancelled: .cancelled
+            }
     }
 }

@@ -32,3 +32,20 @@ public struct Principal: Hashable, Sendable {
     /// Whether it came in by a name alone.
     public var isGuest: Bool { if case .guest = kind { true } else { false } }
 }
+
+/// One device of a principal: a party of a call, however often the device's connection changes.
+package struct Endpoint: Hashable, Sendable {
+    package let principal: Principal
+    package let device: DeviceID
+
+    init(_ principal: Principal, _ device: DeviceID) {
+        self.principal = principal
+        self.device = device
+    }
+
+    /// A device of a user with an account: the only ones that call and are called.
+    package init(user: UserID, device: DeviceID) { self.init(.account(user), device) }
+
+    /// Whose it is, by name.
+    package var user: UserID { principal.user }
+}

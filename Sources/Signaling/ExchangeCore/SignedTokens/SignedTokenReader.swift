@@ -1,5 +1,6 @@
 internal import Cryptography
-import SignalWire
+public import SignalWire
+internal import Core
 
 /// Checks signed tokens against the keys of applications; signatures are compared in constant time.
 public struct SignedTokenReader: Sendable {
@@ -58,5 +59,51 @@ public struct SignedTokenReader: Sendable {
     public static func inspect(_ token: String) throws(SignedTokenError) -> (token: SignedToken, algorithm: String) {
         let text = try TokenText(parsing: token)
         return (try text.payload.token(), text.algorithm ?? "none")
+    }
+}
+
+/// An application's key: its name, which tokens carry, and the secret that signs them.
+public struct SigningKey: Sendable, CustomStringConvertible, CustomReflectable {
+    /// Bytes in a secret, at least: as many as the hash has (RFC 7518 §3.2).
+    public static let minimumSecretBytes = 32
+
+    /// The name.
+    public let name: ApplicationKey
+    let secret: Redacted<[UInt8]>
+
+    /// Makes a key; `nil` if the secret is shorter than ``minimumSecretBytes``.
+    public init?(name: ApplicationKey, secret: String) {
+        guard secret.utf8.count >= Self.minimumSecretBytes else { return nil }
+        self.name = name
+        self.secret = Redacted(Array(secret.utf8))
+    }
+
+    /// The name alone.
+    public var description: String { name.text }
+    /// A mirror with the name alone.
+    public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
+}
+
+/// Makes signed tokens, as an application's own server does with a library of its choice.
+public enum SignedTokenMint {
+    /// The one header that an exchange takes.
+    private static let header = Base64URL.text(Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8))
+
+    /// Signs a token.
+    ///
+    /// - Throws: ``SignedTokenError`` if an exchange would not take it.
+    public static func sign(_ token: SignedToken, with key: SigningKey) throws(SignedTokenError) -> String {
+        let payload = TokenPayload(token)
+        _ = try payload.token()
+        // Its numbers are finite, as has just been checked, so that JSON has them.
+        guard let claims = try? SignalCoding.encode(payload) else {
+            throw SignedTokenError(.malformed, "The token cannot be written: JSON cannot represent its claims.")
+        }
+        let signed = "\(header).\(Base64URL.text(claims))"
+        let text = "\(signed).\(Base64URL.text(Digest.hmacSHA256(key.secret.secret, Array(signed.utf8))))"
+        guard text.utf8.count <= SignedToken.maximumBytes else {
+            throw SignedTokenError(.malformed, "The token cannot be written: its claims are too long.")
+        }
+        return text
     }
 }

@@ -1,1 +1,0 @@
-../../Modules/Signaling/ExchangeCore/SignedTokens/TokenPayload.swift
