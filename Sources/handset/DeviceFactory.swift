@@ -24,3 +24,54 @@ struct DeviceFactory {
         return (device, group)
     }
 }
+
+/// Makes the devices of accounts: their services on one event loop, and one set of media workers for all.
+struct AccountFactory: Sendable {
+    private let media: SharedMedia
+    private let locks: AccountLocks
+    private let group: any EventLoopGroup
+    private let logger: Logger
+
+    /// The accounts of a configuration, which are not started, and what they share.
+    ///
+    /// - Parameter locks: Those of the accounts, which were taken before.
+    static func accounts(
+        _ configuration: AccountsConfiguration, _ locks: AccountLocks, on group: any EventLoopGroup, _ logger: Logger
+    ) throws -> (AccountSet, SharedMedia) {
+        let media: SharedMedia
+        if !configuration.isNamed, let only = configuration.accounts.first?.configuration {
+            media = try SharedMedia(for: only, at: MediaAddress(for: only), logger: logger)
+        } else {
+            media = try SharedMedia(for: configuration.accounts.map(\.configuration), logger: logger)
+        }
+        let factory = AccountFactory(media: media, locks: locks, group: group, logger: logger)
+        let accounts = AccountSet(configuration, media: media, logger: logger) { try await factory.make($0) }
+        return (accounts, media)
+    }
+
+    private func make(_ account: AccountsConfiguration.Account) async throws -> AccountDevice {
+        let configuration = account.configuration
+        let locks = try locks.take(for: account)
+        var logger = logger
+        if let name = account.name { logger[metadataKey: "account"] = "\(name)" }
+        // A name may be looked up, which blocks.
+        let address = try await NIOThreadPool.singleton.runIfActive { MediaAddress(for: configuration, in: media) }
+        let service = try configuration.makeService(
+            program: DeviceProgram(version: HandsetVersion.current), account: account.name ?? "", group: group,
+            logger: logger)
+        let device = try Device(
+            configuration, service: service, mediaAddress: address, sharing: media, logger: logger)
+        return AccountDevice(device, with: locks)
+    }
+}
+
+extension AccountsConfiguration {
+    /// The configuration with what the command line says of captures.
+    func capturing(_ file: String?) -> AccountsConfiguration {
+        var configuration = self
+        for index in configuration.accounts.indices {
+            configuration.accounts[index].configuration.behaviour.capture = file
+        }
+        return configuration
+    }
+}

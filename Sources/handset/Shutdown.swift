@@ -2,6 +2,7 @@ internal import Glibc
 internal import Realtime
 internal import Synchronization
 internal import Core
+internal import ArgumentParser
 
 /// What to do about a signal, apart from doing it.
 struct ShutdownPolicy: Equatable, Sendable {
@@ -135,5 +136,24 @@ enum Shutdown {
         default: return .signal
         }
         return nil
+    }
+}
+
+/// The options of a command whose calls may continue after SIGTERM.
+struct DrainOptions: ParsableArguments {
+    /// A day.
+    private static let longestSeconds = 86_400
+
+    @Option(
+        help: """
+            Seconds for which calls continue after SIGTERM, while new ones are refused as busy; with 0 they are hung up at \
+            once. A second signal ends the process.
+            """)
+    var drain = 0
+
+    func validate() throws {
+        guard (0...Self.longestSeconds).contains(drain) else {
+            throw ValidationError("--drain \(drain) is not a number of seconds from 0 to \(Self.longestSeconds).")
+        }
     }
 }

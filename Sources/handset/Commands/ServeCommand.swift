@@ -7,6 +7,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import SignalWire
 internal import Core
+internal import Glibc
 
 /// `handset serve`: the embedded exchange.
 struct ServeCommand: AsyncParsableCommand {
@@ -129,5 +130,23 @@ extension ExchangeConfiguration {
             WebConfiguration.Guest(user: name, mediaToken: Redacted("\(name)-demo-token"))
         }
         return configuration
+    }
+}
+
+/// How many connections a process may have.
+private enum DescriptorLimit {
+    /// Raises the limit on open files as far as the system lets this process: systems start programs with a low one for
+    /// the sake of those that use `select`, and none here does.
+    ///
+    /// - Returns: The limit now.
+    @discardableResult
+    static func raise() -> UInt {
+        var limit = rlimit()
+        // Both calls fill in or read the one structure that they are given.
+        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
+        let before = limit.rlim_cur
+        limit.rlim_cur = limit.rlim_max
+        guard unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return UInt(before) }
+        return UInt(limit.rlim_cur)
     }
 }

@@ -2,7 +2,7 @@
 
 internal import Glibc
 internal import Synchronization
-internal import Core
+public import Core
 internal import Files
 
 /// The service manager that waits for notices of this process. Its methods may be called from any thread.
@@ -74,5 +74,71 @@ public struct ServiceManagerError: Error, Hashable, Sendable, CustomStringConver
 
     init(_ name: String, errno code: Int32) {
         self.init(name, "\(SystemError(code))", "Check that it listens there, and that the unit has NotifyAccess=main.")
+    }
+}
+
+/// A notice of a service to its service manager (sd_notify(3)).
+public enum ServiceNotice: Hashable, Sendable {
+    /// It has started, or has reloaded its configuration.
+    case ready
+    /// It reloads its configuration since `at`, on CLOCK_MONOTONIC; ``ready`` follows.
+    case reloading(at: Instant)
+    /// It has begun to end.
+    case stopping
+    /// What it is doing, in one line for people.
+    case status(String)
+    /// It works; the watchdog waits for this.
+    case alive
+
+    /// Whether it is true of a service that ends.
+    fileprivate var fitsTheEnd: Bool {
+        switch self {
+        case .stopping, .alive: true
+        case .ready, .reloading, .status: false
+        }
+    }
+
+    /// The assignments of the protocol.
+    var text: String {
+        switch self {
+        case .ready: "READY=1"
+        case .reloading(let start): "RELOADING=1\nMONOTONIC_USEC=\(start.nanoseconds / 1_000)"
+        case .stopping: "STOPPING=1"
+        case .status(let line): "STATUS=" + String(line.map { $0.isNewline ? " " : $0 })
+        case .alive: "WATCHDOG=1"
+        }
+    }
+}
+
+/// Where a service manager listens: a path, or a name in the abstract namespace of unix(7), which begins with `@`.
+private struct NotifyAddress {
+    private var raw = sockaddr_un()
+    private let length: socklen_t
+
+    /// Nil if it is neither, or does not fit.
+    init?(_ text: String) {
+        var bytes = Array(text.utf8)
+        guard bytes.count > 1, bytes.count < MemoryLayout.size(ofValue: raw.sun_path), !bytes.contains(0) else {
+            return nil
+        }
+        switch bytes[0] {
+        case UInt8(ascii: "/"): bytes.append(0)
+        case UInt8(ascii: "@"): bytes[0] = 0
+        default: return nil
+        }
+        raw.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &raw.sun_path) { unsafe $0.copyBytes(from: bytes) }
+        length = socklen_t(MemoryLayout<sa_family_t>.size + bytes.count)
+    }
+
+    /// Sends one datagram there, without waiting. False, and errno set, if that cannot be.
+    func send(_ bytes: [UInt8], through descriptor: Int32) -> Bool {
+        let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+        let count = unsafe withUnsafePointer(to: raw) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe sendto(descriptor, bytes, bytes.count, flags, $0, length)
+            }
+        }
+        return count == bytes.count
     }
 }
