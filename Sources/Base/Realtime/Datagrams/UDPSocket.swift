@@ -136,3 +136,48 @@ private func sendDatagrams(
     let sent = unsafe handset_send(descriptor, datagrams, count, isJoined, &failed)
     return Int(count - sent + failed)
 }
+
+// Multicast on the local link, over IPv4.
+extension UDPSocket {
+    /// Opens a socket on `port` of all IPv4 addresses, which other programs may have as well; or on any port, if one of
+    /// them does not share it.
+    public init(sharingPort port: UInt16) throws(RealtimeError) {
+        let descriptor = handset_group_open(port)
+        guard descriptor >= 0 else { throw RealtimeError(doing: "binding UDP port \(port)", errno: -descriptor) }
+        self.init(bound: descriptor)
+    }
+
+    /// Receives what is sent to `group` on the interface that has the address `local`; to send there, give `local` as
+    /// the address to send from. Joining twice does no harm.
+    ///
+    /// - Returns: Whether the kernel agreed.
+    @discardableResult
+    public func join(_ group: SocketAddress, through local: SocketAddress) -> Bool {
+        handset_group_join(descriptor, group.raw, local.raw) == 0
+    }
+}
+
+/// Properties of an address that only the system knows.
+extension SocketAddress {
+    /// Looks a host up, by name or literal address. Blocks: for start-up only.
+    ///
+    /// - Returns: The first address found; nil if there is none.
+    public static func lookUp(host: String, port: UInt16) -> SocketAddress? {
+        var raw = handset_address()
+        guard unsafe handset_address_look_up(host, &raw) == 0 else { return nil }
+        var address = SocketAddress(raw)
+        address.port = port
+        return address
+    }
+
+    /// The address of this machine from which packets to `self` would leave; port 0. Sends nothing.
+    ///
+    /// - Returns: nil when there is no route.
+    public func localSource() -> SocketAddress? {
+        var source = handset_address()
+        guard unsafe handset_source_address(raw, &source) == 0 else { return nil }
+        var address = SocketAddress(source)
+        address.port = 0
+        return address
+    }
+}

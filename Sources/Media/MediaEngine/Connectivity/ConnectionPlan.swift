@@ -1,4 +1,4 @@
-internal import Realtime
+package import Realtime
 public import ICE
 public import Core
 public import SecureTransport
