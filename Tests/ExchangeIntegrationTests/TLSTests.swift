@@ -56,6 +56,39 @@ import Testing
         }
     }
 
+    @Test("A TLS client that does not read does not delay the end of the exchange")
+    func silentClient() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tls-\(UUID())").path
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        var configuration = ServerFixture.configuration()
+        configuration.certificate = try TestCertificate.make(in: folder)
+        let client = Process()
+        let (input, output) = (Pipe(), Pipe())
+        try await ServerFixture.withServer(configuration) { server in
+            client.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            client.arguments = [
+                "python3", "-c",
+                """
+                import socket, ssl, sys
+                context = ssl._create_unverified_context()
+                connection = context.wrap_socket(socket.create_connection(("127.0.0.1", \(server.port))))
+                print("open", flush=True)
+                sys.stdin.read()
+                """,
+            ]
+            (client.standardInput, client.standardOutput) = (input, output)
+            try client.run()
+            let line = try await Task.detached { try output.fileHandleForReading.read(upToCount: 5) }.value
+            #expect(line == Data("open\n".utf8))
+            let before = ContinuousClock.now
+            await server.stop()
+            // A close in order waits five seconds for the other end.
+            #expect(ContinuousClock.now - before < .seconds(4))
+        }
+        try input.fileHandleForWriting.close()
+        client.waitUntilExit()
+    }
+
     @Test("Over TLS browsers are bound to TLS for later visits")
     func strictTransport() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tls-\(UUID())").path

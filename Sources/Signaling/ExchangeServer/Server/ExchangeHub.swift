@@ -633,7 +633,11 @@ final class ExchangeHub {
     /// How long clients have to close after the goodbye.
     private static let farewell = TimeAmount.milliseconds(500)
 
-    /// Says goodbye to every client, and closes what is still open half a second later.
+    /// How long the other end of a TLS connection has to close it in turn.
+    private static let closing = TimeAmount.milliseconds(250)
+
+    /// Says goodbye to every client, and closes what is still open half a second later: over TLS in order, and a moment later without
+    /// waiting for a peer that does not read.
     func stop() -> EventLoopFuture<Void> {
         isStopping = true
         timer.cancel()
@@ -642,8 +646,8 @@ final class ExchangeHub {
         handle(.goingDown)
         requestMoves(within: .zero, to: nil)
         for socket in connections.allSockets { socket.close(.goingDown) }
-        loop.assumeIsolated().scheduleTask(in: Self.farewell) { [weak self] in
-            self?.channels.closeAll()
+        for time in [Self.farewell, Self.farewell + Self.closing] {
+            loop.assumeIsolated().scheduleTask(in: time) { [weak self] in self?.channels.closeAll() }
         }
         return channels.closed(on: loop)
             .assumeIsolated()
