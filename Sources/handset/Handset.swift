@@ -43,6 +43,7 @@ enum Main {
             } else {
                 try command.run()
             }
+            try Terminal.expectWholeResult()
             LogOptions.finish()
             exit(ExitStatus.ok.rawValue)
         } catch {

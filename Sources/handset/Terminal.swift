@@ -1,9 +1,27 @@
+internal import Files
 internal import Glibc
+internal import Synchronization
 
 /// Lines to the person at the terminal. A line goes out in one call, so that threads do not mix theirs.
 enum Terminal {
+    /// Why a line of the result could not be written; 0 while none was lost.
+    private static let resultError = Atomic<Int32>(0)
+
     /// Prints a line of the command's result.
-    static func print(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
+    static func print(_ line: String) { writeResult(line + "\n") }
+
+    /// Writes a part of the command's result. A reader that is gone wants no more of it.
+    static func writeResult(_ text: String) {
+        let error = write(text, to: STDOUT_FILENO)
+        if error != 0, error != EPIPE { resultError.store(error, ordering: .relaxed) }
+    }
+
+    /// Checks that all of the result was written.
+    static func expectWholeResult() throws(CommandFailure) {
+        let error = resultError.load(ordering: .relaxed)
+        guard error != 0 else { return }
+        throw CommandFailure(.failed, "cannot write the result to standard output: \(SystemError(error))")
+    }
 
     /// Prints a line of progress, warning or error.
     static func printError(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
@@ -41,15 +59,24 @@ enum Terminal {
         unsafe tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
     }
 
-    /// Writes all of `text`; gives up quietly if the reader is gone.
-    static func write(_ text: String, to descriptor: Int32) {
+    /// Writes all of `text`, and waits for a reader that does not keep up.
+    ///
+    /// - Returns: Why it was given up; 0 if all was written.
+    @discardableResult
+    static func write(_ text: String, to descriptor: Int32) -> Int32 {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
             let count = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { return }
-            bytes = bytes.dropFirst(count)
+            if count > 0 {
+                bytes = bytes.dropFirst(count)
+            } else if count < 0, errno == EAGAIN {
+                var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&room, 1, -1)
+            } else if count == 0 || errno != EINTR {
+                return count == 0 ? EIO : errno
+            }
         }
+        return 0
     }
 }
 

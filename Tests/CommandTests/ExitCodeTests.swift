@@ -20,6 +20,19 @@ struct ExitCodeTests {
         #expect(distrusting.errorText.contains("ertificate"))
     }
 
+    @Test("A result that cannot be written ends with 1, and a reader that is gone is no fault")
+    func lostResult() async throws {
+        let command = try HandsetProcess.executable().path
+        func code(_ rest: String) async throws -> (code: Int32, error: String) {
+            let shell = try HandsetProcess(["-c", "set -o pipefail; '\(command)' version \(rest)"], executable: "/bin/bash")
+            return (await shell.ending(), shell.errorText)
+        }
+        let full = try await code(">/dev/full")
+        #expect(full.code == 1 && full.error.contains("cannot write the result to standard output: No space left"))
+        #expect(try await code("| true").code == 0)
+        #expect(try await code(">/dev/null").code == 0)
+    }
+
     @Test("A wrong token ends with 4, and the token is in no message")
     func wrongToken() async throws {
         let running = try await RunningSite(Site())

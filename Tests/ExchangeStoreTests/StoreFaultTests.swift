@@ -22,6 +22,9 @@ import Testing
         let folder = try Folder()
         let store = try ExchangeStore.open(path: folder.database)
         #expect(code(opening: folder.database) == .inUse)
+        let link = folder.database + ".link"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.database)
+        #expect(code(opening: link) == .inUse)
         store.close()
         #expect(code(opening: folder.database) == nil)
     }

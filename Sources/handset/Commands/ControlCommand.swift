@@ -76,9 +76,9 @@ struct ControlCommand: ParsableCommand {
         if let status = reply.status { Terminal.print(ControlText.status(status)) }
         var view = ControlView(width: Self.terminalWidth, status: reply.status)
         while let (event, line) = try client.nextEvent() {
-            Terminal.write(view.take(event, of: ControlCoding.account(inEvent: line)), to: STDOUT_FILENO)
+            Terminal.writeResult(view.take(event, of: ControlCoding.account(inEvent: line)))
         }
-        Terminal.write(view.end(), to: STDOUT_FILENO)
+        Terminal.writeResult(view.end())
     }
 
     private func path() throws -> String {

@@ -61,7 +61,7 @@ struct ReportFiles {
     /// Writes a report to its file, or to standard output; without a path, nowhere.
     static func deliver(_ path: String?, _ text: String) throws(CommandFailure) {
         guard let path else { return }
-        if path == "-" { Terminal.write(text, to: STDOUT_FILENO) } else { try write(text, to: path) }
+        if path == "-" { Terminal.writeResult(text) } else { try write(text, to: path) }
     }
 
     private static func failure(_ path: String, _ reason: SystemError) -> CommandFailure {

@@ -125,7 +125,10 @@ final class StoreLock: Sendable {
     /// nil once it is released.
     private let file: Mutex<OpenFile?>
 
-    init(path: String) throws(StoreError) {
+    /// - Parameter name: The database, maybe by way of a link: the lock lies beside the file itself, because two names of one file are one
+    ///   database.
+    init(path name: String) throws(StoreError) {
+        let path = (try? OthersRights.target(of: name)) ?? name
         // Not on the database itself: closing any descriptor of that would drop SQLite's own locks.
         let file: OpenFile
         do throws(SystemError) {
