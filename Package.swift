@@ -169,7 +169,7 @@ let package = Package(
         module(
             "Signaling", "SIPClient",
             [
-                "CallControl", "Core", "DomainNames", "HTTPTransport", "ICE", "JSON", "NameLookup", "Realtime", "SIP",
+                "CallControl", "Core", "DomainNames", "HTTPTransport", "ICE", "NameLookup", "Realtime", "SIP",
                 "SIPSignaling", "SignalingClient", "TLS", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -295,7 +295,7 @@ let package = Package(
         tests("ControlWireTests", ["ControlWire", "JSON"]),
         tests(
             "CallAccountsTests",
-            ["CallAgent", "CallControl", "ConfigReader", "Core", "JSON", "SignalingClient", logging]),
+            ["CallAgent", "CallControl", "ConfigReader", "Core", "SignalingClient", logging]),
         tests(
             "DeviceControlTests",
             ["AudioKit", "CallAgent", "ConfigReader", "ControlWire", "DeviceControl", "MediaEngine", logging]),
@@ -393,7 +393,10 @@ let package = Package(
             ]),
         tests(
             "CallTests",
-            ["AudioKit", "Call", "CallControl", "CallMedia", "CallParticipation", "Core", "JSON", "VoiceActivity"]),
+            [
+                "AudioKit", "Call", "CallControl", "CallMedia", "CallParticipation", "Core", "JSON", "SIPSignaling",
+                "VoiceActivity",
+            ]),
         tests(
             "CallAgentTests",
             [

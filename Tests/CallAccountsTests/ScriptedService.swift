@@ -1,5 +1,4 @@
 import CallControl
-import JSON
 import SignalingClient
 import Synchronization
 
@@ -46,19 +45,7 @@ final class ScriptedService: SignalingService {
     func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite { throw Self.refusal }
     func accept(_ invite: InviteID, _ acceptance: InviteAcceptance) async throws(SignalingError) { throw Self.refusal }
     func reject(_ invite: InviteID, _ rejection: InviteRejection) async throws(SignalingError) { throw Self.refusal }
-    func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) { throw Self.refusal }
     func cancel(_ invite: InviteID, _ withdrawal: InviteWithdrawal) async throws(SignalingError) { throw Self.refusal }
     func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) { throw Self.refusal }
     func hangUp(_ news: CallHangUp) async throws(SignalingError) { throw Self.refusal }
-    func join(room: RoomName, data: String?) async throws(SignalingError) -> [RoomParticipant] { throw Self.refusal }
-    func send(_ signal: RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError) { throw Self.refusal }
-    func leave(room: RoomName) async throws(SignalingError) { throw Self.refusal }
-    func createGroup(_ id: GroupID?, name: String?, members: [UserID]) async throws(SignalingError) -> GroupID {
-        throw Self.refusal
-    }
-    func join(group: GroupID) async throws(SignalingError) { throw Self.refusal }
-    func leave(group: GroupID) async throws(SignalingError) { throw Self.refusal }
-    func dismiss(group: GroupID) async throws(SignalingError) { throw Self.refusal }
-    func group(_ id: GroupID) async throws(SignalingError) -> Group { throw Self.refusal }
-    func groups() async throws(SignalingError) -> [Group] { throw Self.refusal }
 }

@@ -21,6 +21,9 @@ struct SlowHangUps: SignalingService {
 
     // MARK: Everything else as it is
 
+    var traits: SignalingTraits { service.traits }
+    var roomSignaling: (any RoomSignaling)? { service.roomSignaling }
+    var groupSignaling: (any GroupSignaling)? { service.groupSignaling }
     var events: SignalingEvents { service.events }
     var connectionState: ConnectionState { get async { await service.connectionState } }
     var session: SessionGrant? { get async { await service.session } }
@@ -47,19 +50,4 @@ struct SlowHangUps: SignalingService {
     func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
         try await service.send(signal, retryAfterReconnect: retryAfterReconnect)
     }
-    func join(room: RoomName, data: String?) async throws(SignalingError) -> [RoomParticipant] {
-        try await service.join(room: room, data: data)
-    }
-    func send(_ signal: RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
-        try await service.send(signal, retryAfterReconnect: retryAfterReconnect)
-    }
-    func leave(room: RoomName) async throws(SignalingError) { try await service.leave(room: room) }
-    func createGroup(_ id: GroupID?, name: String?, members: [UserID]) async throws(SignalingError) -> GroupID {
-        try await service.createGroup(id, name: name, members: members)
-    }
-    func join(group: GroupID) async throws(SignalingError) { try await service.join(group: group) }
-    func leave(group: GroupID) async throws(SignalingError) { try await service.leave(group: group) }
-    func dismiss(group: GroupID) async throws(SignalingError) { try await service.dismiss(group: group) }
-    func group(_ id: GroupID) async throws(SignalingError) -> Group { try await service.group(id) }
-    func groups() async throws(SignalingError) -> [Group] { try await service.groups() }
 }

@@ -4,6 +4,7 @@ import CallMedia
 import CallParticipation
 import Core
 import JSON
+import SIPSignaling
 import TestSupport
 import Testing
 
@@ -20,7 +21,8 @@ private struct Driven {
     static let invite: InviteID = "i1"
 
     static func outgoing(
-        _ source: AudioBehaviour.Source = .silence, rules: CallRules = CallRules(), traits: SignalingTraits = .exchange,
+        _ source: AudioBehaviour.Source = .silence, rules: CallRules = CallRules(),
+        traits: SignalingTraits = SignalingTraits(),
         inPlaceOf origin: (call: CallID, peer: UserID)? = nil
     ) -> Driven {
         Driven(
@@ -30,7 +32,8 @@ private struct Driven {
     }
 
     static func incoming(
-        _ source: AudioBehaviour.Source = .silence, rules: CallRules = CallRules(), traits: SignalingTraits = .exchange,
+        _ source: AudioBehaviour.Source = .silence, rules: CallRules = CallRules(),
+        traits: SignalingTraits = SignalingTraits(),
         replacing replaced: CallID? = nil
     ) -> Driven {
         let invite = ReceivedInvite(
@@ -394,8 +397,8 @@ struct CallSessionTests {
     @Test("Signals that are none of the call's are left to its program, by the service's traits")
     func foreignSignals() {
         #expect(CallSignal(invite: Driven.invite, type: "chat", data: .null).kind == nil)
-        #expect(!CallSession.takes(.key, by: .exchange))
-        #expect(CallSession.takes(.key, by: .sip) && CallSession.takes(.offer, by: .exchange))
+        #expect(!CallSession.takes(.key, by: SignalingTraits()))
+        #expect(CallSession.takes(.key, by: .sip) && CallSession.takes(.offer, by: SignalingTraits()))
     }
 
     @Test(

@@ -63,7 +63,7 @@ public struct CallSession: ProtocolCore, Sendable {
     ///   - origin: Our call whose peer asked for this one, and that peer; that call ends when this one is answered.
     public init(
         _ id: CallID, dialling options: InviteOptions, audio: AudioBehaviour, rules: CallRules = CallRules(),
-        traits: SignalingTraits = .exchange, inPlaceOf origin: (call: CallID, peer: UserID)? = nil,
+        traits: SignalingTraits = SignalingTraits(), inPlaceOf origin: (call: CallID, peer: UserID)? = nil,
         timings: CallTimings = CallTimings()
     ) {
         self.init(
@@ -76,7 +76,8 @@ public struct CallSession: ProtocolCore, Sendable {
     /// - Parameter replaced: Our call that ends when this one is answered, because either side has transferred it.
     public init(
         _ id: CallID, receiving received: ReceivedInvite, audio: AudioBehaviour, rules: CallRules = CallRules(),
-        traits: SignalingTraits = .exchange, replacing replaced: CallID? = nil, timings: CallTimings = CallTimings()
+        traits: SignalingTraits = SignalingTraits(), replacing replaced: CallID? = nil,
+        timings: CallTimings = CallTimings()
     ) {
         let machine = CallMachine(
             receiving: received, timings: timings, awaitsAcknowledgement: traits.acknowledgesAnswers)

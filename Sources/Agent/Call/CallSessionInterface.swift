@@ -250,30 +250,3 @@ public enum CallNote: Hashable, Sendable {
     /// The peer asks for a transfer.
     case transferRequested(to: UserID, isAccepted: Bool)
 }
-
-/// How the calls of a signaling service differ from those of another.
-public struct SignalingTraits: Hashable, Sendable {
-    /// Whether the service confirms an accept before the caller has our answer, and reports that by ``CallMessage/acknowledged(host:)``.
-    public var acknowledgesAnswers = false
-    /// Whether a caller may leave the offer to us (``CallDescription/Content/wanted``).
-    public var takesOfferWishes = false
-    /// Whether the callee may be heard before it answers (``CallMessage/earlyAnswer(_:)``).
-    public var hasEarlyMedia = false
-    /// Whether telephone keys come by signaling (``CallKey``).
-    public var carriesKeys = false
-    /// Whether the service sees to it that new offers do not cross; otherwise the inviter's counts.
-    public var ordersOffers = false
-
-    /// Those of an exchange.
-    public static let exchange = SignalingTraits()
-    /// Those of SIP.
-    public static let sip: SignalingTraits = {
-        var traits = SignalingTraits()
-        traits.acknowledgesAnswers = true
-        traits.takesOfferWishes = true
-        traits.hasEarlyMedia = true
-        traits.carriesKeys = true
-        traits.ordersOffers = true
-        return traits
-    }()
-}

@@ -148,13 +148,10 @@ extension Device {
 
     // MARK: What is sent to a caller without ICE and DTLS before anything has come from where its description wants our sound
 
-    /// Whether calls come from peers of which nothing vouches for what their descriptions say.
-    private var takesStrangers: Bool { configuration.account.sip?.callers == .anybody }
-
     /// What a call's sound waits for.
     private func soundCondition(of id: CallID) -> MediaCallPlan.SoundCondition {
         guard let call = calls[id], !call.session.isOutgoing, !call.media.isConnectedByHandshake else { return .none }
-        if takesStrangers { return .heard }
+        if traits.takesStrangers { return .heard }
         return call.session.isAcknowledged ? .none : .confirmed
     }
 
@@ -163,7 +160,7 @@ extension Device {
     /// - Parameter host: The source of the answer, if it is known. If strangers may call, it must be where our sound goes.
     private func liftSoundLimit(of id: CallID, for host: String?) {
         guard let call = calls[id], let media = call.media.runningID else { return }
-        if takesStrangers {
+        if traits.takesStrangers {
             guard let remote = call.media.remote, let host = host.flatMap({ SocketAddress(host: $0, port: 0) }),
                 host.hasSameHost(as: remote)
             else { return }

@@ -9,11 +9,13 @@ extension Device {
     /// - Parameter data: Our connection data for the others, up to 1,000 bytes.
     @discardableResult
     public func join(room: RoomName, data: String? = nil) async throws(SignalingError) -> [RoomParticipant] {
-        try await service.join(room: room, data: data)
+        try await rooms(to: "join the room \(room)").join(room: room, data: data)
     }
 
     /// Leaves a room.
-    public func leave(room: RoomName) async throws(SignalingError) { try await service.leave(room: room) }
+    public func leave(room: RoomName) async throws(SignalingError) {
+        try await rooms(to: "leave the room \(room)").leave(room: room)
+    }
 
     /// Sends a signal to everybody in a room, or to one connection there (contract SIG-1).
     ///
@@ -25,7 +27,7 @@ extension Device {
         _ type: String, data: JSONValue = .null, in room: RoomName, to connection: ConnectionName? = nil,
         retryAfterReconnect: Bool = true
     ) async throws(SignalingError) {
-        try await service.send(
+        try await rooms(to: "send a signal in the room \(room)").send(
             RoomSignal(room: room, type: type, data: data, to: connection), retryAfterReconnect: retryAfterReconnect)
     }
 
@@ -47,21 +49,42 @@ extension Device {
     public func createGroup(
         _ id: GroupID? = nil, name: String? = nil, members: [UserID] = []
     ) async throws(SignalingError) -> GroupID {
-        try await service.createGroup(id, name: name, members: members)
+        try await groups(to: "make a group").createGroup(id, name: name, members: members)
     }
 
     /// Joins a group whose id one knows.
-    public func join(group: GroupID) async throws(SignalingError) { try await service.join(group: group) }
+    public func join(group: GroupID) async throws(SignalingError) {
+        try await groups(to: "join the group \(group)").join(group: group)
+    }
 
     /// Leaves a group.
-    public func leave(group: GroupID) async throws(SignalingError) { try await service.leave(group: group) }
+    public func leave(group: GroupID) async throws(SignalingError) {
+        try await groups(to: "leave the group \(group)").leave(group: group)
+    }
 
     /// Ends a group; only its owner may.
-    public func dismiss(group: GroupID) async throws(SignalingError) { try await service.dismiss(group: group) }
+    public func dismiss(group: GroupID) async throws(SignalingError) {
+        try await groups(to: "dismiss the group \(group)").dismiss(group: group)
+    }
 
     /// A group with its members, for a member.
-    public func group(_ id: GroupID) async throws(SignalingError) -> Group { try await service.group(id) }
+    public func group(_ id: GroupID) async throws(SignalingError) -> Group {
+        try await groups(to: "ask who is in the group \(id)").group(id)
+    }
 
-    /// The groups that this user is in, without their members.
-    public func groups() async throws(SignalingError) -> [Group] { try await service.groups() }
+    /// The groups that this user is in, without their members; none at a service without groups.
+    public func groups() async throws(SignalingError) -> [Group] {
+        guard let groups = service.groupSignaling else { return [] }
+        return try await groups.groups()
+    }
+
+    private func rooms(to activity: String) throws(SignalingError) -> any RoomSignaling {
+        if let rooms = service.roomSignaling { return rooms }
+        throw SignalingError(.invalidRequest, activity: activity, cause: "the service has no rooms")
+    }
+
+    private func groups(to activity: String) throws(SignalingError) -> any GroupSignaling {
+        if let groups = service.groupSignaling { return groups }
+        throw SignalingError(.invalidRequest, activity: activity, cause: "the service has no groups")
+    }
 }

@@ -37,8 +37,8 @@ extension Device {
     /// Whether a transfer that a peer asks for is carried out.
     func admits(_ wish: CallTransfer.Wish) -> Bool {
         guard answerPolicy.transfers.admits(wish) else { return false }
-        // The SIP account has judged the address itself, of which the name is a part.
-        guard configuration.account.sip == nil, configuration.account.callees != nil else { return true }
+        // A service that judges targets has compared the address, of which the name is a part.
+        guard !traits.judgesTargets, configuration.account.callees != nil else { return true }
         return configuration.account.lists(wish.target)
     }
 

@@ -116,7 +116,7 @@ public actor Device {
             isTidied = true
             listeners.append(Task { await self.keepTidy() })
         }
-        for room in configuration.allRooms { _ = try await service.join(room: room, data: nil) }
+        for room in configuration.allRooms { try await join(room: room) }
         await lookUpServers()
     }
 
@@ -413,7 +413,7 @@ public actor Device {
     }
 
     /// What calls of the device's service are like.
-    var traits: SignalingTraits { configuration.account.sip == nil ? .exchange : .sip }
+    var traits: SignalingTraits { service.traits }
 
     /// Times and limits of the calls' machines.
     var callTimings: CallTimings {

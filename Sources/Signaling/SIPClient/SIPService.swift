@@ -1,6 +1,5 @@
 public import CallControl
 internal import HTTPTransport
-public import JSON
 public import Logging
 public import NIOCore
 internal import NIOPosix
@@ -16,6 +15,8 @@ public import SignalingClient
 public final class SIPService: SignalingService {
     /// What happens, in order.
     public let events: SignalingEvents
+    /// How calls over SIP differ from those of other services.
+    public let traits: SignalingTraits
 
     private let loop: any EventLoop
     private let driver: NIOLoopBoundBox<SIPDriver>
@@ -47,6 +48,9 @@ public final class SIPService: SignalingService {
                 .badConfiguration, activity: "use the address \(configuration.account.address.uri)",
                 cause: "it is not a SIP URI with a user", advice: "It should look like sip:alice@example.org.")
         }
+        var traits = SignalingTraits.sip
+        traits.takesStrangers = account.acceptsStrangers
+        self.traits = traits
         let hub = EventHub<SignalingEvent>()
         let loop = group.next()
         events = SignalingEvents(hub: hub)
@@ -120,11 +124,6 @@ public final class SIPService: SignalingService {
         try await tell(.reject(invite, rejection))
     }
 
-    /// Not possible: an INVITE that is out cannot be changed.
-    public nonisolated(nonsending) func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        throw Self.impossible("change the invite")
-    }
-
     /// Takes a call back.
     public nonisolated(nonsending) func cancel(
         _ invite: InviteID, _ withdrawal: InviteWithdrawal
@@ -153,51 +152,6 @@ public final class SIPService: SignalingService {
     /// Ends a call.
     public nonisolated(nonsending) func hangUp(_ news: CallHangUp) async throws(SignalingError) {
         try await tell(.hangUp(news))
-    }
-}
-
-// MARK: What SIP does not have
-
-extension SIPService {
-    /// Not possible: SIP has no rooms.
-    public func join(room: RoomName, data: String?) async throws(SignalingError) -> [RoomParticipant] {
-        throw Self.impossible("join the room \(room)")
-    }
-
-    /// Not possible: SIP has no rooms.
-    public func send(_ signal: RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
-        throw Self.impossible("send a signal in the room \(signal.room)")
-    }
-
-    /// Not possible: SIP has no rooms.
-    public func leave(room: RoomName) async throws(SignalingError) { throw Self.impossible("leave the room \(room)") }
-
-    /// Not possible: SIP has no groups.
-    public func createGroup(_ id: GroupID?, name: String?, members: [UserID]) async throws(SignalingError) -> GroupID {
-        throw Self.impossible("make a group")
-    }
-
-    /// Not possible: SIP has no groups.
-    public func join(group: GroupID) async throws(SignalingError) { throw Self.impossible("join the group \(group)") }
-
-    /// Not possible: SIP has no groups.
-    public func leave(group: GroupID) async throws(SignalingError) { throw Self.impossible("leave the group \(group)") }
-
-    /// Not possible: SIP has no groups.
-    public func dismiss(group: GroupID) async throws(SignalingError) {
-        throw Self.impossible("dismiss the group \(group)")
-    }
-
-    /// Not possible: SIP has no groups.
-    public func group(_ id: GroupID) async throws(SignalingError) -> Group {
-        throw Self.impossible("ask who is in the group \(id)")
-    }
-
-    /// None: SIP has no groups.
-    public func groups() async throws(SignalingError) -> [Group] { [] }
-
-    private static func impossible(_ activity: String) -> SignalingError {
-        SignalingError(.invalidRequest, activity: activity, cause: "not supported over SIP")
     }
 }
 

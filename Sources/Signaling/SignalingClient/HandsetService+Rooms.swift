@@ -2,8 +2,13 @@ public import CallControl
 internal import NIOCore
 internal import SignalWire
 
-// Rooms and groups.
-extension HandsetService {
+extension HandsetService: RoomSignaling, GroupSignaling {
+    /// The exchange's rooms.
+    public var roomSignaling: (any RoomSignaling)? { self }
+
+    /// The exchange's groups.
+    public var groupSignaling: (any GroupSignaling)? { self }
+
     /// Joins a room.
     public func join(room: RoomName, data: String?) async throws(SignalingError) -> [RoomParticipant] {
         var participants: [RoomJoin.Participant] = []

@@ -3,14 +3,21 @@
 public import CallControl
 public import JSON
 
-/// A signaling service that a device is logged in to; every service's adapter meets it.
+/// A signaling service that a device is logged in to: the connection, calls, and rooms and groups if it has them. Every service's
+/// adapter meets it.
 ///
 /// Every function may be called from any task. Requests made before `connect` has been called fail at once with
 /// `notAuthenticated`; an answer to an invite asked for while it is under way waits for it (contract AUTH-6, AUTH-7).
-///
-/// What concerns invites and calls is on its way, in order, before the function first suspends, which is why these functions run
-/// where their caller does: a device that hangs up and calls again has its hang-up leave first.
-public protocol SignalingService: Sendable {
+public protocol SignalingService: CallSignaling {
+    /// How the service's calls differ from those of others.
+    var traits: SignalingTraits { get }
+
+    /// The service's rooms; nil if it has none.
+    var roomSignaling: (any RoomSignaling)? { get }
+
+    /// The service's groups; nil if it has none.
+    var groupSignaling: (any GroupSignaling)? { get }
+
     /// The service's events, in order. The first listener receives all from the beginning (CONN-10).
     var events: SignalingEvents { get }
 
@@ -38,7 +45,27 @@ public protocol SignalingService: Sendable {
 
     /// Unregisters the device: it receives no invites until it connects again, and gets no pushes (DEV-2).
     func unregister() async throws(SignalingError)
+}
 
+extension SignalingService {
+    /// A service whose calls have nothing of their own.
+    public var traits: SignalingTraits { SignalingTraits() }
+
+    /// A service without rooms.
+    public var roomSignaling: (any RoomSignaling)? { nil }
+
+    /// A service without groups.
+    public var groupSignaling: (any GroupSignaling)? { nil }
+
+    /// Nothing: the next attempt comes by itself.
+    public func networkChanged() async {}
+}
+
+/// Invites, and the calls that they become.
+///
+/// What is requested is on its way, in order, before the function first suspends, which is why these functions run where their caller
+/// does: a device that hangs up and calls again has its hang-up leave first.
+public protocol CallSignaling: Sendable {
     /// Sends an invite. The event `inviteSent` comes before every other about it.
     nonisolated(nonsending) func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite
 
@@ -68,7 +95,28 @@ public protocol SignalingService: Sendable {
     /// - Parameter peer: The invitee, if the caller is the inviter of several.
     /// - Throws: ``SignalingError`` if the peer could not be asked, which leaves its state unknown.
     nonisolated(nonsending) func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError) -> PeerProbe
+}
 
+extension CallSignaling {
+    /// Not possible at a service whose invites cannot be changed.
+    public nonisolated(nonsending) func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        throw SignalingError(
+            .invalidRequest, activity: "change the invite", cause: "the service's invites cannot be changed")
+    }
+
+    /// A service without probes: nothing is known against the peer.
+    public nonisolated(nonsending) func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError)
+        -> PeerProbe
+    { .answered() }
+
+    /// Sends a message to the peer of a call; while it reconnects, the message waits.
+    public nonisolated(nonsending) func send(_ signal: CallSignal) async throws(SignalingError) {
+        try await send(signal, retryAfterReconnect: true)
+    }
+}
+
+/// Rooms, whose participants know of each other and exchange signals.
+public protocol RoomSignaling: Sendable {
     /// Joins a room; returns its present connections, each of which is also reported as `connectionCreated`.
     ///
     /// - Parameter data: Data about this device that the others receive, up to 1,000 bytes.
@@ -79,7 +127,10 @@ public protocol SignalingService: Sendable {
 
     /// Leaves a room.
     func leave(room: RoomName) async throws(SignalingError)
+}
 
+/// Groups of users, whose members receive invites to the group.
+public protocol GroupSignaling: Sendable {
     /// Makes a group; without an id the service gives it one (GRP-1).
     func createGroup(_ id: GroupID?, name: String?, members: [UserID]) async throws(SignalingError) -> GroupID
 
@@ -97,21 +148,6 @@ public protocol SignalingService: Sendable {
 
     /// The groups that this user is in, without their members.
     func groups() async throws(SignalingError) -> [Group]
-}
-
-extension SignalingService {
-    /// Nothing: the next attempt comes by itself.
-    public func networkChanged() async {}
-
-    /// A service without probes: nothing is known against the peer.
-    public nonisolated(nonsending) func probe(_ invite: InviteID, peer: UserID?) async throws(SignalingError)
-        -> PeerProbe
-    { .answered() }
-
-    /// Sends a message to the peer of a call; while it reconnects, the message waits.
-    public nonisolated(nonsending) func send(_ signal: CallSignal) async throws(SignalingError) {
-        try await send(signal, retryAfterReconnect: true)
-    }
 }
 
 /// An invite that the service has taken.
