@@ -5,6 +5,7 @@ import JSON
 import Logging
 import NIOCore
 import NIOEmbedded
+import NIOPosix
 import NIOWebSocket
 import SignalWire
 import Core
@@ -17,6 +18,9 @@ final class SlowDisk: JournalDisk {
     private let perChange: TimeAmount
     /// How many changes each commit had.
     private(set) var commits: [Int] = []
+    /// Why it cannot be written at present.
+    var fault: StoreError?
+    private var written: [Change] = []
 
     init(loop: EmbeddedEventLoop, perCommit: TimeAmount, perChange: TimeAmount) {
         self.loop = loop
@@ -26,10 +30,28 @@ final class SlowDisk: JournalDisk {
 
     func write(_ changes: [Change]) -> EventLoopFuture<Void> {
         commits.append(changes.count)
+        if let fault { return loop.scheduleTask(in: perCommit) { () throws -> Void in throw fault }.futureResult }
+        written += changes
         return loop.scheduleTask(in: perCommit + perChange * changes.count) {}.futureResult
     }
 
-    func recover() -> EventLoopFuture<Saved> { loop.makeSucceededFuture(Saved()) }
+    /// Reads the logins alone.
+    func recover() -> EventLoopFuture<Saved> {
+        if let fault { return loop.makeFailedFuture(fault) }
+        var (tokens, logins): ([String: StoredToken], [String: StoredLogin]) = ([:], [:])
+        for change in written {
+            switch change {
+            case .token(let token): tokens[token.digest] = token
+            case .tokenForgotten(let digest): tokens[digest] = nil
+            case .login(let login): logins[login.id] = login
+            case .loginForgotten(let id): logins[id] = nil
+            default: break
+            }
+        }
+        var saved = Saved()
+        (saved.tokens, saved.logins) = (Array(tokens.values), Array(logins.values))
+        return loop.makeSucceededFuture(saved)
+    }
 }
 
 /// What work took, beside the time that the event loop knows of.
@@ -62,6 +84,7 @@ final class HubScenario {
     let loop = EmbeddedEventLoop()
     let disk: SlowDisk
     let hub: ExchangeHub
+    private let configuration: ExchangeConfiguration
     private let clock = WorkClock()
     private var lastID: Int64 = 0
 
@@ -82,6 +105,7 @@ final class HubScenario {
         var configuration = ExchangeConfiguration()
         configuration.users = users.map { Account(id: $0) }
         configuration.apiKeys = apiKeys
+        self.configuration = configuration
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         hub = ExchangeHub(
             loop: loop, configuration: configuration, logger: logger,
@@ -111,6 +135,19 @@ final class HubScenario {
     var now: Duration { .nanoseconds(Int64(loop.now.uptimeNanoseconds)) }
 
     func advance(by time: TimeAmount) { loop.advanceTime(by: time) }
+
+    /// What answers requests over HTTP.
+    func makeRESTService() -> RESTService {
+        var configuration = configuration
+        configuration.showsWebPhone = true
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let thread = NIOThreadPool.singleton
+        let bounds = ConnectionBounds(total: 10, perAddress: 10, descriptors: 100, outgoing: 0)
+        let admission = Admission(configuration, bounds: bounds, loop: loop, thread: thread, logger: logger)
+        return RESTService(
+            hub: hub, configuration: configuration, admission: admission, hosts: HostRules(listen: "localhost"),
+            passwordThread: thread, logger: logger)
+    }
 
     /// Lets the disk write all that there is.
     func settle() { advance(by: .seconds(2)) }

@@ -31,6 +31,7 @@ package enum StreamFailure: Hashable, Sendable {
     case full
     case tooManyStreams
     case goingDown
+    case notStored
     case failed
 
     /// The HTTP status.
@@ -50,7 +51,7 @@ package enum StreamFailure: Hashable, Sendable {
         case .tooManyStreams: 429
         case .failed: 500
         case .unusableAnswer, .deviceFailed: 502
-        case .busy, .noAnswer, .hungUp, .noRestart, .full, .goingDown: 503
+        case .busy, .noAnswer, .hungUp, .noRestart, .full, .goingDown, .notStored: 503
         }
     }
 
@@ -58,7 +59,7 @@ package enum StreamFailure: Hashable, Sendable {
     package var retryAfterSeconds: Int? {
         switch self {
         case .underWay: 1
-        case .busy, .noAnswer, .hungUp, .goingDown: 5
+        case .busy, .noAnswer, .hungUp, .goingDown, .notStored: 5
         case .noDeviceOnline, .noRestart: 10
         case .declined, .full, .tooManyStreams: 30
         case .unknownOrigin, .notAuthenticated, .tokenExpired, .foreignToken, .noAccount, .barred, .unknownUser,
@@ -94,7 +95,7 @@ package enum StreamFailure: Hashable, Sendable {
         case .hungUp: "hungUp"
         case .unusableAnswer: "unusableAnswer"
         case .noRestart: "noRestart"
-        case .full, .goingDown: "unavailable"
+        case .full, .goingDown, .notStored: "unavailable"
         case .tooManyStreams: "tooManyStreams"
         case .failed: "internalError"
         }
@@ -133,6 +134,7 @@ package enum StreamFailure: Hashable, Sendable {
         case .full: "The exchange has no room for another stream."
         case .tooManyStreams: "This user already has too many streams or open invites."
         case .goingDown: "The exchange is shutting down."
+        case .notStored: "The exchange cannot write its database, or waits for it, and changed nothing."
         case .failed: "The exchange failed."
         }
     }

@@ -35,6 +35,20 @@ final class ExchangeHub {
     /// Why the database cannot be written; all requests are refused until it can.
     private(set) var failure: StoreError?
 
+    /// Why no request is accepted at present.
+    enum Obstacle {
+        /// The database cannot be written, and what the core knows may be lost: no input is handled.
+        case failed
+        /// Too many changes wait for the disk.
+        case behind
+    }
+
+    /// Why requests are refused at present; `nil` if they are not.
+    var obstacle: Obstacle? {
+        if failure != nil { return .failed }
+        return journal?.isFull == true ? .behind : nil
+    }
+
     /// Inputs that came in while outputs of an earlier one were being carried out, oldest first.
     private var waiting: [ExchangeCore.Input] = []
     private var isBusy = false
@@ -510,17 +524,19 @@ final class ExchangeHub {
     /// Whether an input must wait until the disk can be written again; if it is a request, its client receives an
     /// error.
     private func refuses(_ input: ExchangeCore.Input) -> Bool {
-        guard failure != nil || journal?.isFull == true else { return false }
-        if case .request(let connection, let id, _) = input {
-            if failure == nil { counters.crowdedDisk += 1 }
-            carryOut(.refuse(connection, id, failure == nil ? Self.behind : Self.notKept))
+        guard let obstacle else { return false }
+        switch (input, obstacle) {
+        case (.request(let connection, let id, _), .behind):
+            counters.crowdedDisk += 1
+            carryOut(.refuse(connection, id, Self.behind))
             return true
-        }
-        if case .badToken(let connection, let id, _, _) = input, failure != nil {
+        case (_, .behind): return false
+        case (.request(let connection, let id, _), .failed), (.badToken(let connection, let id, _, _), .failed):
             carryOut(.refuse(connection, id, Self.notKept))
-        }
+            return true
         // Sockets are counted again when the disk is back.
-        return failure != nil
+        case (_, .failed): return true
+        }
     }
 
     private func written(_ batch: CommitGate.Batch, _ error: StoreError?) {
@@ -593,6 +609,7 @@ final class ExchangeHub {
     func track(_ channel: any Channel) { channels.track(channel) }
 
     func countRefusedLogin() { counters.refusedLogins += 1 }
+    func countCrowdedDisk() { counters.crowdedDisk += 1 }
     func countDeadLink() { counters.deadLinks += 1 }
     func countBadFrame() { counters.badFrames += 1 }
 

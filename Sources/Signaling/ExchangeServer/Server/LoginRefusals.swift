@@ -65,7 +65,8 @@ struct LoginRefusals {
             .unavailable,
             hub.failure == nil
                 ? "The exchange has no room for another login." : "The exchange cannot write its database.",
-            trace: request.trace, retryAfterSeconds: 60)
+            trace: request.trace,
+            retryAfterSeconds: hub.failure == nil ? 60 : RESTService.unwrittenRetrySeconds)
     }
 
     func noKey(_ request: RESTRequest) -> HTTPAnswer {

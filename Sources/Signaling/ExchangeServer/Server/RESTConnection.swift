@@ -44,10 +44,7 @@ final class RESTConnection: ConnectionService {
         let answer: HTTPAnswer
         switch refusal {
         case .tooLong:
-            let message =
-                "A body has at most \(limit) bytes"
-                + (limit < SignalLimits.messageBytes ? " without a good Bearer token." : ".")
-            answer = .failure(.tooLarge, message, trace: trace)
+            answer = service.tooLong(limit: limit, trace: trace)
         case .crowded:
             let message = "Too many clients send requests that are not complete."
             answer = .failure(.unavailable, message, trace: trace, retryAfterSeconds: InboundBudget.retrySeconds)

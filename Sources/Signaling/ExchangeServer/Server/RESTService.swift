@@ -57,11 +57,8 @@ final class RESTService {
     /// Answers one request, sooner or later, on the hub's event loop.
     func answer(_ request: RESTRequest, then tell: @escaping (HTTPAnswer) -> Void) {
         // A token that is sent has been stored.
-        let reply = { [hub, trace = request.trace] (answer: HTTPAnswer) in
-            hub.afterWriting { isKept in
-                let message = "The exchange cannot write its database."
-                tell(isKept ? answer : .failure(.unavailable, message, trace: trace, retryAfterSeconds: 5))
-            }
+        let reply = { [hub, streams] (answer: HTTPAnswer) in
+            hub.afterWriting { isKept in tell(isKept ? answer : Self.unwritten(.failed, request, streams)) }
         }
         guard !hub.isStopping else {
             return reply(
@@ -77,6 +74,7 @@ final class RESTService {
         let payer = payer(of: request)
         let isTaken = hub.inTurn(of: payer, bytes: request.body.count, since: began) { [weak self] in
             guard let self, queued.remove(request.trace) != nil else { return }
+            if let refusal = refuseWithoutDisk(request) { return reply(refusal) }
             route(request, then: reply)
         }
         guard !isTaken else { return }
@@ -141,6 +139,47 @@ final class RESTService {
     /// The client of a request is gone before it had its answer.
     func abandon(_ trace: TraceID) {
         if queued.remove(trace) == nil { streams.abandon(trace) }
+    }
+
+    // MARK: - While nothing can be stored
+
+    /// When to try again if the database cannot be written: long before the resume window ends.
+    static let unwrittenRetrySeconds = 5
+
+    /// Refuses what the hub would not handle: an answer without its effect, such as tokens that are not stored, costs a
+    /// device its login.
+    private func refuseWithoutDisk(_ request: RESTRequest) -> HTTPAnswer? {
+        guard let obstacle = hub.obstacle, request.method != .OPTIONS else { return nil }
+        switch obstacle {
+        case .failed: break
+        // A client that hangs up may not try again, and its end makes room.
+        case .behind where request.method == .DELETE: return nil
+        case .behind: hub.countCrowdedDisk()
+        }
+        return Self.unwritten(obstacle, request, streams)
+    }
+
+    private static func unwritten(
+        _ obstacle: ExchangeHub.Obstacle, _ request: RESTRequest, _ streams: StreamService
+    ) -> HTTPAnswer {
+        streams.unwritten(request) ?? unwritten(obstacle, trace: request.trace)
+    }
+
+    private static func unwritten(_ obstacle: ExchangeHub.Obstacle, trace: TraceID) -> HTTPAnswer {
+        let message =
+            switch obstacle {
+            case .failed: "The exchange cannot write its database and changed nothing."
+            case .behind: "The exchange is waiting for its disk and changed nothing."
+            }
+        return .failure(.unavailable, message, trace: trace, retryAfterSeconds: unwrittenRetrySeconds)
+    }
+
+    /// The answer to a body that is too long for a client without a login, unless a login could not be verified.
+    func tooLong(limit: Int, trace: TraceID) -> HTTPAnswer {
+        let isOfStranger = limit < SignalLimits.messageBytes
+        if isOfStranger, hub.failure != nil { return Self.unwritten(.failed, trace: trace) }
+        let message = "A body has at most \(limit) bytes" + (isOfStranger ? " without a good Bearer token." : ".")
+        return .failure(.tooLarge, message, trace: trace)
     }
 
     // MARK: - Who may come

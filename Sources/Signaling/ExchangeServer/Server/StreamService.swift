@@ -297,6 +297,13 @@ final class StreamService {
         return answer
     }
 
+    /// The answer while nothing can be stored; `nil` if the request's path is not of a stream.
+    func unwritten(_ request: RESTRequest) -> HTTPAnswer? {
+        guard StreamPath(request.path) != nil else { return nil }
+        let isAllowed = WebOrigin.isAllowed(request.headers, allowed: allowedOrigins)
+        return failure(isAllowed ? .notStored : .unknownOrigin, request)
+    }
+
     private func failure(_ failure: StreamFailure, _ request: RESTRequest) -> HTTPAnswer {
         var answer = HTTPAnswer.problem(failure, trace: request.trace)
         if failure != .unknownOrigin { answer.share(with: request) }

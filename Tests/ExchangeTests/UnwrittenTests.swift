@@ -1,0 +1,101 @@
+@testable import ExchangeCore
+@testable import ExchangeServer
+import HTTPTransport
+import NIOHTTP1
+import SignalWire
+import Testing
+import Core
+
+@Suite("What the exchange answers over HTTP while nothing can be stored") struct UnwrittenTests {
+    private let key: SigningKey
+
+    init() throws { key = try #require(SigningKey(name: "school", secret: String(repeating: "k", count: 32))) }
+
+    private func request(
+        _ method: HTTPMethod, _ path: String, bearer: Redacted<String>? = nil, body: [UInt8] = [],
+        type: String = "application/json"
+    ) -> RESTRequest {
+        var headers: HTTPHeaders = ["Host": "localhost", "Content-Type": type]
+        if let bearer { headers.add(name: "Authorization", value: "Bearer \(bearer.secret)") }
+        return RESTRequest(method: method, path: path, headers: headers, body: body, trace: TraceID())
+    }
+
+    private func refreshing(_ token: Redacted<String>) throws -> RESTRequest {
+        request(.POST, "/v1.1/token", body: try SignalCoding.encode(TokenRequest(refreshToken: token)))
+    }
+
+    private func signed(for user: UserID) throws -> Redacted<String> {
+        let now = WallClock.now.seconds
+        let token = SignedToken(application: "school", user: user, issued: now, expires: now + 600)
+        return Redacted(try SignedTokenMint.sign(token, with: key))
+    }
+
+    @Test("While the database cannot be written, requests get 503 with Retry-After: 5, and no login is lost")
+    func failed() throws {
+        let scenario = HubScenario(users: ["alice", "bob", "carol"], apiKeys: [key])
+        let service = scenario.makeRESTService()
+        func answer(_ request: RESTRequest) throws -> HTTPAnswer {
+            var answer: HTTPAnswer?
+            service.answer(request) { answer = $0 }
+            scenario.advance(by: .milliseconds(10))
+            return try #require(answer, "\(request.path)")
+        }
+        let grant = Grant(user: "alice", isAnonymous: false, application: "app")
+        let tokens = try #require(scenario.hub.issueTokens(grant))
+        let refresh = try #require(tokens.refresh)
+        scenario.settle()
+        let (bob, carol) = (try signed(for: "bob"), try signed(for: "carol"))
+        let requests = [
+            try refreshing(refresh), request(.POST, "/v1.1/logout", bearer: tokens.access),
+            request(.GET, "/v1/allidentities", bearer: bob),
+            request(.POST, "/whip/alice", bearer: carol, type: "application/sdp"),
+            request(.DELETE, "/whip/session/s", bearer: carol),
+            request(.POST, "/v1.1/login"), request(.POST, "/v1.1/enroll"),
+        ]
+        scenario.disk.fault = StoreError(.full, "the disk is full")
+        _ = scenario.hub.issueTokens(grant)
+        scenario.advance(by: .milliseconds(10))
+        #expect(scenario.hub.failure != nil)
+        for request in requests {
+            let refusal = try answer(request)
+            #expect(refusal.status == .serviceUnavailable, "\(request.path)")
+            #expect(refusal.headers["Retry-After"] == ["5"], "\(request.path)")
+        }
+        #expect(try answer(request(.GET, "/")).status == .ok, "the page needs no database")
+        // The exchange cannot know whose body this is.
+        let long = service.tooLong(limit: SignalLimits.loginBytes, trace: TraceID())
+        #expect(long.status == .serviceUnavailable && long.headers["Retry-After"] == ["5"])
+
+        scenario.disk.fault = nil
+        scenario.settle()
+        #expect(scenario.hub.failure == nil)
+        #expect(service.tooLong(limit: SignalLimits.loginBytes, trace: TraceID()).status == .payloadTooLarge)
+        #expect(try answer(request(.GET, "/v1/allidentities", bearer: bob)).status == .ok)
+        let stream = try answer(request(.POST, "/whip/alice", bearer: carol, type: "application/sdp"))
+        #expect(stream.status == .badRequest, "the token is accepted, and no description is there")
+        #expect(try answer(request(.GET, "/v1/allidentities", bearer: tokens.access)).status == .ok, "not logged out")
+        #expect(try answer(refreshing(refresh)).status == .ok)
+    }
+
+    @Test("While too many changes wait for the disk, a refresh token gets 503 and remains valid")
+    func behind() throws {
+        var limits = CommitGate.Limits()
+        limits.changes = 1
+        let scenario = HubScenario(users: ["alice"], limits: limits, apiKeys: [key])
+        let service = scenario.makeRESTService()
+        let grant = Grant(user: "alice", isAnonymous: false, application: "app")
+        let refresh = try #require(scenario.hub.issueTokens(grant)?.refresh)
+        scenario.settle()
+        // The first is on its way to the disk, the second waits.
+        for _ in 0..<2 { _ = scenario.hub.issueTokens(grant) }
+        #expect(scenario.hub.journal?.isFull == true)
+        var answers: [HTTPAnswer] = []
+        service.answer(try refreshing(refresh)) { answers.append($0) }
+        scenario.settle()
+        #expect(answers.first?.status == .serviceUnavailable && answers.first?.headers["Retry-After"] == ["5"])
+        #expect(scenario.hub.snapshot().crowdedDisk == 1)
+        service.answer(try refreshing(refresh)) { answers.append($0) }
+        scenario.settle()
+        #expect(answers.last?.status == .ok && answers.count == 2)
+    }
+}
