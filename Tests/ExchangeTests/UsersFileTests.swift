@@ -42,16 +42,82 @@ import Testing
         let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
         #expect(attributes[.posixPermissions] as? Int == 0o600)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["users.yaml"])
-        let version = try #require(file.version)
+        let version = try #require(try file.version)
         try file.change { _ in }
-        #expect(file.version == version, "no change, no new file")
+        #expect(try file.version == version, "no change, no new file")
         #expect(throws: Stop.self) { try file.change { _ in throw Stop() } }
-        #expect(file.version == version)
+        #expect(try file.version == version)
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.path)
         try file.change { $0 = [] }
-        #expect(try file.read() == [] && file.version != version)
+        let changed = try file.version
+        #expect(try file.read() == [] && changed != version)
         let kept = try FileManager.default.attributesOfItem(atPath: file.path)
         #expect(kept[.posixPermissions] as? Int == 0o640, "the mode that an operator gave it stays")
+    }
+
+    private func isProblem(_ finding: UsersReader.Finding?) -> Bool {
+        if case .problem = finding { true } else { false }
+    }
+
+    @Test("A users file that is missing or half written changes no users; it is read once it is at rest")
+    func looks() throws {
+        defer { remove() }
+        var reader = UsersReader(file, wasRead: false)
+        func look() -> UsersReader.Finding? { reader.look(beside: []) }
+        #expect(look() == nil, "a file that was never there is not missed")
+        try file.change { $0 = [Account(id: "alice"), Account(id: "bob")] }
+        #expect(look() == nil, "a program may still be writing it")
+        #expect(look() == .users([Account(id: "alice"), Account(id: "bob")]))
+        #expect(look() == nil)
+
+        let aside = folder.appendingPathComponent("aside").path
+        try FileManager.default.moveItem(atPath: file.path, toPath: aside)
+        #expect(isProblem(look()))
+        #expect(look() == nil, "reported once")
+        try FileManager.default.moveItem(atPath: aside, toPath: file.path)
+        #expect(look() == nil && look() == nil, "the same users")
+        try FileManager.default.moveItem(atPath: file.path, toPath: aside)
+        #expect(isProblem(look()), "another time")
+        try FileManager.default.moveItem(atPath: aside, toPath: file.path)
+
+        // Each piece is a file with fewer users.
+        var text = "users:\n"
+        for user in ["alice", "bob", "carol"] {
+            text += "  - id: \(user)\n"
+            try text.write(toFile: file.path, atomically: false, encoding: .utf8)
+            #expect(look() == nil, "\(user)")
+        }
+        #expect(look() == .users([Account(id: "alice"), Account(id: "bob"), Account(id: "carol")]))
+    }
+
+    @Test("A users file that could not be read is read again, although it is the same, and its fault is reported once")
+    func retries() throws {
+        defer { remove() }
+        var reader = UsersReader(file, wasRead: true)
+        func look(_ others: [Account] = []) -> UsersReader.Finding? { reader.look(beside: others) }
+        #expect(isProblem(look()), "it was there when the configuration was read")
+        try file.change { $0 = [Account(id: "alice")] }
+        let taken = [Account(id: "dora", publicIDs: ["alice"])]
+        #expect(look(taken) == nil)
+        #expect(isProblem(look(taken)))
+        for _ in 1..<UsersReader.looksBetweenReads { #expect(look() == nil, "not at every look") }
+        #expect(look() == .users([Account(id: "alice")]))
+        reader.readAgain()
+        #expect(isProblem(look(taken)), "the users of the configuration have changed")
+    }
+
+    @Test("A users file that the system cannot look at is no empty one: it has an error, and no change writes it")
+    func unknown() throws {
+        defer { remove() }
+        // A link to itself: stat fails, and the folder can be written.
+        #expect(symlink(file.path, file.path) == 0)
+        #expect(file.exists)
+        #expect(throws: ConfigError.self) { try file.read() }
+        #expect(throws: ConfigError.self) { try file.change { $0.append(Account(id: "mallory")) } }
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: file.path) == file.path)
+        var reader = UsersReader(file, wasRead: true)
+        let finding = reader.look(beside: [])
+        #expect(isProblem(finding))
     }
 
     @Test("Many that write at once lose nothing of each other's")

@@ -11,9 +11,27 @@ public struct FileVersion: Hashable, Sendable {
 
     /// - Returns: `nil` if there is no file at `path`, or none that may be looked at.
     public init?(of path: String) {
+        do throws(FileChangeError) {
+            guard let version = try Self.find(at: path) else { return nil }
+            self = version
+        } catch { return nil }
+    }
+
+    /// The version of the file at `path`; `nil` if there is no such file.
+    ///
+    /// - Throws: ``FileChangeError`` if it is not known whether there is one.
+    public static func find(at path: String) throws(FileChangeError) -> FileVersion? {
         var status = stat()
         // Writes one status.
-        guard unsafe stat(path, &status) == 0 else { return nil }
+        guard unsafe stat(path, &status) == 0 else {
+            let code = errno
+            guard code == ENOENT else { throw FileChangeError("look at", path, errno: code) }
+            return nil
+        }
+        return FileVersion(status)
+    }
+
+    private init(_ status: stat) {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
         size = Int64(status.st_size)

@@ -141,6 +141,6 @@ private struct Enrolled: Sendable {
         guard let joined else { throw EnrollmentRecord.Refusal.unknown }
         user = joined.account.id
         name = joined.key.enrollment
-        users = try file.read(beside: configured)
+        users = try file.readExisting(beside: configured)
     }
 }

@@ -18,7 +18,9 @@ extension ExchangeServer {
         ) {
             self.front = front
             users = configuration.usersFile.map {
-                UsersWatch($0, beside: configuration.users, hub: hub, thread: thread, logger: logger)
+                UsersWatch(
+                    UsersReader($0, wasRead: !configuration.fileUsers.isEmpty), beside: configuration.users, hub: hub,
+                    thread: thread, logger: logger)
             }
             self.certificate = certificate.identity.map { identity in
                 CertificateKeeper(

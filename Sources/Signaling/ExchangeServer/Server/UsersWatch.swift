@@ -4,22 +4,25 @@ import Logging
 import NIOCore
 import NIOPosix
 
-/// Takes up what `handset user` writes, within about a second: looks at the users file, and reads it when it is another.
+/// Takes up what `handset user` writes, within about two seconds: looks at the users file every second.
 ///
-/// Lives on the hub's event loop; the file is read on a thread of its own. A file that is wrong changes nothing.
+/// Lives on the hub's event loop; the file is read on a thread of its own.
 final class UsersWatch {
     private static let interval = TimeAmount.seconds(1)
 
-    private let file: UsersFile
+    private var reader: UsersReader
     private var configured: [Account]
+    /// Counts the configurations: what was read beside the users of an earlier one is not taken.
+    private var generation = 0
     private let hub: ExchangeHub
     private let thread: NIOThreadPool
     private let logger: Logger
-    private var version: FileVersion?
 
     /// - Parameter configured: The users of the configuration itself, whose ids are taken.
-    init(_ file: UsersFile, beside configured: [Account], hub: ExchangeHub, thread: NIOThreadPool, logger: Logger) {
-        self.file = file
+    init(
+        _ reader: UsersReader, beside configured: [Account], hub: ExchangeHub, thread: NIOThreadPool, logger: Logger
+    ) {
+        self.reader = reader
         self.configured = configured
         self.hub = hub
         self.thread = thread
@@ -28,20 +31,19 @@ final class UsersWatch {
 
     /// Looks at the file now, and every second from then on.
     func start() {
-        let (file, configured, known) = (file, configured, version)
-        thread.runIfActive(eventLoop: hub.loop) { () -> (FileVersion?, Result<[Account], ConfigError>)? in
-            let version = file.version
-            guard version != known else { return nil }
-            do throws(ConfigError) {
-                return (version, .success(try file.read(beside: configured)))
-            } catch {
-                return (version, .failure(error))
-            }
+        let (reader, configured, began) = (reader, configured, generation)
+        thread.runIfActive(eventLoop: hub.loop) { () -> (UsersReader, UsersReader.Finding?) in
+            var reader = reader
+            let finding = reader.look(beside: configured)
+            return (reader, finding)
         }
         .assumeIsolated()
         .whenComplete { [weak self] result in
             guard let self, !hub.isStopping else { return }
-            if case .success(let news?) = result { take(news.1, version: news.0) }
+            if case .success((let reader, let finding)) = result, generation == began {
+                self.reader = reader
+                if let finding { take(finding) }
+            }
             hub.loop.assumeIsolated().scheduleTask(in: Self.interval) { [weak self] in self?.start() }
         }
     }
@@ -49,19 +51,18 @@ final class UsersWatch {
     /// The configuration itself has these users from now on.
     func adopt(configured: [Account]) {
         self.configured = configured
-        version = nil
+        generation += 1
+        reader.readAgain()
     }
 
-    private func take(_ users: Result<[Account], ConfigError>, version: FileVersion?) {
-        self.version = version
-        switch users {
-        case .success(let users):
+    private func take(_ finding: UsersReader.Finding) {
+        let path = reader.file.path
+        switch finding {
+        case .users(let users):
             hub.replaceFileUsers(users)
-            logger.info("The users file was read", metadata: ["path": "\(file.path)", "users": "\(users.count)"])
-        case .failure(let error):
-            logger.error(
-                "The users file cannot be used; the users stay unchanged",
-                metadata: ["error": "\(error.problems.map(\.description).joined(separator: "; "))"])
+            logger.info("The users file was read", metadata: ["path": "\(path)", "users": "\(users.count)"])
+        case .problem(let problem):
+            logger.error("The users file cannot be used; the users stay unchanged", metadata: ["error": "\(problem)"])
         }
     }
 }

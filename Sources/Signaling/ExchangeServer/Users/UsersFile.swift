@@ -16,8 +16,10 @@ public struct UsersFile: Hashable, Sendable {
     /// Names a file, which need not be there yet.
     public init(path: String) { self.path = path }
 
-    /// Whether there is such a file.
-    public var exists: Bool { version != nil }
+    /// Whether there is such a file. Also true if the system does not say: then reading it reports why.
+    public var exists: Bool {
+        do throws(FileChangeError) { return try version != nil } catch { return true }
+    }
 
     /// The keys of such a file.
     public static var keys: [ConfigKeyEntry] { Keys.entries }
@@ -34,7 +36,11 @@ public struct UsersFile: Hashable, Sendable {
 
     /// The users in it, of which none may be known by what one of the `others` is.
     func read(beside others: [Account]) throws(ConfigError) -> [Account] {
-        guard version != nil else { return [] }
+        try exists ? readExisting(beside: others) : []
+    }
+
+    /// The users in it, as ``read(beside:)``, for a file that was there: that it is missing is an error.
+    func readExisting(beside others: [Account]) throws(ConfigError) -> [Account] {
         var problems: [ConfigProblem] = []
         let root = KeyedSection(
             try ConfigDocument.read(path: path, maximumBytes: Self.maximumBytes), Keys.self, &problems)
@@ -70,7 +76,9 @@ public struct UsersFile: Hashable, Sendable {
     }
 
     /// Identifies a version of the file; `nil` if the file does not exist.
-    var version: FileVersion? { FileVersion(of: path) }
+    var version: FileVersion? {
+        get throws(FileChangeError) { try FileVersion.find(at: path) }
+    }
 
     // MARK: - As text
 
