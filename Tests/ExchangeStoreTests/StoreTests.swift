@@ -216,6 +216,40 @@ import Core
         #expect(try kept(by: "mallory").count == 20, "what was pruned is not counted any more")
     }
 
+    @Test("CALL-7: One commit removes at most 500 old records, or 500 past a limit; the next commits remove the rest")
+    func manyRecords() throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        func step(_ name: InviteID, by caller: UserID = "mallory") -> Change {
+            let kind = CallStep.Kind.rang(inviter: caller, inviterDevice: "a", group: nil)
+            return .record(CallStep(invite: name, invitee: "victim", kind: kind, at: clock.now))
+        }
+        func kept() throws -> [InviteID] { try CallDetailRecord.read(path: folder.database).map(\.invite) }
+        let before = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        try before.write((0..<1_200).map { step("old \($0)") })
+        before.close()
+        var limits = RecordLimits()
+        (limits.perCaller, limits.total) = (100, 1_000)
+        let store = try ExchangeStore.open(path: folder.database, recordLimits: limits, clock: clock.clock)
+        defer { store.close() }
+        var counts: [Int] = []
+        for number in 0..<4 {
+            try store.write([step("new \(number)")])
+            counts.append(try kept().count)
+        }
+        #expect(counts == [701, 202, 100, 100])
+        try store.write((0..<900).map { step("by \($0)", by: "user \($0)") })
+        #expect(try kept().count == 1_000)
+
+        clock.advance(by: .seconds(100))
+        try store.write([.pruned(eventsBefore: clock.now, recordsBefore: clock.now)])
+        #expect(try kept().count == 500)
+        try store.write([step("last")])
+        #expect(try kept() == ["last"])
+        try store.write([.pruned(eventsBefore: clock.now, recordsBefore: clock.now)])
+        #expect(try kept() == ["last"], "it is not old")
+    }
+
     @Test("CALL-7: A call's record holds when it rang, was answered and ended, and why; the first reason counts")
     func records() throws {
         let folder = try Folder()

@@ -12,8 +12,8 @@ struct ChangeWriter {
     let times: TimeMap
     /// For records: as the clock is now.
     let recordTimes: TimeMap
-    let recordLimits: RecordLimits
     let bodies: SharedBodies
+    let removal: RecordRemoval
 
     func write(_ change: Change) throws {
         switch change {
@@ -62,7 +62,7 @@ struct ChangeWriter {
         case .record(let step): try write(step)
         case .pruned(let eventsBefore, let recordsBefore):
             try pruneEvents(before: times.milliseconds(eventsBefore))
-            try run("DELETE FROM call_records WHERE sent_ms < ?", [recordTimes.milliseconds(recordsBefore)])
+            removal.outdated = recordTimes.milliseconds(recordsBefore)
         case .eventsPruned(let before): try pruneEvents(before: times.milliseconds(before))
         }
     }
@@ -181,8 +181,21 @@ struct ChangeWriter {
         }
     }
 
+    /// Removes old records, as many as one commit may.
+    func removeOutdatedRecords() throws {
+        guard let before = removal.outdated, removal.rowsLeft > 0 else { return }
+        let rows = removal.take(.max)
+        try run(
+            """
+            DELETE FROM call_records WHERE rowid IN (
+                SELECT rowid FROM call_records WHERE sent_ms < ? ORDER BY sent_ms LIMIT ?
+            )
+            """, [before, rows])
+        if database.changesCount < rows { removal.outdated = nil }
+    }
+
     /// Drops a caller's oldest records past its limit, then the oldest of all. The order of writing decides which is
-    /// oldest, not the clock.
+    /// oldest, not the clock. Of a surplus that a lower limit has made, later calls drop the rest.
     private func trimRecords(of caller: UserID) throws {
         let counts = try Row.fetchOne(
             database.cachedStatement(
@@ -193,18 +206,18 @@ struct ChangeWriter {
         guard let counts else { return }
         let own = try counts.decode(Int?.self, forColumn: "own") ?? 0
         let total = try counts.decode(Int.self, forColumn: "total")
-        let surplus = max(0, own - recordLimits.perCaller)
-        if surplus > 0 {
+        let dropped = removal.take(max(0, own - removal.limits.perCaller))
+        if dropped > 0 {
             try run(
                 """
                 DELETE FROM call_records WHERE rowid IN (
                     SELECT rowid FROM call_records WHERE inviter = ? ORDER BY rowid LIMIT ?
                 )
-                """, [caller.text, surplus])
+                """, [caller.text, dropped])
         }
-        guard total - surplus > recordLimits.total else { return }
+        let others = removal.take(max(0, total - dropped - removal.limits.total))
+        guard others > 0 else { return }
         try run(
-            "DELETE FROM call_records WHERE rowid IN (SELECT rowid FROM call_records ORDER BY rowid LIMIT ?)",
-            [total - surplus - recordLimits.total])
+            "DELETE FROM call_records WHERE rowid IN (SELECT rowid FROM call_records ORDER BY rowid LIMIT ?)", [others])
     }
 }

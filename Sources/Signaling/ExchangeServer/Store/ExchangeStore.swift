@@ -1,6 +1,7 @@
 public import ExchangeCore
 internal import GRDB
 internal import Core
+internal import Synchronization
 
 /// The exchange's database: one file of SQLite, with its write-ahead log beside it.
 ///
@@ -36,6 +37,8 @@ public final class ExchangeStore: StateStore {
     private let clock: StoreClock
     private let recordLimits: RecordLimits
     private let files: OpenFiles
+    /// The oldest time, in milliseconds since 1970, of call records that are kept; `nil` once all older ones are removed.
+    private let recordsBefore = Mutex<Int64?>(nil)
 
     /// Opens the database, making or migrating it as need be. It belongs to this exchange alone until ``close()``.
     ///
@@ -135,13 +138,17 @@ public final class ExchangeStore: StateStore {
     public func write(_ changes: [Change]) throws(StoreError) {
         try files.check()
         do {
-            try queue.write { [clock, recordLimits] database in
+            let outdated = recordsBefore.withLock { $0 }
+            let left = try queue.write { [clock, recordLimits] database in
+                let removal = RecordRemoval(recordLimits, outdated: outdated)
                 let writer = ChangeWriter(
                     database: database, times: try StoredClock(database: database, clock: clock).follow(),
-                    recordTimes: TimeMap(offset: clock.offset), recordLimits: recordLimits,
-                    bodies: SharedBodies(changes))
+                    recordTimes: TimeMap(offset: clock.offset), bodies: SharedBodies(changes), removal: removal)
                 for change in changes { try writer.write(change) }
+                try writer.removeOutdatedRecords()
+                return removal.outdated
             }
+            recordsBefore.withLock { $0 = left }
         } catch {
             throw StoreError(error, "write", path)
         }
