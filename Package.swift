@@ -117,6 +117,7 @@ let package = Package(
         module("Base", "Identifiers"),
         module("Base", "XML", ["CExpat"]),
         module("Base", "Realtime", ["CRealtime", "Core", "Files"]),
+        module("Base", "BlockingWork", ["Realtime"]),
         module("Base", "DomainNames", ["Core"]),
         module("Base", "NameLookup", ["CAres", "Core", "DomainNames"]),
         module("Base", "Files"),
@@ -160,8 +161,8 @@ let package = Package(
         module(
             "Signaling", "SignalingClient",
             [
-                "CallControl", "Core", "Cryptography", "Enrollment", "Files", "HTTPTransport", "JSON", "SignalWire",
-                "TLS", logging,
+                "BlockingWork", "CallControl", "Core", "Cryptography", "Enrollment", "Files", "HTTPTransport", "JSON",
+                "SignalWire", "TLS", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -210,10 +211,10 @@ let package = Package(
         module(
             "Agent", "CallAgent",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Call", "CallControl", "CallMedia",
-                "CallParticipation",
-                "CallPrograms", "ConfigReader", "Core", "Files", "ICE", "JSON", "MediaEngine", "Playout", "RTP",
-                "Realtime", "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "TLS",
+                "AudioDevices", "AudioKit", "AudioPort", "BlockingWork", "BotCalls", "BotWire", "Call", "CallControl",
+                "CallMedia", "CallParticipation", "CallPrograms", "ConfigReader", "Core", "DomainNames", "Files", "ICE",
+                "JSON", "MediaEngine", "NameLookup", "Playout", "RTP", "Realtime", "SDP", "SIP", "SIPClient",
+                "SIPSignaling", "SecureTransport", "SignalingClient", "TLS",
                 "VoiceActivity", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -244,7 +245,8 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                logging, "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls", "Loopback", "BotProbe",
+                logging, "BlockingWork", "ExchangeServer", "CallAgent", "AudioDevices", "AudioKit", "BotCalls",
+                "Loopback", "BotProbe",
                 "BotWire", "CPrograms", "CallControl", "CallMedia", "CallScript", "ConfigReader", "ControlWire",
                 "Realtime",
                 "DeviceControl",
@@ -308,6 +310,7 @@ let package = Package(
             name: "CRestrictedProcess", dependencies: ["CRealtime"], path: "Tests/CRestrictedProcess",
             cSettings: warningsOfC + [.define("_GNU_SOURCE")]),
         tests("RealtimeTests", ["CRestrictedProcess", "Realtime"]),
+        tests("BlockingWorkTests", ["BlockingWork"]),
         tests("DatagramsTests", ["Core", "Realtime"]),
         tests("DomainNamesTests", ["DomainNames"]),
         tests("NameLookupTests", ["Core", "DomainNames", "NameLookup"]),
@@ -368,7 +371,10 @@ let package = Package(
         tests("CallControlTests", ["CallControl", "Core", "JSON"]),
         tests(
             "SignalingClientTests",
-            nio + ["CallControl", "Core", "HTTPTransport", "JSON", "SignalWire", "SignalingClient", "TLS", logging]),
+            nio + [
+                "BlockingWork", "CallControl", "Core", "HTTPTransport", "JSON", "SignalWire", "SignalingClient", "TLS",
+                logging,
+            ]),
         .target(
             name: "SignalSupport", dependencies: ["SignalWire"], path: "Tests/SignalSupport", swiftSettings: relaxed),
         tests("SignedTokensTests", ["Cryptography", "ExchangeCore", "SignalSupport", "SignalWire"]),
@@ -400,8 +406,9 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CThreadCounters", "Call", "CallAgent",
-                "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Core", "ExchangeCore", "ExchangeServer",
+                "AudioDevices", "AudioKit", "AudioPort", "BlockingWork", "BotCalls", "BotWire", "CThreadCounters",
+                "Call", "CallAgent", "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Core", "ExchangeCore",
+                "ExchangeServer",
                 "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "Playout", "SDP", "SIP",
                 "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway", logging,
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -1,3 +1,4 @@
+internal import BlockingWork
 internal import CallAgent
 internal import CallControl
 internal import ConfigReader
@@ -55,7 +56,7 @@ struct AccountFactory: Sendable {
         var logger = logger
         if let name = account.name { logger[metadataKey: "account"] = "\(name)" }
         // A name may be looked up, which blocks.
-        let address = try await NIOThreadPool.singleton.runIfActive { MediaAddress(for: configuration, in: media) }
+        let address = await BlockingThreads.names.run { MediaAddress(for: configuration, in: media) }
         let service = try configuration.makeService(
             program: DeviceProgram(version: HandsetVersion.current), account: account.name ?? "", group: group,
             logger: logger)

@@ -165,13 +165,73 @@ struct CallTableTests {
 
 @Suite("ICE servers of a device")
 struct ICEServerListTests {
-    @Test("A lookup that ends after a later one does not replace what that has found")
-    func order() throws {
+    private func servers(_ hosts: String...) -> [CallControl.ICEServer] {
+        hosts.map { CallControl.ICEServer(urls: ["stun:\($0):3478"]) }
+    }
+
+    private func address(_ host: String, port: UInt16 = 0) throws -> SocketAddress {
+        try #require(SocketAddress(host: host, port: port))
+    }
+
+    private func hosts(_ list: ICEServerList) -> [String] { list.known.map { $0.address.host } }
+
+    @Test("The servers of a lookup that ends after a later one are not taken")
+    func order() {
         var list = ICEServerList()
         let (first, second) = (list.beginLookup(), list.beginLookup())
-        let server = ICE.ICEServer(.stun, at: try #require(SocketAddress(host: "192.0.2.1", port: 3_478)))
-        list.endLookup(second, found: [server])
-        list.endLookup(first, found: [])
-        #expect(list.newest.count == 1)
+        let later = list.take(servers("192.0.2.1"), of: second)
+        let earlier = list.take(servers("192.0.2.2", "stun.test"), of: first)
+        #expect(later.isEmpty && earlier.isEmpty)
+        #expect(hosts(list) == ["192.0.2.1"])
+    }
+
+    @Test(
+        "A server is known at once by its address or a name that was found before, and otherwise once its name is found"
+    )
+    func known() throws {
+        var list = ICEServerList()
+        var names = list.take(servers("a.test", "192.0.2.1", "[2001:db8::1]", "b.test"), of: list.beginLookup())
+        #expect(names == ["a.test", "b.test"])
+        #expect(hosts(list) == ["192.0.2.1", "2001:db8::1"])
+        list.take(["b.test": try address("192.0.2.3")])
+        #expect(hosts(list) == ["192.0.2.1", "2001:db8::1", "192.0.2.3"])
+        #expect(list.known.allSatisfy { $0.address.port == 3_478 })
+
+        names = list.take(servers("a.test", "b.test"), of: list.beginLookup())
+        #expect(names == ["a.test", "b.test"])
+        #expect(hosts(list) == ["192.0.2.3"])
+        // No name server has answered.
+        list.take([:])
+        #expect(hosts(list) == ["192.0.2.3"])
+        list.take(["a.test": try address("192.0.2.4"), "b.test": nil])
+        #expect(hosts(list) == ["192.0.2.4"])
+    }
+
+    @Test("A TURN server has the newest name and password")
+    func renewal() throws {
+        var list = ICEServerList()
+        let turn = try address("192.0.2.1", port: 3_478)
+        for name in ["one", "two"] {
+            let server = CallControl.ICEServer(urls: ["turn:turn.test"], username: name, credential: "c")
+            _ = list.take([server], of: list.beginLookup())
+            if name == "one" { list.take(["turn.test": turn.withPort(0)]) }
+            let kind = ICE.ICEServer.Kind.turn(.udp, username: name, password: "c")
+            #expect(list.known == [ICE.ICEServer(kind, at: turn)])
+        }
+    }
+
+    @Test("A name of the local link does not wait for other names, nor they for it")
+    func groups() {
+        let groups = ICEServerLookup.groups(of: ["a.test", "turn.local", "b.test", "turn"])
+        let expected: [Set<String>] = [["a.test", "b.test"], ["turn.local"], ["turn"]]
+        #expect(groups.count == 3 && Set(groups) == Set(expected))
+        #expect(ICEServerLookup.groups(of: []).isEmpty)
+    }
+
+    @Test("A name of the system's list of hosts is found")
+    func localhost() async throws {
+        let answers = await ICEServerLookup.answers(to: ["localhost"])
+        let address = try #require(answers["localhost"] ?? nil)
+        #expect(["127.0.0.1", "::1"].contains(address.host))
     }
 }

@@ -16,7 +16,7 @@ struct RelayRenewalTests {
         let handheld = try await site.device("caller", named: "c")
         var known: [String] = []
         while known.count < 3 {
-            guard case .turn(_, let name, _)? = await handheld.device.media.iceServers.first?.kind else {
+            guard case .turn(_, let name, _)? = await handheld.device.media.servers.known.first?.kind else {
                 Issue.record("no TURN server")
                 break
             }

@@ -1,6 +1,7 @@
 @testable import ExchangeCore
 @testable import ExchangeServer
 import HTTPTransport
+import NIOCore
 import NIOHTTP1
 import SignalWire
 import Testing

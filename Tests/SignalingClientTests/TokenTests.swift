@@ -1,8 +1,11 @@
+import BlockingWork
 import CallControl
+import Core
 import Foundation
 import JSON
 import NIOCore
 import NIOHTTP1
+import SignalWire
 import TestSupport
 import Testing
 
@@ -194,6 +197,44 @@ struct TokenTests {
                 #expect(!"\(error.error)".contains("secret"))
             }
         }
+    }
+
+    @Test("More token commands that take long than cores hold up no other task")
+    func slowCommands() async throws {
+        let count = min(ProcessInfo.processInfo.activeProcessorCount + 1, BlockingThreads.programs.most)
+        let (started, continued) = (folder + "/started", folder + "/continued")
+        let ends = try [started, continued].map { path -> Int32 in
+            try #require(mkfifo(path, 0o600) == 0)
+            let end = open(path, O_RDWR | O_NONBLOCK)
+            return try #require(end < 0 ? nil : end)
+        }
+        defer { for end in ends { close(end) } }
+        let words = ["sh", "-c", "echo >'\(started)'; read line <'\(continued)'; echo T"]
+        try await withThrowingTaskGroup(of: Redacted<String>.self) { group in
+            for _ in 0..<count { group.addTask { try await TokenSource.command(words).read() } }
+            var begun = 0
+            var byte: UInt8 = 0
+            try await until {
+                while read(ends[0], &byte, 1) == 1 { begun += 1 }
+                return begun == count
+            }
+            #expect(write(ends[1], [UInt8](repeating: UInt8(ascii: "\n"), count: count), count) == count)
+            for try await token in group { #expect(token.secret == "T") }
+        }
+    }
+
+    @Test("A token command that closes its output and does not end is killed")
+    func unendedCommand() async throws {
+        let path = folder + "/never"
+        try #require(mkfifo(path, 0o600) == 0)
+        let outcome = await BlockingThreads.programs.run {
+            TokenCommand.run(["sh", "-c", "echo T; exec >&-; read line <'\(path)'"], within: .milliseconds(100))
+        }
+        guard case .failure(let failure) = outcome else {
+            Issue.record("a token came of a command that has not ended")
+            return
+        }
+        #expect(failure.text.hasPrefix("it did not end within"))
     }
 
     @Test(

@@ -1,3 +1,4 @@
+internal import BlockingWork
 public import CallControl
 internal import FoundationEssentials
 public import Logging
@@ -31,14 +32,14 @@ public final class CallJournal: Sendable {
         let (jobs, queue) = AsyncStream.makeStream(of: Job.self, bufferingPolicy: .bufferingOldest(16_384))
         self.queue = queue
         writer = Task.detached {
-            let opened = Self.open(path, application, logger)
+            let opened = await BlockingThreads.files.run { Self.open(path, application, logger) }
             let journal = opened?.journal
             for await job in jobs {
                 switch job {
                 case .write(let entry, let done):
-                    Self.append([entry], to: journal, logger)
+                    await BlockingThreads.files.run { Self.append([entry], to: journal, logger) }
                     done()
-                case .prune: Self.prune(journal, days, logger)
+                case .prune: await BlockingThreads.files.run { Self.prune(journal, days, logger) }
                 }
             }
             withExtendedLifetime(opened) {}

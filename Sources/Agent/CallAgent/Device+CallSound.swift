@@ -1,4 +1,5 @@
 internal import AudioKit
+internal import BlockingWork
 internal import Call
 public import CallParticipation
 internal import CallControl
@@ -158,9 +159,9 @@ extension Device {
     }
 
     /// Renames recordings that a killed process has left, so that they are known as incomplete.
-    func keepLeftRecordings() {
+    func keepLeftRecordings() async {
         guard let folder = configuration.behaviour.recordingFolder else { return }
-        for path in PartFile.keepLeftovers(in: folder) {
+        for path in await BlockingThreads.files.run({ PartFile.keepLeftovers(in: folder) }) {
             logger.notice("A recording of an earlier run was cut off", metadata: ["file": "\(path)"])
         }
     }

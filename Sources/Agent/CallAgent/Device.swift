@@ -1,3 +1,4 @@
+internal import BlockingWork
 internal import BotCalls
 internal import Call
 public import CallControl
@@ -105,7 +106,7 @@ public actor Device {
         }
         try expectOpen()
         makeRecordingFolder()
-        keepLeftRecordings()
+        await keepLeftRecordings()
         // Before the first call: the first certificate takes the longest to make.
         _ = try? media.currentIdentity()
         try await service.connect()
@@ -135,18 +136,23 @@ public actor Device {
                 let (limits, logger) = (
                     configuration.behaviour.recordingLimits.applicable(isAgeKnown: isAgeKnown), logger
                 )
-                await Task.detached(priority: .low) { limits.apply(to: folder, logger) }.value
+                await BlockingThreads.files.run { limits.apply(to: folder, logger) }
             }
             try? await Task.sleep(for: .seconds(3_600))
         }
     }
 
-    /// Asks for the addresses of the servers that the service and the configuration name now; calls that begin
-    /// afterwards use them.
+    /// Takes the servers that the service and the configuration name now, and begins to look up their names. A call uses the
+    /// addresses that are known when it begins.
     func lookUpServers() async {
-        let number = media.beginLookup()
-        let found = await ICEServerLookup.addresses(of: await service.iceServers + configuration.media.iceServers)
-        media.endLookup(number, found: found)
+        let number = media.servers.beginLookup()
+        let servers = await service.iceServers + configuration.media.iceServers
+        for names in ICEServerLookup.groups(of: media.servers.take(servers, of: number)) {
+            Task {
+                let answers = await ICEServerLookup.answers(to: names)
+                media.servers.take(answers)
+            }
+        }
     }
 
     /// Calls a user.

@@ -12,7 +12,6 @@ struct MediaResources {
     private let address: MediaAddress
     /// What the device's calls are known by in the engine.
     private let owner: UInt16
-    private var servers = ICEServerList()
     private var identity: DTLSIdentity?
     private var generator = SystemRandomNumberGenerator()
 
@@ -25,15 +24,8 @@ struct MediaResources {
 
     // MARK: ICE servers
 
-    /// Servers that help calls to be connected, their names looked up.
-    var iceServers: [ICE.ICEServer] { servers.newest }
-
-    /// Begins to look up the servers' names.
-    ///
-    /// - Returns: The lookup's number.
-    mutating func beginLookup() -> Int { servers.beginLookup() }
-
-    mutating func endLookup(_ number: Int, found: [ICE.ICEServer]) { servers.endLookup(number, found: found) }
+    /// Servers that help calls to be connected.
+    var servers = ICEServerList()
 
     // MARK: Certificate
 
@@ -93,7 +85,7 @@ struct MediaResources {
     mutating func connectionPlan(_ credentials: ICECredentials, isControlling: Bool) throws -> ConnectionPlan {
         var ice = ICEConfiguration(isControlling: isControlling)
         ice.policy = configuration.media.usesRelaysOnly ? .relayOnly : .all
-        ice.servers = iceServers
+        ice.servers = servers.known
         var handshake = DTLSConfiguration()
         // The short tag is for keys in descriptions; a configuration that has it alone means no more than that.
         let strong = configuration.media.suites.filter { $0 != .aesCM128HMACSHA1Short }

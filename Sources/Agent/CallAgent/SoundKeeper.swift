@@ -1,3 +1,4 @@
+internal import BlockingWork
 internal import Logging
 internal import Files
 internal import Realtime
@@ -25,10 +26,12 @@ final class SoundKeeper: Sendable {
         // The newest is all that counts.
         let (writings, queue) = AsyncStream.makeStream(of: [UInt8].self, bufferingPolicy: .bufferingNewest(1))
         self.queue = queue
-        let writer = Task.detached(priority: .low) { [weak self] in
+        let writer = Task { [weak self] in
             for await bytes in writings {
                 do throws(PrivateFileError) {
-                    try PrivateFile.replace(path, with: bytes)
+                    try await BlockingThreads.files.run { () throws(PrivateFileError) in
+                        try PrivateFile.replace(path, with: bytes)
+                    }
                 } catch {
                     logger.warning("Mute and volume are not kept for the next start", metadata: ["error": "\(error)"])
                     self?.state.withLock { $0.memory.writingFailed() }

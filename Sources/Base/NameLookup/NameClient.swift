@@ -12,6 +12,9 @@ public struct NameClient: Sendable {
     /// Maximum number of questions of one call.
     public static let mostQuestions = 64
 
+    /// Whether the system's own lookup may know a name that name servers do not: names of the local link, and those without a dot.
+    public static func isLocal(_ name: String) -> Bool { name.hasSuffix(".local") || !name.contains(".") }
+
     private let servers: [SocketAddress]
     private let milliseconds: Int64
 

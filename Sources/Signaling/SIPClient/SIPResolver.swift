@@ -96,9 +96,7 @@ final class SIPResolver {
         var answers = client.answers(to: questions)
         for (question, answer) in answers where question.kind == .addresses {
             // DNS has answered for all other names; asking again would take as long for each.
-            guard case .failed = answer, question.name.hasSuffix(".local") || !question.name.contains(".") else {
-                continue
-            }
+            guard case .failed = answer, NameClient.isLocal(question.name) else { continue }
             guard let address = SocketAddress.lookUp(host: question.name, port: 0) else { continue }
             answers[question] = .found(.addresses([address]), lifetime: .seconds(30))
         }

@@ -29,11 +29,11 @@ enum TokenCommand {
         case .success(let id): process = id
         case .failure(let failure): return .failure(failure)
         }
-        let printed = read(ends[0], until: ContinuousClock.now.advanced(by: timeout))
-        if printed == nil { kill(process, SIGKILL) }
-        var status: Int32 = 0
-        while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
-        guard let printed else {
+        let deadline = ContinuousClock.now.advanced(by: timeout)
+        guard let printed = read(ends[0], until: deadline), let status = end(of: process, until: deadline) else {
+            kill(process, SIGKILL)
+            var status: Int32 = 0
+            while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
             return .failure(Failure(text: "it did not end within \(timeout.text), or printed more than \(limit) bytes"))
         }
         // The exit code is in the second byte, and the signal that ended it in the first seven bits (wait(2)).
@@ -60,6 +60,19 @@ enum TokenCommand {
         var process = pid_t()
         let code = unsafe posix_spawnp(&process, program, &actions, nil, &arguments, &variables)
         return code == 0 ? .success(process) : .failure(.system("start it", code))
+    }
+
+    /// The exit status of a program that has closed its output; `nil` if it does not end in time.
+    private static func end(of process: pid_t, until deadline: ContinuousClock.Instant) -> Int32? {
+        var status: Int32 = 0
+        var pause: Int32 = 1
+        while true {
+            let ended = unsafe waitpid(process, &status, WNOHANG)
+            if ended == process || (ended < 0 && errno != EINTR) { return status }
+            guard ContinuousClock.now < deadline else { return nil }
+            poll(nil, 0, pause)
+            pause = min(pause * 2, 100)
+        }
     }
 
     /// Reads until the end; `nil` if that does not come in time or there is too much.

@@ -1,3 +1,4 @@
+internal import BlockingWork
 internal import Core
 internal import CallControl
 internal import JSON
@@ -42,14 +43,16 @@ extension TokenSource {
         case .file(let path):
             let bytes: [UInt8]?
             do throws(PrivateFileError) {
-                bytes = try PrivateFile.read(path, maximumBytes: SignalLimits.messageBytes)
+                bytes = try await BlockingThreads.files.run { () throws(PrivateFileError) in
+                    try PrivateFile.read(path, maximumBytes: SignalLimits.messageBytes)
+                }
             } catch {
                 throw failure(error.cause)
             }
             guard let bytes else { throw failure("there is no such file") }
             text = String(decoding: bytes, as: UTF8.self)
         case .command(let words):
-            let outcome = await Task.detached { TokenCommand.run(words, within: .seconds(30)) }.value
+            let outcome = await BlockingThreads.programs.run { TokenCommand.run(words, within: .seconds(30)) }
             switch outcome {
             case .success(let printed): text = printed
             case .failure(let cause): throw failure(cause.text)
