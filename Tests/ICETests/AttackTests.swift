@@ -35,6 +35,32 @@ struct AttackTests {
         }
     }
 
+    @Test("The peer is where its authenticated checks came from, and nowhere else")
+    func sources() throws {
+        let world = settled()
+        let peer = world.peers[0]
+        let (own, other) = (peer.agent.credentials, world.peers[1].agent.credentials)
+        #expect(peer.agent.hasPeer(at: world.peers[1].addresses[0]))
+        #expect(!peer.agent.hasPeer(at: world.peers[1].addresses[0].withPort(9)))
+        let source = Scenes.address("198.51.100.66", 666)
+        func check(_ sender: String, _ password: String) {
+            var builder = STUNBuilder(.request, .binding, TransactionID(high: 7, low: 7))
+            builder.append(.username, "\(own.usernameFragment):\(sender)")
+            builder.append(.priority, 1 as UInt32)
+            builder.append(.iceControlled, 1 as UInt64)
+            let bytes = builder.finish(key: STUNKey(shortTerm: password), fingerprint: true)
+            world.feed(0, .datagram(bytes, local: peer.addresses[0], source: source))
+        }
+        check(other.usernameFragment, "a guess")
+        #expect(!peer.agent.hasPeer(at: source), "our name alone shows nothing")
+        check("fork", own.password)
+        #expect(!peer.agent.hasPeer(at: source), "another peer that knows the same offer")
+        check(other.usernameFragment, own.password)
+        #expect(peer.agent.hasPeer(at: source))
+        world.feed(0, .anotherPeer)
+        #expect(!peer.agent.hasPeer(at: source) && !peer.agent.hasPeer(at: world.peers[1].addresses[0]))
+    }
+
     @Test("Everything that was ever sent, sent again from elsewhere and from the same place, changes nothing")
     func replays() {
         var recorded: [(SocketAddress, SocketAddress, [UInt8])] = []

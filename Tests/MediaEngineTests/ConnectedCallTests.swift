@@ -48,6 +48,35 @@ struct ConnectedCallTests {
         pair.shutdown()
     }
 
+    @Test("A stranger's plain DTLS records to the caller's port while it rings do not end the call")
+    func stranger() async throws {
+        let pair = try EnginePair()
+        let source = try #require(SocketAddress(host: "127.0.0.3", port: 0))
+        let stranger = try UDPSocket(boundTo: source)
+        // Epoch, sequence number, and the length's first byte.
+        let zeros = [UInt8](repeating: 0, count: 9)
+        let alert: [UInt8] = [21, 254, 253] + zeros + [2, 2, 40]
+        let handshake: [UInt8] = [22, 254, 253] + zeros + [4, 7, 7, 7, 7]
+        let data: [UInt8] = [23, 254, 253] + zeros + [2, 7, 7]
+        var sent = 0
+        let call = try ConnectedCall(
+            pair, number: 1,
+            toldToDevice: { candidate in
+                guard let port = Candidate(parsing: candidate)?.address else { return candidate }
+                for _ in 0..<3 {
+                    for record in [alert, handshake, data] where stranger.send(record, to: port) { sent += 1 }
+                }
+                return candidate
+            })
+        try await pair.callerEvents.flowing(call.caller)
+        try await pair.deviceEvents.flowing(call.device)
+        let failures = (pair.callerEvents.all + pair.deviceEvents.all).filter {
+            if case .connectionFailed = $0 { true } else { false }
+        }
+        #expect(sent >= 9 && failures.isEmpty)
+        pair.shutdown()
+    }
+
     @Test("Ten calls to one shared socket find each other by name, source and SSRC")
     func sharedSocket() async throws {
         let pair = try EnginePair()

@@ -27,7 +27,7 @@ struct FloodTests {
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
         let stranger = try UDPSocket(boundTo: loopback)
         var shower = Shower(fragment: call.deviceFragment)
-        // To the device's shared port, and to the caller's own, where any handshake reaches the call's.
+        // To the device's shared port, and to the caller's own, where any handshake reaches the connection thread.
         var sent = 0
         let flooded = try await Self.spell(of: call, pair) { packets in
             while sent < packets * 10 {

@@ -50,14 +50,124 @@ struct ConnectionTests {
     func earlyFlood() throws {
         var pair = try ConnectionPair()
         pair.introduce()
+        let stranger = try #require(SocketAddress(host: "198.51.100.66", port: 666))
         for number in 0..<1_000 {
-            pair.feed(0, .handshake([22, 254, 253, UInt8(truncatingIfNeeded: number)], from: nil))
+            let bytes = [22, 254, 253, UInt8(truncatingIfNeeded: number)]
+            pair.feed(0, .handshake(bytes, from: DatagramPath(to: stranger)))
         }
         pair.begin(0)
         pair.begin(1)
         pair.run(.seconds(5))
         let keys = Self.keys(pair.left.said) != nil
         #expect(keys)
+    }
+
+    @Test("A stranger's handshake and goodbye change nothing before, during and after the handshake, and are counted")
+    func stranger() throws {
+        var pair = try ConnectionPair()
+        let stranger = DatagramPath(to: try #require(SocketAddress(host: "198.51.100.66", port: 666)))
+        let records = try Self.otherHandshake()
+        var count = 0
+        func attack(_ pair: inout ConnectionPair) {
+            count += records.count
+            for side in 0...1 {
+                for bytes in records { pair.feed(side, .handshake(bytes, from: stranger)) }
+            }
+        }
+        attack(&pair)
+        pair.introduce()
+        attack(&pair)
+        pair.begin(0)
+        pair.begin(1)
+        for _ in 0..<100 {
+            attack(&pair)
+            pair.run(.milliseconds(5))
+        }
+        let (left, right) = (pair.left.said.keys, pair.right.said.keys)
+        try #require(left.count == 1 && right.count == 1)
+        #expect(left[0].send == right[0].receive && left[0].receive == right[0].send)
+        attack(&pair)
+        pair.run(.seconds(5))
+        let words = pair.left.said + pair.right.said
+        #expect(
+            !words.contains {
+                switch $0 {
+                case .path(false), .failed, .closed: true
+                case .path, .direct, .keys: false
+                }
+            })
+        let counts = [pair.left.connection.datagramsUnverified, pair.right.connection.datagramsUnverified]
+        #expect(counts == [count, count])
+    }
+
+    @Test("Strangers' datagrams before and after an early greeting do not displace it", arguments: [8, 1_000])
+    func strangersBesideGreeting(number: Int) throws {
+        var pair = try ConnectionPair()
+        let stranger = try #require(SocketAddress(host: "198.51.100.66", port: 1))
+        func attack(_ pair: inout ConnectionPair) {
+            for port in 1...number {
+                let source = DatagramPath(to: stranger.withPort(UInt16(port)))
+                pair.feed(0, .handshake([22, 254, 253, UInt8(truncatingIfNeeded: port)], from: source))
+            }
+        }
+        pair.introduce()
+        attack(&pair)
+        // The greeting arrives once: only what was kept of it counts.
+        var greetings = 0
+        pair.arrives = { bytes, side in
+            guard side == 0, bytes[0] == 22, bytes[5] == 1 else { return true }
+            greetings += 1
+            return greetings == 1
+        }
+        pair.begin(1)
+        pair.run(.milliseconds(200))
+        attack(&pair)
+        pair.begin(0)
+        pair.run(.milliseconds(45))
+        let keys = pair.left.said.keys.count
+        #expect(keys == 1)
+    }
+
+    @Test("A greeting that comes before any check has shown its source is used once one has")
+    func greetingBeforeChecks() throws {
+        var pair = try ConnectionPair()
+        var active = ScriptedDTLS(.active, seed: 2)
+        var outputs: [DTLSOutput] = []
+        active.handle(.start, at: .zero, into: &outputs)
+        guard case .transmit(let greeting)? = outputs.first else {
+            Issue.record("no greeting")
+            return
+        }
+        pair.arrives = { bytes, side in side == 1 || bytes[0] != 22 || bytes[5] != 1 }
+        pair.feed(0, .handshake(greeting, from: DatagramPath(to: pair.right.address)))
+        pair.introduce()
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.seconds(2))
+        let (left, right) = (pair.left.said.keys, pair.right.said.keys)
+        #expect(left.count == 1 && right.count == 1)
+    }
+
+    /// All flights of a handshake between two others, and a goodbye.
+    private static func otherHandshake() throws -> [[UInt8]] {
+        var active = ScriptedDTLS(.active, seed: 66)
+        var passive = ScriptedDTLS(.passive, seed: 67)
+        var outputs: [DTLSOutput] = []
+        active.handle(.start, at: .zero, into: &outputs)
+        passive.handle(.start, at: .zero, into: &outputs)
+        var records: [[UInt8]] = []
+        for flight in 1...4 {
+            guard case .transmit(let bytes)? = outputs.last else { break }
+            records.append(bytes)
+            outputs = []
+            if flight.isMultiple(of: 2) {
+                active.handle(.received(bytes), at: .zero, into: &outputs)
+            } else {
+                passive.handle(.received(bytes), at: .zero, into: &outputs)
+            }
+        }
+        try #require(records.count == 4)
+        return records + [[21, 254, 253, 0]]
     }
 
     @Test("Each lost flight is sent again until there are keys", arguments: 1...20)

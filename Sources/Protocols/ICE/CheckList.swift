@@ -20,6 +20,7 @@ struct CheckList: Sendable {
     var gatheringHasEnded = false
     private var candidates = RemoteCandidates()
     private var earlyChecks: [EarlyCheck] = []
+    private var sources = CheckedSources()
     private var pairs = PairTable()
     private var queue: CheckQueue
     private var selection = PairSelection()
@@ -47,6 +48,11 @@ struct CheckList: Sendable {
     var validKeys: [CandidatePair.Key] { pairs.filter(\.isValid).map(\.key) }
 
     var pairCount: Int { pairs.count }
+
+    /// Whether an authenticated check or answer of the peer came from this address.
+    func hasPeer(at address: SocketAddress) -> Bool {
+        sources.contains(address, fragment: remote?.usernameFragment)
+    }
 
     /// Whether any pair has worked.
     var hasBeenValid: Bool { selection.hasBeenValid }
@@ -238,8 +244,11 @@ struct CheckList: Sendable {
         let nominates = request.contains(.useCandidate)
         if let remote {
             guard remote.usernameFragment == peerFragment else { return }
+            sources.note(key.remote, fragment: peerFragment)
             peerChecked(key, priority, nominates: nominates, locals, &commons, at: now)
-        } else if earlyChecks.count < Self.maximumEarlyChecks {
+        } else {
+            sources.note(key.remote, fragment: peerFragment)
+            guard earlyChecks.count < Self.maximumEarlyChecks else { return }
             earlyChecks.append(
                 EarlyCheck(key: key, priority: priority, nominates: nominates, peerFragment: peerFragment))
         }
@@ -334,6 +343,7 @@ struct CheckList: Sendable {
             if !pairs[index].isValid { pairs[index].fail() }
             return
         }
+        sources.note(key.remote, fragment: remote.usernameFragment)
         let hasBeenValid = pairs[index].isValid
         pairs[index].succeed(probe, at: now)
         patience.answered(at: now)

@@ -75,6 +75,13 @@ public struct ICEAgent: ProtocolCore, Sendable {
         gathering.isAwaiting(id) || list.isAwaiting(id) || previous?.list.isAwaiting(id) ?? false
     }
 
+    /// Whether an authenticated check or answer of the peer came from this address, directly or through a relay: data from
+    /// other addresses is not the peer's. False after the end.
+    public func hasPeer(at address: SocketAddress) -> Bool {
+        guard state != .closed else { return false }
+        return list.hasPeer(at: address) || previous?.list.hasPeer(at: address) ?? false
+    }
+
     /// Whether checks to this user name fragment belong to this agent.
     public func answers(to usernameFragment: String) -> Bool {
         list.local.usernameFragment == usernameFragment || previous?.list.local.usernameFragment == usernameFragment

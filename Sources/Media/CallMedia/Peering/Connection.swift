@@ -6,7 +6,8 @@ public import SecureTransport
 /// One call's connection to its peer: ICE finds and keeps a path, DTLS on top of it agrees on the media's keys.
 ///
 /// A peer that has DTLS and no ICE (RFC 5763) is at the address in its description, or wherever its part of the
-/// handshake comes from, because there may be a NAT in between.
+/// handshake comes from, because there may be a NAT in between. With ICE, DTLS is taken only from addresses at which an
+/// authenticated check has shown the peer to be: an unencrypted record of a stranger would end the handshake.
 ///
 /// It does no I/O and reads no clock. Generic over the handshake, so that tests run in virtual time.
 public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~Copyable {
@@ -16,8 +17,8 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         case ice(ICEInput)
         /// The peer has no ICE: its description has this address, reached through this socket. ICE ends here.
         case direct(DatagramPath)
-        /// A datagram of DTLS arrived; by which way, unless a TURN server relayed it.
-        case handshake([UInt8], from: DatagramPath?)
+        /// A datagram of DTLS arrived at a socket.
+        case handshake([UInt8], from: DatagramPath)
         /// The fingerprints of the peer's certificates: no handshake is accepted before they are known.
         case expect([DTLSFingerprint])
         /// ``nextDeadline`` has come. Early calls are harmless.
@@ -44,15 +45,15 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         case closed
     }
 
-    /// Datagrams of DTLS that came before our side of the handshake could begin.
-    private static var earlyLimit: Int { 8 }
-
     private var agent: ICEAgent
     private var handshake: Handshake?
-    private var early: [(bytes: [UInt8], origin: DatagramPath?)] = []
+    private var early = EarlyHandshakes()
     private var direct: DirectWay?
     private var hasStarted = false
     private var isOver = false
+    /// Datagrams of DTLS from addresses at which the peer had not been shown to be when they came. They are used only if a check
+    /// shows it later.
+    public private(set) var datagramsUnverified = 0
 
     /// Makes a connection whose role in the handshake is settled later, by ``begin(_:at:into:)``; without one (keys come
     /// from the descriptions) it never is.
@@ -80,17 +81,15 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
     public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         guard !isOver || input.isForTheEnd else { return }
         switch input {
-        case .ice(let input): tellAgent(input, at: now, into: &outbox)
+        case .ice(let input):
+            tellAgent(input, at: now, into: &outbox)
+            takeEarly(at: now, into: &outbox)
         case .direct(let promised):
             direct = DirectWay(promised, after: direct)
             tellAgent(.end, at: now, into: &outbox)
             startHandshake(at: now, into: &outbox)
         case .handshake(let datagram, let origin):
-            if hasStarted {
-                receive(datagram, from: origin, at: now, into: &outbox)
-            } else if early.count < Self.earlyLimit {
-                early.append((datagram, origin))
-            }
+            receive(HandshakeDatagram(bytes: datagram, origin: .direct(origin)), at: now, into: &outbox)
         case .expect(let fingerprints): tellHandshake(.expect(fingerprints), at: now, into: &outbox)
         case .timerFired:
             tellAgent(.timerFired, at: now, into: &outbox)
@@ -121,7 +120,8 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
                 outbox.append(.path(path))
                 startHandshake(at: now, into: &outbox)
             case .pathLost: outbox.append(.path(nil))
-            case .received(let data, _, _): receivedThroughRelay(data, at: now, into: &outbox)
+            case .received(let data, let source, _):
+                receivedThroughRelay(data, from: source, at: now, into: &outbox)
             case .stateChanged(.failed):
                 outbox.append(.ice(step))
                 outbox.append(
@@ -134,25 +134,42 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
     }
 
     /// Data through a relay before the media thread knows its channel: a handshake, or early media, which can wait.
-    private mutating func receivedThroughRelay(_ data: [UInt8], at now: Instant, into outbox: inout [Output]) {
-        guard let first = data.first, (20...63).contains(first) else { return }  // RFC 7983 §7
-        handle(.handshake(data, from: nil), at: now, into: &outbox)
+    private mutating func receivedThroughRelay(
+        _ data: [UInt8], from source: SocketAddress, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard !isOver, let first = data.first, (20...63).contains(first) else { return }  // RFC 7983 §7
+        receive(HandshakeDatagram(bytes: data, origin: .relayed(source)), at: now, into: &outbox)
     }
 
-    private mutating func receive(
-        _ datagram: [UInt8], from origin: DatagramPath?, at now: Instant, into outbox: inout [Output]
-    ) {
-        if let origin, direct?.follow(origin, datagram) == false { return }
-        tellHandshake(.received(datagram), at: now, into: &outbox)
+    private mutating func receive(_ datagram: HandshakeDatagram, at now: Instant, into outbox: inout [Output]) {
+        if direct != nil, hasStarted {
+            guard case .direct(let path) = datagram.origin, direct?.follow(path, datagram.bytes) == true else { return }
+            tellHandshake(.received(datagram.bytes), at: now, into: &outbox)
+            return
+        }
+        let isVerified = agent.hasPeer(at: datagram.source)
+        if direct == nil, !isVerified { datagramsUnverified += 1 }
+        guard hasStarted, isVerified else {
+            let current = agent
+            early.keep(datagram) { current.hasPeer(at: $0) }
+            return
+        }
+        tellHandshake(.received(datagram.bytes), at: now, into: &outbox)
+    }
+
+    /// Uses what came early, once the handshake has begun and the source is known to be the peer's.
+    private mutating func takeEarly(at now: Instant, into outbox: inout [Output]) {
+        guard hasStarted, !isOver, !early.isEmpty else { return }
+        let (current, isDirect) = (agent, direct != nil)
+        let usable = early.take { isDirect || current.hasPeer(at: $0) }
+        for datagram in usable { receive(datagram, at: now, into: &outbox) }
     }
 
     private mutating func startHandshake(at now: Instant, into outbox: inout [Output]) {
         guard !hasStarted, handshake != nil, agent.path != nil || direct != nil else { return }
         hasStarted = true
         tellHandshake(.start, at: now, into: &outbox)
-        let waiting = early
-        early = []
-        for (bytes, origin) in waiting { receive(bytes, from: origin, at: now, into: &outbox) }
+        takeEarly(at: now, into: &outbox)
     }
 
     private mutating func tellHandshake(_ input: DTLSInput, at now: Instant, into outbox: inout [Output]) {

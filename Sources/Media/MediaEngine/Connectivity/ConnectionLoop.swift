@@ -92,7 +92,8 @@ extension ConnectionLoop {
         let (bytes, origin) = (datagram.bytes, datagram.origin)
         for session in sessions.values where session.worker == worker {
             let server = session.relays.first { relay in
-                if case .datagrams(origin.socket, _) = relay.value { true } else { false }
+                // A TURN server's data is not authenticated: only the address excludes a stranger's.
+                if case .datagrams(origin.socket, origin.remote) = relay.value { true } else { false }
             }
             guard let server = server?.key else { continue }
             handle(.ice(.serverBytes(bytes, server: server)), session, at: now)
@@ -101,7 +102,6 @@ extension ConnectionLoop {
         guard let session = owner(of: bytes, origin, worker: worker) else { return }
         guard let first = bytes.first, first > 3 else {  // RFC 7983 §7
             guard let local = localAddress(of: origin, session) else { return }
-            session.note(origin.remote)
             handle(.ice(.datagram(bytes, local: local, source: origin.remote)), session, at: now)
             return
         }
@@ -109,12 +109,12 @@ extension ConnectionLoop {
     }
 
     /// Whose a datagram is: by its socket if one call alone has that, else by the name in a check, by the question that
-    /// it answers, or by where the peer's checks come from.
+    /// it answers, or by where the peer's authenticated checks come from.
     private func owner(of bytes: [UInt8], _ origin: DatagramPath, worker: Int) -> ConnectionSession? {
         let here = sessions.values.lazy.filter { $0.worker == worker }
         if origin.socket >= SocketSet.firstExtraSlot { return here.first { $0.ownSlots.contains(origin.socket) } }
         guard let first = bytes.first, first <= 3 else {
-            return here.first { $0.ownSlots.isEmpty && $0.sources.contains(origin.remote) }
+            return here.first { $0.ownSlots.isEmpty && $0.connection.ice.hasPeer(at: origin.remote) }
         }
         let view = unsafe bytes.span.bytes
         if let range = STUNPeek.receiverFragment(view) {

@@ -21,8 +21,6 @@ final class ConnectionSession {
     var relays: [Int: Relay] = [:]
     /// Why a TURN server was last given up.
     var relayFailure: String?
-    /// Addresses from which the peer's checks and answers came: handshakes from there belong to this call. Bounded.
-    private(set) var sources: [SocketAddress] = []
     /// The peer has stopped answering.
     var isQuiet = false
     /// The worker handles datagrams as they come because of this connection.
@@ -45,9 +43,6 @@ final class ConnectionSession {
             }
         }
     }
-
-    /// Addresses that ``sources`` holds at most.
-    private static let maximumSources = 32
 
     init(
         _ id: MediaCallID, worker: Int, _ plan: ConnectionPlan, slots: [SocketAddress: Int], ownSlots: [Int],
@@ -74,13 +69,6 @@ final class ConnectionSession {
             return true
         }
         return candidates
-    }
-
-    /// Notes that something of the peer's came from an address.
-    func note(_ source: SocketAddress) {
-        guard !sources.contains(source) else { return }
-        if sources.count == Self.maximumSources { sources.removeFirst() }
-        sources.append(source)
     }
 
     /// The media worker's route for a path of ICE; nil while there is none that it can use.
