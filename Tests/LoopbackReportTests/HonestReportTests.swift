@@ -155,6 +155,8 @@ struct HonestReportTests {
         run.thresholds.faults = nil
         run.thresholds.distortionPercent = nil
         #expect(run.measurement.timing.eventCount == 2)
+        // What an xrun left in the card's buffer.
+        run.measurement.evidence.echo = PathEvidence.Echo(delaySamples: -3_422, levelDB: -27.1)
         run.trouble = CardTrouble(
             playbackXruns: 3, ownXruns: 3, longestHoldUpMilliseconds: 48, isPriorityRefused: true,
             aheadMilliseconds: 20, ownGaps: 2)
@@ -164,6 +166,7 @@ struct HonestReportTests {
                 "Measured in part only: figures withheld or missing (1), because this machine kept"),
             "\(verdict.sentence)")
         #expect(!verdict.isPass && verdict.withheldCount == 1 && verdict.faults.allSatisfy { !$0.isFailure })
+        #expect(!verdict.faults.contains { $0.name == .echo })
         let events = try #require(verdict.checks.first { $0.key == "events" })
         #expect(events.outcome == .unmeasured && events.measured == "withheld", "\(events)")
         #expect(events.advice.contains("for up to 48") && events.advice.contains("CAP_SYS_NICE"), "\(events)")
@@ -174,6 +177,7 @@ struct HonestReportTests {
         run.trouble?.ownGaps = 1
         verdict = LoopbackVerdict(run)
         #expect(!verdict.isPass && verdict.checks.first { $0.key == "events" }?.outcome == .failed)
+        #expect(verdict.faults.contains { $0.name == .echo })
         // A soak looks for such moments.
         run.trouble?.ownGaps = 2
         run.mode = .soak

@@ -50,6 +50,8 @@ struct PathDiagnosis {
     private let formerGainDB: Double?
     /// Sound that a busy machine needed ahead.
     private let extraAheadMilliseconds: Double
+    /// Whether this machine caused all gaps. The carrier behind an xrun is then heard twice, and is no echo.
+    private let isStalled: Bool
     /// Whether a codec lies in the path.
     private let isCall: Bool
     private(set) var faults: [PathFault] = []
@@ -72,6 +74,7 @@ struct PathDiagnosis {
         (measured, limits, self.failed) = (run.measurement, run.thresholds, failed)
         formerGainDB = run.baseline?.gainDB
         extraAheadMilliseconds = run.trouble?.extraAheadMilliseconds ?? 0
+        isStalled = run.mode == .device && run.trouble?.stall(explaining: run.measurement.timing.eventCount) != nil
         isCall = run.mode == .call
         guard measured.timing.isFound else {
             nameSilence()
@@ -283,7 +286,7 @@ struct PathDiagnosis {
     }
 
     private mutating func nameEcho() {
-        if let echo = measured.evidence.echo {
+        if let echo = measured.evidence.echo, !isStalled {
             let delay = AudioText.number(AudioText.milliseconds(Double(echo.delaySamples)), "ms")
             add(
                 .echo, "Echo: the sound comes again after \(delay), at \(AudioText.number(echo.levelDB, "dB"))",
