@@ -234,8 +234,10 @@ struct PathDiagnosis {
             likeness > 0.5, measured.signalToNoiseDB ?? 40 > 15, !has(.coarse)
         else { return }
         let against = level.againstSweepDB ?? 0
-        let isSteady = level.rangeDB < Self.steadyDB
-        let isLowered = against < -Self.steadyDB - (isCall ? Self.codecLossDB(likeness) : 0)
+        // What a codec loses of noise differs from moment to moment.
+        let steadyDB = Self.steadyDB + (isCall ? Self.codecLossDB(likeness) : 0)
+        let isSteady = level.rangeDB < steadyDB
+        let isLowered = against < -steadyDB
         guard !isSteady || against > Self.steadyDB || isLowered else { return }
         // A peak that is cut off is power lost.
         if isSteady, has(.clipping) { return }

@@ -104,9 +104,9 @@ extension CarrierTracker {
     private func isBelievable(_ hole: Range<Int>, _ jump: Double) -> Bool {
         guard usual.residual > Self.coarse * usual.signal else { return !hole.isEmpty || abs(jump) > Self.sameDelay }
         let changed = min(1, usual.residual / max(1, usual.signal))
-        let leastHole = changed > Self.veryCoarse ? Self.veryCoarseHole : Self.coarseHole
-        return abs(jump) > max(Self.coarseJump, Self.jumpOfChange * changed) || hole.count >= leastHole
-            || hole.count > 24 && isHole(hole)
+        if abs(jump) > max(Self.coarseJump, Self.jumpOfChange * changed) { return true }
+        guard changed <= Self.veryCoarse else { return hole.count >= Self.veryCoarseHole }
+        return hole.count >= Self.coarseHole || hole.count > 24 && isHole(hole)
     }
 
     /// Share of the signal's power that differs from the carrier, above which a path counts as coarse: likeness 0.95.
@@ -117,9 +117,9 @@ extension CarrierTracker {
     /// The smallest jump, in samples, where nothing is left of the carrier; it is proportional to the changed share. Opus
     /// at 12 kb/s, twice, changes 0.78 and seems to jump by up to 4.3 samples.
     private static let jumpOfChange = 10.0
-    /// The same share, and the same hole, of a codec at less than 16 kb/s: its noise hides half a frame.
+    /// The same share, and the same hole, of a codec at less than 16 kb/s: it codes most of a frame as other noise, or as silence.
     private static let veryCoarse = 0.6
-    private static let veryCoarseHole = 720
+    private static let veryCoarseHole = 900
 
     /// Whether these captured samples are at least 13 dB below the carrier, or no louder than the way's own noise.
     private func isHole(_ positions: Range<Int>) -> Bool {
