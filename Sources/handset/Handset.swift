@@ -31,14 +31,16 @@ enum Main {
         // Before anything secret is read. With the variable, debuggers of the same user and core dumps may have the memory.
         if unsafe getenv("HANDSET_DUMPABLE") == nil { ProcessMemory.forbidDumps() }
         Shutdown.blockSignals()
-        Task.detached { await run() }
+        let hasOwnProcessFiles = ProcessFiles.areOwn
+        Task.detached { await run(hasOwnProcessFiles) }
         Shutdown.watchSignals()
     }
 
-    private static func run() async {
+    private static func run(_ hasOwnProcessFiles: Bool) async {
         do {
             var command = try Handset.parseAsRoot()
             if var command = command as? any AsyncParsableCommand {
+                guard hasOwnProcessFiles else { throw CommandFailure.foreignProcessFiles }
                 try await command.run()
             } else {
                 try command.run()
@@ -49,5 +51,16 @@ enum Main {
         } catch {
             ExitStatus.end(with: error)
         }
+    }
+}
+
+extension CommandFailure {
+    /// ``ProcessFiles/areOwn`` says why.
+    fileprivate static var foreignProcessFiles: CommandFailure {
+        CommandFailure(
+            .failed,
+            "the command cannot run here: /proc is missing, or belongs to another namespace of processes, and Swift's "
+                + "runtime would end this process with SIGILL. Mount it, as `unshare --mount-proc` or "
+                + "`mount -t proc proc /proc` does.")
     }
 }

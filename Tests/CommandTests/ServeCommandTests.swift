@@ -34,4 +34,23 @@ struct ServeCommandTests {
             #expect(await exchange.ending() == 0, "\(exchange.errorText)")
         }
     }
+
+    @Test("Where /proc is another namespace's, with which Swift's runtime would end the process, no command runs")
+    func foreignProcessFiles() async throws {
+        let own = try Self.inNewNamespace("--mount-proc", ["serve", "--listen", "127.0.0.1:0"])
+        try await own.line(containing: "Listening")
+        let foreign = try Self.inNewNamespace(nil, ["serve", "--listen", "127.0.0.1:0"])
+        #expect(await foreign.ending() == 1)
+        #expect(foreign.errorText.contains("/proc is missing, or belongs to another namespace"), "\(foreign.errorText)")
+        #expect(foreign.errorText.contains("--mount-proc") && !foreign.errorText.contains("Listening"))
+        let help = try Self.inNewNamespace(nil, ["serve", "--help"])
+        #expect(await help.ending() == 0, "\(help.errorText)")
+    }
+
+    /// Starts `handset` in a namespace of processes that ends with it.
+    private static func inNewNamespace(_ option: String?, _ arguments: [String]) throws -> HandsetProcess {
+        let options = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child"] + [option].compactMap(\.self)
+        return try HandsetProcess(
+            options + [try HandsetProcess.executable().path] + arguments, executable: "/usr/bin/unshare")
+    }
 }
