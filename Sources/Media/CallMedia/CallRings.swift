@@ -17,3 +17,37 @@ package struct CallRings: ~Copyable {
     /// None.
     package init() {}
 }
+
+/// What is to change in the audio of a call that runs. The control side allocates and frees it. The worker exchanges its rings
+/// with those of the call, and returns it.
+package struct AudioChange: ~Copyable {
+    /// What changes.
+    package enum Part: BitwiseCopyable, Sendable {
+        /// A file that is played in place of the source, known by a number; without a ring, playing ends.
+        case announcement(number: UInt64)
+        /// The recording; without rings it ends.
+        case recording
+        /// The program that is heard in place of the source; without a line it leaves.
+        case line
+    }
+
+    let part: Part
+    /// Rings or a line are set, and the call gets them.
+    let installs: Bool
+    /// Both sides are recorded.
+    let recordsSent: Bool
+    /// Of an announcement.
+    package var player: AudioRing.Consumer?
+    /// Of a recording.
+    package var recorder: AudioRing.Producer?
+    package var sentRecorder: AudioRing.Producer?
+    /// Of a program.
+    package var line: PortLine?
+
+    /// Makes a change that removes what there is, or replaces it if `installs`.
+    package init(_ part: Part, installs: Bool, recordsSent: Bool = false) {
+        self.part = part
+        self.installs = installs
+        self.recordsSent = recordsSent
+    }
+}

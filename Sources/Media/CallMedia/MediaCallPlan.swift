@@ -96,3 +96,37 @@ public struct AudioBehaviour: Sendable, Equatable {
         self.recordingFormat = recordingFormat
     }
 }
+
+/// Names one call of a media engine; never used again for another.
+public struct MediaCallID: Hashable, Sendable, BitwiseCopyable {
+    /// Counts from 1, in the lower 48 bits; above them is ``owner``.
+    package let rawValue: UInt64
+
+    /// Whose call it is, of those who share the engine; 0 for the only one.
+    public var owner: UInt16 { UInt16(truncatingIfNeeded: rawValue >> 48) }
+
+    /// Names the call of this number.
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// Names the call of this number and owner.
+    package init(number: UInt64, owner: UInt16) {
+        rawValue = UInt64(owner) << 48 | (number & 0xFFFF_FFFF_FFFF)
+    }
+}
+
+/// A call's media could not be started.
+public struct MediaStartError: Error, Sendable, CustomStringConvertible {
+    /// What went wrong, and what to try.
+    public let description: String
+    /// The file that cannot be used, if that was the reason.
+    public let file: AudioFileError?
+    /// Other calls have all that there is; there is room again once one ends.
+    public let isFull: Bool
+
+    /// Makes an error.
+    package init(_ description: String, file: AudioFileError? = nil, isFull: Bool = false) {
+        self.description = description
+        self.file = file
+        self.isFull = isFull
+    }
+}

@@ -1,5 +1,6 @@
 package import Playout
 internal import RTP
+internal import Core
 
 /// An entry of a capture's file between the packets, in a datagram to port 9 ("discard"): a line of text, followed by a
 /// payload if there is one.
@@ -161,4 +162,32 @@ extension CaptureRecord {
         for shift in [24, 16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: ssrc >> shift)) }
         return bytes + payloadCopy
     }
+}
+
+/// A checksum of decoded sound (FNV-1a, 64 bits): equal if all samples are equal, and otherwise with a chance of one in
+/// 2⁶⁴.
+public struct SampleChecksum: Equatable, Sendable, BitwiseCopyable, CustomStringConvertible {
+    /// The checksum so far.
+    public private(set) var value: UInt64
+
+    /// That of no samples.
+    public init() { value = 0xCBF2_9CE4_8422_2325 }
+
+    /// One that was kept.
+    init(value: UInt64) { self.value = value }
+
+    /// Adds `samples`. O(samples); allocates nothing.
+    @_noAllocation @_noLocks
+    public mutating func add(_ samples: Span<Int16>) {
+        var sum = value
+        for index in 0..<samples.count {
+            let sample = UInt16(bitPattern: samples[index])
+            sum = (sum ^ UInt64(sample & 0xFF)) &* 0x0000_0100_0000_01B3
+            sum = (sum ^ UInt64(sample >> 8)) &* 0x0000_0100_0000_01B3
+        }
+        value = sum
+    }
+
+    /// Sixteen hexadecimal digits.
+    public var description: String { Hexadecimal.text(of: value) }
 }

@@ -2,6 +2,8 @@
 
 public import Core
 public import SecureTransport
+internal import Realtime
+internal import RTP
 
 /// What offer and answer have settled about a call's media transport.
 public struct PeerPlan: Sendable {
@@ -120,3 +122,76 @@ public struct TelephoneEventFormat: Equatable, Sendable, BitwiseCopyable {
         self.receivePayloadType = receivePayloadType
     }
 }
+
+/// The sockets of a call's own, on one port, by their slots: one for each family of addresses that the machine has.
+public struct CallSockets: Equatable, BitwiseCopyable, Sendable {
+    private let ipv4: Int
+    private let ipv6: Int
+
+    /// Says which slots they have; nil where there is none.
+    public init(ipv4: Int?, ipv6: Int?) {
+        self.ipv4 = ipv4 ?? -1
+        self.ipv6 = ipv6 ?? -1
+    }
+
+    /// The slot of the socket for a family; nil if there is none.
+    @_noAllocation @_noLocks
+    public func slot(isIPv6: Bool) -> Int? {
+        let slot = isIPv6 ? ipv6 : ipv4
+        return slot >= 0 ? slot : nil
+    }
+
+    /// Whether a slot is one of theirs.
+    @_noAllocation @_noLocks
+    public func contains(_ slot: Int) -> Bool { slot >= 0 && (slot == ipv4 || slot == ipv6) }
+
+    /// Their slots.
+    public var slots: [Int] { [ipv4, ipv6].filter { $0 >= 0 } }
+}
+
+/// The numbers that a call's packets go by, which later descriptions may change: a plan's formats without anything that
+/// is counted by reference, so that a media thread can take them over.
+public struct PeerFormats: Sendable {
+    let kinds: PayloadKinds
+    let sendPayloadType: UInt8
+    let sendComfortNoisePayloadType: UInt8?
+    let clockRate: Int
+    let extensions: PacketExtensions
+    let remoteTransportSequenceIdentifier: UInt8?
+    let usesReducedSizeRTCP: Bool
+    let repairsLoss: Bool
+
+    /// The formats of a plan; its addresses, streams and keys are left aside.
+    public init(_ plan: PeerPlan) {
+        kinds = PayloadKinds(plan)
+        sendPayloadType = plan.sendPayloadType
+        sendComfortNoisePayloadType = plan.sendComfortNoisePayloadType
+        clockRate = max(1, plan.clockRate)
+        extensions = PacketExtensions(plan.headerExtensions)
+        remoteTransportSequenceIdentifier = plan.headerExtensions.remoteTransportSequenceIdentifier
+        usesReducedSizeRTCP = plan.usesReducedSizeRTCP
+        repairsLoss = plan.repairsLoss
+    }
+}
+
+/// New formats for an existing session, with the memory that they need. The control side allocates it, and frees what
+/// the session returns.
+public struct PeerChange: ~Copyable {
+    /// The formats.
+    public let formats: PeerFormats
+    private var kept: SentPackets?
+
+    /// The change to a plan's formats.
+    public init(_ plan: PeerPlan) {
+        formats = PeerFormats(plan)
+        if plan.repairsLoss { kept = SentPackets() }
+    }
+
+    /// Exchanges the memory for packets sent.
+    @_noAllocation @_noLocks
+    mutating func exchangeMemory(_ other: inout SentPackets?) { exchange(&kept, &other) }
+}
+
+// Swaps in place, so that no memory is freed here.
+@_semantics("no_performance_analysis") @inline(__always)
+private func exchange(_ one: inout SentPackets?, _ other: inout SentPackets?) { swap(&one, &other) }

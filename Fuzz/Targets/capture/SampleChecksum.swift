@@ -1,1 +1,0 @@
-../../Modules/Media/CallMedia/Capture/SampleChecksum.swift
