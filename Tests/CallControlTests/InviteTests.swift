@@ -93,25 +93,26 @@ struct IncomingInviteTests {
             ])
     }
 
-    @Test("INV-3, GRP-2: News of an invite that overtakes the answer to an accept does not end the call")
-    func overtakingNews() {
-        for news in [IncomingInviteMachine.Input.cancelled, .timedOut, .handledElsewhere(.accepted)] {
+    @Test("INV-3, GRP-2: An event of an invite that overtakes the answer to an accept does not end the call")
+    func overtakingEvents() {
+        for event in [IncomingInviteMachine.Input.cancelled, .timedOut, .handledElsewhere(.accepted)] {
             var timeline = Timeline(Self.ringing())
             timeline.feed(.accept(.call(.answer("sdp"))))
-            timeline.feed(news)
+            timeline.feed(event)
             timeline.feed(.answerConfirmed)
             #expect(timeline.outputs == [.sendAccept("i1", .call(.answer("sdp"))), .accepted])
         }
     }
 
-    @Test("INV-5, INV-6: The news says how an invite ended if the answer to our accept does not")
-    func newsOfAnEnd() {
+    @Test("INV-5, INV-6: The event says how an invite ended if the answer to our accept does not")
+    func eventOfAnEnd() {
         for answer in [IncomingInviteMachine.Input.answerFailed(broken), .timerFired] {
             var timeline = Timeline(Self.ringing())
             timeline.feed(.accept(.call(.answer("sdp"))))
             timeline.feed(.cancelled)
             timeline.feed(.timedOut)
-            if case .timerFired = answer { timeline.runToQuiescence(firing: .timerFired) } else { timeline.feed(answer) }
+            timeline.feed(answer)
+            timeline.runToQuiescence(firing: .timerFired)
             #expect(timeline.outputs.last == .ended(.cancelled))
         }
     }

@@ -133,7 +133,7 @@ struct CallSessionTests {
         #expect(call.outputs.areOver && call.session.nextDeadline == nil)
     }
 
-    @Test("CALL-5: A call whose answer cannot be applied is never reported as answered, nor is its origin told so")
+    @Test("CALL-5: A call whose answer cannot be applied is never reported as answered")
     func answerThatDoesNotFit() throws {
         var call = Driven.outgoing()
         call.feed(.begin)

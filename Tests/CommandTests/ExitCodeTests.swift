@@ -24,7 +24,8 @@ struct ExitCodeTests {
     func lostResult() async throws {
         let command = try HandsetProcess.executable().path
         func code(_ rest: String) async throws -> (code: Int32, error: String) {
-            let shell = try HandsetProcess(["-c", "set -o pipefail; '\(command)' version \(rest)"], executable: "/bin/bash")
+            let line = "set -o pipefail; '\(command)' version \(rest)"
+            let shell = try HandsetProcess(["-c", line], executable: "/bin/bash")
             return (await shell.ending(), shell.errorText)
         }
         let full = try await code(">/dev/full")

@@ -193,7 +193,7 @@ COUNT = 150
 
 @waits
 async def test_tls_connections(stage):
-    """AUTH-1: A connection over TLS takes up no more than the exchange counts for it, whatever its client does: with a record
+    """AUTH-1: A connection over TLS takes up no more than the exchange counts for it, also from a client that attacks: with a record
     that is not complete, and half-way through a handshake that began with the worst hello
     """
     context = ssl.create_default_context()

@@ -37,7 +37,7 @@ struct InstantTests {
         #expect((Duration.seconds(9_223_372_036) + .milliseconds(900)).nanoseconds == .max)
     }
 
-    @Test("An instant moved beyond the last one is the last one, as a token that says it is good for 300 years would have it")
+    @Test("An instant moved beyond the last one is the last one, as with a token that is good for 300 years")
     func farAway() {
         let now = Instant(nanoseconds: 5)
         #expect(now.advanced(by: .seconds(9_999_999_999)) == Instant(nanoseconds: .max))

@@ -15,6 +15,13 @@ internal import VoiceActivity
 /// keys, transfers, the participation, recordings, the figures of turns, the watch of a peer that vanishes, and all deadlines. A driver
 /// carries out ``Output``s in their order, each to its end, and may feed the session again while it does.
 public struct CallSession: ProtocolCore, Sendable {
+    /// What an outgoing call reaches with the callee's answer, and an incoming one with its own.
+    private enum Milestone {
+        case answered
+        case established(after: Duration)
+        case flowing(after: Duration, establishedAfter: Duration)
+    }
+
     private enum Ending {
         case running
         /// The machine has ended.
@@ -43,9 +50,9 @@ public struct CallSession: ProtocolCore, Sendable {
     private var watch: SilenceWatch?
     /// The caller's offer, while the call waits for its participant.
     private var waitingOffer: CallDescription?
-    /// What the machine has said since the media was given the callee's answer. It counts once the media has applied the answer, which it may
-    /// fail to do: nobody is told of an answered call that has no media. Nil while no answer is being applied.
-    private var heldSteps: [CallMachine.Output]?
+    /// What the call has reached since the media was given the callee's answer. It is reported once the media has applied the answer, because
+    /// an answer that does not fit ends the call. Nil while no answer is being applied.
+    private var heldMilestones: [Milestone]?
     /// What acknowledged our answer, where the service reports that.
     private var acknowledgement: Acknowledgement?
     /// The file was played to its end before the call was established.
@@ -237,11 +244,12 @@ public struct CallSession: ProtocolCore, Sendable {
         case .prepareOffer: outbox.append(.media(.makeOffer))
         case .prepareAnswer(let offer): prepareAnswer(to: offer, into: &outbox)
         case .applyAnswer(let answer):
-            heldSteps = []
+            heldMilestones = []
             outbox.append(.media(.applyAnswer(answer)))
-        case .answered, .established, .flowing:
-            if heldSteps != nil { return heldSteps?.append(step) ?? () }
-            announce(step, at: now, into: &outbox)
+        case .answered: reach(.answered, at: now, into: &outbox)
+        case .established(let time): reach(.established(after: time), at: now, into: &outbox)
+        case .flowing(let time, let established):
+            reach(.flowing(after: time, establishedAfter: established), at: now, into: &outbox)
         case .releaseMedia: outbox.append(.media(.release))
         case .sendInvite(let options): outbox.append(.service(.invite(options)))
         case .sendCancel(let invite, let withdrawal): outbox.append(.service(.cancel(invite, withdrawal)))
@@ -258,21 +266,24 @@ public struct CallSession: ProtocolCore, Sendable {
         }
     }
 
-    private mutating func announce(_ step: CallMachine.Output, at now: Instant, into outbox: inout [Output]) {
-        switch step {
+    private mutating func reach(_ milestone: Milestone, at now: Instant, into outbox: inout [Output]) {
+        guard heldMilestones == nil else {
+            heldMilestones?.append(milestone)
+            return
+        }
+        switch milestone {
         case .answered: becomeAnswered(into: &outbox)
         case .established(let time): becomeEstablished(after: time, at: now, into: &outbox)
         case .flowing(let time, let established):
             outbox.append(.event(.flowing(after: time, establishedAfter: established)))
-        default: break
         }
     }
 
     /// The media has applied the callee's answer.
     private mutating func answerApplied(at now: Instant, into outbox: inout [Output]) {
-        guard record == nil, let steps = heldSteps else { return }
-        heldSteps = nil
-        for step in steps { announce(step, at: now, into: &outbox) }
+        guard record == nil, let milestones = heldMilestones else { return }
+        heldMilestones = nil
+        for milestone in milestones { reach(milestone, at: now, into: &outbox) }
     }
 
     /// Has the media answer at once, or when the participant is ready.

@@ -131,7 +131,7 @@ extension CallMachine {
             current = .rejecting(invite)
             finish(steps, at: now, into: &outbox)
         case .user(.answer):
-            // It is too late, whatever the answer would have been.
+            // It is too late for any answer.
             finish(invite.steps(.accept(.call(CallDescription(.unreadable))), at: now), at: now, into: &outbox)
         case .begin, .user(.reject), .user(.hangUp), .user(.handOver), .media:
             break  // Rejected already.

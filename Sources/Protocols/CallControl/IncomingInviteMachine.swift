@@ -44,9 +44,9 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     enum State: Hashable, Sendable {
         /// At `limit` we reject it as unanswered; at `deadline`, if it has one, it has timed out.
         case ringing(deadline: Instant?, limit: Instant)
-        /// The answer to our accept decides. News of the invite may overtake it: a member of the invite's group learns that the inviter has
-        /// withdrawn it from the others. It says how the invite ended only if that answer does not come, or does not say it.
-        case accepting(deadline: Instant, news: End?)
+        /// The answer to our accept decides. An event of the invite may overtake it: a member of the invite's group is notified that the
+        /// inviter has withdrawn it from the others. `event` is how the invite ended if that answer does not come, or does not say it.
+        case accepting(deadline: Instant, event: End?)
         case rejecting(RejectReason, deadline: Instant)
         case accepted
         case ended(End)
@@ -85,7 +85,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch (current, input) {
         case (.ringing, .accept(let acceptance)):
-            current = .accepting(deadline: now.advanced(by: timings.requestTimeout), news: nil)
+            current = .accepting(deadline: now.advanced(by: timings.requestTimeout), event: nil)
             outbox.append(.sendAccept(invite, acceptance))
         case (.ringing, .reject(let reason, let cause)):
             reject(reason, cause: cause, at: now, into: &outbox)
@@ -95,9 +95,9 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
             outbox.append(.accepted)
         case (.rejecting(let reason, _), .answerConfirmed):
             end(.rejected(reason), into: &outbox)
-        case (.accepting(_, let news), .answerFailed(let error)):
+        case (.accepting(_, let event), .answerFailed(let error)):
             let answer = End(error)
-            if case .failed = answer { end(news ?? answer, into: &outbox) } else { end(answer, into: &outbox) }
+            if case .failed = answer { end(event ?? answer, into: &outbox) } else { end(answer, into: &outbox) }
         case (.rejecting(let reason, _), .answerFailed(let error)):
             let told = End(error)
             // It stopped ringing and no other device took it, so our rejection counts even if the service did not receive
@@ -110,19 +110,19 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
             end(.cancelled, into: &outbox)
         case (.ringing, .timedOut), (.rejecting, .timedOut):
             end(.timedOut, into: &outbox)
-        case (.accepting(let deadline, let news), .handledElsewhere(let action)):
-            current = .accepting(deadline: deadline, news: news ?? .handledElsewhere(action))
-        case (.accepting(let deadline, let news), .cancelled):
-            current = .accepting(deadline: deadline, news: news ?? .cancelled)
-        case (.accepting(let deadline, let news), .timedOut):
-            current = .accepting(deadline: deadline, news: news ?? .timedOut)
+        case (.accepting(let deadline, let event), .handledElsewhere(let action)):
+            current = .accepting(deadline: deadline, event: event ?? .handledElsewhere(action))
+        case (.accepting(let deadline, let event), .cancelled):
+            current = .accepting(deadline: deadline, event: event ?? .cancelled)
+        case (.accepting(let deadline, let event), .timedOut):
+            current = .accepting(deadline: deadline, event: event ?? .timedOut)
 
         case (.ringing(let deadline?, _), .timerFired) where now >= deadline:
             end(.timedOut, into: &outbox)
         case (.ringing(_, let limit), .timerFired) where now >= limit:
             reject(.noAnswer, cause: nil, at: now, into: &outbox)
-        case (.accepting(let deadline, let news), .timerFired) where now >= deadline:
-            end(news ?? .failed(Self.unanswered(timings.requestTimeout)), into: &outbox)
+        case (.accepting(let deadline, let event), .timerFired) where now >= deadline:
+            end(event ?? .failed(Self.unanswered(timings.requestTimeout)), into: &outbox)
         case (.rejecting(let reason, let deadline), .timerFired) where now >= deadline:
             end(.rejected(reason), into: &outbox)
 
