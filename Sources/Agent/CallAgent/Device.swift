@@ -118,7 +118,25 @@ public actor Device {
             listeners.append(Task { await self.keepTidy() })
         }
         for room in configuration.allRooms { try await join(room: room) }
-        await lookUpServers()
+        await namesFound(by: lookUpServers(), within: Self.longestNameLookup)
+    }
+
+    /// How long a device waits for its servers' names before it is ready: its first call may need a relay, and name servers may not answer.
+    private static let longestNameLookup = Duration.seconds(1)
+
+    private func namesFound(by lookups: [Task<Void, Never>], within limit: Duration) async {
+        guard !lookups.isEmpty else { return }
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        let patience = Task {
+            try? await Task.sleep(for: limit)
+            end.finish()
+        }
+        Task {
+            for lookup in lookups { await lookup.value }
+            end.finish()
+        }
+        for await _ in ends {}
+        patience.cancel()
     }
 
     private func expectOpen() throws(SignalingError) {
@@ -144,10 +162,13 @@ public actor Device {
 
     /// Takes the servers that the service and the configuration name now, and begins to look up their names. A call uses the
     /// addresses that are known when it begins.
-    func lookUpServers() async {
+    ///
+    /// - Returns: The lookups.
+    @discardableResult
+    func lookUpServers() async -> [Task<Void, Never>] {
         let number = media.servers.beginLookup()
         let servers = await service.iceServers + configuration.media.iceServers
-        for names in ICEServerLookup.groups(of: media.servers.take(servers, of: number)) {
+        return ICEServerLookup.groups(of: media.servers.take(servers, of: number)).map { names in
             Task {
                 let answers = await ICEServerLookup.answers(to: names)
                 media.servers.take(answers)
