@@ -132,14 +132,17 @@ class Assaulted(Exchange):
         printed = await self.administer("add", "--media-token", "--public-id", public_id(user), user)
         self.media_tokens = getattr(self, "media_tokens", {}) | {user: printed.split(": ")[1].strip()}
 
-    async def has_logged(self, text: bytes, after: int) -> None:
-        """Waits until the log has this text after its first `after` bytes, over any number of restarts."""
+    async def has_read_users(self, count: int, after: int) -> None:
+        """Waits until the log says after its first `after` bytes, over any number of restarts, that the users file was read and has
+        this many users. An earlier version of the file may be read as late as that, and has another number.
+        """
         async with asyncio.timeout(60):
             while True:
                 with open(self.log, "rb") as log:
                     log.seek(after)
-                    if text in log.read():
-                        return
+                    lines = log.read().splitlines()
+                if any(b'"The users file was read"' in line and b'"users":"%d"' % count in line for line in lines):
+                    return
                 await asyncio.sleep(0.1)
 
     def media_token(self, user: str) -> str:

@@ -164,7 +164,7 @@ class Model:
             else:
                 written = self.exchange.log.stat().st_size
                 await self.exchange.administer("remove", user)
-                await self.exchange.has_logged(b"The users file was read", after=written)
+                await self.exchange.has_read_users(len(FLEETING) - 1, after=written)
                 await self.written()
                 self.oracle.removals[user] += 1
                 await self.exchange.add(user)
