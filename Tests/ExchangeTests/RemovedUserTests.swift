@@ -157,6 +157,56 @@ import Testing
         }
     }
 
+    @Test(
+        "AUTH-12, GRP-1: A user with a removed one's name inherits nothing, also if the exchange saw neither being removed nor added",
+        arguments: [false, true])
+    func namesake(isDown: Bool) {
+        func users(bobAdded added: Int64) -> [Account] {
+            ExchangeScenario.users.map { user in
+                var user = user
+                if user.id == "bob" { user.added = added }
+                return user
+            }
+        }
+        var scenario = ExchangeScenario(users: users(bobAdded: 1))
+        let alice = scenario.device("a", of: "alice")
+        let bob = scenario.device("b", of: "bob")
+        let description = DeviceDescription(id: "b", name: "b")
+        let target = DeviceRegister.PushTarget(kind: "apns", token: Redacted("secret"))
+        _ = scenario.request(.deviceRegister(DeviceRegister(device: description, push: [target])), from: bob)
+        #expect(scenario.refusal(of: .groupCreate(GroupCreate(group: "hers", members: ["bob"])), from: alice) == nil)
+        #expect(scenario.refusal(of: .groupCreate(GroupCreate(group: "his", members: ["alice"])), from: bob) == nil)
+        _ = scenario.invite("bob", from: alice, ttl: 0)
+        _ = scenario.invite("alice", from: bob, ttl: 0)
+        #expect(scenario.saved.added == ["bob": 1])
+        // The same once more changes nothing.
+        scenario.feed(.accountsChanged(users(bobAdded: 1)))
+        #expect(scenario.core.groups["his"] != nil)
+        if isDown {
+            scenario = scenario.restarted(users: users(bobAdded: 2))
+            scenario.feed(.timer)
+        } else {
+            scenario.feed(.accountsChanged(users(bobAdded: 2)))
+        }
+        #expect(scenario.core.accounts.account(id: "bob")?.added == 2)
+        #expect(scenario.core.groups["hers"]?.members == ["alice"] && scenario.core.groups["his"] == nil)
+        #expect(scenario.core.invites.received(by: "bob").isEmpty && scenario.core.invites.sent(by: "bob").isEmpty)
+        #expect(scenario.core.streams[.account("bob")] == nil)
+        let old = SessionStart(token: Redacted("token of bob"), device: description)
+        #expect(scenario.refusal(of: .sessionStart(old), from: scenario.connect()) != nil)
+        for saved in [scenario.saved] where !isDown {
+            #expect(saved.added == ["bob": 2])
+            #expect(!saved.pushTargets.contains { $0.user == "bob" } && saved.groups.map(\.members) == [["alice"]])
+            #expect(!saved.acquaintances.contains { $0.owner == "bob" || $0.user == "bob" })
+        }
+        // The next restart finds the same user.
+        guard !isDown else { return }
+        var next = scenario.restarted(users: users(bobAdded: 2))
+        #expect(next.core.accounts.account(id: "bob") != nil)
+        next.feed(.timer)
+        #expect(next.core.groups["hers"] != nil)
+    }
+
     @Test("GRP-2: The owner of a new group with a dismissed one's name gets none of the old invites")
     func dismissedGroup() {
         var scenario = ExchangeScenario()

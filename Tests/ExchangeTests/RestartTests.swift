@@ -10,6 +10,7 @@ extension ExchangeScenario {
     /// What a disk holds on which every change was written up to now, as far as these tests look at it.
     var saved: Saved {
         var saved = Saved()
+        saved.run = 2
         for change in changes {
             switch change {
             case .token(let token): saved.tokens = saved.tokens.filter { $0.digest != token.digest } + [token]
@@ -46,6 +47,8 @@ extension ExchangeScenario {
             case .pushTargets(let entry):
                 saved.pushTargets.removeAll { $0.user == entry.user && $0.device == entry.device }
                 if !entry.targets.isEmpty { saved.pushTargets.append(entry) }
+            case .userAdded(let user, let added): saved.added[user] = added
+            case .userForgotten(let user): saved.added[user] = nil
             case .acquaintance(let entry):
                 saved.acquaintances.removeAll { $0.owner == entry.owner && $0.user == entry.user }
                 saved.acquaintances.append(entry)

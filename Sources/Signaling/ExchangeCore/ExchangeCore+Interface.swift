@@ -70,6 +70,7 @@ extension ExchangeCore {
         case inviteTimesOut(InviteID)
         case inviteIsForgotten(InviteID)
         case accountIsMissed(UserID)
+        case namesakesAreDue
         case sessionIsForgotten(SessionID)
         case callMayBeOrphaned(CallKey)
         case loginIsDue(ConnectionID)

@@ -214,6 +214,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     /// Parts track their own changes, so that code that changes an invite, a session or a token need not write it to
     /// disk. Events are output when they are numbered, and the ends of call records where their reasons are known.
     private mutating func recordChanges(at now: Instant, into outbox: inout [Output]) {
+        accounts.recordUsers(into: &outbox)
         accounts.recordLogins(into: &outbox)
         sessions.note(rooms.takeChanged())
         sessions.recordChanges(rooms, &effects.budget, into: &outbox)
@@ -268,7 +269,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         case .loginIsDue(let connection): sessions.awaitsLogin(on: connection)
         case .tokenIsChecked(let connection): sessions[connection] != nil
         case .eventsExpire(let principal): streams.has(principal)
-        case .accountIsMissed, .tokensAreSwept, .pruningIsDue, .eventsArePruned: true
+        case .accountIsMissed, .namesakesAreDue, .tokensAreSwept, .pruningIsDue, .eventsArePruned: true
         }
     }
 
@@ -279,6 +280,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         case .inviteTimesOut(let id): timeOutInvite(id, at: now, into: &outbox)
         case .inviteIsForgotten(let id): invites.forget(id)
         case .accountIsMissed(let user): forgetRemoved(user, at: now, into: &outbox)
+        case .namesakesAreDue: admitNamesakes(at: now, into: &outbox)
         case .sessionIsForgotten(let id):
             if sessions.isOver(id, at: now) { giveUp(id, at: now, into: &outbox) }
         case .callMayBeOrphaned(let id):
@@ -777,8 +779,24 @@ package struct ExchangeCore: ProtocolCore, Sendable {
 
     // MARK: - Removed users
 
-    /// Logs out users that have no account any more, or whose logins were revoked.
+    /// There are other accounts from now on. A user with the name of another one takes its place once nothing is left of
+    /// that one.
     private mutating func replaceAccounts(_ accounts: [Account], at now: Instant, into outbox: inout [Output]) {
+        let others = self.accounts.holdNamesakes(of: accounts)
+        use(others, at: now, into: &outbox)
+        if others.count < accounts.count { admitNamesakes(at: now, into: &outbox) }
+    }
+
+    private mutating func admitNamesakes(at now: Instant, into outbox: inout [Output]) {
+        let namesakes = accounts.takeNamesakes()
+        for account in namesakes { forgetRemoved(account.id, at: now, into: &outbox) }
+        // Nobody hears what was meant for another of the name.
+        carryOut(at: now, into: &outbox)
+        use(accounts.directory.all + namesakes, at: now, into: &outbox)
+    }
+
+    /// Logs out users that have no account any more, or whose logins were revoked.
+    private mutating func use(_ accounts: [Account], at now: Instant, into outbox: inout [Output]) {
         let replacement = self.accounts.replace(with: accounts)
         for (user, isRemoved) in replacement.loggedOut {
             endLogins(of: user, at: now, into: &outbox)

@@ -254,5 +254,8 @@ extension Account {
         }
         let loginsSince = ConfigKey.integer(
             "logins_since", in: 0...253_402_300_799, unit: "s since 1970", "signed tokens from before that are refused")
+        let added = ConfigKey.integer(
+            "added", in: 0...253_402_300_799_999, unit: "ms since 1970",
+            "when `handset user` added the user: one of the same name with another time is another user")
     }
 }

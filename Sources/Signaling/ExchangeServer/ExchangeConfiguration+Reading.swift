@@ -308,10 +308,11 @@ extension Account {
         let routingID = section.value(\.routingID, &problems)
         let email = section.value(\.email, &problems)
         let since = section.value(\.loginsSince, &problems).map(Int64.init)
+        let added = section.value(\.added, &problems).map(Int64.init)
         guard let id else { return nil }
         self.init(
             id: id, publicIDs: publicIDs, routingID: routingID, password: password, mediaTokens: mediaTokens,
             streamTokens: streamTokens, accessTokens: accessTokens, keys: keys, enrollments: enrollments, email: email,
-            loginsSince: since)
+            loginsSince: since, added: added)
     }
 }

@@ -1,6 +1,7 @@
 internal import ExchangeServer
 internal import ArgumentParser
 internal import ConfigReader
+internal import Core
 internal import ExchangeCore
 internal import Glibc
 internal import SignalWire
@@ -41,7 +42,7 @@ struct UserAddCommand: ParsableCommand {
 
     func run() throws {
         let (file, configured) = try place.resolve(makesFile: true)
-        var account = Account(id: id, publicIDs: publicIDs, email: email)
+        var account = Account(id: id, publicIDs: publicIDs, email: email, added: SystemTime.now().unixMilliseconds)
         if password { account.password = .hash(PasswordHash.make(try UserCommand.passwordFromInput())) }
         var made: [(name: String, token: String)] = []
         func token(_ isWanted: Bool, _ name: String, _ path: WritableKeyPath<Account, [SecretDigest]>) {

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ConfigReader
+internal import Core
 internal import Enrollment
 internal import ExchangeCore
 internal import ExchangeServer
@@ -85,7 +86,7 @@ struct UserEnrollCommand: ParsableCommand {
             throw CommandFailure(.failed, "\"\(id)\" is another id of \(owner.id); give that")
         }
         let isNew = owner == nil
-        if isNew { users.append(Account(id: id)) }
+        if isNew { users.append(Account(id: id, added: SystemTime.now().unixMilliseconds)) }
         let index = try UserRevokeCommand.index(of: id, in: users, configured)
         guard users[index].add(enrollment, at: now) else {
             throw CommandFailure(

@@ -1,3 +1,4 @@
+internal import Core
 internal import ExchangeCore
 internal import ExchangeServer
 internal import SignalWire
@@ -62,14 +63,15 @@ struct SetupExchange {
         _ name: String, _ digest: SecretDigest, _ undo: inout SetupUndo, _ progress: ProgressLines
     ) throws {
         let id = UserID(ours: name)
+        let account = Account(id: id, mediaTokens: [digest], added: SystemTime.now().unixMilliseconds)
         var isAdded = false
         try file.change { users in
-            guard let account = (configured + users).first(where: { ([$0.id] + $0.publicIDs).contains(id) }) else {
-                users.append(Account(id: id, mediaTokens: [digest]))
+            guard let owner = (configured + users).first(where: { ([$0.id] + $0.publicIDs).contains(id) }) else {
+                users.append(account)
                 isAdded = true
                 return
             }
-            guard !account.mediaTokens.contains(digest) else { return }
+            guard !owner.mediaTokens.contains(digest) else { return }
             throw CommandFailure(
                 .failed,
                 "the exchange has a user \"\(name)\" already: give its media token with --token-file, or choose another "
@@ -79,7 +81,7 @@ struct SetupExchange {
         progress.say("Added the user \(name) to \(file.path)")
         undo.add("the user \(name) of \(file.path)") { [file] in
             // A user that was changed meanwhile is kept.
-            try file.change { users in users.removeAll { $0 == Account(id: id, mediaTokens: [digest]) } }
+            try file.change { users in users.removeAll { $0 == account } }
         }
     }
 }

@@ -27,12 +27,16 @@ public struct Account: Hashable, Sendable {
     public var email: String?
     /// Only logins and signed tokens from this time on are good: seconds since 1970.
     public var loginsSince: Int64?
+    /// When the user was added, in milliseconds since 1970, if that is known: a user of the same name that was added at
+    /// another time is another user.
+    public var added: Int64?
 
     /// Makes an account.
     public init(
         id: UserID, publicIDs: [UserID] = [], routingID: String? = nil, password: Credential? = nil,
         mediaTokens: [SecretDigest] = [], streamTokens: [SecretDigest] = [], accessTokens: [SecretDigest] = [],
-        keys: [DeviceKey] = [], enrollments: [EnrollmentRecord] = [], email: String? = nil, loginsSince: Int64? = nil
+        keys: [DeviceKey] = [], enrollments: [EnrollmentRecord] = [], email: String? = nil, loginsSince: Int64? = nil,
+        added: Int64? = nil
     ) {
         self.id = id
         self.publicIDs = publicIDs
@@ -45,6 +49,7 @@ public struct Account: Hashable, Sendable {
         self.enrollments = enrollments
         self.email = email
         self.loginsSince = loginsSince
+        self.added = added
     }
 }
 

@@ -13,6 +13,12 @@ package struct Accounts: Sendable {
 
     package private(set) var directory: AccountDirectory
     private(set) var acquaintances = Acquaintances()
+    /// Users with the name of an earlier user, of which something is left: they have no account until that is gone.
+    private var namesakes: [UserID: Account] = [:]
+    /// When users were added, as it is on disk.
+    private var recorded: [UserID: Int64] = [:]
+    /// Whether that may differ from the directory.
+    private var isUnrecorded = true
     private var tokens: TokenStore
     private var tokenLifetime: Duration
     private var refreshLifetime: Duration
@@ -46,12 +52,49 @@ package struct Accounts: Sendable {
     mutating func replace(with accounts: [Account]) -> Replacement {
         let before = directory
         directory = AccountDirectory(accounts)
+        isUnrecorded = true
         return Replacement(
             loggedOut: before.all.compactMap { account in
                 let after = directory.account(id: account.id)
                 return after == nil || after?.loginsSince != account.loginsSince ? (account.id, after == nil) : nil
             },
             taken: directory.all.filter { before.account(called: $0.id) == nil }.flatMap { [$0.id] + $0.publicIDs })
+    }
+
+    // MARK: - Users of the same name
+
+    /// Keeps apart the accounts whose name another user had or, as far as is known, may have had: they come back by
+    /// ``takeNamesakes()``.
+    ///
+    /// - Returns: The others, in their order.
+    mutating func holdNamesakes(of accounts: [Account]) -> [Account] {
+        let held = namesakes
+        namesakes = [:]
+        return accounts.filter { account in
+            let before = directory.account(id: account.id)
+            let isOther = before != nil && account.added != nil && before?.added != account.added
+            guard isOther || held[account.id] != nil else { return true }
+            namesakes[account.id] = account
+            return false
+        }
+    }
+
+    /// Those that were held, in the order of their ids.
+    mutating func takeNamesakes() -> [Account] {
+        defer { namesakes = [:] }
+        return namesakes.values.sorted { $0.id < $1.id }
+    }
+
+    /// Holds the users that were added since the exchange last ran: what is on disk under their names is not theirs.
+    private mutating func restoreUsers(_ saved: Saved, at now: Instant, _ effects: inout Effects) {
+        recorded = saved.added
+        // A new database has nothing of any user.
+        guard saved.run > 1 else { return }
+        let added = directory.all.filter { $0.added != nil && $0.added != recorded[$0.id] }
+        guard !added.isEmpty else { return }
+        namesakes = Dictionary(uniqueKeysWithValues: added.map { ($0.id, $0) })
+        directory = AccountDirectory(directory.all.filter { namesakes[$0.id] == nil })
+        effects.schedule(.namesakesAreDue, due: now)
     }
 
     // MARK: - Acquaintances
@@ -186,6 +229,21 @@ package struct Accounts: Sendable {
 
     // MARK: - To disk and back
 
+    /// Puts out which users are there, and when they were added.
+    mutating func recordUsers(into outbox: inout [ExchangeCore.Output]) {
+        guard isUnrecorded, namesakes.isEmpty else { return }
+        isUnrecorded = false
+        for user in recorded.keys.filter({ directory.account(id: $0) == nil }).sorted() {
+            recorded[user] = nil
+            outbox.append(.persist(.userForgotten(user)))
+        }
+        for account in directory.all {
+            guard let added = account.added, recorded[account.id] != added else { continue }
+            recorded[account.id] = added
+            outbox.append(.persist(.userAdded(account.id, at: added)))
+        }
+    }
+
     /// Puts out which tokens and logins changed.
     mutating func recordLogins(into outbox: inout [ExchangeCore.Output]) {
         for digest in tokens.takeChanges() {
@@ -202,8 +260,9 @@ package struct Accounts: Sendable {
         for change in acquaintances.takeChanges() { outbox.append(.persist(change)) }
     }
 
-    /// Takes in the logins that are on disk.
+    /// Takes in the users and logins that are on disk.
     mutating func restore(_ saved: Saved, at now: Instant, _ effects: inout Effects) {
+        restoreUsers(saved, at: now, &effects)
         let logins = Dictionary(saved.logins.map { ($0.id, $0) }) { first, _ in first }
         for token in saved.tokens.sorted(by: { $0.expires < $1.expires }) {
             restore(token, logins[token.login], at: now)

@@ -66,7 +66,8 @@ extension Weight {
         case .pushTargets(let device): record + of(device.targets)
         case .token, .tokenForgotten, .login, .loginForgotten, .sessionForgotten, .inviteForgotten, .groupForgotten,
             .pushForgotten, .deadPushesPruned, .acquaintance, .acquaintanceForgotten, .acquaintancesForgotten, .call,
-            .callForgotten, .sequenceReserved, .eventsForgotten, .eventsPruned, .streamForgotten, .record, .pruned:
+            .callForgotten, .userAdded, .userForgotten, .sequenceReserved, .eventsForgotten, .eventsPruned,
+            .streamForgotten, .record, .pruned:
             record
         }
     }

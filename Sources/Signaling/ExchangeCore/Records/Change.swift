@@ -42,6 +42,10 @@ public enum Change: Hashable, Sendable {
     case acquaintance(StoredAcquaintance)
     /// A user does not know another any more.
     case acquaintanceForgotten(owner: UserID, user: UserID)
+    /// A user was added at this time, in milliseconds since 1970 (``Account/added``).
+    case userAdded(UserID, at: Int64)
+    /// There is no such user any more.
+    case userForgotten(UserID)
     /// A user's account is removed: its acquaintances, and its entries in others' acquaintances, are deleted.
     case acquaintancesForgotten(of: UserID)
     /// A call began.

@@ -42,6 +42,8 @@ public struct Saved: Sendable {
     public var pushTargets: [StoredPushTargets] = []
     /// Pushes that are to be made, and those whose invites are still open, oldest first.
     public var pendingPushes: [StoredPush] = []
+    /// When users were added, where that is known: milliseconds since 1970.
+    public var added: [UserID: Int64] = [:]
     /// The users' acquaintances.
     public var acquaintances: [StoredAcquaintance] = []
     /// Calls under way.

@@ -51,7 +51,9 @@ extension ExchangeCore {
             case .sessionIsForgotten(let id): sessions.session(id)?.endpoint.principal
             case .callMayBeOrphaned(let id): invites.calls[id]?.inviter.principal
             case .eventsExpire(let principal): principal
-            case .accountIsMissed, .loginIsDue, .tokensAreSwept, .tokenIsChecked, .pruningIsDue, .eventsArePruned: nil
+            case .accountIsMissed, .namesakesAreDue, .loginIsDue, .tokensAreSwept, .tokenIsChecked, .pruningIsDue,
+                .eventsArePruned:
+                nil
             }
         return principal.map { Payer($0) } ?? .exchange
     }

@@ -33,6 +33,9 @@ struct ChangeWriter {
         case .pushDied(let push, let at): try write(push, at: at)
         case .deadPushesPruned(let before):
             try run("DELETE FROM dead_pushes WHERE died_ms < ?", [recordTimes.milliseconds(before)])
+        case .userAdded(let user, let added):
+            try run("INSERT OR REPLACE INTO users (id, added) VALUES (?, ?)", [user.text, added])
+        case .userForgotten(let user): try run("DELETE FROM users WHERE id = ?", [user.text])
         case .acquaintance(let entry): try write(entry)
         case .acquaintanceForgotten(let owner, let user):
             try run("DELETE FROM acquaintances WHERE owner = ? AND user = ?", [owner.text, user.text])

@@ -36,6 +36,9 @@ struct SavedReader {
                 targets: try StoreCoding.value(
                     [DeviceRegister.PushTarget].self, try row.decode(forColumn: "targets")))
         }
+        for row in try rows("SELECT * FROM users") {
+            saved.added[try row.identifier("id")] = try row.decode(forColumn: "added")
+        }
         saved.acquaintances = try rows("SELECT * FROM acquaintances").map { row in
             StoredAcquaintance(
                 owner: try row.identifier("owner"), user: try row.identifier("user"),

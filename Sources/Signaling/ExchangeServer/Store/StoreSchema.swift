@@ -17,6 +17,7 @@ enum StoreSchema {
         migrator.registerMigration("8 outdated events") { database in try database.execute(sql: eighth) }
         migrator.registerMigration("9 events for all") { database in try database.execute(sql: ninth) }
         migrator.registerMigration("10 missed sessions") { database in try database.execute(sql: tenth) }
+        migrator.registerMigration("11 users") { database in try database.execute(sql: eleventh) }
         return migrator
     }
 
@@ -171,6 +172,11 @@ enum StoreSchema {
     private static let tenth = """
         ALTER TABLE sessions ADD COLUMN missed INTEGER NOT NULL DEFAULT 0;
         UPDATE sessions SET missed = 1 WHERE resumable_until_ms IS NOT NULL;
+        """
+
+    /// When users were added: a name may be given to another user while the exchange is down.
+    private static let eleventh = """
+        CREATE TABLE users (id TEXT PRIMARY KEY, added INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         """
 
     /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.

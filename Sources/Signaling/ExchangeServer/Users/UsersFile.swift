@@ -103,6 +103,7 @@ public struct UsersFile: Hashable, Sendable {
             list("public_keys", user.keys.map { quoted($0.text) })
             list("enrollment_hashes", user.enrollments.map { quoted($0.text) })
             line("logins_since", user.loginsSince.map(String.init))
+            line("added", user.added.map(String.init))
         }
         return text
     }
