@@ -183,7 +183,7 @@ let package = Package(
         module(
             "Signaling", "ExchangeServer",
             [
-                "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore", "Files", "HTTPTransport", "ICE",
+                "BlockingWork", "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore", "Files", "HTTPTransport", "ICE",
                 "JSON", "Realtime", "SDP", "SignalWire", "TLS", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

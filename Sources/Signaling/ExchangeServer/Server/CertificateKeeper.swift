@@ -3,13 +3,13 @@ import Glibc
 import HTTPTransport
 import Logging
 import NIOCore
-import NIOPosix
 import Core
 
 /// Has new connections get the newest certificate: that in the files, which are looked at every second, or one that the
 /// exchange issues by itself before the last one ends.
 ///
-/// Lives on the hub's event loop; files are read on a thread of its own. A certificate that cannot be used changes nothing.
+/// Lives on the hub's event loop; files are looked at on threads for files, so that a disk that hangs stops nothing else. A
+/// certificate that cannot be used changes nothing.
 final class CertificateKeeper {
     private static let interval = TimeAmount.seconds(1)
 
@@ -18,27 +18,15 @@ final class CertificateKeeper {
         case own(OwnAuthority, good: ClosedRange<Int64>)
     }
 
-    /// What is known of two files.
-    private struct Versions: Hashable {
-        let chain: FileVersion?
-        let key: FileVersion?
-
-        init(_ files: CertificateFiles) {
-            chain = FileVersion(of: files.chainPath)
-            key = FileVersion(of: files.keyPath)
-        }
-    }
-
     private var source: Source
     private let front: ExchangeFront
     private let listener: HTTPListener
     private let hub: ExchangeHub
-    private let thread: NIOThreadPool
     private let logger: Logger
     /// Of the files as they were read last, with success or not.
-    private var read: Versions?
+    private var read: CertificateVersions?
     /// Of the files a second ago: while one of two is being replaced, they do not belong together.
-    private var seen: Versions?
+    private var seen: CertificateVersions?
     /// When the certificate in use ends: seconds since 1970.
     private var end: time_t
     private var alarm: CertificateAlarm
@@ -46,17 +34,16 @@ final class CertificateKeeper {
     private var generation = 0
 
     /// - Parameters:
-    ///   - identity: The certificate in use. Reading the configuration has warned of its end.
-    ///   - issued: The same, if the exchange has issued it.
+    ///   - prepared: The certificate in use. Reading the configuration has warned of its end.
+    ///   - identity: The same.
     init(
-        _ configuration: ExchangeConfiguration, _ identity: ServerIdentity, issued: OwnAuthority.Issued?,
-        front: ExchangeFront,
-        listener: HTTPListener, hub: ExchangeHub, thread: NIOThreadPool, logger: Logger
+        _ configuration: ExchangeConfiguration, _ prepared: PreparedCertificate, _ identity: ServerIdentity,
+        front: ExchangeFront, listener: HTTPListener, hub: ExchangeHub, logger: Logger
     ) {
-        if let files = configuration.serverCertificate {
+        if let files = configuration.serverCertificate, case .files(_, let versions) = prepared {
             source = .files(files)
-            read = Versions(files)
-        } else if let authority = configuration.ownAuthority, let issued {
+            read = versions
+        } else if let authority = configuration.ownAuthority, let issued = prepared.issued {
             source = .own(authority, good: issued.good)
         } else {
             preconditionFailure("a certificate is kept of an exchange that has one")
@@ -66,49 +53,58 @@ final class CertificateKeeper {
         self.front = front
         self.listener = listener
         self.hub = hub
-        self.thread = thread
         self.logger = logger
     }
 
-    /// Looks every second from now on.
+    /// Looks a second from now, and then a second after each look.
     func start() {
         hub.loop.assumeIsolated().scheduleTask(in: Self.interval) { [weak self] in
             guard let self, !hub.isStopping else { return }
             look()
-            start()
         }
     }
 
     private func look() {
+        let began = generation
         switch source {
         case .files(let files):
             warnOfEnd(of: files)
-            let versions = Versions(files)
-            defer { seen = versions }
-            guard versions != read, versions == seen else { return }
-            read = versions
-            let began = generation
-            thread.runIfActive(eventLoop: hub.loop) { Self.load(files) }
-                .assumeIsolated()
-                .whenSuccess { [weak self] result in
-                    guard let self, generation == began else { return }
-                    take(result)
-                    // What hindered it, such as the files' mode, may change without their contents.
-                    if case .failure = result { retry(began) }
-                }
+            hub.loop.runWithFiles {
+                CertificateVersions(files)
+            } then: { [weak self] versions in
+                guard let self, !hub.isStopping else { return }
+                start()
+                if generation == began { compare(versions, of: files) }
+            }
         case .own(let authority, let good):
+            start()
             let now = WallClock.now
             guard !good.contains(now.unixMilliseconds / 1_000) else { return }
             // Once at a time: the next look is at the new one, or after an hour.
             source = .own(authority, good: now.unixMilliseconds / 1_000 - 3_600...now.unixMilliseconds / 1_000 + 3_600)
-            let began = generation
-            thread.runIfActive(eventLoop: hub.loop) { Self.issue(authority, at: now) }
-                .assumeIsolated()
-                .whenSuccess { [weak self] result in
-                    guard let self, generation == began else { return }
-                    if case .success(let issued) = result { source = .own(authority, good: issued.good) }
-                    take(result.map(\.identity))
-                }
+            hub.loop.runWithFiles {
+                Self.issue(authority, at: now)
+            } then: { [weak self] result in
+                guard let self, generation == began else { return }
+                if case .success(let issued) = result { source = .own(authority, good: issued.good) }
+                take(result.map(\.identity))
+            }
+        }
+    }
+
+    /// Reads a new version that two looks have seen.
+    private func compare(_ versions: CertificateVersions, of files: CertificateFiles) {
+        defer { seen = versions }
+        guard versions != read, versions == seen else { return }
+        read = versions
+        let began = generation
+        hub.loop.runWithFiles {
+            Self.load(files)
+        } then: { [weak self] result in
+            guard let self, generation == began else { return }
+            take(result)
+            // What hindered it, such as the files' mode, may change without their contents.
+            if case .failure = result { retry(began) }
         }
     }
 
@@ -160,11 +156,11 @@ final class CertificateKeeper {
     func adopt(_ configuration: ExchangeConfiguration, _ prepared: PreparedCertificate) {
         switch prepared {
         case .none: return
-        case .files(let identity):
+        case .files(let identity, let versions):
             guard let files = configuration.serverCertificate else { return }
             generation += 1
             source = .files(files)
-            read = Versions(files)
+            read = versions
             front.show(root: nil)
             take(.success(identity))
         case .own(let issued):
@@ -197,16 +193,29 @@ struct CertificateAlarm {
     }
 }
 
+/// What is known of a certificate's two files.
+struct CertificateVersions: Hashable, Sendable {
+    private let chain: FileVersion?
+    private let key: FileVersion?
+
+    init(_ files: CertificateFiles) {
+        chain = FileVersion(of: files.chainPath)
+        key = FileVersion(of: files.keyPath)
+    }
+}
+
 /// The certificate of a configuration, ready to be used.
 enum PreparedCertificate: Sendable {
     case none
-    case files(ServerIdentity)
+    case files(ServerIdentity, CertificateVersions)
     case own(OwnAuthority.Issued)
 
     /// Reads it, or makes it.
     init(_ configuration: ExchangeConfiguration) throws(ExchangeError) {
         if let files = configuration.serverCertificate {
-            do throws(CertificateFault) { self = .files(try ServerTLS.identity(files)) } catch {
+            // Before reading: what replaces them meanwhile is read by the next looks.
+            let versions = CertificateVersions(files)
+            do throws(CertificateFault) { self = .files(try ServerTLS.identity(files), versions) } catch {
                 throw ExchangeError(error)
             }
         } else if let authority = configuration.ownAuthority {
@@ -220,7 +229,7 @@ enum PreparedCertificate: Sendable {
     var identity: ServerIdentity? {
         switch self {
         case .none: nil
-        case .files(let identity): identity
+        case .files(let identity, _): identity
         case .own(let issued): issued.identity
         }
     }

@@ -1,7 +1,6 @@
 import ExchangeCore
 import HTTPTransport
 import Logging
-import NIOPosix
 
 extension ExchangeServer {
     /// What of an exchange looks at files, and answers clients. On the hub's event loop.
@@ -14,18 +13,17 @@ extension ExchangeServer {
 
         init(
             _ configuration: ExchangeConfiguration, _ certificate: PreparedCertificate, _ front: ExchangeFront,
-            _ listener: HTTPListener, hub: ExchangeHub, thread: NIOThreadPool, logger: Logger
+            _ listener: HTTPListener, hub: ExchangeHub, logger: Logger
         ) {
             self.front = front
             users = configuration.usersFile.map {
                 UsersWatch(
                     UsersReader($0, wasRead: !configuration.fileUsers.isEmpty), beside: configuration.users, hub: hub,
-                    thread: thread, logger: logger)
+                    logger: logger)
             }
             self.certificate = certificate.identity.map { identity in
                 CertificateKeeper(
-                    configuration, identity, issued: certificate.issued, front: front, listener: listener, hub: hub,
-                    thread: thread, logger: logger)
+                    configuration, certificate, identity, front: front, listener: listener, hub: hub, logger: logger)
             }
             users?.start()
             self.certificate?.start()

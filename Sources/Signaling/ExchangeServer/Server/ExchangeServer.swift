@@ -90,8 +90,7 @@ public final class ExchangeServer: Sendable {
             let channel = try await HTTPListener.listen(at: address, with: listener, on: loop)
             let parts = try await loop.submit {
                 let parts = Parts(
-                    configuration, certificate, front.value, listener.value, hub: hub.value, thread: passwordThread,
-                    logger: logger)
+                    configuration, certificate, front.value, listener.value, hub: hub.value, logger: logger)
                 return NIOLoopBound(parts, eventLoop: loop)
             }.get()
             let shares = configuration.memoryShares

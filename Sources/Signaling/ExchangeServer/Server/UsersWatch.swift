@@ -1,12 +1,12 @@
+import BlockingWork
 import ConfigReader
 import ExchangeCore
 import Logging
 import NIOCore
-import NIOPosix
 
 /// Takes up what `handset user` writes, within about two seconds: looks at the users file every second.
 ///
-/// Lives on the hub's event loop; the file is read on a thread of its own.
+/// Lives on the hub's event loop; the file is read on a thread for files, so that a disk that hangs stops nothing else.
 final class UsersWatch {
     private static let interval = TimeAmount.seconds(1)
 
@@ -15,32 +15,28 @@ final class UsersWatch {
     /// Counts the configurations: what was read beside the users of an earlier one is not taken.
     private var generation = 0
     private let hub: ExchangeHub
-    private let thread: NIOThreadPool
     private let logger: Logger
 
     /// - Parameter configured: The users of the configuration itself, whose ids are taken.
     init(
-        _ reader: UsersReader, beside configured: [Account], hub: ExchangeHub, thread: NIOThreadPool, logger: Logger
+        _ reader: UsersReader, beside configured: [Account], hub: ExchangeHub, logger: Logger
     ) {
         self.reader = reader
         self.configured = configured
         self.hub = hub
-        self.thread = thread
         self.logger = logger
     }
 
     /// Looks at the file now, and every second from then on.
     func start() {
         let (reader, configured, began) = (reader, configured, generation)
-        thread.runIfActive(eventLoop: hub.loop) { () -> (UsersReader, UsersReader.Finding?) in
+        hub.loop.runWithFiles { () -> (UsersReader, UsersReader.Finding?) in
             var reader = reader
             let finding = reader.look(beside: configured)
             return (reader, finding)
-        }
-        .assumeIsolated()
-        .whenComplete { [weak self] result in
+        } then: { [weak self] reader, finding in
             guard let self, !hub.isStopping else { return }
-            if case .success((let reader, let finding)) = result, generation == began {
+            if generation == began {
                 self.reader = reader
                 if let finding { take(finding) }
             }
@@ -64,5 +60,14 @@ final class UsersWatch {
         case .problem(let problem):
             logger.error("The users file cannot be used; the users stay unchanged", metadata: ["error": "\(problem)"])
         }
+    }
+}
+
+extension EventLoop {
+    /// Does work that a disk may hold up on a thread for it, and hands the result to this event loop. Call it there.
+    func runWithFiles<Value: Sendable>(
+        _ work: @escaping @Sendable () -> Value, then: @escaping (Value) -> Void
+    ) {
+        makeFutureWithTask { await BlockingThreads.files.run(work) }.assumeIsolated().whenSuccess(then)
     }
 }
