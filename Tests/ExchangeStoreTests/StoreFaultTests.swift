@@ -179,6 +179,20 @@ import Testing
         #expect(throws: StoreError.self) { try store.write([.sessionForgotten("none")]) }
     }
 
+    @Test(
+        "INV-16: Behind a link a damaged database is set aside, not the link, and the new one is locked by every name")
+    func setAsideBehindLink() throws {
+        let (folder, other) = (try Folder(), try Folder())
+        try FileManager.default.createSymbolicLink(atPath: folder.database, withDestinationPath: other.database)
+        try Data(String(repeating: "This is no database. ", count: 500).utf8).write(
+            to: URL(fileURLWithPath: other.database))
+        let store = try ExchangeStore.open(path: folder.database, ifCorrupt: .setAside)
+        defer { store.close() }
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: folder.database) == other.database)
+        #expect(try #require(store.setAside).contains(".corrupt-"))
+        for name in [folder.database, other.database] { #expect(code(opening: name) == .inUse) }
+    }
+
     @Test("A database that a newer version has changed is refused, and left as it is")
     func newer() throws {
         let folder = try Folder()

@@ -1,4 +1,5 @@
 public import ExchangeCore
+internal import Files
 internal import GRDB
 internal import Core
 internal import Synchronization
@@ -44,21 +45,24 @@ public final class ExchangeStore: StateStore {
     ///
     /// - Throws: ``StoreError``.
     public static func open(
-        path: String, durability: Durability = .full, ifCorrupt: CorruptFilePolicy = .refuse,
+        path name: String, durability: Durability = .full, ifCorrupt: CorruptFilePolicy = .refuse,
         recordLimits: RecordLimits = RecordLimits(), clock: StoreClock = .system
     ) throws(StoreError) -> ExchangeStore {
+        // Log and lock are beside the file itself, and if it is damaged, it is set aside, and not a link to it.
+        let path = (try? OthersRights.target(of: name)) ?? name
         let lock = try StoreLock(path: path)
         do throws(StoreError) {
-            return try ExchangeStore(path, lock, durability, recordLimits, clock, setAside: nil)
+            return try ExchangeStore(path, name, lock, durability, recordLimits, clock, setAside: nil)
         } catch {
             guard error.code == .corrupt, ifCorrupt == .setAside else { throw error }
             let aside = try StoreFiles.setAside(path, at: clock.timeOfDay())
-            return try ExchangeStore(path, lock, durability, recordLimits, clock, setAside: aside)
+            return try ExchangeStore(path, name, lock, durability, recordLimits, clock, setAside: aside)
         }
     }
 
+    /// - Parameter name: That by which it is known, maybe a link to `path`.
     private init(
-        _ path: String, _ lock: StoreLock, _ durability: Durability, _ recordLimits: RecordLimits,
+        _ path: String, _ name: String, _ lock: StoreLock, _ durability: Durability, _ recordLimits: RecordLimits,
         _ clock: StoreClock, setAside: String?
     ) throws(StoreError) {
         self.path = path
@@ -98,7 +102,7 @@ public final class ExchangeStore: StateStore {
             self.queue = queue
             try queue.write { [clock] database in try StoredClock(database: database, clock: clock).begin() }
             // Something was written, so that the log is there.
-            files = try queue.read { try OpenFiles(of: $0, path: path) }
+            files = try queue.read { try OpenFiles(of: $0, path: name) }
         } catch {
             throw StoreError(error, "open", path)
         }

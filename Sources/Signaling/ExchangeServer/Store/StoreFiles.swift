@@ -26,9 +26,9 @@ enum StoreFiles {
         }
         var opened: [String] = []
         do throws(OthersRights.Failure) {
-            // SQLite has its log beside the file itself.
-            let real = try OthersRights.target(of: path)
-            for file in [real, real + "-wal", real + "-shm", path + ".lock"] where try OthersRights.remove(from: file) {
+            // A link of another user is refused.
+            _ = try OthersRights.target(of: path)
+            for file in [path, path + "-wal", path + "-shm", path + ".lock"] where try OthersRights.remove(from: file) {
                 opened.append(file)
             }
         } catch {
@@ -125,10 +125,8 @@ final class StoreLock: Sendable {
     /// nil once it is released.
     private let file: Mutex<OpenFile?>
 
-    /// - Parameter name: The database, maybe by way of a link: the lock lies beside the file itself, because two names of one file are one
-    ///   database.
-    init(path name: String) throws(StoreError) {
-        let path = (try? OthersRights.target(of: name)) ?? name
+    /// - Parameter path: The file itself, not a link to it: two names of one file are one database.
+    init(path: String) throws(StoreError) {
         // Not on the database itself: closing any descriptor of that would drop SQLite's own locks.
         let file: OpenFile
         do throws(SystemError) {
