@@ -32,14 +32,14 @@ public final class CallJournal: Sendable {
         let (jobs, queue) = AsyncStream.makeStream(of: Job.self, bufferingPolicy: .bufferingOldest(16_384))
         self.queue = queue
         writer = Task.detached {
-            let opened = await BlockingThreads.files.run { Self.open(path, application, logger) }
+            let opened = await BlockingThreads.records.run { Self.open(path, application, logger) }
             let journal = opened?.journal
             for await job in jobs {
                 switch job {
                 case .write(let entry, let done):
-                    await BlockingThreads.files.run { Self.append([entry], to: journal, logger) }
+                    await BlockingThreads.records.run { Self.append([entry], to: journal, logger) }
                     done()
-                case .prune: await BlockingThreads.files.run { Self.prune(journal, days, logger) }
+                case .prune: await BlockingThreads.records.run { Self.prune(journal, days, logger) }
                 }
             }
             withExtendedLifetime(opened) {}

@@ -104,12 +104,17 @@ public actor Device {
             try await listenForBots()
             if isClosed { await bots?.finish() }
         }
-        try expectOpen()
         makeRecordingFolder()
         await keepLeftRecordings()
         // Before the first call: the first certificate takes the longest to make.
         _ = try? media.currentIdentity()
+        // The end may be requested while this waits for a disk, or for the service.
+        try expectOpen()
         try await service.connect()
+        if isClosed {
+            await service.disconnect()
+            try expectOpen()
+        }
         let user = await service.session?.user
         signaling.noteLogin(of: user)
         // Not before: a certificate that was accepted shows that the clock is not years off.
@@ -408,6 +413,9 @@ public actor Device {
 
     /// Whether an invite asks this user. A member of a group gets invites that ask others, too (contract GRP-2).
     func asksUser(_ invite: ReceivedInvite) -> Bool { signaling.asksUser(invite) }
+
+    /// Whether an event about these invitees, or all if it names none, is about this user.
+    func isUser(among invitees: [UserID]) -> Bool { signaling.isUser(among: invitees) }
 
     /// A key that names an invite before the service has given it an id.
     func newKey() -> String {

@@ -13,7 +13,11 @@ public final class BlockingThreads: Sendable {
     public static let names = BlockingThreads(name: "names", most: 8)
     /// Runs programs to their end.
     public static let programs = BlockingThreads(name: "run-programs", most: 8)
-    /// Reads and writes files.
+    /// Reads what logins need, which nothing else may hold up.
+    public static let credentials = BlockingThreads(name: "credentials", most: 8)
+    /// Writes records of calls.
+    public static let records = BlockingThreads(name: "records", most: 8)
+    /// Reads and writes other files.
     public static let files = BlockingThreads(name: "files", most: 8)
 
     private typealias Job = @Sendable () -> Void
@@ -80,12 +84,13 @@ public final class BlockingThreads: Sendable {
                 }
             }
         } catch {
-            let job: Job? = state.withLock { state in
-                state.threads -= 1
-                return state.threads == 0 && !state.waiting.isEmpty ? state.waiting.removeFirst() : nil
-            }
-            job?()
+            state.withLock { $0.threads -= 1 }
+            while let job = nextWithoutThread() { job() }
         }
+    }
+
+    private func nextWithoutThread() -> Job? {
+        state.withLock { $0.threads == 0 && !$0.waiting.isEmpty ? $0.waiting.removeFirst() : nil }
     }
 
     /// The next work of a thread; nil if it has to wait until it is woken.

@@ -43,7 +43,7 @@ extension TokenSource {
         case .file(let path):
             let bytes: [UInt8]?
             do throws(PrivateFileError) {
-                bytes = try await BlockingThreads.files.run { () throws(PrivateFileError) in
+                bytes = try await BlockingThreads.credentials.run { () throws(PrivateFileError) in
                     try PrivateFile.read(path, maximumBytes: SignalLimits.messageBytes)
                 }
             } catch {
