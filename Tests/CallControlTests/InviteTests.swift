@@ -117,6 +117,17 @@ struct IncomingInviteTests {
         }
     }
 
+    @Test(
+        "INV-5: What another device did with an invite is said by its event, where the answer to our accept does not say it"
+    )
+    func actionOfAnotherDevice() {
+        var timeline = Timeline(Self.ringing())
+        timeline.feed(.accept(.call(.answer("sdp"))))
+        timeline.feed(.handledElsewhere(.rejected))
+        timeline.feed(.answerFailed(SignalingError(.alreadyHandled, activity: "answer the invite", cause: "late")))
+        #expect(timeline.outputs.last == .ended(.handledElsewhere(.rejected)))
+    }
+
     @Test("INV-8: With the exchange out of reach the device's own timer ends the ringing, and it is not reported twice")
     func ownTimer() {
         var timeline = Timeline(Self.ringing(remaining: .seconds(12)))

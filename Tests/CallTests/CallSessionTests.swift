@@ -209,6 +209,22 @@ struct CallSessionTests {
         }
     }
 
+    @Test("CALL-5: A call whose accept is confirmed after it was given up, or recorded as withdrawn, is hung up")
+    func acceptedTooLate() {
+        for event in [nil, CallMachine.ServiceEvent.cancelled, .timedOut([]), .handledElsewhere(.accepted)] {
+            var call = Driven.incoming()
+            call.feed(.begin)
+            call.feed(.user(.answer(after: .zero)))
+            call.feed(.media(.started(recording: nil)))
+            call.feed(.media(.report(.ready(description: .answer("")))))
+            if let event { call.feed(.service(.event(event))) }
+            #expect(!call.outputs.sendHangUp)
+            _ = call.wait(.seconds(30))
+            #expect(call.outputs.record != nil && !call.outputs.sendHangUp)
+            #expect(call.feed(.service(.acceptTaken)).sendHangUp)
+        }
+    }
+
     @Test("Candidates of a call that was rejected are not sent")
     func candidatesOfRejected() {
         var call = Driven.incoming()

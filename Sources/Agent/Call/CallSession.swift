@@ -403,7 +403,7 @@ public struct CallSession: ProtocolCore, Sendable {
             }
         case .acceptTaken:
             // This side had given up waiting for that: the caller is not left with it.
-            guard let record, record.reason == .acceptFailed, let invite = invite.id else { return }
+            guard let record, record.answeredAfter == nil, let invite = invite.id else { return }
             outbox.append(.service(.hangUp(CallHangUp(invite: invite, reason: .acceptFailed, duration: .zero))))
         case .probed(let probe):
             if case .answered(let host) = probe { outbox.append(.media(.liftSoundLimit(host: host))) }

@@ -23,7 +23,11 @@ extension Device {
         case .inviteAccepted(let answer): feed(.accepted(answer), about: answer.invite)
         case .inviteRejected(let answer): feed(.rejected(answer), about: answer.invite)
         case .inviteEnded(let invite): feed(.inviteEnded, about: invite)
-        case .inviteTimedOut(let invite, let invitees): feed(.timedOut(invitees), about: invite)
+        case .inviteTimedOut(let invite, let invitees):
+            // Members of a group are notified of others whose time is up, too.
+            let isIncoming = calls.id(of: invite).map { calls[$0]?.session.isOutgoing == false } ?? false
+            guard !isIncoming || isUser(among: invitees) else { return }
+            feed(.timedOut(invitees), about: invite)
         case .callEnded(let news): feed(.hungUp(news), about: news.invite)
         case .callSignal(let signal) where signal.kind == .probe: answerProbe(signal)
         case .callSignal(let signal):

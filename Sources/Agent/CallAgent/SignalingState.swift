@@ -24,6 +24,11 @@ struct SignalingState {
     /// Notes an invite; false if it came before (contract INV-17).
     mutating func isNew(_ invite: InviteID) -> Bool { invites.note(invite) }
 
+    /// Whether an event about these invitees, or all if it names none, is about this user.
+    func isUser(among invitees: [UserID]) -> Bool {
+        invitees.isEmpty || user.map(invitees.contains) ?? true
+    }
+
     /// Whether an invite asks this user. A member of a group gets invites that ask others, too (contract GRP-2).
     func asksUser(_ invite: ReceivedInvite) -> Bool {
         invite.group == nil || user.map(invite.invitees.contains) ?? true

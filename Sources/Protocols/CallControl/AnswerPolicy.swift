@@ -172,7 +172,8 @@ extension AnswerPolicy.CallLimit {
 }
 
 extension AnswerPolicy.Callers {
-    func refusal(of caller: UserID) -> AnswerPolicy.Rule? {
+    /// The rule that refuses a caller; nil if none does.
+    public func refusal(of caller: UserID) -> AnswerPolicy.Rule? {
         switch self {
         case .everybody: nil
         case .only(let allowed): allowed.contains(caller) ? nil : .unlisted(caller)

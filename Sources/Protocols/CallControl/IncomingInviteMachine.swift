@@ -96,8 +96,12 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
         case (.rejecting(let reason, _), .answerConfirmed):
             end(.rejected(reason), into: &outbox)
         case (.accepting(_, let event), .answerFailed(let error)):
-            let answer = End(error)
-            if case .failed = answer { end(event ?? answer, into: &outbox) } else { end(answer, into: &outbox) }
+            switch (End(error), event) {
+            case (.failed, let event?): end(event, into: &outbox)
+            // The answer does not say what another device did with it.
+            case (.handledElsewhere, .handledElsewhere(let action)?): end(.handledElsewhere(action), into: &outbox)
+            case (let answer, _): end(answer, into: &outbox)
+            }
         case (.rejecting(let reason, _), .answerFailed(let error)):
             let told = End(error)
             // It stopped ringing and no other device took it, so our rejection counts even if the service did not receive

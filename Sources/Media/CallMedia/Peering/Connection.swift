@@ -82,6 +82,11 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         guard !isOver || input.isForTheEnd else { return }
         switch input {
         case .ice(let input):
+            if case .anotherPeer = input {
+                // What the one before sent is not the next one's, who may be at the same address.
+                let before = agent
+                _ = early.take { before.hasPeer(at: $0) }
+            }
             tellAgent(input, at: now, into: &outbox)
             takeEarly(at: now, into: &outbox)
         case .direct(let promised):
