@@ -128,7 +128,7 @@ struct VanishedPeerTests {
 
     @Test(
         "CALL-4: A telephone that does not know the call, or whose server does not reach it, is ended at once",
-        arguments: [481, 408])
+        arguments: [481, 408, 404, 410, 483, 502, 604])
     func refused(_ status: Int) throws {
         var account = try WatchedAccount()
         account.answer = status

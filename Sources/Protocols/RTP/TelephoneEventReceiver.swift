@@ -202,7 +202,10 @@ public struct TelephoneEventReceiver: Sendable {
         if timestamp == key.timestamp { return true }
         guard case .none = current else { return false }
         let (step, steps) = (Int(Int32(bitPattern: timestamp &- key.timestamp)), number - key.number)
-        guard steps > 0, payload.isEnd && steps <= 3 || ended.endWasLost && key.rises(by: step, in: steps) else {
+        guard steps > 0,
+            payload.isEnd && steps <= 3 && step < key.earlier + key.duration
+                || ended.endWasLost && key.rises(by: step, in: steps)
+        else {
             return false
         }
         key.timestamp = timestamp

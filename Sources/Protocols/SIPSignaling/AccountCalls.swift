@@ -590,6 +590,11 @@ struct AccountCalls: Sendable {
         run(.command(call.sip, .probe), now, &outbox)
     }
 
+    /// Whether an answer to a request in a dialog says that the dialog is no more (RFC 5057 §5.1).
+    private static func endsDialog(_ status: Int) -> Bool {
+        [404, 410, 416, 481, 482, 483, 484, 485, 502, 604].contains(status)
+    }
+
     /// A probe has ended.
     ///
     /// - Parameter status: The answer's; 408 if there was none; nil if the probe was not sent.
@@ -598,7 +603,8 @@ struct AccountCalls: Sendable {
         calls[call.invite]?.probe = nil
         switch status {
         case 408?: outbox.append(.answer(ticket, .probed(.failed(.noAnswer))))
-        case 481?: outbox.append(.answer(ticket, .probed(.failed(.unknownCall))))
+        case .some(let status) where Self.endsDialog(status):
+            outbox.append(.answer(ticket, .probed(.failed(.unknownCall))))
         case .some:
             // Only the receiver of the question can answer it, and an answer counts only from the address that the
             // question went to.

@@ -22,12 +22,13 @@ struct Dialog: Sendable {
     /// The dialog that a response to our INVITE makes (§12.1.2).
     init?(request: SIPRequest, response: SIPResponse, flow: SIPFlow) {
         guard let local = request.headers.from, let localTag = local.tag, let remote = response.headers.to,
-            let remoteTag = remote.tag, let callID = request.headers.callID,
+            let callID = request.headers.callID,
             let sequence = request.headers.sequence, let routes = response.headers.addresses("Record-Route")
         else { return nil }
         self.callID = callID
         self.localTag = localTag
-        self.remoteTag = remoteTag
+        // RFC 2543 knows no tag in To.
+        remoteTag = remote.tag ?? ""
         self.local = local
         self.remote = remote
         self.flow = flow

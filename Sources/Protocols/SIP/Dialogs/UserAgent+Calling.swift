@@ -218,7 +218,7 @@ extension UserAgent {
         }
         guard use.acks.count < SIPLimits.forks else { return }
         guard var dialog = Dialog(request: use.request, response: response, flow: use.flow) else {
-            // Without a tag or with a malformed route there is no dialog, and so no party to send a BYE to.
+            // With a malformed route there is no dialog, and so no party to send a BYE to.
             guard case .calling(let stage)? = calls[use.call]?.stage, stage.transaction == number else { return }
             messages.forget(number)
             if stage.end == nil { tell(use.call, .ended(.failed), now, &outbox) }

@@ -47,6 +47,12 @@ extension SIPHeaders {
     /// The contacts; empty for `*`, and `nil` if one is malformed.
     public var contacts: [NameAddress]? { isContactWildcard ? [] : addresses("Contact") }
 
+    /// The contacts that can be read, up to ``SIPLimits/elements``.
+    public var readableContacts: [NameAddress] {
+        let elements = lines("Contact").flatMap { TextScanner.elements(of: $0) ?? [] }
+        return elements.prefix(SIPLimits.elements).compactMap { NameAddress($0) }
+    }
+
     /// Whether the header is `Contact: *`, which means all contacts of a user.
     public var isContactWildcard: Bool { lines("Contact") == ["*"] }
 

@@ -171,7 +171,8 @@ enum MessageCheck {
     static func contentLength(_ headers: SIPHeaders) -> ContentLength {
         let lines = headers.lines("Content-Length")
         guard let line = lines.first else { return .absent }
-        guard lines.count == 1, !line.isEmpty, line.utf8.allSatisfy(TextScanner.isDigit) else { return .malformed }
+        // Several equal lengths are one.
+        guard Set(lines).count == 1, !line.isEmpty, line.utf8.allSatisfy(TextScanner.isDigit) else { return .malformed }
         return .bytes(Int(line) ?? .max)
     }
 
@@ -187,7 +188,9 @@ enum MessageCheck {
         guard headers.callID != nil else { return "expected Call-ID" }
         guard let sequence = headers.sequence else { return "expected CSeq with a number below 2^31 and a method" }
         if let method, sequence.method != method { return "CSeq has another method than the request" }
-        guard headers.contacts != nil else { return "Contact is malformed" }
+        // An answer to REGISTER lists the contacts of all the user's telephones: those of others must not hide our own.
+        let listsBindings = method == nil && sequence.method == .register
+        guard listsBindings || headers.contacts != nil else { return "Contact is malformed" }
         if let text = headers["Max-Forwards"], method != nil {
             guard Digits.number(text, upTo: 255) != nil else { return "expected Max-Forwards from 0 to 255" }
         }

@@ -320,7 +320,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     /// Our own binding among all the user's: by instance and flow, or by the URI. `nil` if none is certainly ours, as
     /// when a server has rewritten a contact from behind a NAT.
     private func ownBinding(_ response: SIPResponse) -> NameAddress? {
-        let contacts = response.headers.contacts ?? []
+        let contacts = response.headers.readableContacts
         if let instance = configuration.instance {
             let own = contacts.filter { $0.parameters["+sip.instance"]?.isSame(as: "<\(instance)>") ?? false }
             let number = String(configuration.flowNumber)
@@ -338,7 +338,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     private func granted(_ response: SIPResponse, _ binding: NameAddress?) -> UInt32 {
         let common = response.headers.number("Expires").map { min($0, SIPLimits.seconds) } ?? seconds
         if let binding { return binding.expires ?? common }
-        let all = (response.headers.contacts ?? []).map { $0.expires ?? common }
+        let all = response.headers.readableContacts.map { $0.expires ?? common }
         return all.filter { $0 > 0 }.min() ?? common
     }
 }
