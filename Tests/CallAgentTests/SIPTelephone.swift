@@ -215,10 +215,13 @@ final class SIPTelephone: Sendable {
         var lines = [
             "\(method) \(contact) SIP/2.0",
             "Via: SIP/2.0/UDP 127.0.0.1:\(port);rport;branch=z9hG4bK\(call)\(sequence)\(branch ?? method)",
-            "From: \"Bob\" <sip:bob@sip.test>;tag=peer-\(call)", "To: \(to)", "Call-ID: \(call)",
+            "To: \(to)", "Call-ID: \(call)",
             "CSeq: \(sequence) \(method)", "Max-Forwards: 70", "Contact: <sip:bob@127.0.0.1:\(port)>",
         ]
         lines += headers
+        if !headers.contains(where: { $0.hasPrefix("From:") }) {
+            lines.append("From: \"Bob\" <sip:bob@sip.test>;tag=peer-\(call)")
+        }
         if !body.isEmpty, !headers.contains(where: { $0.hasPrefix("Content-Type") }) {
             lines.append("Content-Type: application/sdp")
         }

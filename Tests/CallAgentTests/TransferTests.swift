@@ -60,6 +60,26 @@ struct TransferTests {
         await device.device.shutDown()
     }
 
+    @Test(
+        "RFC 3891: Who may not call does not get through by an INVITE with Replaces, and the call that it names continues"
+    )
+    func replacesOfDenied() async throws {
+        let telephone = try await SIPTelephone()
+        defer { telephone.close() }
+        let device = try await telephone.device(
+            Self.plain, "answer: { mode: auto, max_calls: 1, deny: [mallory@sip.test] }")
+        var old = try await telephone.call("old")
+        let tag = try #require(old.to.split(separator: "tag=").last)
+        let refusal = await #expect(throws: SIPTelephone.Refused.self) {
+            try await telephone.call(
+                "new", "Replaces: old;to-tag=\(tag);from-tag=peer-old", "From: <sip:mallory@sip.test>;tag=peer-new")
+        }
+        #expect(refusal?.status == 603)
+        #expect(try await telephone.request("INFO", in: &old).status == 200)
+        #expect(telephone.requests(.bye).isEmpty)
+        await device.device.shutDown()
+    }
+
     @Test("CALL-8: A REFER right after the answer is carried out, before media flows")
     func earlyRefer() async throws {
         let telephone = try await SIPTelephone()

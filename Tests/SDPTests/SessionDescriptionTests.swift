@@ -37,6 +37,21 @@ struct SessionDescriptionTests {
         }
     }
 
+    @Test("Blanks at the end of a line, and a colon behind a flag, change nothing", arguments: [" ", "\t", "  \t "])
+    func blanksAtTheEnd(blanks: String) throws {
+        let lines = [
+            "v=0", "o=- 1 1 IN IP4 192.0.2.1", "s=-", "c=IN IP4 192.0.2.1", "t=0 0", "m=audio 5000 RTP/AVP 0",
+            "a=rtpmap:0 PCMU/8000", "a=sendonly", "a=rtcp-mux",
+        ]
+        let plain = try SessionDescription(parsing: lines.joined(separator: "\r\n"))
+        #expect(plain.media[0].direction == .sendonly)
+        #expect(
+            try SessionDescription(parsing: lines.map { $0 == "s=-" ? $0 : $0 + blanks }.joined(separator: "\r\n"))
+                == plain)
+        let colons = lines.map { $0.hasPrefix("a=s") || $0.hasSuffix("mux") ? $0 + ":" : $0 }
+        #expect(try SessionDescription(parsing: colons.joined(separator: "\n")) == plain)
+    }
+
     @Test("Lines may end in LF or CR alone, and blank ones are passed over")
     func lineEnds() throws {
         let expected = try SessionDescription(parsing: Examples.softphone)

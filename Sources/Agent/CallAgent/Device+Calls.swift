@@ -162,8 +162,8 @@ extension Device {
         let status = AnswerPolicy.Status(
             caller: call.peer, activeCalls: calls.ongoingCount(besides: id), isDraining: isDraining,
             hasRoom: hasRoom(for: id))
-        if call.replaces != nil, !isDraining {
-            // The transferred peer replaces a call that we have answered already.
+        if call.replaces != nil, !isDraining, configuration.answer.callers.refusal(of: call.peer) == nil {
+            // The transferred peer replaces a call that we have answered already (RFC 3891 §3).
             return answer(id)
         }
         var refusal = configuration.answer.refusal(of: status).map { (reason: $0.reason, rule: "\($0)") }

@@ -6,7 +6,7 @@ public import AudioKit
 public struct MediaReport: BitwiseCopyable, Sendable {
     /// Packets, loss, round trip: the network half.
     public let peer: PeerStatistics
-    /// When the peer's newest packet arrived, media or RTCP; nil if none has.
+    /// When the newest packet arrived, media or RTCP, that comes from the peer and not maybe from a stranger; nil if none has.
     public let newestArrival: Instant?
     /// Delay, concealment, stretching: the playout half.
     public let playout: PlayoutStatistics

@@ -148,9 +148,11 @@ private struct Parser {
     private var media: [MediaSection] = []
     private var hasVersion = false
 
-    mutating func take(_ line: ArraySlice<UInt8>, number: Int) throws(SDPError) {
-        // Blank lines are common at the end of descriptions that went through a form or a chat.
-        guard !line.allSatisfy({ $0 == 32 || $0 == 9 }) else { return }
+    mutating func take(_ whole: ArraySlice<UInt8>, number: Int) throws(SDPError) {
+        // Blank lines and blanks at the end are common in descriptions that went through a form, a chat or a script.
+        guard let last = whole.lastIndex(where: { $0 != 32 && $0 != 9 }) else { return }
+        // A blank is what a session without a name is called (RFC 8866 §5.3).
+        let line = whole.first == UInt8(ascii: "s") ? whole : whole[...last]
         guard line.count >= 2, line[line.startIndex + 1] == UInt8(ascii: "=") else {
             throw SDPError(code: .malformedLine, line: number, message: "expected a letter, \"=\" and a value")
         }
@@ -233,7 +235,9 @@ private struct Parser {
 
     private static func attribute(_ value: String) -> SDPAttribute {
         guard let colon = value.utf8.firstIndex(of: UInt8(ascii: ":")) else { return SDPAttribute(value) }
-        return SDPAttribute(String(value[..<colon]), String(value[value.utf8.index(after: colon)...]))
+        let text = value[value.utf8.index(after: colon)...]
+        // Some write a flag with a colon behind it.
+        return SDPAttribute(String(value[..<colon]), text.isEmpty ? nil : String(text))
     }
 
     private static func section(_ value: String, _ number: Int) throws(SDPError) -> MediaSection {

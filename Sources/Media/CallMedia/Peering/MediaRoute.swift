@@ -161,6 +161,14 @@ struct MediaRoute: BitwiseCopyable {
         return true
     }
 
+    /// Whether the peer is where nothing but its packets says so.
+    var isGuess: Bool {
+        @_noAllocation @_noLocks get {
+            guard case .described(let latch) = reach else { return false }
+            return latch.isGuess
+        }
+    }
+
     /// Returns to the described address once a guess has fallen silent.
     ///
     /// - Returns: Whether the path has changed.

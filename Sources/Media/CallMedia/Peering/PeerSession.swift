@@ -146,6 +146,11 @@ extension PeerSession {
         @_noAllocation @_noLocks get { route.path }
     }
 
+    /// Whether what comes may be a stranger's: there are no keys, and neither description nor signaling names its host.
+    public var isGuess: Bool {
+        @_noAllocation @_noLocks get { !protection.isRequired && route.isGuess }
+    }
+
     /// The way of our RTCP: with the media, wherever that has moved to, unless the peer asked otherwise.
     public var controlPath: MediaPath? {
         @_noAllocation @_noLocks get { route.controlPath }

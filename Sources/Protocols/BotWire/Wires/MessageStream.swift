@@ -168,6 +168,7 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         _ order: BotOrder, in stream: inout Stream, into outbox: inout [WireOutput]
     ) throws(WireFault) {
         switch order {
+        case .play(let bytes, _) where bytes.isEmpty: break
         case .play(let bytes, let format):
             faults.countSound(bytes.count)
             stream.sound = .played
