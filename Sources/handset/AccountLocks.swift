@@ -40,7 +40,7 @@ final class AccountLocks: Sendable {
     /// The files that are locked with others in their places.
     private static func files(_ account: AccountsConfiguration.Account) -> [String?] {
         let settings = account.configuration.account
-        return [settings.sessionFile, settings.keyFile, settings.sip?.instanceFile]
+        return [settings.sessionFile, settings.keyFile, settings.instanceFile]
     }
 
     private func lockConfiguration(for configuration: DeviceConfiguration) throws {

@@ -40,7 +40,7 @@ enum Completions {
         })
     static let logLevels = CompletionKind.list(Logger.Level.allCases.map(\.rawValue))
     static let sources = CompletionKind.list(SetupPlan.Source.allCases.map(\.rawValue))
-    static let transports = CompletionKind.list(SIPAccountConfiguration.Transport.allCases.map(\.rawValue))
+    static let transports = CompletionKind.list(SIPTransportWord.allCases.map(\.rawValue))
     static let profiles = CompletionKind.list(MachineProfile.allCases.map(\.rawValue))
     static let roles = CompletionKind.list(SignedToken.Role.allCases.map(\.rawValue))
 

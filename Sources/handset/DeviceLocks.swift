@@ -35,7 +35,7 @@ final class DeviceLocks: Sendable {
                     () throws(PrivateFileError) in try Held(LockFile(existing: file))
                 })
         }
-        if let file = account.sip?.instanceFile {
+        if let file = account.instanceFile {
             held.append(
                 try Self.lock("Each running device needs an account.sip.instance_file of its own") {
                     () throws(PrivateFileError) in try Held(LockFile(file + ".lock"))

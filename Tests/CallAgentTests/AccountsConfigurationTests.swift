@@ -5,6 +5,9 @@ import Foundation
 import MediaEngine
 import Core
 import AudioKit
+import SIP
+import SIPClient
+import SIPSignaling
 import SignalingClient
 import Testing
 
@@ -66,6 +69,44 @@ struct AccountsConfigurationTests {
         #expect(try offers("") == [.webRTC, .sdes, .plain])
         #expect(try offers("media:\n  offers: webrtc\n") == [.webRTC, .webRTC, .plain])
         #expect(try offers("media:\n  offers: sdes\n") == [.sdes, .sdes, .plain])
+    }
+
+    @Test("The section of a SIP account is the service's configuration, and shows its password nowhere")
+    func sipAccount() throws {
+        let text = """
+            account:
+              kind: sip
+              password_env: P
+              sip:
+                address: sip:a@example.org
+                server: sip.example.org:5070
+                transport: tcp
+                register_s: 60
+                keepalive_s: 30
+                port: 5090
+                calls_from: anybody
+                identity_from: [server]
+                realms: [r]
+                gruu: true
+                follow_redirections: false
+              allow_plain_text: true
+
+            """
+        var problems: [ConfigProblem] = []
+        let section = try ConfigDocument.read(text: text, environment: { _ in "Tr0ub4dor" })
+        let account = try #require(AccountsConfiguration(section, &problems).accounts.first?.configuration.account)
+        let sip = try #require(account.sip)
+        #expect(!problems.contains { !$0.isWarning }, "\(problems)")
+        #expect(
+            sip.server == .init(host: "sip.example.org", port: 5_070, transport: .only(.tcp)) && sip.localPort == 5_090)
+        #expect("\(sip.account.address.uri)" == "sip:a@example.org" && sip.account.username == "a")
+        #expect(sip.account.registrationSeconds == 60 && sip.account.keepalive == .seconds(30))
+        #expect(sip.account.acceptsStrangers && sip.account.identityTrust.includesServer && sip.account.usesGRUU)
+        #expect(sip.account.realms == ["r"] && !sip.account.agent.followsRedirections)
+        #expect(sip.account.password.text == "Tr0ub4dor")
+        var shown = "\(account) \(String(reflecting: sip))"
+        dump(account, to: &shown)
+        #expect(shown.contains("sip:a@example.org") && !shown.contains("Tr0ub4dor"))
     }
 
     private static let sip =

@@ -987,7 +987,7 @@ struct AccountCallTests {
         ])
     func unlisted(_ target: String, _ isUnlisted: Bool) throws {
         let patterns = ["carol", "2??", "+4930*", "dave@partner.example"].compactMap { CalleePattern($0) }
-        var run = try AccountRun { $0.callees = CalleeList(patterns, ownHost: "sip.test") }
+        var run = try AccountRun { $0.agent.callees = CalleeList(patterns, ownHost: "sip.test") }
         let (_, to) = try talking(&run)
         try run.receive(try refer(run, 2, to, target))
         guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false)) }

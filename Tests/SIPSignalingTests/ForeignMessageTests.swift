@@ -230,7 +230,7 @@ struct ForeignMessageTests {
         arguments: ["OPTIONS", "INVITE", "SUBSCRIBE", "BYE"])
     func secrets(_ method: String) throws {
         for (host, isServer) in [(Self.elsewhere, false), ("192.0.2.1", true)] {
-            var run = try connected { $0.product = "Handset/9.9.9" }
+            var run = try connected { $0.agent.product = "Handset/9.9.9" }
             guard
                 case .request(var request) = try run.peerRequest(
                     method, 1, to: "<sip:nobody@192.0.2.9>", body: method == "INVITE" ? AccountRun.offer : "")

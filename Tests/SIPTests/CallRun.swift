@@ -36,10 +36,12 @@ struct CallRun {
         agents = []
         for (name, key, change) in [("alice", UInt8(1), alice), ("bob", 2, bob)] {
             var configuration = UserAgentConfiguration(
-                address: NameAddress(Sample.uri("sip:\(name)@\(name).example"), displayName: name),
-                contact: Sample.uri("sip:\(name)@192.0.2.\(key)"))
+                address: NameAddress(Sample.uri("sip:\(name)@\(name).example"), displayName: name))
             change(&configuration)
-            agents.append(UserAgent(configuration, key: [UInt8](repeating: key, count: 16)))
+            agents.append(
+                UserAgent(
+                    configuration, contact: Sample.uri("sip:\(name)@192.0.2.\(key)"),
+                    key: [UInt8](repeating: key, count: 16)))
         }
     }
 

@@ -199,13 +199,27 @@ struct CallTests {
         #expect(run.count(.alice, "BYE") == SIPLimits.forks - 1)
     }
 
-    @Test("A 2xx that makes no dialog ends the call, and leaves nothing")
+    @Test("A 2xx without a tag in To is acknowledged: RFC 2543 knows none")
     func acceptanceWithoutTag() throws {
         var run = CallRun()
         run.losses = [(.alice, "INVITE")]
         run.place()
         guard case .request(let invite) = try run.last(.alice, "INVITE") else { throw TestFailure("an INVITE") }
         run.inject(.response(SIPResponse(200, to: invite)), to: .alice)
+        #expect(run.ends(.alice, a).isEmpty)
+        guard case .request(let ack) = try run.last(.alice, "ACK") else { throw TestFailure("an ACK") }
+        #expect(ack.headers.to != nil && ack.headers.to?.tag == nil)
+    }
+
+    @Test("A 2xx that makes no dialog ends the call, and leaves nothing")
+    func acceptanceWithoutDialog() throws {
+        var run = CallRun()
+        run.losses = [(.alice, "INVITE")]
+        run.place()
+        guard case .request(let invite) = try run.last(.alice, "INVITE") else { throw TestFailure("an INVITE") }
+        var answer = SIPResponse(200, to: invite, toTag: "b")
+        answer.headers.append("Record-Route", "<<broken")
+        run.inject(.response(answer), to: .alice)
         #expect(run.ends(.alice, a) == [.failed])
         try run.expectNothingLeft()
     }
@@ -427,11 +441,13 @@ struct CallTests {
 
     @Test("Challenges of the INVITE and of a BYE are met with the next number")
     func challenges() throws {
-        var configuration = UserAgentConfiguration(
-            address: NameAddress(Sample.uri("sip:alice@alice.example")), contact: Sample.uri("sip:alice@192.0.2.1"))
+        var configuration = UserAgentConfiguration(address: NameAddress(Sample.uri("sip:alice@alice.example")))
         configuration.sessionSeconds = nil
         let digest = DigestClient(username: "alice", password: "secret", tokens: Sample.tokens(3))
-        var agent = Timeline(UserAgent(configuration, key: [UInt8](repeating: 4, count: 16), digest: digest))
+        var agent = Timeline(
+            UserAgent(
+                configuration, contact: Sample.uri("sip:alice@192.0.2.1"), key: [UInt8](repeating: 4, count: 16),
+                digest: digest))
         let server = DigestServer(realm: "r", key: [UInt8](repeating: 5, count: 16))
         func sent() throws -> SIPRequest {
             try #require(
@@ -460,7 +476,10 @@ struct CallTests {
         let again = try sent()
         #expect(again.headers.sequence == CSeq((bye.headers.sequence?.number ?? 0) + 1, .bye))
         // A wrong password is not tried again and again.
-        var wrong = Timeline(UserAgent(configuration, key: [UInt8](repeating: 4, count: 16), digest: digest))
+        var wrong = Timeline(
+            UserAgent(
+                configuration, contact: Sample.uri("sip:alice@192.0.2.1"), key: [UInt8](repeating: 4, count: 16),
+                digest: digest))
         agent = wrong
         agent.feed(
             .command(a, .place(to: Sample.uri("sip:bob@b.example"), offer: CallRun.offer, Sample.udp, replacing: nil)))

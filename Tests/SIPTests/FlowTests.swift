@@ -11,11 +11,13 @@ private struct AgentRun {
     static let stranger = Sample.flow(-1, .udp)
 
     init(_ trust: DigestTrust = DigestTrust()) {
-        var configuration = UserAgentConfiguration(
-            address: NameAddress(Sample.uri("sip:alice@alice.example")), contact: Sample.uri("sip:alice@192.0.2.1"))
+        var configuration = UserAgentConfiguration(address: NameAddress(Sample.uri("sip:alice@alice.example")))
         configuration.sessionSeconds = nil
         let digest = DigestClient(username: "alice", password: "secret", tokens: Sample.tokens(3), trust: trust)
-        timeline = Timeline(UserAgent(configuration, key: [UInt8](repeating: 4, count: 16), digest: digest))
+        timeline = Timeline(
+            UserAgent(
+                configuration, contact: Sample.uri("sip:alice@192.0.2.1"), key: [UInt8](repeating: 4, count: 16),
+                digest: digest))
     }
 
     func requests(_ method: SIPMethod) -> [(request: SIPRequest, flow: SIPFlow)] {

@@ -14,7 +14,7 @@ import Testing
         var run = CallRun(
             transport: .tcp,
             alice: {
-                $0.redirectionTargets = Self.callees("*@bob.example", "+49*")
+                $0.callees = Self.callees("*@bob.example", "+49*")
                 alice(&$0)
             })
         run.losses = Array(repeating: (.alice, "INVITE"), count: 64)
@@ -128,7 +128,7 @@ import Testing
 
     @Test("An account that follows none reports the addresses")
     func closed() throws {
-        var run = placed { $0.redirectionTargets = CalleeList() }
+        var run = placed { $0.callees = CalleeList() }
         try answer(&run, 302, "<sip:carol@bob.example>")
         let contact = try #require(AnyURI("sip:carol@bob.example"))
         #expect(run.ends(.alice, call) == [.refused(302, contacts: [contact])] && targets(run).count == 1)
@@ -136,7 +136,7 @@ import Testing
 
     @Test("Each address of each redirection must be listed: none is called that only looks like one that is")
     func judged() throws {
-        var run = placed { $0.redirectionTargets = Self.callees("carol@bob.example", "dave@bob.example", "200") }
+        var run = placed { $0.callees = Self.callees("carol@bob.example", "dave@bob.example", "200") }
         try answer(
             &run, 302, "<sip:11880@bob.example>;q=1, <sip:carol@bob.example:5070>;q=0.9, <sip:*72@alice.example>;q=0.8",
             "<sip:carol@bob.example;maddr=192.0.2.1>;q=0.7, <sip:carol@BOB.example.;transport=tcp>;q=0.2")

@@ -62,7 +62,7 @@ private struct TrunkFiles: ~Copyable {
                 device.answer.inviteLimit == device.answer.ringLimit, "nobody decides about invites that are no calls")
             #expect(device.behaviour.source == .silence && device.behaviour.maximumDuration == .seconds(14_400))
         }
-        #expect(configuration.network.account.sip?.passesOn == true)
+        #expect(configuration.network.account.passesOn)
         #expect(configuration.network.answer.callers == .only(["bob@sip.test"]))
     }
 

@@ -17,7 +17,7 @@ private func serve(_ message: SIPMessage) {
     guard let host = SIPHost("192.0.2.1"), let uri = AnyURI("sip:fuzz@192.0.2.1") else { broken("a host and a URI") }
     let flow = SIPFlow(id: 1, transport: .udp, localHost: host, localPort: nil)
     var agent = UserAgent(
-        UserAgentConfiguration(address: NameAddress(uri), contact: uri), key: [UInt8](repeating: 1, count: 16))
+        UserAgentConfiguration(address: NameAddress(uri)), contact: uri, key: [UInt8](repeating: 1, count: 16))
     var outbox: [UserAgentOutput] = []
     var now = Instant.zero
     agent.handle(.received(message, flow), at: now, into: &outbox)

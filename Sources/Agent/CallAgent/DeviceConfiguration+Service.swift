@@ -22,14 +22,16 @@ extension DeviceConfiguration {
         group: (any EventLoopGroup)? = nil, logger: Logger
     ) throws(SignalingError) -> any SignalingService {
         let group = group ?? MultiThreadedEventLoopGroup.singleton
-        if let sip = account.sip {
-            var settings = SIPServiceConfiguration(sip, self, program: program)
+        if var settings = account.sip {
+            settings.trustRootFile = account.trustRoots
+            settings.account.agent.callees = account.callees ?? CalleeList()
+            settings.account.agent.product = "\(program.name)/\(program.version)"
             settings.account.givesUpAtOnce = failsFast
             // A call of a moment is no device to be known again, and must not take the place of one that runs.
-            let file = failsFast ? nil : sip.instanceFile
+            let file = failsFast ? nil : settings.instanceFile
             let instance =
                 if let name, file == nil, !failsFast {
-                    SIPInstance(ofAccount: "\(name) \(sip.address.uri)")
+                    SIPInstance(ofAccount: "\(name) \(settings.account.address.uri)")
                 } else {
                     SIPInstance(keptIn: file, logger: logger)
                 }
@@ -43,27 +45,5 @@ extension DeviceConfiguration {
             settings.endsLogin = true
         }
         return try HandsetService(settings, group: group, logger: logger)
-    }
-}
-
-extension SIPServiceConfiguration {
-    /// The service settings of a device's configuration.
-    init(_ sip: SIPAccountConfiguration, _ configuration: DeviceConfiguration, program: DeviceProgram) {
-        var account = SIPAccountSettings(
-            address: sip.address, username: sip.user, password: sip.password.revealed)
-        account.registrationSeconds = UInt32(clamping: sip.registrationSeconds)
-        account.keepalive = sip.keepalive
-        account.acceptsStrangers = sip.callers == .anybody
-        account.realms = sip.realms
-        account.identityTrust = sip.identityTrust
-        account.product = "\(program.name)/\(program.version)"
-        account.usesGRUU = sip.usesGRUU
-        account.callees = configuration.account.callees ?? CalleeList()
-        account.followsRedirections = sip.followsRedirections
-        account.passesOn = sip.passesOn
-        self.init(account: account, server: sip.server)
-        localPort = UInt16(clamping: sip.port)
-        trustRootFile = configuration.account.trustRoots
-        certificate = sip.certificate
     }
 }

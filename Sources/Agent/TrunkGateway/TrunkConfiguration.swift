@@ -103,9 +103,7 @@ public struct TrunkConfiguration: Sendable {
         guard let exchange, let network else { return (nil, warnings) }
         var configuration = TrunkConfiguration(
             exchange: carrying(exchange, longestCall), network: carrying(network, longestCall))
-        configuration.network.account.sip?.passesOn = true
-        // Who may be called was decided before.
-        configuration.network.account.sip?.followsRedirections = false
+        configuration.network.account.passOn()
         configuration.routes = routes
         configuration.callLimit = callLimit
         configuration.longestCall = longestCall

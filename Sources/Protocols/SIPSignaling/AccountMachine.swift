@@ -73,19 +73,14 @@ public struct AccountMachine: ProtocolCore, Sendable {
         var contact = SIPURI(host: domain)
         contact.user = user
         self.contact = .sip(contact)
-        var configuration = UserAgentConfiguration(address: settings.address, contact: self.contact)
-        configuration.product = settings.product
-        configuration.passesOn = settings.passesOn
-        configuration.transactionMemory = settings.transactionMemory
-        configuration.redirectionTargets = settings.followsRedirections ? settings.callees : CalleeList()
         let realms = settings.realms.isEmpty ? nil : settings.realms
         trust = DigestTrust(realms: realms)
         // Until the registrar has named a realm, it is the domain.
         let digest = Self.digest(settings, key + [2], DigestTrust(realms: realms ?? [domain.text]))
-        let agent = UserAgent(configuration, key: key + [1], digest: digest)
+        let agent = UserAgent(settings.agent, contact: self.contact, key: key + [1], digest: digest)
         calls = AccountCalls(
             agent, domain: domain, own: own, keepalive: settings.keepalive, trust: settings.identityTrust,
-            callees: settings.callees, tokens: TokenSource(key: key + [3]))
+            callees: settings.agent.callees, tokens: TokenSource(key: key + [3]))
         requests = TransactionTable(tokens: TokenSource(key: key + [4]))
         var tokens = TokenSource(key: key + [5])
         link = LinkMachine(keepalive: settings.keepalive, seed: tokens.number())
@@ -93,7 +88,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
 
     private static func digest(_ settings: SIPAccountSettings, _ key: [UInt8], _ trust: DigestTrust) -> DigestClient {
         DigestClient(
-            username: settings.username, password: settings.password, tokens: TokenSource(key: key), trust: trust)
+            username: settings.username, password: settings.password.text, tokens: TokenSource(key: key), trust: trust)
     }
 
     /// How the connection is.
@@ -295,7 +290,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
             registrar: .sip(SIPURI(host: domain)), address: settings.address, contact: contact)
         configuration.seconds = settings.registrationSeconds
         configuration.instance = settings.instance
-        configuration.product = settings.product
+        configuration.product = settings.agent.product
         configuration.firstWait = .seconds(4)
         configuration.longestWait = .seconds(300)
         return RegistrationMachine(

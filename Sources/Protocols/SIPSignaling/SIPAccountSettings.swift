@@ -1,18 +1,17 @@
 // SIPSignaling: an account at a SIP server as a value: its flow, its registration, and its calls in the terms that all
 // signaling services share.
 
-public import CallControl
 public import Core
 public import SIP
 
 /// Our identity at a SIP server, and how to reach the server.
 public struct SIPAccountSettings: Sendable {
-    /// The address of record, as others call us.
-    public var address: NameAddress
+    /// What its calls go by, and its address of record.
+    public var agent: UserAgentConfiguration
     /// The name for challenges.
     public var username: String
     /// The password; never printed.
-    public var password: String
+    public var password: WipedBytes
     /// The realms of the server's challenges; if empty, those that its registrar uses until it has accepted us.
     public var realms: Set<String> = []
     /// Requested lifetime of a registration, in seconds; 0 does not register.
@@ -27,25 +26,18 @@ public struct SIPAccountSettings: Sendable {
     public var acceptsStrangers = false
     /// The peers that assert callers' identities; from others, the caller's own text counts.
     public var identityTrust = IdentityTrust()
-    /// Whether calls are relayed to another service: calls in a circle are then refused.
-    public var passesOn = false
-    /// The callees that a third party may name: by a transfer that a peer asks for, or a redirection.
-    public var callees = CalleeList()
-    /// Whether calls follow a redirection (3xx), if its target is one of ``callees``.
-    public var followsRedirections = true
     /// With this, a failure of the first connection is final.
     public var givesUpAtOnce = false
-    /// Bytes that the transactions of peers may take up.
-    public var transactionMemory = SIPLimits.transactionMemory.lowerBound
-    /// `User-Agent` and `Server`; `nil` sends none.
-    public var product: String?
 
     /// Makes the settings of an account.
     public init(address: NameAddress, username: String, password: String) {
-        self.address = address
+        agent = UserAgentConfiguration(address: address)
         self.username = username
-        self.password = password
+        self.password = WipedBytes(password.utf8)
     }
+
+    /// The address of record, as others call us.
+    public var address: NameAddress { agent.address }
 
     /// The domain of the address of record.
     var domain: SIPHost? { address.uri.sip?.host }

@@ -42,7 +42,7 @@ public final class SIPService: SignalingService {
         var generator = SystemRandomNumberGenerator()
         let key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
         var account = configuration.account
-        account.transactionMemory = SIPLimits.transactionMemory(of: MachineMemory.limitBytes)
+        account.agent.transactionMemory = SIPLimits.transactionMemory(of: MachineMemory.limitBytes)
         guard let machine = AccountMachine(account, key: key) else {
             throw SignalingError(
                 .badConfiguration, activity: "use the address \(configuration.account.address.uri)",

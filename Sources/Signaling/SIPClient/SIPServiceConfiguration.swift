@@ -79,6 +79,8 @@ public struct SIPServiceConfiguration: Sendable {
     public var trustRootFile: String?
     /// What we show over TLS to a server that asks for it; the files are read again for each connection.
     public var certificate: ClientCertificate?
+    /// Where the owner keeps ``SIPAccountSettings/instance``; nil for another one in each process.
+    public var instanceFile: String?
 
     /// Makes a configuration with the defaults.
     public init(account: SIPAccountSettings, server: Server) {

@@ -188,7 +188,7 @@ struct SetupCommand: AsyncParsableCommand {
     }
 
     private static let sources = SetupPlan.Source.allCases.map(\.rawValue)
-    private static let transports = SIPAccountConfiguration.Transport.allCases.map(\.rawValue)
+    private static let transports = SIPTransportWord.allCases.map(\.rawValue)
 
     func run() async throws {
         if let enroll, enroll != "-" { Self.warnOfShownCode() }

@@ -1,5 +1,6 @@
 internal import CallControl
 internal import SIP
+internal import SIPClient
 internal import SIPSignaling
 
 // Calls that strangers ask for, which `account.callees` admits or not.
@@ -16,7 +17,7 @@ extension AccountConfiguration {
     func lists(_ user: UserID) -> Bool {
         guard let callees else { return false }
         guard let sip else { return callees.admits(Callee(user.text)) }
-        guard let domain = sip.address.uri.sip?.host, let callee = SIPName.callee(user, at: domain) else {
+        guard let domain = sip.account.address.uri.sip?.host, let callee = SIPName.callee(user, at: domain) else {
             return false
         }
         return callees.admits(callee)

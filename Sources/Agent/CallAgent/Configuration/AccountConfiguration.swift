@@ -1,5 +1,6 @@
 public import CallControl
 public import ConfigReader
+public import SIPClient
 public import SignalingClient
 
 /// The server and the account that a device logs in with.
@@ -35,12 +36,15 @@ public struct AccountConfiguration: Sendable {
     public var callees: CalleeList?
     /// An account at a SIP server, which has none of the rest but ``trustRoots`` and ``allowsPlainText``; nil for one at an
     /// exchange.
-    public var sip: SIPAccountConfiguration?
+    public var sip: SIPServiceConfiguration?
+
+    /// Where a SIP account keeps the identifier by which its server knows this device again.
+    public var instanceFile: String? { sip?.instanceFile }
 
     /// The files in which the account keeps what its next start needs, and the keys that name them.
     var keptFiles: [(file: String, key: String)] {
         let session = sessionFile.map { [($0, "account.session_file")] } ?? []
-        return session + (sip?.instanceFile.map { [($0, "account.sip.instance_file")] } ?? [])
+        return session + (instanceFile.map { [($0, "account.sip.instance_file")] } ?? [])
     }
 
     /// How to log in.
@@ -127,7 +131,7 @@ public struct AccountConfiguration: Sendable {
                 + "`@HOST` at another service ([security.md](security.md#calls-on-a-strangers-word))"
         ).unset("none; at an exchange any user by a transfer")
         let sip = ConfigKey.section(
-            "sip", SIPAccountConfiguration.Keys.self, "for `kind: sip`: the SIP account ([sip.md](sip.md))")
+            "sip", SIPServiceConfiguration.Keys.self, "for `kind: sip`: the SIP account ([sip.md](sip.md))")
     }
 
     init(_ section: KeyedSection<Keys>, server: String?, _ problems: inout [ConfigProblem]) {

@@ -1,5 +1,6 @@
 internal import BotCalls
 public import ConfigReader
+internal import SIPClient
 
 /// What `handset run` reads: one account, or several that share a process.
 public struct AccountsConfiguration: Sendable {
@@ -228,12 +229,12 @@ private struct AccountCollisions {
             guard let path else { return false }
             return paths.contains { $0.map { DeviceConfiguration.areSame(path, $0, checks) } ?? false }
         }
-        let files = [other.account.sessionFile, other.account.sip?.instanceFile, other.device.callRecords]
+        let files = [other.account.sessionFile, other.account.instanceFile, other.device.callRecords]
         if let account, isShared(own.account.sessionFile, files) {
             problems.append(
                 account.problem(\.sessionFile, "is a file of account \(name) already; give each a file of its own"))
         }
-        if let account, isShared(own.account.sip?.instanceFile, files) {
+        if let account, isShared(own.account.instanceFile, files) {
             let message = "has as instance_file a file of account \(name) already; give each a file of its own"
             problems.append(account.problem(\.sip, message))
         }
@@ -255,7 +256,7 @@ private struct AccountCollisions {
                 device.problem(
                     \.id, "is that of account \(name) at the same server; they would end each other's sessions"))
         }
-        if let account, let port = own.account.sip?.port, port != 0, port == other.account.sip?.port {
+        if let account, let port = own.account.sip?.localPort, port != 0, port == other.account.sip?.localPort {
             problems.append(
                 account.value(\.sip, &ignored)?.problem(\.port, "is the port of account \(name) already")
                     ?? account.problem(\.sip, "has the port of account \(name)"))

@@ -193,7 +193,7 @@ extension DeviceConfiguration {
     private func judgeRedirections<Keys: AccountKeys>(_ root: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         var ignored: [ConfigProblem] = []  // Reported where the sections are read.
         guard let section = root.value(\Keys.account, &ignored)?.value(\.sip, &ignored), section.has(\.redirections),
-            account.sip?.followsRedirections == true, account.callees?.isEmpty != false
+            account.followsRedirections, account.callees?.isEmpty != false
         else { return }
         problems.append(
             section.warning(

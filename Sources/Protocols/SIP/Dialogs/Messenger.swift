@@ -5,7 +5,11 @@ internal import Core
 ///
 /// Only our server receives our credentials, our product and the account's user.
 struct Messenger: Sendable {
-    private(set) var configuration: UserAgentConfiguration
+    let configuration: UserAgentConfiguration
+    /// Our `Contact` for requests in dialogs: with `transport`, or a GRUU.
+    private var contact: AnyURI
+    /// Proxies that requests outside of dialogs pass: an outbound proxy, then the `Service-Route`.
+    private(set) var routes: [NameAddress] = []
     private(set) var table: TransactionTable
     private var tokens: TokenSource
     private var credentials: ServerCredentials
@@ -13,8 +17,9 @@ struct Messenger: Sendable {
     /// Lost flows, whose calls wait to be moved.
     private var lostFlows: [SIPFlow] = []
 
-    init(_ configuration: UserAgentConfiguration, key: [UInt8], digest: DigestClient?) {
+    init(_ configuration: UserAgentConfiguration, contact: AnyURI, key: [UInt8], digest: DigestClient?) {
         self.configuration = configuration
+        self.contact = contact
         credentials = ServerCredentials(digest)
         tokens = TokenSource(key: key)
         table = TransactionTable(
@@ -24,8 +29,8 @@ struct Messenger: Sendable {
 
     /// The registrar has given us this contact, and the way to it.
     mutating func registered(contact: AnyURI, routes: [NameAddress]) {
-        configuration.contact = contact
-        configuration.routes = routes
+        self.contact = contact
+        self.routes = routes
     }
 
     /// A new tag.
@@ -172,7 +177,7 @@ struct Messenger: Sendable {
     /// Sets the contact for requests in the call: with the account's user to our server, and to other hosts with the
     /// name that they already have for us, so that they do not learn the user.
     func addContact(_ headers: inout SIPHeaders, as name: NameAddress?, by flow: SIPFlow) {
-        var contact = configuration.contact
+        var contact = contact
         if !table.known.isServer(flow), case .sip(var uri) = contact {
             uri.user = name?.uri.sip?.user
             contact = .sip(uri)

@@ -10,7 +10,7 @@ extension UserAgent {
         guard !calls.isFull else { return tell(id, .ended(.failed), now, &outbox) }
         var request = SIPRequest(method: .invite, uri: uri, body: offer)
         request.headers.append("Max-Forwards", "70")
-        for route in configuration.routes { request.headers.append("Route", route.description) }
+        for route in messages.routes { request.headers.append("Route", route.description) }
         var from = configuration.address
         from.tag = messages.tag()
         request.headers.append("From", from.description)

@@ -12,11 +12,14 @@ public struct UserAgent: ProtocolCore, Sendable {
 
     /// Makes a user agent without calls.
     ///
+    /// - Parameter contact: Our `Contact` for requests in dialogs, until ``UserAgentInput/registered(contact:routes:)``.
     /// - Parameter digest: Answers the challenges of our server, to which ``SIPFlow/isToServer`` flows go, and of no
     ///   other host.
     /// - Parameter key: 16 random bytes or more, used for nothing else.
-    public init(_ configuration: UserAgentConfiguration, key: [UInt8], digest: DigestClient? = nil) {
-        messages = Messenger(configuration, key: key, digest: digest)
+    public init(
+        _ configuration: UserAgentConfiguration, contact: AnyURI, key: [UInt8], digest: DigestClient? = nil
+    ) {
+        messages = Messenger(configuration, contact: contact, key: key, digest: digest)
     }
 
     var configuration: UserAgentConfiguration { messages.configuration }

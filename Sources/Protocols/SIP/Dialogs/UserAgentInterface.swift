@@ -20,10 +20,6 @@ public enum SIPCall: Hashable, Sendable {
 public struct UserAgentConfiguration: Sendable {
     /// Our address of record, as others call us.
     public var address: NameAddress
-    /// Our `Contact` for requests in dialogs: with `transport`, or a GRUU.
-    public var contact: AnyURI
-    /// Proxies that requests outside of dialogs pass: an outbound proxy, then the `Service-Route`.
-    public var routes: [NameAddress] = []
     /// The requests that are served.
     public var screen = RequestScreen.userAgent
     /// The interval of session timers that we ask for, in seconds; with `nil`, only a peer's timers are served.
@@ -34,8 +30,10 @@ public struct UserAgentConfiguration: Sendable {
     public var ringLimit: Duration = .seconds(180)
     /// Whether calls are relayed to another service: calls in a circle are then refused, and none is replaced.
     public var passesOn = false
-    /// Callees to which a redirection (3xx) may lead our call, if it goes by our server.
-    public var redirectionTargets = CalleeList()
+    /// The callees that a third party may name: by a transfer that a peer asks for, or a redirection.
+    public var callees = CalleeList()
+    /// Whether our call follows a redirection (3xx) by our server, if its target is one of ``callees``.
+    public var followsRedirections = true
     /// `User-Agent` and `Server`; `nil` sends none.
     public var product: String?
     /// The timers of transactions.
@@ -44,10 +42,10 @@ public struct UserAgentConfiguration: Sendable {
     public var transactionMemory = SIPLimits.transactionMemory.lowerBound
 
     /// Makes a configuration.
-    public init(address: NameAddress, contact: AnyURI) {
-        self.address = address
-        self.contact = contact
-    }
+    public init(address: NameAddress) { self.address = address }
+
+    /// Where redirections may lead our calls.
+    var redirectionTargets: CalleeList { followsRedirections ? callees : CalleeList() }
 }
 
 /// A command of a call's owner.

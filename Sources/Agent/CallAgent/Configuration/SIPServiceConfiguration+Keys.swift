@@ -1,57 +1,43 @@
 internal import CallControl
-public import ConfigReader
+internal import ConfigReader
 internal import Core
-public import SIP
-public import SIPClient
-public import SIPSignaling
+internal import SIP
+internal import SIPClient
+internal import SIPSignaling
 
-/// An account at a SIP server.
-public struct SIPAccountConfiguration: Sendable {
-    /// How a server is spoken to, by the names of `transport`.
-    public enum Transport: String, CaseIterable, Sendable {
-        case udp, tcp, tls, ws, wss
-        /// As NAPTR and SRV records say.
-        case auto
+/// How a SIP server is spoken to, by the names of `account.sip.transport`.
+public enum SIPTransportWord: String, CaseIterable, Sendable {
+    case udp, tcp, tls, ws, wss
+    /// As NAPTR and SRV records say.
+    case auto
+
+    fileprivate func choice(allowsPlainText: Bool) -> ServerLocator.Choice {
+        switch self {
+        case .udp: .only(.udp)
+        case .tcp: .only(.tcp)
+        case .tls: .only(.tls)
+        case .ws: .only(.ws)
+        case .wss: .only(.wss)
+        case .auto: .best(isSecure: !allowsPlainText)
+        }
     }
+}
 
+/// The section `account.sip`, whose value is the service's configuration.
+extension SIPServiceConfiguration {
     /// Whose calls are looked at.
-    public enum Callers: String, CaseIterable, Sendable {
+    enum Callers: String, CaseIterable, Sendable {
         /// Those that the server sends.
         case server
         /// Of any host that can reach the device.
         case anybody
     }
 
-    /// The address of record.
-    public var address: NameAddress
-    /// Where the server is.
-    public var server: SIPServiceConfiguration.Server
-    /// How long a registration lasts, in seconds; 0 does not register.
-    public var registrationSeconds = 600
-    /// Our UDP port; 0 for any.
-    public var port = 0
-    /// Whether calls are passed on to an exchange. It is not a configuration key: a trunk sets it.
-    public var passesOn = false
-    /// Whether calls have the address that the server gives this very device as contact.
-    public var usesGRUU = false
-    /// Whether calls follow a redirection (3xx) to its target, if ``AccountConfiguration/callees`` has it.
-    public var followsRedirections = true
-    /// How often the connection is kept alive.
-    public var keepalive: Duration = .seconds(25)
-    /// Whose calls are looked at.
-    public var callers = Callers.server
-    /// Whose word counts for who calls.
-    public var identityTrust = IdentityTrust()
-    /// The realms of the server's challenges; if empty, those that its registrar asks with.
-    public var realms: Set<String> = []
-    /// What is shown over TLS to a server that asks for a certificate.
-    public var certificate: SIPServiceConfiguration.ClientCertificate?
-    /// Where the device's instance is kept, by which a registrar knows it again; nil makes another one for each process.
-    public var instanceFile: String?
-    /// The name for challenges.
-    public var user: String
-    /// The password.
-    public var password = Secret("")
+    /// An account without an address, which has the defaults.
+    private static let usual = SIPServiceConfiguration(
+        account: SIPAccountSettings(
+            address: NameAddress(.other(scheme: "sip", rest: "")), username: "", password: ""),
+        server: Server(host: "", transport: .udp))
 
     /// The keys of the section `account.sip`.
     struct Keys: ConfigKeys {
@@ -69,13 +55,13 @@ public struct SIPAccountConfiguration: Sendable {
             }
             return address
         }.required
-        let server = ConfigKey<SIPServiceConfiguration.Server>.parsed(
+        let server = ConfigKey<Server>.parsed(
             "server", "HOST or HOST:PORT", "where the domain's requests are sent, if not to the domain itself"
         ) { text throws(ConfigValueFault) in
-            if let server = SIPAccountConfiguration.server(text) { return server }
+            if let server = SIPServiceConfiguration.server(text) { return server }
             throw ConfigValueFault("must be HOST or HOST:PORT, such as sip.example.org or 192.0.2.10:5060")
         }.unset("the domain of `address`")
-        let transport = ConfigKey.choice("transport", of: Transport.self, "the transport to the server")
+        let transport = ConfigKey.choice("transport", of: SIPTransportWord.self, "the transport to the server")
             .defaulting(to: .udp)
         let path = ConfigKey<String>.parsed(
             "websocket_path", "path", "the path of the server's WebSocket, for `transport: ws` and `wss`"
@@ -87,18 +73,19 @@ public struct SIPAccountConfiguration: Sendable {
         }.unset("/")
         let gruu = ConfigKey.bool(
             "gruu", "whether calls have the address that the server gives this very device as contact (RFC 5627)"
-        ).defaulting(to: false)
+        ).defaulting(to: usual.account.usesGRUU)
         let redirections = ConfigKey.bool(
             "follow_redirections",
             "whether calls follow a redirection (3xx), through the server, if `account.callees` lists the new callee"
-        ).defaulting(to: true)
+        ).defaulting(to: usual.account.agent.followsRedirections)
         let registration = ConfigKey.integer(
             "register_s", in: 0...86_400, unit: "s", "how long a registration is to last; 0 does not register"
-        ).defaulting(to: 600)
+        ).defaulting(to: Int(usual.account.registrationSeconds))
         let keepalive = ConfigKey.seconds(
             "keepalive_s", in: 5...3_600, "how often the connection is kept alive, unless the server asks for more"
-        ).defaulting(to: .seconds(25))
-        let port = ConfigKey.integer("port", in: 0...65_535, "our UDP port for SIP; 0 for any").defaulting(to: 0)
+        ).defaulting(to: usual.account.keepalive)
+        let port = ConfigKey.integer("port", in: 0...65_535, "our UDP port for SIP; 0 for any")
+            .defaulting(to: Int(usual.localPort))
         let callers = ConfigKey.choice(
             "calls_from", of: Callers.self, "sources whose calls are taken; other datagrams get no answer"
         ).defaulting(to: .server)
@@ -127,42 +114,35 @@ public struct SIPAccountConfiguration: Sendable {
         _ section: KeyedSection<Keys>, user: String?, password: Secret, allowsPlainText: Bool,
         _ problems: inout [ConfigProblem]
     ) {
+        self = Self.usual
         let address = section.value(\.address, &problems)
         let server = section.value(\.server, &problems)
         let transport = section.value(\.transport, &problems)
-        registrationSeconds = section.value(\.registration, &problems)
-        keepalive = section.value(\.keepalive, &problems)
-        port = section.value(\.port, &problems)
-        callers = section.value(\.callers, &problems)
+        account.registrationSeconds = UInt32(section.value(\.registration, &problems))
+        section.read(\.keepalive, into: &account.keepalive, &problems)
+        localPort = UInt16(section.value(\.port, &problems))
+        account.acceptsStrangers = section.value(\.callers, &problems) == .anybody
         let vouching = section.value(\.identity, &problems)
-        identityTrust.includesServer = vouching.contains("server")
-        identityTrust.hosts = vouching.filter { $0 != "server" }.compactMap { SIPHost($0) }
-        realms = Set(section.value(\.realms, &problems))
-        usesGRUU = section.value(\.gruu, &problems)
-        followsRedirections = section.value(\.redirections, &problems)
+        account.identityTrust.includesServer = vouching.contains("server")
+        account.identityTrust.hosts = vouching.filter { $0 != "server" }.compactMap { SIPHost($0) }
+        account.realms = Set(section.value(\.realms, &problems))
+        section.read(\.gruu, into: &account.usesGRUU, &problems)
+        section.read(\.redirections, into: &account.agent.followsRedirections, &problems)
         instanceFile = section.value(\.instance, &problems)
         let path = section.value(\.path, &problems)
         guard let address, let uri = address.uri.sip else { return nil }
-        self.address = address
-        self.server = server ?? .init(host: uri.host.text, transport: .udp)
+        account.agent.address = address
+        account.username = user ?? uri.plainUser ?? ""
+        account.password = WipedBytes(password.revealed.utf8)
+        self.server = server ?? Server(host: uri.host.text, transport: .udp)
         if let path { self.server.path = path }
-        self.server.transport =
-            switch transport {
-            case .udp: .only(.udp)
-            case .tcp: .only(.tcp)
-            case .tls: .only(.tls)
-            case .ws: .only(.ws)
-            case .wss: .only(.wss)
-            case .auto: .best(isSecure: !allowsPlainText)
-            }
-        self.user = user ?? uri.plainUser ?? ""
-        self.password = password
+        self.server.transport = transport.choice(allowsPlainText: allowsPlainText)
         certificate = Self.certificate(section, isSecure: isSecure, &problems)
     }
 
     private static func certificate(
         _ section: KeyedSection<Keys>, isSecure: Bool, _ problems: inout [ConfigProblem]
-    ) -> SIPServiceConfiguration.ClientCertificate? {
+    ) -> ClientCertificate? {
         let chain = section.value(\.clientChain, &problems)
         let key = section.value(\.clientKey, &problems)
         guard section.has(\.clientChain) || section.has(\.clientKey) else { return nil }
@@ -181,9 +161,9 @@ public struct SIPAccountConfiguration: Sendable {
         }
         guard let chain, let key else { return nil }
         section.warnOfReaders(\.clientKey, key, &problems)
-        let certificate = SIPServiceConfiguration.ClientCertificate(chainFile: chain, keyFile: key)
+        let certificate = ClientCertificate(chainFile: chain, keyFile: key)
         guard section.fileChecks != .none else { return certificate }
-        do throws(SIPServiceConfiguration.ClientCertificate.Fault) {
+        do throws(ClientCertificate.Fault) {
             try certificate.check()
         } catch {
             let key = error.isOfKey ? \Keys.clientKey : \.clientChain
@@ -192,7 +172,7 @@ public struct SIPAccountConfiguration: Sendable {
         return certificate
     }
 
-    private static func server(_ text: String) -> SIPServiceConfiguration.Server? {
+    private static func server(_ text: String) -> Server? {
         guard case .sip(let uri)? = AnyURI("sip:" + text), uri.user == nil, uri.parameters.isEmpty, uri.headers.isEmpty,
             uri.port != 0
         else { return nil }
@@ -235,7 +215,7 @@ extension AccountConfiguration {
         let password = section.requiredSecret(\.password, &problems)
         section.require(\.sip, &problems)
         guard let keys = section.value(\.sip, &problems),
-            let sip = SIPAccountConfiguration(
+            let sip = SIPServiceConfiguration(
                 keys, user: user, password: password ?? Secret(""), allowsPlainText: allowsPlainText, &problems)
         else { return }
         if sip.isPlain, !allowsPlainText {
@@ -251,7 +231,19 @@ extension AccountConfiguration {
 
     /// A list of callees of this account, whose domain a pattern may name.
     func listing(_ patterns: [CalleePattern]) -> CalleeList {
-        CalleeList(patterns, ownHost: sip?.address.uri.sip?.host.text)
+        CalleeList(patterns, ownHost: sip?.account.address.uri.sip?.host.text)
+    }
+
+    /// Whether calls follow a redirection of a SIP server.
+    var followsRedirections: Bool { sip?.account.agent.followsRedirections == true }
+
+    /// Whether calls of a SIP account are passed on to an exchange.
+    public var passesOn: Bool { sip?.account.agent.passesOn == true }
+
+    /// Calls of a SIP account are passed on to an exchange, which decides who may be called.
+    public mutating func passOn() {
+        sip?.account.agent.passesOn = true
+        sip?.account.agent.followsRedirections = false
     }
 
     private static func rejectExchangeKeys(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
