@@ -160,5 +160,5 @@ import Testing
 
 extension ExchangeConfiguration {
     /// Something that waits for the next start.
-    fileprivate mutating func presenceOff() { tellsPresence = false }
+    fileprivate mutating func presenceOff() { core.tellsPresence = false }
 }

@@ -19,7 +19,8 @@ private func send(_ data: JSONValue?, to: [UserID] = ["bob"], key: Int, ttl: Dou
 private func settings(total: Int = 256 << 20) -> ExchangeCore.Settings {
     var settings = ExchangeCore.Settings()
     settings.kept.total = total
-    settings.messages = TokenBucket.Rate(burst: 1_000_000, perSecond: 1_000_000)
+    settings.messageBurst = 1_000_000
+    settings.messagesPerSecond = 1_000_000
     return settings
 }
 

@@ -27,7 +27,8 @@ struct DeliveryLimitTests {
     /// No limit on how fast messages come.
     private static var settings: ExchangeCore.Settings {
         var settings = ExchangeCore.Settings()
-        settings.messages = TokenBucket.Rate(burst: 1_000_000_000, perSecond: 1e9)
+        settings.messageBurst = 1_000_000_000
+        settings.messagesPerSecond = 1_000_000_000
         return settings
     }
 

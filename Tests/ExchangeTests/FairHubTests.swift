@@ -361,7 +361,8 @@ private func reads(_ channel: EmbeddedChannel) -> Bool? {
     @Test("What timers change is bounded as well: invites are forgotten, and tokens cleared away, in pieces")
     func silentTimersTakeTurns() {
         var settings = ExchangeCore.Settings()
-        settings.messages = .init(burst: 10_000, perSecond: 100)
+        settings.messageBurst = 10_000
+        settings.messagesPerSecond = 100
         var scenario = ExchangeScenario(settings: settings)
         let alice = scenario.device("a", of: "alice")
         for number in 0..<600 {

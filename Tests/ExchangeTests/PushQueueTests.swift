@@ -10,8 +10,8 @@ private struct QueueScenario {
     var timeline: Timeline<PushQueue>
 
     init(parallel: Int = 16, capacity: Int = 10_000, kinds: Set<PushKind> = ["apns", "fcm"], seed: UInt64 = 1) {
-        var settings = PushQueue.Settings(kinds: kinds)
-        settings.parallel = parallel
+        var settings = PushQueue.Settings(PushConfiguration(kinds: kinds))
+        settings.chosen.parallelRequests = parallel
         settings.capacity = capacity
         timeline = Timeline(PushQueue(settings, seed: seed))
     }
@@ -46,6 +46,14 @@ private struct QueueScenario {
     }
 
     mutating func advance(_ seconds: Double) { timeline.advance(by: .seconds(seconds), firing: .timer) }
+}
+
+extension PushConfiguration {
+    /// Pushes to these kinds of tokens.
+    init(kinds: Set<PushKind>) {
+        self.init()
+        webhooks = kinds.sorted().map { PushWebhook(kind: $0, url: "https://push.test", shape: .generic) }
+    }
 }
 
 private let broken = PushAnswer.failed("500", wait: nil, isAboutAll: false)

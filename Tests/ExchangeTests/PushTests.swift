@@ -9,9 +9,7 @@ import Core
 private let token = DeviceRegister.PushTarget(kind: "apns", token: Redacted("token of phone"))
 
 private var settings: ExchangeCore.Settings {
-    var settings = ExchangeCore.Settings()
-    settings.push.kinds = ["apns", "fcm"]
-    return settings
+    ExchangeCore.Settings(push: PushConfiguration(kinds: ["apns", "fcm"]))
 }
 
 extension ExchangeScenario {

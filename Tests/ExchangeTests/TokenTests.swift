@@ -307,7 +307,8 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
     @Test("A connection that sends too much is notified, continues when it slows down, and is closed if it does not")
     func flood() {
         var settings = ExchangeCore.Settings()
-        settings.messages = .init(burst: 20, perSecond: 10)
+        settings.messageBurst = 20
+        settings.messagesPerSecond = 10
         settings.messagesRefused = 5
         var scenario = ExchangeScenario(settings: settings)
         let bob = scenario.device("b", of: "bob")
@@ -325,7 +326,8 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
     @Test("The count of refused messages begins again once the connection was silent until a whole burst fits")
     func floodsApart() {
         var settings = ExchangeCore.Settings()
-        settings.messages = .init(burst: 20, perSecond: 10)
+        settings.messageBurst = 20
+        settings.messagesPerSecond = 10
         settings.messagesRefused = 5
         var scenario = ExchangeScenario(settings: settings)
         let bob = scenario.device("b", of: "bob")

@@ -96,7 +96,12 @@ private func flatten(_ value: Any, _ path: String, into lines: inout Set<String>
         lines.insert("\(path) = \(text)".trimmingCharacters(in: .whitespaces))
         return
     }
-    for child in mirror.children { flatten(child.value, "\(path).\(child.label ?? "?")", into: &lines) }
+    for child in mirror.children {
+        let label = child.label ?? "?"
+        // An exchange's configuration has the settings of its core under their own names, too.
+        let isCore = value is ExchangeConfiguration && label == "core"
+        flatten(child.value, isCore ? path : "\(path).\(label)", into: &lines)
+    }
 }
 
 /// What is in files of operators, and in their scripts: Tests/Frozen.

@@ -37,15 +37,9 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         trunks = Trunks(settings.trunks)
     }
 
-    /// Applies the settings that may change while the exchange runs: token lifetimes, the notice before a token's end,
-    /// message rates of connections, and who may call telephone numbers. Existing tokens stay as they are.
+    /// Applies the settings that may change while the exchange runs (``ExchangeSettings/adopt(_:)``). Existing tokens stay as they are.
     package mutating func adopt(_ other: Settings) {
-        settings.tokenLifetime = other.tokenLifetime
-        settings.refreshLifetime = other.refreshLifetime
-        settings.signedTokenLifetime = other.signedTokenLifetime
-        settings.tokenNotice = other.tokenNotice
-        settings.messages = other.messages
-        settings.trunks = other.trunks
+        settings.chosen.adopt(other.chosen)
         accounts.adopt(settings)
         sessions.adopt(settings)
         trunks.adopt(settings.trunks)
@@ -310,9 +304,9 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     private mutating func prune(at now: Instant, into outbox: inout [Output]) {
         deadlines.begin(.pruning)
         let eventsBefore = now.advanced(by: .zero - settings.resumeWindow)
-        let recordsBefore = now.advanced(by: .zero - settings.recordRetention)
+        let recordsBefore = now.advanced(by: .zero - settings.callRecordRetention)
         outbox.append(.persist(.pruned(eventsBefore: eventsBefore, recordsBefore: recordsBefore)))
-        let deadBefore = now.advanced(by: .zero - settings.deadPushRetention)
+        let deadBefore = now.advanced(by: .zero - settings.push.chosen.deadRetention)
         outbox.append(.persist(.deadPushesPruned(before: deadBefore)))
         if streams.isKeeping { planPruning(at: now) }
     }
@@ -790,7 +784,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     private mutating func admitNamesakes(at now: Instant, into outbox: inout [Output]) {
         let namesakes = accounts.takeNamesakes()
         for account in namesakes { forgetRemoved(account.id, at: now, into: &outbox) }
-        // Nobody hears what was meant for another of the name.
+        // A user does not receive what was meant for another one of the name.
         carryOut(at: now, into: &outbox)
         use(accounts.directory.all + namesakes, at: now, into: &outbox)
     }

@@ -54,7 +54,7 @@ extension ExchangeConfiguration {
         let anonymous = ConfigKey.bool("anonymous", "whether guests may join rooms by a name alone")
             .defaulting(to: usual.allowsAnonymous)
         let presence = ConfigKey.bool("presence", "whether users see who else can be called")
-            .defaulting(to: usual.tellsPresence)
+            .defaulting(to: usual.core.tellsPresence)
         let trunks = ConfigKey.sections(
             "trunks", Trunk.Keys.self,
             "connections to telephone networks, which `handset trunk` carries ([trunk.md](trunk.md))")
@@ -62,25 +62,25 @@ extension ExchangeConfiguration {
             "ice_servers", ICEServerConfiguration.Keys.self, "STUN and TURN servers that clients receive")
 
         let keepalive = ConfigKey.seconds("keepalive_seconds", in: 1...300, "how often each connection is pinged")
-            .defaulting(to: usual.keepalive)
+            .defaulting(to: usual.core.keepalive)
         let resumeWindow = ConfigKey.seconds(
             "resume_window_seconds", in: 0...600, "how long a lost session can be resumed"
-        ).defaulting(to: usual.resumeWindow)
+        ).defaulting(to: usual.core.resumeWindow)
         let streamRinging = ConfigKey.seconds(
             "stream_ringing_seconds", in: 1...120, "how long devices ring for a stream over WHIP or WHEP"
         ).defaulting(to: usual.streamRinging)
         let tokenLifetime = ConfigKey.seconds(
             "token_lifetime_seconds", in: 1...2_592_000, "lifetime of an access token"
-        ).defaulting(to: usual.tokenLifetime)
+        ).defaulting(to: usual.core.tokenLifetime)
         let refreshLifetime = ConfigKey.seconds(
             "refresh_lifetime_seconds", in: 60...31_536_000, "lifetime of a refresh token"
-        ).defaulting(to: usual.refreshLifetime)
+        ).defaulting(to: usual.core.refreshLifetime)
         let tokenNotice = ConfigKey.seconds(
             "token_notice_seconds", in: 0...3_600, "how long before its token expires a session is notified"
-        ).defaulting(to: usual.tokenNotice)
+        ).defaulting(to: usual.core.tokenNotice)
         let signedTokenLifetime = ConfigKey.seconds(
             "signed_token_lifetime_seconds", in: 1...31_536_000, "longest lifetime of a signed token"
-        ).defaulting(to: usual.signedTokenLifetime)
+        ).defaulting(to: usual.core.signedTokenLifetime)
 
         let failedLoginsPerAddress = ConfigKey.integer(
             "failed_logins_per_address", in: counts, "failed logins allowed from one address"
@@ -93,9 +93,9 @@ extension ExchangeConfiguration {
         ).defaulting(to: usual.failedLogins.window)
         let messagesPerSecond = ConfigKey.integer(
             "messages_per_second", in: counts, "what one connection may send continuously"
-        ).defaulting(to: usual.messagesPerSecond)
+        ).defaulting(to: usual.core.messagesPerSecond)
         let messageBurst = ConfigKey.integer("message_burst", in: counts, "what it may send in one burst")
-            .defaulting(to: usual.messageBurst)
+            .defaulting(to: usual.core.messageBurst)
         let connections = ConfigKey.integer("connections", in: 1...10_000_000, "connections in all")
             .unset(
                 "as many as the limit on open files and a quarter of the memory beyond 64 MiB allow, with 10 KiB each, or "
@@ -131,7 +131,7 @@ extension ExchangeConfiguration {
         ).defaulting(to: usual.databaseIfCorrupt)
         let callRecordsDays = ConfigKey.integer(
             "call_records_days", in: 1...36_500, unit: "days", "how long records of calls are kept (`handset calls`)"
-        ).defaulting(to: Int(usual.callRecordRetention / .seconds(86_400)))
+        ).defaulting(to: Int(usual.core.callRecordRetention / .seconds(86_400)))
         let callRecordsPerUser = ConfigKey.integer(
             "call_records_per_user", in: counts,
             "records kept of the calls that one user has made; past it the oldest are removed"

@@ -37,11 +37,11 @@ extension ExchangeConfiguration {
         section.read(\.plainText, into: &plainText, &problems)
         webSocketURL = section.value(\.webSocketURL, &problems)
         section.read(\.anonymous, into: &allowsAnonymous, &problems)
-        section.read(\.presence, into: &tellsPresence, &problems)
+        section.read(\.presence, into: &core.tellsPresence, &problems)
         section.read(\.webPhone, into: &showsWebPhone, &problems)
         allowedOrigins = section.value(\.allowedOrigins, &problems) ?? []
-        section.read(\.keepalive, into: &keepalive, &problems)
-        section.read(\.resumeWindow, into: &resumeWindow, &problems)
+        section.read(\.keepalive, into: &core.keepalive, &problems)
+        section.read(\.resumeWindow, into: &core.resumeWindow, &problems)
         section.read(\.streamRinging, into: &streamRinging, &problems)
 
         readDatabase(section, &problems)
@@ -110,7 +110,7 @@ extension ExchangeConfiguration {
                 databaseIfCorrupt == .refuse
                     ? section.problem(\.database, message) : section.warning(\.database, message))
         }
-        callRecordRetention = .seconds(86_400 * section.value(\.callRecordsDays, &problems))
+        core.callRecordRetention = .seconds(86_400 * section.value(\.callRecordsDays, &problems))
         section.read(\.callRecordsPerUser, into: &callRecordLimits.perCaller, &problems)
         section.read(\.callRecordsTotal, into: &callRecordLimits.total, &problems)
         guard !section.has(\.database) else { return }
@@ -123,17 +123,17 @@ extension ExchangeConfiguration {
     }
 
     private mutating func readTokens(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
-        section.read(\.tokenLifetime, into: &tokenLifetime, &problems)
-        section.read(\.refreshLifetime, into: &refreshLifetime, &problems)
-        section.read(\.tokenNotice, into: &tokenNotice, &problems)
-        section.read(\.signedTokenLifetime, into: &signedTokenLifetime, &problems)
+        section.read(\.tokenLifetime, into: &core.tokenLifetime, &problems)
+        section.read(\.refreshLifetime, into: &core.refreshLifetime, &problems)
+        section.read(\.tokenNotice, into: &core.tokenNotice, &problems)
+        section.read(\.signedTokenLifetime, into: &core.signedTokenLifetime, &problems)
     }
 
     private mutating func readLimits(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         section.read(\.failedLoginsPerAddress, into: &failedLogins.perAddress, &problems)
         section.read(\.failedLoginsPerAccount, into: &failedLogins.perAccount, &problems)
-        section.read(\.messagesPerSecond, into: &messagesPerSecond, &problems)
-        section.read(\.messageBurst, into: &messageBurst, &problems)
+        section.read(\.messagesPerSecond, into: &core.messagesPerSecond, &problems)
+        section.read(\.messageBurst, into: &core.messageBurst, &problems)
         section.read(\.failedLoginWindow, into: &failedLogins.window, &problems)
         trustedProxies = section.value(\.trustedProxies, &problems) ?? []
     }
@@ -175,11 +175,11 @@ extension ExchangeConfiguration {
                             "\"\(pattern)\" does not bar \(stem) itself, which another trunk takes: add \"\(stem)\"")
                     ))
             }
-            trunks.append(trunk)
+            core.trunks.append(trunk)
         }
         // `*` is one digit or more.
         var table = NumberTable<Bool>()
-        for trunk in trunks { for pattern in trunk.numbers { table.add(pattern, !trunk.callers.isEmpty) } }
+        for trunk in core.trunks { for pattern in trunk.numbers { table.add(pattern, !trunk.callers.isEmpty) } }
         problems += bars.filter { table[$0.stem] == true }.map(\.hole)
     }
 

@@ -3,6 +3,7 @@ public import ExchangeCore
 public import SignalWire
 
 /// The configuration that an exchange starts with, as plain data.
+@dynamicMemberLookup
 public struct ExchangeConfiguration: Sendable {
     /// The files of a certificate, both in PEM form.
     public struct Certificate: Hashable, Sendable {
@@ -50,10 +51,8 @@ public struct ExchangeConfiguration: Sendable {
     public var fileUsers: [Account] = []
     /// Whether anyone with an application's token may log in by a name alone (AUTH-3).
     public var allowsAnonymous = true
-    /// The connections to telephone networks, which `handset trunk` carries.
-    public var trunks: [Trunk] = []
-    /// Whether users may see who is there.
-    public var tellsPresence = true
+    /// Lifetimes of sessions and tokens, messages, presence, trunks and call records: what the exchange's state machine works by.
+    public var core = ExchangeSettings()
     /// Whether browsers are shown the web phone, at `/`.
     public var showsWebPhone = false
     /// Web pages that may open a WebSocket beside the exchange's own, as origins such as `https://calls.example.org`.
@@ -62,26 +61,10 @@ public struct ExchangeConfiguration: Sendable {
     public var guests: [WebConfiguration.Guest] = []
     /// The STUN and TURN servers that clients receive.
     public var iceServers: [ICEServerConfiguration] = []
-    /// How often each connection is pinged; one that is silent for twice that long is dead.
-    public var keepalive = Duration.seconds(25)
-    /// How long a lost connection's session can be resumed.
-    public var resumeWindow = Duration.seconds(60)
     /// How long devices ring for a stream (WHIP, WHEP) before its client is refused because no device answered.
     public var streamRinging = Duration.seconds(30)
-    /// How long an access token is good.
-    public var tokenLifetime = Duration.seconds(3_600)
-    /// How long a refresh token is good.
-    public var refreshLifetime = Duration.seconds(2_592_000)
-    /// How long before its token's end a session is notified.
-    public var tokenNotice = Duration.seconds(60)
-    /// How long a signed token may be good, from its signing to its end.
-    public var signedTokenLifetime = Duration.seconds(2_592_000)
     /// How many logins may fail.
     public var failedLogins = FailedLogins()
-    /// Messages that one connection may send in a second, for ever.
-    public var messagesPerSecond = 100
-    /// Messages that one connection may send at once.
-    public var messageBurst = 500
     /// TCP connections in all; `nil` for as many as the limit on open files and a quarter of the memory beyond 64 MiB leave
     /// room for, up to 200,000.
     public var connections: Int?
@@ -111,8 +94,6 @@ public struct ExchangeConfiguration: Sendable {
     public var databaseDurability = ExchangeStore.Durability.full
     /// What to do with a database that is damaged.
     public var databaseIfCorrupt = ExchangeStore.CorruptFilePolicy.refuse
-    /// How long records of calls are kept.
-    public var callRecordRetention = Duration.seconds(90 * 86_400)
     /// How many records of calls are kept.
     public var callRecordLimits = RecordLimits()
 
@@ -121,4 +102,10 @@ public struct ExchangeConfiguration: Sendable {
 
     /// Makes a configuration with defaults: loopback, port 8080, no users.
     public init() {}
+
+    /// The settings of ``core`` by their own names.
+    public subscript<Value>(dynamicMember member: WritableKeyPath<ExchangeSettings, Value>) -> Value {
+        get { core[keyPath: member] }
+        set { core[keyPath: member] = newValue }
+    }
 }

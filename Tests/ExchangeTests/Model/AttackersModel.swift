@@ -37,11 +37,10 @@ final class AttackersModel {
     /// - Parameter traced: How many of the last messages are told with what the exchange did wrong.
     init(seed: UInt64, signed: SignedPool, traced: Int = 60) throws {
         self.traced = traced
-        var settings = ExchangeCore.Settings()
+        var settings = ExchangeCore.Settings(push: PushConfiguration(kinds: ["apns", "push"]))
         settings.tokenLifetime = .seconds(900)
         settings.refreshLifetime = .seconds(3_000)
-        settings.push.life = .seconds(300)
-        settings.push.kinds = ["apns", "push"]
+        settings.push.chosen.life = .seconds(300)
         // Attackers come to the edges of small budgets, large ones, and their own.
         settings.kept.total = [256, 24, 4][Int(seed % 3)] << 20
         // And of the share that strangers have of a user's invites.

@@ -1,6 +1,6 @@
 import struct CallControl.Backoff
 import JSON
-package import SignalWire
+import SignalWire
 import Core
 
 /// Delivers pushes as a value: when each is tried, and what comes of it (DEV-4). ``PushSender`` makes the requests.
@@ -32,20 +32,18 @@ package struct PushQueue: ProtocolCore, Sendable {
         case died(StoredPush, DeadPush.Reason, String?)
     }
 
-    /// The settings that matter here.
+    /// What the queue works by.
     package struct Settings: Sendable {
-        /// The kinds of tokens that have a webhook; ``PushWebhook/anyKind`` covers all others.
-        package var kinds: Set<PushKind> = []
-        /// Requests to one webhook at a time.
-        package var parallel = 16
-        /// How long a push is tried at most.
-        package var life = Duration.seconds(3_600)
+        /// What an operator has set.
+        package var chosen: PushConfiguration
         /// Pushes that may wait.
         var capacity = 10_000
         /// The first wait's upper end.
         var firstWait = Duration.milliseconds(500)
         /// The upper end that no wait passes.
         var longestWait = Duration.seconds(30)
+
+        package init(_ chosen: PushConfiguration) { self.chosen = chosen }
     }
 
     /// How many pushes are looked at in one turn.
@@ -89,7 +87,7 @@ package struct PushQueue: ProtocolCore, Sendable {
 
     var nextDeadline: Instant? {
         var earliest = expiries.earliest
-        for lane in lanes.values where lane.underWay < settings.parallel {
+        for lane in lanes.values where lane.underWay < settings.chosen.parallelRequests {
             guard let due = lane.waiting.earliest.map({ max($0, lane.heldUntil) }) else { continue }
             earliest = min(earliest ?? due, due)
         }
@@ -116,8 +114,7 @@ package struct PushQueue: ProtocolCore, Sendable {
 
     /// The webhook for a kind of token, by the kind that it is configured for; `nil` if there is none.
     private func lane(of target: DeviceRegister.PushTarget) -> PushKind? {
-        if settings.kinds.contains(target.kind) { return target.kind }
-        return settings.kinds.contains(PushWebhook.anyKind) ? PushWebhook.anyKind : nil
+        settings.chosen.webhook(for: target.kind)?.kind
     }
 
     private static func chain(_ push: StoredPush) -> Chain {
@@ -235,7 +232,7 @@ package struct PushQueue: ProtocolCore, Sendable {
     /// Begins what is due and has room.
     private mutating func work(on kind: PushKind, at now: Instant, into outbox: inout [Output]) {
         var looked = 0
-        while looked < Self.expiriesAtOnce, let lane = lanes[kind], lane.underWay < settings.parallel,
+        while looked < Self.expiriesAtOnce, let lane = lanes[kind], lane.underWay < settings.chosen.parallelRequests,
             lane.heldUntil <= now, let id = lanes[kind]?.waiting.takeDue(at: now)
         {
             looked += 1

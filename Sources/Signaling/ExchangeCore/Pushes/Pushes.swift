@@ -25,7 +25,7 @@ struct Pushes: Sendable {
 
     /// - Parameter seed: A random number, from which waits are drawn.
     init(_ settings: PushQueue.Settings, seed: UInt64) {
-        life = settings.life
+        life = settings.chosen.life
         queue = PushQueue(settings, seed: seed)
     }
 

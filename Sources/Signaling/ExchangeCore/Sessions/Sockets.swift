@@ -30,13 +30,13 @@ struct Sockets: Sendable {
 
     init(_ settings: ExchangeCore.Settings) {
         loginWindow = settings.loginWindow
-        messages = settings.messages
+        messages = settings.chosen.messages
         messagesRefused = settings.messagesRefused
         malformedPerMinute = settings.malformedPerMinute
     }
 
     /// Connections may send as much as here.
-    mutating func adopt(_ settings: ExchangeCore.Settings) { messages = settings.messages }
+    mutating func adopt(_ settings: ExchangeCore.Settings) { messages = settings.chosen.messages }
 
     /// All that are open.
     var connections: some Collection<ConnectionID> { byConnection.keys }

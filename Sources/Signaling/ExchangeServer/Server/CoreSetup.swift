@@ -15,7 +15,7 @@ struct CoreSetup {
     }
 
     private static func reader(_ configuration: ExchangeConfiguration) -> SignedTokenReader {
-        SignedTokenReader(configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
+        SignedTokenReader(configuration.apiKeys, maximumLifetime: configuration.core.signedTokenLifetime.seconds)
     }
 
     /// Takes another configuration, but not its accounts of the users file, which may be older than those read since.
@@ -34,24 +34,9 @@ struct CoreSetup {
     }
 
     var settings: ExchangeCore.Settings {
-        var settings = ExchangeCore.Settings()
-        settings.keepalive = configuration.keepalive
-        settings.resumeWindow = configuration.resumeWindow
-        settings.tokenLifetime = configuration.tokenLifetime
-        settings.refreshLifetime = configuration.refreshLifetime
-        settings.signedTokenLifetime = configuration.signedTokenLifetime
-        settings.tokenNotice = configuration.tokenNotice
-        settings.messages = TokenBucket.Rate(
-            burst: configuration.messageBurst, perSecond: Double(configuration.messagesPerSecond))
-        settings.tellsPresence = configuration.tellsPresence
-        settings.trunks = configuration.trunks
+        var settings = ExchangeCore.Settings(configuration.core, push: configuration.push)
         settings.kept.total = configuration.memoryShares.kept
         settings.tokens = configuration.memoryShares.tokens
-        settings.recordRetention = configuration.callRecordRetention
-        settings.deadPushRetention = configuration.push.deadRetention
-        settings.push.kinds = Set(configuration.push.webhooks.map(\.kind))
-        settings.push.parallel = configuration.push.parallelRequests
-        settings.push.life = configuration.push.life
         return settings
     }
 }

@@ -25,7 +25,7 @@ final class ExchangeFront: HTTPService {
         self.hub = hub
         self.configuration = configuration
         names = certificate.identity?.names ?? []
-        sockets = SocketSession.settings(keepalive: TimeAmount(configuration.keepalive))
+        sockets = SocketSession.settings(keepalive: TimeAmount(configuration.core.keepalive))
         let bounds = ConnectionBounds(
             total: configuration.connections, perAddress: configuration.connectionsPerAddress,
             fromThisMachine: configuration.connectionsFromThisMachine,

@@ -59,14 +59,8 @@ extension ExchangeConfiguration {
         merged.allowedOrigins = new.allowedOrigins
         merged.allowedHosts = new.allowedHosts
         merged.trustedProxies = new.trustedProxies
-        merged.tokenLifetime = new.tokenLifetime
-        merged.refreshLifetime = new.refreshLifetime
-        merged.tokenNotice = new.tokenNotice
-        merged.signedTokenLifetime = new.signedTokenLifetime
         merged.failedLogins = new.failedLogins
-        merged.messagesPerSecond = new.messagesPerSecond
-        merged.messageBurst = new.messageBurst
-        merged.trunks = new.trunks
+        merged.core.adopt(new.core)
         return merged
     }
 }

@@ -132,7 +132,7 @@ final class LoginService {
     ) -> HTTPAnswer {
         .success(
             LoginResponse(
-                token: access, refreshToken: refresh, expiresIn: configuration.tokenLifetime.seconds,
+                token: access, refreshToken: refresh, expiresIn: configuration.core.tokenLifetime.seconds,
                 id: account.id.text,
                 idMappingCount: Double(account.publicIDs.count), routingID: account.routingID,
                 userData: .init(customerGUID: account.id.text, email: account.email)),

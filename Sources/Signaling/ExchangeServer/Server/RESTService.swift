@@ -247,8 +247,8 @@ final class RESTService {
                 ConnectionResources(
                     webSocketURL: url, iceServers: ice.servers,
                     iceServersSeconds: ice.lifetime.map { Int($0.seconds) },
-                    keepaliveSeconds: max(1, Int(configuration.keepalive.seconds)),
-                    resumeWindowSeconds: Int(configuration.resumeWindow.seconds)),
+                    keepaliveSeconds: max(1, Int(configuration.core.keepalive.seconds)),
+                    resumeWindowSeconds: Int(configuration.core.resumeWindow.seconds)),
                 trace: request.trace)
         }
     }
