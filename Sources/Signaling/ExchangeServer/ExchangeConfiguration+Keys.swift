@@ -145,117 +145,200 @@ extension ExchangeConfiguration {
     }
 }
 
-extension ExchangeConfiguration.Certificate {
-    /// Who signs the certificate, if no file has one.
-    enum Authority: String, CaseIterable, Sendable {
-        case own
+/// Reading the section `exchange` of a configuration file.
+extension ExchangeConfiguration {
+    /// Reads and judges a configuration file. `handset serve` and `handset check` both do so, with ``FileChecks/all``.
+    ///
+    /// - Parameters:
+    ///   - fileChecks: Which of the files that it names are looked at.
+    ///   - listen: Where to listen, in the place of what the file says, which is not judged then.
+    /// - Throws: ``ConfigError`` with every problem that the file has.
+    public static func read(
+        path: String, fileChecks: FileChecks = .inputs, listen: ConfigEndpoint? = nil
+    ) throws(ConfigError) -> ExchangeConfiguration {
+        let root = try ConfigDocument.read(path: path, fileChecks: fileChecks)
+        var problems: [ConfigProblem] = []
+        var configuration = ExchangeConfiguration(root, listen: listen, &problems)
+        configuration.warnings = try problems.verdict()
+        return configuration
     }
 
-    /// The keys of the section `certificate`.
-    struct Keys: ConfigKeys {
-        let chainFile = ConfigKey.path("chain_file", readable: true, "PEM, the exchange's own certificate first")
-            .unset("required without `authority`")
-        let keyFile = ConfigKey.path("key_file", readable: true, "PEM, the private key")
-            .unset("required without `authority`")
-        let authority = ConfigKey.choice(
-            "authority", of: Authority.self,
-            "`own`: the exchange makes its certificates itself, under an authority of its own ([tls.md](tls.md))")
-        let folder = ConfigKey.outputFolder(
-            "folder", "with `authority: own`, which requires it: keeps the authority, and its private key (mode 0600)")
-        let names = ConfigKey.list(
-            "names", of: "hosts", "with `authority: own`: the names and addresses that clients call the exchange by"
-        ) { text throws(ConfigValueFault) in
-            if let host = HostName(text), !host.isWildcard { return host.text }
-            throw ConfigValueFault(
-                "\"\(text)\" must be a host name or an address without a port, such as calls.example.org or 192.0.2.1")
-        }.unset("the host of `listen`, or the machine's name if that is all addresses")
-    }
-}
+    /// Reads the section, noting every problem rather than stopping at the first.
+    ///
+    /// - Parameter listen: Where to listen, in the place of what the section says, which is not judged then.
+    public init(_ root: ConfigSection, listen: ConfigEndpoint? = nil, _ problems: inout [ConfigProblem]) {
+        self.init()
+        let section = KeyedSection(root, Keys.self, &problems)
+        let before = problems.count
+        let endpoint = section.value(\.listen, &problems)
+        let isEndpointGood = problems.count == before
+        host = (listen ?? endpoint).host
+        port = (listen ?? endpoint).port
+        if let section = section.value(\.certificate, &problems) { readCertificate(section, &problems) }
+        section.read(\.plainText, into: &plainText, &problems)
+        webSocketURL = section.value(\.webSocketURL, &problems)
+        section.read(\.anonymous, into: &allowsAnonymous, &problems)
+        section.read(\.presence, into: &core.tellsPresence, &problems)
+        section.read(\.webPhone, into: &showsWebPhone, &problems)
+        allowedOrigins = section.value(\.allowedOrigins, &problems) ?? []
+        section.read(\.keepalive, into: &core.keepalive, &problems)
+        section.read(\.resumeWindow, into: &core.resumeWindow, &problems)
+        section.read(\.streamRinging, into: &streamRinging, &problems)
 
-extension Trunk {
-    /// The keys of one of `trunks`.
-    struct Keys: ConfigKeys {
-        private static let usual = Trunk(user: "trunk", numbers: [])
-
-        let user = ConfigKey<UserID>.identifier("user", "the account that `handset trunk` logs in to").required
-        let numbers = ConfigKey<[NumberPattern]>.list(
-            "numbers", of: "patterns",
-            "numbers that go this way: digits, `?` for any digit, `*` at the end for one or more; of several patterns that match, "
-                + "the one with the most digits counts"
-        ) { text throws(ConfigValueFault) in
-            if let pattern = NumberPattern(text) { return pattern }
-            throw ConfigValueFault(
-                "\"\(text)\" must be a pattern of numbers, such as 2??, +4930* or 112: an optional +, then digits and ?, and "
-                    + "a * at the end at most")
-        }.unset("calls come in alone")
-        let callers = ConfigKey<[UserID]>.identifiers("callers", "users who may call these numbers").unset("none")
-        let callsPerHour = ConfigKey.integer(
-            "calls_per_hour", in: 1...1_000, "calls that each of them may begin within an hour"
-        ).defaulting(to: usual.callsPerHour)
-        let callsAtOnce = ConfigKey.integer("calls_at_once", in: 1...100, "calls that each of them may have at once")
-            .defaulting(to: usual.callsAtOnce)
-    }
-}
-
-extension RegisteredApp {
-    /// The keys of one of `apps`.
-    struct Keys: ConfigKeys {
-        let key = ConfigKey<ApplicationKey>.identifier("key", "the app's name, without a colon").required
-        let secretHash = ConfigKey.digest("secret_hash", "of its secret, from `handset user hash-token`")
-        let secret = ConfigKey.secret("secret", suggestsName: true, "its secret").unset(
-            "required without `secret_hash`")
-    }
-}
-
-extension SigningKey {
-    /// The keys of one of `api_keys`.
-    struct Keys: ConfigKeys {
-        let key = ConfigKey<ApplicationKey>.identifier("key", "the signer's name").required
-        let secret = ConfigKey.secret(
-            "secret", suggestsName: true, "at least \(minimumSecretBytes) bytes, as `openssl rand -hex 32` makes them"
-        ).required
-    }
-}
-
-extension Account {
-    /// The keys of one of `users`.
-    struct Keys: ConfigKeys {
-        let id = ConfigKey<UserID>.identifier("id", "the user's id").required
-        let publicIDs = ConfigKey<[UserID]>.identifiers(
-            "public_ids", "other ids by which the user is called, \(SignalLimits.publicIDs) at most")
-        let routingID = ConfigKey.string("routing_id", "what calls to the user are routed by").unset("that of `id`")
-        let email = ConfigKey.string("email", "the user's address")
-        let passwordHash = ConfigKey.parsed("password_hash", "scrypt hash", "from `handset user hash-password`") {
-            text throws(ConfigValueFault) in
-            if let hash = PasswordHash(text) { return hash }
-            throw ConfigValueFault("must be of the form $scrypt$ln=15,r=8,p=1$SALT$HASH, with at most 128 MiB")
+        readDatabase(section, &problems)
+        if let section = section.value(\.push, &problems) {
+            push = PushConfiguration(section, plainText: plainText, &problems)
         }
-        let password = ConfigKey.secret("password", suggestsName: true, "in place of `password_hash`")
-        let mediaTokenHashes = ConfigKey.digests(
-            "media_token_hashes", "of media tokens, from `handset user hash-token`")
-        let mediaToken = ConfigKey.secret("media_token", suggestsName: true, "one more media token")
-        let accessTokenHashes = ConfigKey.digests(
-            "access_token_hashes", "of long-lived tokens, for a login with user id and token")
-        let accessToken = ConfigKey.secret("access_token", suggestsName: true, "one more such token")
-        let streamTokenHashes = ConfigKey.digests(
-            "stream_token_hashes", "of tokens that may stream to this user, and nothing else ([whip.md](whip.md))")
-        let streamToken = ConfigKey.secret("stream_token", suggestsName: true, "one more such token")
-        let publicKeys = ConfigKey.list(
-            "public_keys", of: "keys", "of devices that log in by key, which `handset enroll` adds"
-        ) { text throws(ConfigValueFault) in
-            if let key = DeviceKey(text) { return key }
-            throw ConfigValueFault("must be of the form ed25519.KEY.ENROLLMENT, as an enrolment writes it")
+        readTokens(section, &problems)
+        readLimits(section, &problems)
+        readBounds(section, &problems)
+
+        if !section.has(\.usersFile) { section.require(\.users, &problems) }
+        apps = (section.value(\.apps, &problems) ?? []).compactMap { RegisteredApp($0, &problems) }
+        apiKeys = (section.value(\.apiKeys, &problems) ?? []).compactMap { SigningKey($0, &problems) }
+        let servers = section.value(\.iceServers, &problems) ?? []
+        iceServers = servers.compactMap { ICEServerConfiguration($0, &problems) }
+        let accounts = section.value(\.users, &problems) ?? []
+        users = Account.list(accounts, &problems)
+        for account in accounts where account.has(\.enrollmentHashes) {
+            problems.append(
+                account.problem(
+                    \.enrollmentHashes, "must be in the users file: the exchange writes there who has joined"))
         }
-        let enrollmentHashes = ConfigKey.list(
-            "enrollment_hashes", of: "hashes", "of codes of `handset user enroll`, in a users file alone"
-        ) { text throws(ConfigValueFault) in
-            if let enrollment = EnrollmentRecord(text) { return enrollment }
-            throw ConfigValueFault("must be as `handset user enroll` writes it")
+        readUsersFile(section, &problems)
+        readTrunks(section, &problems)
+        if listen == nil, isEndpointGood { judgeListening(section, &problems) }
+    }
+
+    private mutating func readCertificate(
+        _ section: KeyedSection<Certificate.Keys>, _ problems: inout [ConfigProblem]
+    ) {
+        guard section.has(\.authority) else {
+            section.rejectIdle(\.folder, "is for authority: own", &problems)
+            section.rejectIdle(\.names, "is for authority: own", &problems)
+            section.require(\.chainFile, &problems)
+            section.require(\.keyFile, &problems)
+            certificate = Certificate(section, &problems)
+            return
         }
-        let loginsSince = ConfigKey.integer(
-            "logins_since", in: 0...253_402_300_799, unit: "s since 1970", "signed tokens from before that are refused")
-        let added = ConfigKey.integer(
-            "added", in: 0...253_402_300_799_999, unit: "ms since 1970",
-            "when `handset user` added the user: one of the same name with another time is another user")
+        for key in [\Certificate.Keys.chainFile, \.keyFile] {
+            section.rejectIdle(key, "is given together with authority; keep one of them", &problems)
+        }
+        section.require(\.folder, &problems)
+        guard section.value(\.authority, &problems) != nil, let folder = section.value(\.folder, &problems) else {
+            return
+        }
+        let names = section.value(\.names, &problems) ?? []
+        let authority = OwnAuthority(folder: folder, names: names.isEmpty ? Self.ownNames(listen: host) : names)
+        ownAuthority = authority
+        guard section.fileChecks == .all else { return }
+        do throws(ExchangeError) {
+            try authority.check(at: WallClock.now)
+        } catch {
+            problems.append(section.problem(\.folder, error.description))
+        }
+    }
+
+    private mutating func readDatabase(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        databasePath = section.value(\.database, &problems)
+        section.read(\.databaseDurability, into: &databaseDurability, &problems)
+        section.read(\.databaseIfCorrupt, into: &databaseIfCorrupt, &problems)
+        if section.fileChecks == .all, let path = databasePath,
+            let fault = ExchangeStore.fault(ofFile: path, ifCorrupt: databaseIfCorrupt)
+        {
+            let message = "\"\(path)\" \(fault)"
+            problems.append(
+                databaseIfCorrupt == .refuse
+                    ? section.problem(\.database, message) : section.warning(\.database, message))
+        }
+        core.callRecordRetention = .seconds(86_400 * section.value(\.callRecordsDays, &problems))
+        section.read(\.callRecordsPerUser, into: &callRecordLimits.perCaller, &problems)
+        section.read(\.callRecordsTotal, into: &callRecordLimits.total, &problems)
+        guard !section.has(\.database) else { return }
+        let reason = "is for a database, which is missing; give database, or remove this key"
+        section.rejectIdle(\.databaseDurability, reason, &problems)
+        section.rejectIdle(\.databaseIfCorrupt, reason, &problems)
+        section.rejectIdle(\.callRecordsDays, reason, &problems)
+        section.rejectIdle(\.callRecordsPerUser, reason, &problems)
+        section.rejectIdle(\.callRecordsTotal, reason, &problems)
+    }
+
+    private mutating func readTokens(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        section.read(\.tokenLifetime, into: &core.tokenLifetime, &problems)
+        section.read(\.refreshLifetime, into: &core.refreshLifetime, &problems)
+        section.read(\.tokenNotice, into: &core.tokenNotice, &problems)
+        section.read(\.signedTokenLifetime, into: &core.signedTokenLifetime, &problems)
+    }
+
+    private mutating func readLimits(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        section.read(\.failedLoginsPerAddress, into: &failedLogins.perAddress, &problems)
+        section.read(\.failedLoginsPerAccount, into: &failedLogins.perAccount, &problems)
+        section.read(\.messagesPerSecond, into: &core.messagesPerSecond, &problems)
+        section.read(\.messageBurst, into: &core.messageBurst, &problems)
+        section.read(\.failedLoginWindow, into: &failedLogins.window, &problems)
+        trustedProxies = section.value(\.trustedProxies, &problems) ?? []
+    }
+
+    private mutating func readTrunks(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let known = Set((users + fileUsers).map(\.id))
+        var accounts: Set<UserID> = []
+        var patterns: Set<NumberPattern> = []
+        var bars: [(stem: TelephoneNumber, hole: ConfigProblem)] = []
+        for section in section.value(\.trunks, &problems) ?? [] {
+            guard let trunk = Trunk(section, &problems) else { continue }
+            if !accounts.insert(trunk.user).inserted {
+                problems.append(
+                    section.problem(\.user, "is already the account of another trunk; each trunk needs its own"))
+            }
+            for pattern in trunk.numbers where !patterns.insert(pattern).inserted {
+                problems.append(
+                    section.problem(
+                        \.numbers, "\"\(pattern)\" is already in the numbers of a trunk; a number has one route"))
+            }
+            // A users file that is not read here may have them.
+            if section.fileChecks != .none || usersFile == nil {
+                if !known.contains(trunk.user) {
+                    problems.append(
+                        section.warning(
+                            \.user, "\"\(trunk.user)\" has no account yet, so this trunk cannot carry calls"))
+                }
+                for caller in trunk.callers.sorted() where !known.contains(caller) {
+                    problems.append(section.warning(\.callers, "\"\(caller)\" has no account yet"))
+                }
+            }
+            for pattern in trunk.numbers where trunk.callers.isEmpty && pattern.text.hasSuffix("*") {
+                guard let stem = TelephoneNumber(String(pattern.text.dropLast())) else { continue }
+                bars.append(
+                    (
+                        stem,
+                        section.warning(
+                            \.numbers,
+                            "\"\(pattern)\" does not bar \(stem) itself, which another trunk takes: add \"\(stem)\"")
+                    ))
+            }
+            core.trunks.append(trunk)
+        }
+        // `*` is one digit or more.
+        var table = NumberTable<Bool>()
+        for trunk in core.trunks { for pattern in trunk.numbers { table.add(pattern, !trunk.callers.isEmpty) } }
+        problems += bars.filter { table[$0.stem] == true }.map(\.hole)
+    }
+
+    private mutating func readUsersFile(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        guard let path = section.value(\.usersFile, &problems), section.fileChecks != .none else { return }
+        let file = UsersFile(path: path)
+        usersFile = file
+        guard file.exists else {
+            problems.append(
+                section.warning(
+                    \.usersFile,
+                    "\"\(path)\" does not exist, so there are no accounts until `handset user add` makes it"))
+            return
+        }
+        do throws(ConfigError) {
+            fileUsers = try file.read(beside: users)
+        } catch {
+            problems += error.problems
+        }
     }
 }
