@@ -183,7 +183,8 @@ let package = Package(
         module(
             "Signaling", "ExchangeServer",
             [
-                "BlockingWork", "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore", "Files", "HTTPTransport", "ICE",
+                "BlockingWork", "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore", "Files",
+                "HTTPTransport", "ICE",
                 "JSON", "Realtime", "SDP", "SignalWire", "TLS", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -207,7 +208,11 @@ let package = Package(
             ]),
         module(
             "Agent", "Call",
-            ["AudioKit", "AudioPort", "CallControl", "CallMedia", "CallParticipation", "Core", "VoiceActivity"]),
+            [
+                "AudioKit", "AudioPort", "CallControl", "CallMedia", "CallParticipation", "Core", "ICE", "Playout",
+                "SDP",
+                "SecureTransport", "VoiceActivity",
+            ]),
         module(
             "Agent", "CallAgent",
             [
@@ -400,8 +405,8 @@ let package = Package(
         tests(
             "CallTests",
             [
-                "AudioKit", "Call", "CallControl", "CallMedia", "CallParticipation", "Core", "JSON", "SIPSignaling",
-                "VoiceActivity",
+                "AudioKit", "Call", "CallControl", "CallMedia", "CallParticipation", "Core", "ICE", "JSON", "SDP",
+                "SIPSignaling", "SecureTransport", "VoiceActivity",
             ]),
         tests(
             "CallAgentTests",

@@ -125,7 +125,8 @@ final class OfferedBot: Sendable {
                 try session.prepare(usesCard: false, with: &media)
                 let made = try session.makeAnswer(to: .offer(offer), with: &media)
                 guard let made,
-                    let agreed = try session.plan(for: made.audio, AudioBehaviour(source: source), start: .atOnce)
+                    let agreed = try session.negotiated.plan(
+                        for: made.audio, AudioBehaviour(source: source), start: .atOnce)
                 else { return "" }
                 try session.start(agreed.plan, line: nil, on: engine)
                 if let remote = agreed.remote { session.connect(to: remote, on: engine) }

@@ -40,7 +40,7 @@ struct CallTable {
     func id(ofKey key: IdempotencyKey) -> CallID? { calls.first { $0.value.session.idempotencyKey == key }?.key }
 
     /// The call whose media, or the connection of its media, the media engine knows by this name.
-    func id(of media: MediaCallID) -> CallID? { calls.first { $0.value.media.goes(by: media) }?.key }
+    func id(of media: MediaCallID) -> CallID? { calls.first { $0.value.media.negotiated.goes(by: media) }?.key }
 
     /// Streams of continuing calls that no media worker runs yet, without this call's.
     ///
@@ -48,7 +48,7 @@ struct CallTable {
     func unplacedCount(besides id: CallID?, legs: BotLegs? = nil) -> Int {
         calls.reduce(0) { sum, call in
             guard call.key != id, call.value.session.isOngoing else { return sum }
-            let isUnplaced = call.value.media.id == nil
+            let isUnplaced = call.value.media.negotiated.id == nil
             let leg = legs.map { $0.isUnplaced(of: call.value.session, isExpected: isUnplaced) } ?? false
             return sum + (isUnplaced ? 1 : 0) + (leg ? 1 : 0)
         }
@@ -61,6 +61,6 @@ struct CallTable {
 
     /// The media of a call that uses the sound card and runs; nil if there is none.
     var mediaOnCard: MediaCallID? {
-        calls.values.lazy.filter(\.session.usesCard).compactMap(\.media.runningID).first
+        calls.values.lazy.filter(\.session.usesCard).compactMap(\.media.negotiated.runningID).first
     }
 }

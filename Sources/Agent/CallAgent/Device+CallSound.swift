@@ -139,7 +139,7 @@ extension Device {
 
     private func runningMedia(of id: CallID) throws(CallSoundError) -> MediaCallID {
         // Of a call that has just ended the media may still run: nothing would end what joined it now.
-        guard let call = calls[id], call.session.record == nil, let media = call.media.runningID else {
+        guard let call = calls[id], call.session.record == nil, let media = call.media.negotiated.runningID else {
             throw CallSoundError(.wrongState, "the media of \(id) does not run: wait until it is established")
         }
         return media

@@ -151,7 +151,7 @@ extension Device {
         case .keep(let record, let turns): keep(record, turns, of: id)
         case .over(let record):
             guard let call = calls[id] else { return }
-            publish(.ended(id, record, call.media.report))
+            publish(.ended(id, record, call.media.negotiated.report))
             forget(id)
         }
     }

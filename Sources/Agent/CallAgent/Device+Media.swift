@@ -24,17 +24,17 @@ extension Device {
         case .applyAnswer(let answer): applyAnswer(answer, for: id)
         case .hearEarly(let answer): hearEarly(answer, in: id)
         case .reportEarly:
-            for report in calls[id]?.media.takeEarly() ?? [] { feed(.media(.report(report)), to: id) }
+            for report in calls[id]?.media.negotiated.takeEarly() ?? [] { feed(.media(.report(report)), to: id) }
         case .answerOffer(let offer, let isInviter): answer(newOffer: offer, isInviter: isInviter, in: id)
         case .acceptAnswer(let answer, let mayBeFirst): accept(newAnswer: answer, mayBeFirst: mayBeFirst, in: id)
         case .offerAgain: offerAgain(in: id)
-        case .withdrawOffer: calls[id]?.media.offerRefused()
+        case .withdrawOffer: calls[id]?.media.negotiated.offerRefused()
         case .restartICE: restartICE(of: id)
         case .add(let candidates): calls[id]?.media.add(candidates, on: engine)
         case .liftSoundLimit(let host): liftSoundLimit(of: id, for: host)
         case .observe: observePeer(of: id)
         case .checkSound(let time):
-            if calls[id]?.media.hasHeardPeer == false {
+            if calls[id]?.media.negotiated.hasHeardPeer == false {
                 logger.notice(
                     "The peer has sent no sound yet",
                     metadata: about(id, ["established_s": "\(Int(time / .seconds(1)))"]))
@@ -55,8 +55,7 @@ extension Device {
     private func makeOffer(for id: CallID) {
         do {
             try prepareMedia(of: id)
-            let isWebRTC = configuration.media.offers == .webRTC
-            guard let offer = try calls[id]?.media.makeOffer(isWebRTC: isWebRTC, with: &media) else { return }
+            guard let offer = try calls[id]?.media.makeOffer(with: &media) else { return }
             feed(.media(.report(.ready(description: offer))), to: id)
         } catch {
             fail(id, MediaFailure(error))
@@ -80,14 +79,14 @@ extension Device {
 
     private func applyAnswer(_ answer: CallDescription, for id: CallID) {
         do {
-            if calls[id]?.media.isEarly == true {
-                guard calls[id]?.media.runningID == nil else {
+            if calls[id]?.media.negotiated.isEarly == true {
+                guard calls[id]?.media.negotiated.runningID == nil else {
                     try calls[id]?.media.acceptAfterEarly(answer, on: engine)
                     return feed(.media(.answerApplied), to: id)
                 }
-                calls[id]?.media.forgetEarly()
+                calls[id]?.media.negotiated.forgetEarly()
             }
-            guard let audio = try calls[id]?.media.acceptAnswer(answer) else { return }
+            guard let audio = try calls[id]?.media.negotiated.acceptFirst(answer) else { return }
             try start(audio, .atOnce, for: id)
             feed(.media(.answerApplied), to: id)
         } catch {
@@ -103,14 +102,14 @@ extension Device {
             try start(audio, .atOnce, for: id, isEarly: true)
             logger.debug("A call is heard before it is answered", metadata: ["call": "\(id)"])
         } catch {
-            calls[id]?.media.forgetEarly()
+            calls[id]?.media.negotiated.forgetEarly()
             logger.debug(
                 "A call is not heard before it is answered", metadata: ["call": "\(id)", "error": "\(error)"])
         }
     }
 
     private func prepareMedia(of id: CallID) throws {
-        guard let call = calls[id], !call.media.isPrepared else { return }
+        guard let call = calls[id], !call.media.negotiated.hasBegun else { return }
         let usesCard = call.session.usesCard
         if usesCard, isCardTaken(besides: id) { throw CardTaken() }
         if usesCard, let failure = shared.cardFailure { throw CardAbsent(failure, configuration.audio) }
@@ -120,7 +119,8 @@ extension Device {
     private func start(
         _ audio: NegotiatedAudio, _ start: MediaCallPlan.Start, for id: CallID, isEarly: Bool = false
     ) throws {
-        guard let call = calls[id], let agreed = try call.media.plan(for: audio, call.session.audio, start: start)
+        guard let call = calls[id],
+            let agreed = try call.media.negotiated.plan(for: audio, call.session.audio, start: start)
         else { return }
         var plan = agreed.plan
         plan.isEarly = isEarly
@@ -142,7 +142,9 @@ extension Device {
 
     /// The file that the call is recorded to from its start.
     private func recordingAtStart(of id: CallID) -> String? {
-        guard let call = calls[id], let media = call.media.runningID, engine.isRecording(media) else { return nil }
+        guard let call = calls[id], let media = call.media.negotiated.runningID, engine.isRecording(media) else {
+            return nil
+        }
         return call.session.audio.recording
     }
 
@@ -150,7 +152,9 @@ extension Device {
 
     /// What a call's sound waits for.
     private func soundCondition(of id: CallID) -> MediaCallPlan.SoundCondition {
-        guard let call = calls[id], !call.session.isOutgoing, !call.media.isConnectedByHandshake else { return .none }
+        guard let call = calls[id], !call.session.isOutgoing, !call.media.negotiated.isConnectedByHandshake else {
+            return .none
+        }
         if traits.takesStrangers { return .heard }
         return call.session.isAcknowledged ? .none : .confirmed
     }
@@ -159,10 +163,10 @@ extension Device {
     ///
     /// - Parameter host: The source of the answer, if it is known. If strangers may call, it must be where our sound goes.
     private func liftSoundLimit(of id: CallID, for host: String?) {
-        guard let call = calls[id], let media = call.media.runningID else { return }
+        guard let call = calls[id], let media = call.media.negotiated.runningID else { return }
         if traits.takesStrangers {
-            guard let remote = call.media.remote, let host = host.flatMap({ SocketAddress(host: $0, port: 0) }),
-                host.hasSameHost(as: remote)
+            guard let remote = call.media.negotiated.remote,
+                let host = host.flatMap({ SocketAddress(host: $0, port: 0) }), host.hasSameHost(as: remote)
             else { return }
         }
         engine.liftSoundLimit(of: media)
@@ -209,14 +213,14 @@ extension Device {
     /// - Throws: ``DigitError`` if they cannot be sent; then none is.
     public func press(_ digits: String, on id: CallID) throws(DigitError) {
         guard digits.count <= 32 else { throw DigitError("\(digits.count) keys are too many at once: send 32 at most") }
-        guard let call = calls[id], let media = call.media.id else {
+        guard let call = calls[id], let media = call.media.negotiated.id else {
             throw DigitError("keys can be sent while a call's media runs: wait until it is established")
         }
-        if call.media.sentEvents == nil, traits.carriesKeys {
+        if call.media.negotiated.sentEvents == nil, traits.carriesKeys {
             let keys = try DigitError.keys(in: digits)
             return feed(.user(.sendKeys(keys)), to: id)
         }
-        try DigitError.check(digits, against: call.media.sentEvents)
+        try DigitError.check(digits, against: call.media.negotiated.sentEvents)
         guard engine.press(digits, on: media) else {
             throw DigitError("the call has just ended")
         }
@@ -230,16 +234,16 @@ extension Device {
         switch event {
         case .ready(let media, let time):
             with(media) { id in
-                guard let isVerified = calls[id]?.media.isConnectedByHandshake else { return }
+                guard let isVerified = calls[id]?.media.negotiated.isConnectedByHandshake else { return }
                 noteMedia(.connected(isVerified: isVerified), of: id, at: time)
             }
         case .flowing(let media, let time): with(media) { noteMedia(.flowing, of: $0, at: time) }
         case .mediaReceived(let media, _):
             with(media) { id in
-                calls[id]?.media.notePacket()
+                calls[id]?.media.negotiated.notePacket()
                 logger.debug("The peer's first packet has come", metadata: about(id))
                 // What rings there is heard in place of our tone.
-                if calls[id]?.media.isEarly == true { note(.talking, of: id) }
+                if calls[id]?.media.negotiated.isEarly == true { note(.talking, of: id) }
             }
         case .playbackEnded(let media): with(media) { feed(.media(.playbackEnded), to: $0) }
         case .announcementEnded(let media, let path, let end):
@@ -257,14 +261,14 @@ extension Device {
             }
         case .refused(let media):
             with(media) { id in
-                calls[id]?.media.noteRefused()
+                calls[id]?.media.negotiated.noteRefused()
                 fail(id, MediaFailure(.deviceFull, "the media workers have as many calls as they may have"))
                 // A call that had ended before gets no other report of that.
                 feed(.media(.over), to: id)
             }
         case .ended(let media, let report):
             with(media) { id in
-                calls[id]?.media.noteEnded(report)
+                calls[id]?.media.negotiated.noteEnded(report)
                 feed(.media(.over), to: id)
             }
         case .candidate(let connection, let candidate): with(connection) { found(candidate, for: $0) }
@@ -283,7 +287,7 @@ extension Device {
         case .connectionFailed(let connection, let failure):
             with(connection) { id in
                 logger.info("A call's connection has failed", metadata: about(id, ["error": "\(failure)"]))
-                guard calls[id]?.media.noteEarlyFailure() != true else { return }
+                guard calls[id]?.media.negotiated.noteEarlyFailure() != true else { return }
                 feed(.media(.connectionFailed(MediaFailure(failure))), to: id)
             }
         case .connected(let connection, let path):
@@ -307,17 +311,17 @@ extension Device {
 
     /// What the media has found out counts once the call is answered.
     private func noteMedia(_ report: CallMachine.MediaReport, of id: CallID, at time: Instant) {
-        if calls[id]?.media.noteEarly(report) != true { feed(.media(.report(report)), to: id, at: time) }
+        if calls[id]?.media.negotiated.noteEarly(report) != true { feed(.media(.report(report)), to: id, at: time) }
     }
 
     private func found(_ candidate: String?, for id: CallID) {
-        guard let mid = calls[id]?.media.mid else { return }
+        guard let mid = calls[id]?.media.negotiated.mid else { return }
         feed(.media(.candidate(candidate, mid: mid)), to: id)
     }
 
     /// Finds out when the peer's newest packet arrived.
     private func observePeer(of id: CallID) {
-        guard let media = calls[id]?.media else { return }
+        guard let media = calls[id]?.media.negotiated else { return }
         switch media.expectation {
         case .covered: return feed(.media(.observed(.covered)), to: id)
         case .onHold: return feed(.media(.observed(.onHold)), to: id)
@@ -356,7 +360,7 @@ extension Device {
     /// The peer requests an offer: it may choose from all that this device can do from then on.
     private func offerAgain(in id: CallID) {
         do throws(NegotiationError) {
-            guard let offer = try calls[id]?.media.offerAgain() else {
+            guard let offer = try calls[id]?.media.negotiated.offerAgain() else {
                 return feed(.media(.nothingOffered), to: id)
             }
             feed(.media(.offered(offer, restartsICE: false)), to: id)
@@ -368,11 +372,11 @@ extension Device {
 
     /// The peer's answer to an offer that we made in an established call, or when we accepted it.
     private func accept(newAnswer answer: CallDescription, mayBeFirst: Bool, in id: CallID) {
-        if mayBeFirst, calls[id]?.media.awaitsFirstAnswer == true { return applyAnswer(answer, for: id) }
+        if mayBeFirst, calls[id]?.media.negotiated.awaitsFirstAnswer == true { return applyAnswer(answer, for: id) }
         do {
             try calls[id]?.media.accept(newAnswer: answer, on: engine)
         } catch {
-            calls[id]?.media.offerRefused()
+            calls[id]?.media.negotiated.offerRefused()
             logger.warning(
                 "The peer's answer cannot be used; the call continues unchanged",
                 metadata: about(id, ["error": "\(error)"]))
@@ -381,7 +385,7 @@ extension Device {
 
     /// Offers the peer new ICE credentials; media continues by any path that still works.
     private func restartICE(of id: CallID) {
-        do throws(NegotiationError) {
+        do {
             guard let offer = try calls[id]?.media.restartICE(with: &media) else { return }
             feed(.media(.offered(offer, restartsICE: true)), to: id)
         } catch {

@@ -25,7 +25,9 @@ extension Device {
     ///
     /// - Returns: False if the call does not use the card, or its media does not run.
     @discardableResult
-    public func giveCard(to id: CallID) -> Bool { calls[id]?.media.id.map { engine.giveCard(to: $0) } ?? false }
+    public func giveCard(to id: CallID) -> Bool {
+        calls[id]?.media.negotiated.id.map { engine.giveCard(to: $0) } ?? false
+    }
 
     /// The card's present levels, from the media worker; nil while no call is on the card.
     public func soundReport() async -> SoundReport? {

@@ -103,9 +103,8 @@ extension Device {
     }
 
     private func isHeld(_ call: ActiveCall) -> Bool {
-        guard call.session.usesCard, configuration.audio.severalCalls == .hold, let media = call.media.id else {
-            return false
-        }
+        guard call.session.usesCard, configuration.audio.severalCalls == .hold, let media = call.media.negotiated.id
+        else { return false }
         return engine.cardHolder != media
     }
 }

@@ -287,7 +287,7 @@ public actor Device {
 
     /// The report of a call's media so far; nil if it has none.
     public func mediaReport(on id: CallID) async -> MediaReport? {
-        guard let media = calls[id]?.media.id else { return nil }
+        guard let media = calls[id]?.media.negotiated.id else { return nil }
         return await engine.report(on: media)
     }
 

@@ -1,3 +1,4 @@
+internal import Call
 internal import CallControl
 internal import CallMedia
 internal import MediaEngine

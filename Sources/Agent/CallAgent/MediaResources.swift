@@ -1,6 +1,7 @@
+internal import Call
+internal import Core
 internal import ICE
 internal import MediaEngine
-internal import Core
 internal import Realtime
 internal import SecureTransport
 
@@ -13,7 +14,8 @@ struct MediaResources {
     /// What the device's calls are known by in the engine.
     private let owner: UInt16
     private var identity: DTLSIdentity?
-    private var generator = SystemRandomNumberGenerator()
+    /// For credentials and names in descriptions.
+    var generator = SystemRandomNumberGenerator()
 
     init(_ configuration: DeviceConfiguration, engine: MediaEngine, address: MediaAddress, owner: UInt16 = 0) {
         self.engine = engine
@@ -47,7 +49,7 @@ struct MediaResources {
         let placement = place(usesCard: usesCard)
         // Keys may be written into descriptions only where no third party can read them.
         let means = try means(at: placement, keysAllowed: configuration.account.isSignalingPrivate)
-        return (placement, MediaNegotiation(configuration.media, means, using: &generator))
+        return (placement, MediaNegotiation(configuration.media.negotiation, means, using: &generator))
     }
 
     /// Places the media of a bot's leg, which has ICE, DTLS and Opus independent of calls.
@@ -58,7 +60,7 @@ struct MediaResources {
         media.codecs = [.opus]
         media.allowsPlainMedia = false
         let means = try means(at: placement, keysAllowed: false)
-        return (placement, MediaNegotiation(media, means, using: &generator))
+        return (placement, MediaNegotiation(media.negotiation, means, using: &generator))
     }
 
     private func place(usesCard: Bool = false) -> MediaPlacement {
@@ -73,14 +75,11 @@ struct MediaResources {
         let bound = placement.localAddress
         return MediaNegotiation.Means(
             address: bound.isUnspecified ? address.address.withPort(bound.port) : bound,
-            isBoundToAll: bound.isUnspecified, keysAllowed: keysAllowed, identity: try currentIdentity())
+            isBoundToAll: bound.isUnspecified, keysAllowed: keysAllowed,
+            fingerprint: try currentIdentity().fingerprint(.sha256))
     }
 
     mutating func makeCredentials() -> ICECredentials { ICECredentials(using: &generator) }
-
-    mutating func renewAssociation(of negotiation: inout MediaNegotiation) {
-        negotiation.renewAssociation(using: &generator)
-    }
 
     mutating func connectionPlan(_ credentials: ICECredentials, isControlling: Bool) throws -> ConnectionPlan {
         var ice = ICEConfiguration(isControlling: isControlling)
@@ -102,5 +101,19 @@ struct MediaResources {
     func nextCapture(number: () -> Int?) -> String? {
         guard configuration.behaviour.capture != nil, let number = number() else { return nil }
         return configuration.behaviour.capture(number: number)
+    }
+}
+
+extension MediaConfiguration {
+    /// What calls offer and take.
+    fileprivate var negotiation: MediaNegotiation.Settings {
+        var settings = MediaNegotiation.Settings()
+        settings.codecs = codecs
+        settings.encoder = encoder
+        settings.playout = playout
+        settings.suites = suites
+        settings.offersWebRTC = offers == .webRTC
+        if allowsPlainMedia { settings.plainMedia = offers == .plain ? .offered : .accepted }
+        return settings
     }
 }

@@ -1,17 +1,16 @@
-internal import CallControl
-internal import Realtime
-internal import ICE
-internal import CallMedia
-internal import MediaEngine
-internal import Core
-internal import AudioKit
-internal import SDP
-internal import SecureTransport
+package import AudioKit
+package import CallControl
+package import CallMedia
+package import Core
+package import ICE
+package import Playout
+package import SDP
+package import SecureTransport
 
 /// One call's offers and answers: our side, the agreement, and the resulting plans for the media engine.
-struct MediaNegotiation {
+package struct MediaNegotiation: Sendable {
     private var exchange: OfferAnswer
-    private let configuration: MediaConfiguration
+    private let settings: Settings
     private let randomSeed: UInt64
     private let isBoundToAll: Bool
     /// The host that the peer's newest description came from, where signaling goes from host to host.
@@ -19,46 +18,86 @@ struct MediaNegotiation {
     /// Our offer was rolled back in favour of the peer's.
     private var hasYielded = false
 
-    /// The device's media settings for a call.
-    struct Means {
+    /// What a device's calls offer and take.
+    package struct Settings: Sendable {
+        /// Media that is not encrypted.
+        package enum PlainMedia: Sendable {
+            case refused
+            /// If the peer offers nothing better.
+            case accepted
+            /// Before all else.
+            case offered
+        }
+
+        /// Codecs that the call may have, the preferred one first.
+        package var codecs = SoundCodec.allCases
+        /// How our Opus is encoded.
+        package var encoder = EncoderSettings()
+        /// How the peer's audio is played out.
+        package var playout = PlayoutConfiguration()
+        /// Suites to offer, the preferred one first.
+        package var suites = SRTPSuite.allCases
+        /// Our first offer has ICE and DTLS, as browsers do it, and not a plain address.
+        package var offersWebRTC = true
+        /// Whether media may go without encryption.
+        package var plainMedia = PlainMedia.refused
+
+        /// Makes the settings of a call with WebRTC.
+        package init() {}
+    }
+
+    /// What the device has for the media of a call.
+    package struct Means: Sendable {
         /// Where the call receives media without ICE.
-        var address: SocketAddress
+        package var address: SocketAddress
         /// Whether the call receives media at every address of the machine, so that an answer may name another one.
-        var isBoundToAll = false
+        package var isBoundToAll: Bool
         /// Whether signaling is protected, or stays on this machine: only then may keys travel in it (RFC 4568 §8.3).
-        var keysAllowed: Bool
-        /// The certificate that is shown in DTLS handshakes.
-        var identity: DTLSIdentity
+        package var keysAllowed: Bool
+        /// That of the certificate that is shown in DTLS handshakes.
+        package var fingerprint: DTLSFingerprint
+
+        /// Makes them.
+        package init(
+            address: SocketAddress, isBoundToAll: Bool = false, keysAllowed: Bool, fingerprint: DTLSFingerprint
+        ) {
+            self.address = address
+            self.isBoundToAll = isBoundToAll
+            self.keysAllowed = keysAllowed
+            self.fingerprint = fingerprint
+        }
     }
 
     /// Prepares a call.
-    init(_ configuration: MediaConfiguration, _ means: Means, using generator: inout some RandomNumberGenerator) {
-        self.configuration = configuration
+    package init(_ settings: Settings, _ means: Means, using generator: inout some RandomNumberGenerator) {
+        self.settings = settings
         isBoundToAll = means.isBoundToAll
         randomSeed = generator.next()
-        let fingerprint = means.identity.fingerprint(.sha256)
+        let handshake = LocalKeying.dtls(fingerprints: [Fingerprint(means.fingerprint)])
         var keying: [LocalKeying] = []
-        if configuration.offers == .webRTC { keying.append(.dtls(fingerprints: [Fingerprint(fingerprint)])) }
+        if settings.offersWebRTC { keying.append(handshake) }
         if means.keysAllowed {
-            keying.append(.sdes(configuration.suites.compactMap { SDESKey(SRTPKey.random($0, using: &generator)) }))
+            keying.append(.sdes(settings.suites.compactMap { SDESKey(SRTPKey.random($0, using: &generator)) }))
         }
-        if configuration.offers != .webRTC { keying.append(.dtls(fingerprints: [Fingerprint(fingerprint)])) }
-        if configuration.allowsPlainMedia {
-            keying.insert(.plain, at: configuration.offers == .plain ? 0 : keying.endIndex)
+        if !settings.offersWebRTC { keying.append(handshake) }
+        switch settings.plainMedia {
+        case .refused: break
+        case .accepted: keying.append(.plain)
+        case .offered: keying.insert(.plain, at: 0)
         }
         var local = LocalMedia(
             address: means.address.host, port: means.address.port,
             ssrc: UInt32.random(in: 1 ... .max, using: &generator), canonicalName: Self.randomName(using: &generator),
             sessionID: generator.next(), keying: keying)
-        local.packetTimeMilliseconds = configuration.encoder.frameDuration.rawValue
-        local.opus.wantsDTX = configuration.encoder.dtx
-        local.codecs = configuration.codecs.map(AudioCodec.init)
+        local.packetTimeMilliseconds = settings.encoder.frameDuration.rawValue
+        local.opus.wantsDTX = settings.encoder.dtx
+        local.codecs = settings.codecs.map(AudioCodec.init)
         local.usesRedundancy = true
         local.usesComfortNoise = true
         local.telephoneEvents = "0-16"
         local.headerExtensions = [.audioLevel, .transportSequenceNumber, .mid]
         // Feedback changes the profile of an offer, which plain telephones may not know.
-        if configuration.offers == .webRTC { local.feedback = [.transportWide, .nack] }
+        if settings.offersWebRTC { local.feedback = [.transportWide, .nack] }
         local.mid = "0"
         local.tlsID = Self.randomName(using: &generator)
         local.stream = MediaStreamName(stream: nil, track: nil)
@@ -66,7 +105,7 @@ struct MediaNegotiation {
     }
 
     /// Brings ICE from the next offer or answer on: the connection's credentials, and the candidates known so far.
-    mutating func bring(_ credentials: ICECredentials, candidates: [String]) {
+    package mutating func bring(_ credentials: ICECredentials, candidates: [String]) {
         exchange.local.ice = LocalICE(
             usernameFragment: credentials.usernameFragment, password: credentials.password, candidates: candidates)
     }
@@ -74,36 +113,41 @@ struct MediaNegotiation {
     /// Makes the next offer or answer name the call's own port, for a call without ICE; the chosen host stays.
     ///
     /// - Parameter bound: What the call's sockets are bound to, one for each family of addresses.
-    mutating func receive(atOneOf bound: [SocketAddress]) {
+    package mutating func receive(atOneOf bound: [SocketAddress]) {
         let isIPv6 = exchange.local.address.contains(":")
         guard let own = bound.first(where: { $0.isIPv6 == isIPv6 }) else { return }
         exchange.local.port = own.port
     }
 
+    /// Whether our first offer has ICE.
+    package var offersICE: Bool { settings.offersWebRTC }
+
     /// Whether our first offer has DTLS, with which media can only be connected by a handshake.
-    var offersHandshake: Bool {
+    package var offersHandshake: Bool {
         guard case .dtls? = exchange.local.keying.first else { return false }
         return true
     }
 
     /// Whether the offer that waits is to be answered with DTLS and without ICE.
-    var needsDirectConnection: Bool {
+    package var needsDirectConnection: Bool {
         guard let audio = exchange.offered, audio.ice == nil, case .dtls = audio.keying else { return false }
         return true
     }
 
     /// Whether the offer that waits is to be answered without ICE and DTLS, at a port of the call's own.
-    var needsPort: Bool {
+    package var needsPort: Bool {
         guard let audio = exchange.offered, audio.ice == nil else { return false }
         if case .dtls = audio.keying { return false }
         return true
     }
 
     /// Whether what was agreed connects as our offer says: by ICE if that has ICE.
-    func isConnectedAsOffered(_ audio: NegotiatedAudio) -> Bool { (audio.ice != nil) == (exchange.local.ice != nil) }
+    package func isConnectedAsOffered(_ audio: NegotiatedAudio) -> Bool {
+        (audio.ice != nil) == (exchange.local.ice != nil)
+    }
 
     /// Brings another DTLS association from the next answer on: the peer begins one (RFC 8842 §5.3).
-    mutating func renewAssociation(using generator: inout some RandomNumberGenerator) {
+    package mutating func renewAssociation(using generator: inout some RandomNumberGenerator) {
         exchange.local.tlsID = Self.randomName(using: &generator)
     }
 
@@ -114,12 +158,12 @@ struct MediaNegotiation {
     }
 
     /// Our offer, as an invite carries it.
-    mutating func offer() throws(NegotiationError) -> CallDescription {
+    package mutating func offer() throws(NegotiationError) -> CallDescription {
         .offer(try exchange.makeOffer().serialized())
     }
 
     /// Our offer in an established call: all that we can do, connected and carried as the call is.
-    mutating func offerAgain() throws(NegotiationError) -> CallDescription {
+    package mutating func offerAgain() throws(NegotiationError) -> CallDescription {
         if let agreed, agreed.ice == nil {
             exchange.local.ice = nil
             // A peer that has agreed on no feedback may not know the profiles that have it.
@@ -128,18 +172,24 @@ struct MediaNegotiation {
         return try offer()
     }
 
+    /// The host that our address must reach for the peer's offer; nil if our address does not depend on the peer.
+    package func hostToReach(for offer: CallDescription) -> SocketAddress? {
+        guard isBoundToAll, let text = offer.sdp else { return nil }
+        return (try? SessionDescription(parsing: text)).flatMap(Self.mediaHost)
+    }
+
     /// Takes the peer's offer, to be answered next.
     ///
+    /// - Parameter source: The address of this machine that reaches ``hostToReach(for:)``; nil keeps the one that is named.
     /// - Returns: In what it differs from what was agreed before.
-    mutating func receive(_ offer: CallDescription) throws -> NegotiationChanges {
+    package mutating func receive(
+        _ offer: CallDescription, reachedFrom source: SocketAddress? = nil
+    ) throws -> NegotiationChanges {
         guard case .offer(let sdp) = offer.content else { throw DescriptionError("the peer sent no offer with SDP") }
-        let description = try SessionDescription(parsing: sdp)
-        let changes = try exchange.receive(offer: description)
+        let changes = try exchange.receive(offer: try SessionDescription(parsing: sdp))
         noteSource(of: offer)
         // Not the address that reaches the exchange: the peer may be in another network of this machine.
-        if isBoundToAll, let peer = Self.mediaHost(of: description), let source = peer.localSource() {
-            exchange.local.address = source.host
-        }
+        if let source { exchange.local.address = source.host }
         return changes
     }
 
@@ -157,13 +207,13 @@ struct MediaNegotiation {
     }
 
     /// Our answer to the offer that was received, as an accept carries it, and what was agreed.
-    mutating func answer() throws(NegotiationError) -> (CallDescription, NegotiatedAudio) {
+    package mutating func answer() throws(NegotiationError) -> (CallDescription, NegotiatedAudio) {
         let (description, audio) = try exchange.makeAnswer()
         return (.answer(description.serialized()), audio)
     }
 
     /// The agreement after the peer's answer, and its differences from the earlier one.
-    mutating func accept(_ answer: CallDescription) throws -> (NegotiatedAudio, NegotiationChanges) {
+    package mutating func accept(_ answer: CallDescription) throws -> (NegotiatedAudio, NegotiationChanges) {
         guard case .answer(let sdp) = answer.content else { throw DescriptionError("the peer sent no answer with SDP") }
         let before = exchange.agreed
         let audio = try exchange.accept(answer: try SessionDescription(parsing: sdp))
@@ -172,35 +222,35 @@ struct MediaNegotiation {
     }
 
     /// Takes back our offer, which has crossed one of the peer's that counts.
-    mutating func yield() {
+    package mutating func yield() {
         exchange.rollback()
         hasYielded = true
     }
 
     /// Takes back our offer, which the peer has refused.
-    mutating func withdraw() { exchange.rollback() }
+    package mutating func withdraw() { exchange.rollback() }
 
     /// Whether, now that the peer's offer has been answered, our own is to be made again: true once, and not if the
     /// peer's offer has restarted ICE too, because then nothing is left to do.
-    mutating func takeOwedRestart(after changes: NegotiationChanges) -> Bool {
+    package mutating func takeOwedRestart(after changes: NegotiationChanges) -> Bool {
         defer { hasYielded = false }
         return hasYielded && !changes.contains(.ice)
     }
 
     /// What is agreed; nil before the first answer.
-    var agreed: NegotiatedAudio? { exchange.agreed }
+    package var agreed: NegotiatedAudio? { exchange.agreed }
 
     /// Whether our offer waits for its answer.
-    var hasOffered: Bool { exchange.state == .haveLocalOffer }
+    package var hasOffered: Bool { exchange.state == .haveLocalOffer }
 
     /// The identifier of the peer's section, for later candidates.
-    var mid: String { exchange.agreed?.mid ?? exchange.local.mid ?? "0" }
+    package var mid: String { exchange.agreed?.mid ?? exchange.local.mid ?? "0" }
 
     /// How telephone events go to the peer; nil if it takes none.
-    var sentEvents: NegotiatedTelephoneEvents? { exchange.agreed.flatMap { Self.events(for: $0).first } }
+    package var sentEvents: NegotiatedTelephoneEvents? { exchange.agreed.flatMap { Self.events(for: $0).first } }
 
     /// Whether an offer has ICE with one port for RTP and RTCP, so that the answer must have it too.
-    static func usesICE(_ offer: CallDescription) -> Bool {
+    package static func usesICE(_ offer: CallDescription) -> Bool {
         guard let text = offer.sdp else { return false }
         return (try? SessionDescription(parsing: text))?.offersMuxedICE == true
     }
@@ -212,7 +262,7 @@ extension MediaNegotiation {
     /// The media worker's plan for what was agreed.
     ///
     /// - Parameter start: When a call without ICE begins to send.
-    func plan(for audio: NegotiatedAudio, audio behaviour: AudioBehaviour, start: MediaCallPlan.Start)
+    package func plan(for audio: NegotiatedAudio, audio behaviour: AudioBehaviour, start: MediaCallPlan.Start)
         throws(DescriptionError) -> MediaCallPlan
     {
         let local = exchange.local
@@ -239,7 +289,7 @@ extension MediaNegotiation {
             peer.sendComfortNoisePayloadType = audio.comfortNoise?.send
         }
         var plan = MediaCallPlan(
-            peer: peer, encoder: encoder, playout: configuration.playout, audio: behaviour,
+            peer: peer, encoder: encoder, playout: settings.playout, audio: behaviour,
             start: peer.protection == .handshake || audio.ice != nil ? .whenConnected : start)
         plan.codec = SoundCodec(audio.codec)
         return plan
@@ -292,7 +342,7 @@ extension MediaNegotiation {
     }
 
     /// Where the peer wants media without ICE, and its RTCP if elsewhere; nil if it wants none there, as in the hold of RFC 2543.
-    static func addresses(of audio: NegotiatedAudio) -> (remote: SocketAddress, control: SocketAddress?)? {
+    package static func addresses(of audio: NegotiatedAudio) -> (remote: SocketAddress, control: SocketAddress?)? {
         guard audio.ice == nil, let remote = SocketAddress(host: audio.remote.address, port: audio.remote.port),
             !remote.isUnspecified
         else { return nil }
@@ -313,7 +363,7 @@ extension MediaNegotiation {
     }
 
     /// The peer's parameters for the connection; nil if there is neither ICE nor DTLS, and so no connection.
-    func remote(for audio: NegotiatedAudio) throws -> RemoteConnection? {
+    package func remote(for audio: NegotiatedAudio) throws -> RemoteConnection? {
         var handshake: (role: SecureTransport.DTLSRole, fingerprints: [DTLSFingerprint])?
         if case .dtls(let fingerprints, let role) = audio.keying {
             handshake = (
@@ -342,7 +392,7 @@ extension MediaNegotiation {
 
     /// Our encoder's settings within the limits of the peer (RFC 7587 §6.1, RFC 8866 §5.8).
     private func encoder(for audio: NegotiatedAudio) -> EncoderSettings {
-        var encoder = configuration.encoder
+        var encoder = settings.encoder
         let limits = [audio.remoteOpus.maximumAverageBitrate, audio.remoteMaximumBitrate].compactMap(\.self)
         // Opus has no bitrate below 6 kb/s; a peer that wants less gets 6 kb/s.
         if let limit = limits.min() { encoder.bitrateBps = min(encoder.bitrateBps, max(6_000, limit)) }
@@ -358,9 +408,9 @@ extension MediaNegotiation {
 }
 
 /// A peer's description cannot be used.
-struct DescriptionError: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
+package struct DescriptionError: Error, CustomStringConvertible {
+    package let description: String
+    package init(_ description: String) { self.description = description }
 }
 
 extension AudioCodec {

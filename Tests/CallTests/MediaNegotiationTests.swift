@@ -1,31 +1,23 @@
-import Foundation
-import ICE
+import AudioKit
 import CallControl
 import CallMedia
-import MediaEngine
-import AudioKit
+import Core
+import Foundation
+import ICE
 import SDP
 import SecureTransport
 import TestSupport
 import Testing
-import Core
 
-@testable import CallAgent
+@testable import Call
 
 @Suite("One call's offers and answers")
 struct MediaNegotiationTests {
-    private static let identity = Result { try DTLSIdentity(at: WallClock(unixMilliseconds: 1_700_000_000_000)) }
-
     private static func side(
-        seed: UInt64, _ change: (inout MediaConfiguration) -> Void = { _ in }
+        seed: UInt64, _ change: (inout MediaNegotiation.Settings) -> Void = { _ in }
     ) throws -> MediaNegotiation {
         var generator = SeededGenerator(seed: seed)
-        var configuration = MediaConfiguration()
-        change(&configuration)
-        let means = MediaNegotiation.Means(
-            address: try #require(SocketAddress(host: "192.0.2.1", port: 5_000)), keysAllowed: true,
-            identity: try identity.get())
-        var negotiation = MediaNegotiation(configuration, means, using: &generator)
+        var negotiation = try MediaNegotiation.made(using: &generator, change)
         negotiation.bring(ICECredentials(using: &generator), candidates: [])
         return negotiation
     }
@@ -60,17 +52,17 @@ struct MediaNegotiationTests {
         arguments: [(true, "127.0.0.1"), (false, "192.0.2.1")])
     func answersFromReachingAddress(isBoundToAll: Bool, address: String) throws {
         var generator = SeededGenerator(seed: 9)
-        var configuration = MediaConfiguration()
-        configuration.allowsPlainMedia = true
-        let means = MediaNegotiation.Means(
-            address: try #require(SocketAddress(host: "192.0.2.1", port: 5_000)), isBoundToAll: isBoundToAll,
-            keysAllowed: true, identity: try Self.identity.get())
-        var ours = MediaNegotiation(configuration, means, using: &generator)
+        var ours = try MediaNegotiation.made(isBoundToAll: isBoundToAll, using: &generator) {
+            $0.plainMedia = .accepted
+        }
         let lines = [
             "v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "c=IN IP4 127.0.0.1", "t=0 0", "m=audio 4000 RTP/AVP 111",
             "a=rtpmap:111 opus/48000/2", "",
         ]
-        _ = try ours.receive(.offer(lines.joined(separator: "\r\n")))
+        let offer = CallDescription.offer(lines.joined(separator: "\r\n"))
+        let host = ours.hostToReach(for: offer)
+        #expect(host?.host == (isBoundToAll ? "127.0.0.1" : nil))
+        _ = try ours.receive(offer, reachedFrom: host)
         let answer = try #require(try ours.answer().0.sdp)
         #expect(answer.contains("c=IN IP4 \(address)\r\n"), "\(answer)")
     }
@@ -78,11 +70,6 @@ struct MediaNegotiationTests {
     @Test("Media may come from the host that the peer's description came from")
     func signalingSource() throws {
         var generator = SeededGenerator(seed: 9)
-        var configuration = MediaConfiguration()
-        configuration.allowsPlainMedia = true
-        let means = MediaNegotiation.Means(
-            address: try #require(SocketAddress(host: "192.0.2.1", port: 5_000)), keysAllowed: true,
-            identity: try Self.identity.get())
         let lines = [
             "v=0", "o=- 1 1 IN IP4 192.168.0.7", "s=-", "c=IN IP4 192.168.0.7", "t=0 0", "m=audio 4000 RTP/AVP 111",
             "a=rtpmap:111 opus/48000/2", "",
@@ -92,7 +79,7 @@ struct MediaNegotiationTests {
             (CallDescription(.offer(sdp), source: "203.0.113.5"), "203.0.113.5"), (.offer(sdp), nil),
         ]
         for (offer, host) in offers {
-            var ours = MediaNegotiation(configuration, means, using: &generator)
+            var ours = try MediaNegotiation.made(using: &generator) { $0.plainMedia = .accepted }
             _ = try ours.receive(offer)
             let audio = try ours.answer().1
             let plan = try ours.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
@@ -103,12 +90,7 @@ struct MediaNegotiationTests {
     @Test("A later offer without ICE moves the call's media, and the hold of RFC 2543 moves it nowhere")
     func movesMedia() throws {
         var generator = SeededGenerator(seed: 9)
-        var configuration = MediaConfiguration()
-        configuration.allowsPlainMedia = true
-        let means = MediaNegotiation.Means(
-            address: try #require(SocketAddress(host: "192.0.2.1", port: 5_000)), keysAllowed: true,
-            identity: try Self.identity.get())
-        var ours = MediaNegotiation(configuration, means, using: &generator)
+        var ours = try MediaNegotiation.made(using: &generator) { $0.plainMedia = .accepted }
         func agree(on host: String) throws -> (NegotiationChanges, NegotiatedAudio) {
             let lines = [
                 "v=0", "o=- 1 1 IN IP4 192.0.2.7", "s=-", "c=IN IP4 \(host)", "t=0 0", "m=audio 4000 RTP/AVP 111",
@@ -146,7 +128,7 @@ struct MediaNegotiationTests {
         let offers = try Self.documentedOffers()
         #expect(offers.keys.sorted() == ["dtls", "plain", "sdes", "webrtc"])
         func answer(_ lines: [String]) throws -> String? {
-            var ours = try Self.side(seed: 9) { $0.allowsPlainMedia = true }
+            var ours = try Self.side(seed: 9) { $0.plainMedia = .accepted }
             let sdp = lines.joined(separator: "\n") + "\n"
             _ = try ours.receive(.offer(sdp))
             return try ours.answer().0.sdp
@@ -279,21 +261,18 @@ struct MediaNegotiationTests {
 
     @Test("Where keys would be read by others, a call without ICE offers DTLS, at an address of the call's own")
     func offeredHandshake() throws {
-        func side(_ keysAllowed: Bool, _ offers: MediaConfiguration.OfferKind) throws -> MediaNegotiation {
+        func side(_ keysAllowed: Bool, _ plainMedia: MediaNegotiation.Settings.PlainMedia) throws -> MediaNegotiation {
             var generator = SeededGenerator(seed: 8)
-            var configuration = MediaConfiguration()
-            configuration.offers = offers
-            configuration.allowsPlainMedia = offers == .plain
-            let means = MediaNegotiation.Means(
-                address: try #require(SocketAddress(host: "192.0.2.1", port: 5_000)), keysAllowed: keysAllowed,
-                identity: try Self.identity.get())
-            return MediaNegotiation(configuration, means, using: &generator)
+            return try MediaNegotiation.made(keysAllowed: keysAllowed, using: &generator) {
+                $0.offersWebRTC = false
+                $0.plainMedia = plainMedia
+            }
         }
-        for offers in [MediaConfiguration.OfferKind.sdes, .plain] {
-            let ours = try side(true, offers)
-            #expect(!ours.offersHandshake, "\(offers)")
+        for plainMedia in [MediaNegotiation.Settings.PlainMedia.refused, .offered] {
+            let ours = try side(true, plainMedia)
+            #expect(!ours.offersHandshake && !ours.offersICE, "\(plainMedia)")
         }
-        var caller = try side(false, .sdes)
+        var caller = try side(false, .refused)
         #expect(caller.offersHandshake)
         caller.receive(atOneOf: [try #require(SocketAddress(host: "0.0.0.0", port: 6_000))])
         let offer = try caller.offer()
@@ -301,7 +280,7 @@ struct MediaNegotiationTests {
         #expect(text.contains("m=audio 6000 UDP/TLS/RTP/SAVP ") && text.contains("c=IN IP4 192.0.2.1\r\n"), "\(text)")
         #expect(!text.contains("a=ice-") && !text.contains("a=crypto:"), "\(text)")
 
-        var callee = try side(false, .sdes)
+        var callee = try side(false, .refused)
         _ = try callee.receive(offer)
         #expect(callee.needsDirectConnection)
         let (audio, _) = try caller.accept(try callee.answer().0)
@@ -336,7 +315,7 @@ struct MediaNegotiationTests {
             a=fmtp:111 \(parameters)\r
             \(lines)
             """
-        var ours = try side(seed: 3) { $0.allowsPlainMedia = true }
+        var ours = try side(seed: 3) { $0.plainMedia = .accepted }
         _ = try ours.receive(.offer(offer))
         let (_, audio) = try ours.answer()
         return try ours.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
@@ -411,7 +390,7 @@ struct MediaNegotiationTests {
         #expect(plan.encoder.bitrateBps == 12_500)
     }
 
-    @Test("cbr, useinbandfec and usedtx bind our encoder as the peer wishes")
+    @Test("cbr, useinbandfec and usedtx bind our encoder as the peer requests")
     func switches() throws {
         #expect(try Self.encoder("cbr=1").constantBitrate)
         #expect(try !Self.encoder("cbr=0").constantBitrate)
