@@ -133,6 +133,21 @@ struct CallSessionTests {
         #expect(call.outputs.areOver && call.session.nextDeadline == nil)
     }
 
+    @Test(
+        "What cannot be negotiated again is noted, the call continues, and the peer learns that its offer was refused")
+    func renegotiationFaults() {
+        var call = Driven.outgoing()
+        call.connectOutgoing()
+        let refused = call.feed(.media(.offerNotTaken(fault: "a")))
+        #expect(refused.notes == [.offerUnusable(why: "a")] && refused.signals == [.offerRefused])
+        #expect(call.feed(.media(.offerNotTaken(fault: nil))).isEmpty, "offers that cross are settled without a word")
+        let nothing = call.feed(.media(.nothingOffered(fault: "b")))
+        #expect(nothing.notes == [.nothingOffered(why: "b")] && nothing.signals == [.offerRefused])
+        let ours = call.feed(.media(.answerNotTaken(fault: "c"))) + call.feed(.media(.restartFailed("d")))
+        #expect(ours.notes == [.answerUnusable(why: "c"), .restartFailed(why: "d")] && ours.signals.isEmpty)
+        #expect(call.session.isEstablished)
+    }
+
     @Test("CALL-5: A call whose answer cannot be applied is never reported as answered")
     func answerThatDoesNotFit() throws {
         var call = Driven.outgoing()
@@ -493,7 +508,7 @@ struct CallSessionTests {
             .media(.candidate("1", mid: "0")), .media(.candidate(nil, mid: "0")), .media(.peerIsKnown),
             .media(.answerApplied),
             .media(.answered(.answer(""), owesRestart: true)), .media(.offered(.offer(""), restartsICE: true)),
-            .media(.offerNotTaken(isFault: false)), .media(.nothingOffered), .media(.observed(.covered)),
+            .media(.offerNotTaken(fault: nil)), .media(.nothingOffered(fault: nil)), .media(.observed(.covered)),
             .media(.observed(.onHold)), .media(.observed(.expecting(newest: nil))), .media(.quiet), .media(.back),
             .media(.digit("1", heldFor: .milliseconds(80))), .media(.playbackEnded), .media(.over),
             .participant(.ready(id), from: .bot), .participant(.rejected(id, .busy, "why"), from: .bot),

@@ -237,6 +237,27 @@ struct NegotiatedMediaTests {
         #expect(audio?.remote.address == "192.0.2.3")
     }
 
+    @Test(
+        "Sound to a caller without ICE waits for what shows that the caller is there, and of strangers for their packets"
+    )
+    func soundCondition() throws {
+        var plain = try Self.call().invitee
+        #expect(plain.media.soundCondition(takesStrangers: false, isAcknowledged: false) == .confirmed)
+        #expect(plain.media.soundCondition(takesStrangers: false, isAcknowledged: true) == .none)
+        #expect(plain.media.soundCondition(takesStrangers: true, isAcknowledged: true) == .heard)
+        let webRTC = try Self.call(isWebRTC: true).invitee
+        #expect(webRTC.media.soundCondition(takesStrangers: true, isAcknowledged: false) == .none)
+
+        let name = plain.media.runningID
+        #expect(name != nil && plain.media.reached(from: nil, takesStrangers: false) == name)
+        #expect(plain.media.reached(from: "192.0.2.1", takesStrangers: true) == name)
+        for host in ["192.0.2.9", "no address", nil] {
+            #expect(plain.media.reached(from: host, takesStrangers: true) == nil)
+        }
+        plain.media.noteEnded(.empty)
+        #expect(plain.media.reached(from: nil, takesStrangers: false) == nil)
+    }
+
     @Test("Media that has ended keeps its name and its report, and is not expected to run")
     func ended() throws {
         var (inviter, _) = try Self.call()

@@ -495,10 +495,15 @@ public struct CallSession: ProtocolCore, Sendable {
         case .offered(let offer, let restartsICE):
             if restartsICE { outbox.append(.note(.restartingICE)) }
             signal(.offer(offer), into: &outbox)
-        case .offerNotTaken(let isFault):
+        case .offerNotTaken(let fault):
+            if let fault { outbox.append(.note(.offerUnusable(why: fault))) }
             // Offers that cross are settled without a word where the service does not order them.
-            if isFault || traits.ordersOffers { signal(.offerRefused, into: &outbox) }
-        case .nothingOffered: signal(.offerRefused, into: &outbox)
+            if fault != nil || traits.ordersOffers { signal(.offerRefused, into: &outbox) }
+        case .answerNotTaken(let fault): outbox.append(.note(.answerUnusable(why: fault)))
+        case .nothingOffered(let fault):
+            if let fault { outbox.append(.note(.nothingOffered(why: fault))) }
+            signal(.offerRefused, into: &outbox)
+        case .restartFailed(let why): outbox.append(.note(.restartFailed(why: why)))
         case .observed(let observation): feed(watch: .observed(observation), at: now, into: &outbox)
         case .quiet: peerFellSilent(at: now, into: &outbox)
         case .back: peerIsBack(into: &outbox)

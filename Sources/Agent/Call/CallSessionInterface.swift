@@ -73,10 +73,14 @@ extension CallSession {
         case answered(CallDescription, owesRestart: Bool)
         /// Our new offer, which restarts ICE or which the peer has asked for.
         case offered(CallDescription, restartsICE: Bool)
-        /// The peer's new offer was not taken; with `isFault` it could not be.
-        case offerNotTaken(isFault: Bool)
-        /// No offer could be made at the peer's request.
-        case nothingOffered
+        /// The peer's new offer was not taken; with a fault it could not be.
+        case offerNotTaken(fault: String?)
+        /// The answer to our new offer could not be used.
+        case answerNotTaken(fault: String)
+        /// No offer could be made at the peer's request; with a fault although media runs.
+        case nothingOffered(fault: String?)
+        /// New ICE credentials could not be offered.
+        case restartFailed(String)
         /// The answer to ``MediaOrder/observe``.
         case observed(SilenceWatch.Observation)
         /// The peer does not answer on any path.
@@ -239,6 +243,13 @@ public enum CallNote: Hashable, Sendable {
     /// The peer is back.
     case pathBack
     case restartingICE
+    case restartFailed(why: String)
+    /// The peer's new offer cannot be used; the call continues as it was.
+    case offerUnusable(why: String)
+    /// The peer's answer to our new offer cannot be used; the call continues as it was.
+    case answerUnusable(why: String)
+    /// The peer asked for an offer, and none can be made.
+    case nothingOffered(why: String)
     /// Nothing comes from the peer, which is probed.
     case probing(isOnHold: Bool)
     /// The peer is gone, and the call ends.

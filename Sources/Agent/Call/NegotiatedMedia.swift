@@ -223,6 +223,32 @@ package struct NegotiatedMedia: Sendable {
     /// The peer's first packet has come.
     package mutating func notePacket() { hasHeardPeer = true }
 
+    // MARK: What is sent to a caller without ICE and DTLS before anything has come from where our sound goes
+
+    /// What the sound of an incoming call waits for.
+    ///
+    /// - Parameters:
+    ///   - takesStrangers: Whether users that the service does not know may call.
+    ///   - isAcknowledged: Whether the caller has acknowledged our answer.
+    package func soundCondition(takesStrangers: Bool, isAcknowledged: Bool) -> MediaCallPlan.SoundCondition {
+        guard connection == nil else { return .none }
+        if takesStrangers { return .heard }
+        return isAcknowledged ? .none : .confirmed
+    }
+
+    /// The stream whose sound needs no limit any more, because the peer has answered by signaling with something that only the receiver
+    /// of our message can know; nil if there is none.
+    ///
+    /// - Parameters:
+    ///   - host: The source of the answer, if it is known. If strangers may call, it must be where our sound goes.
+    ///   - takesStrangers: Whether users that the service does not know may call.
+    package func reached(from host: String?, takesStrangers: Bool) -> MediaCallID? {
+        guard takesStrangers else { return runningID }
+        guard let remote, let host = host.flatMap({ SocketAddress(host: $0, port: 0) }), host.hasSameHost(as: remote)
+        else { return nil }
+        return runningID
+    }
+
     // MARK: Early media
 
     /// Whether media runs before an answer.

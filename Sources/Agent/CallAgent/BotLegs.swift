@@ -9,21 +9,21 @@ internal import SDP
 
 /// The legs of a device's bots that are offered media by HTTP, by the numbers that their bots have given them.
 struct BotLegs {
-    private var legs: [UInt64: BotLeg] = [:]
-
-    subscript(number: UInt64) -> BotLeg? {
-        get { legs[number] }
-        set { legs[number] = newValue }
+    /// What the device does for the event of a leg.
+    enum Request {
+        case nothing
+        /// Press a key in the leg's call.
+        case press(Character, CallID)
+        /// Log that the leg of the call cannot use this TURN server.
+        case logRelay(CallID, server: String, error: String)
     }
 
-    /// The number of the leg whose connection or stream the media engine knows by this name.
-    func number(of media: MediaCallID) -> UInt64? { legs.first { $0.value.media == media }?.key }
+    private var legs: [UInt64: BotLeg] = [:]
 
     /// The media engine's names of all of them.
     var media: [MediaCallID] { legs.values.map(\.media) }
 
-    /// The leg that a call's sound goes to.
-    func leg(of call: CallID) -> BotLeg? { legs.values.first { $0.call == call } }
+    private func leg(of call: CallID) -> BotLeg? { legs.values.first { $0.call == call } }
 
     /// Whether a call's leg is going to run and does not yet.
     ///
@@ -32,10 +32,66 @@ struct BotLegs {
         if let leg = leg(of: call.id) { return !leg.isRunning }
         return isExpected && call.hasParticipant
     }
+
+    /// Does what a bot's leg needs.
+    mutating func carryOut(
+        _ order: LegOrder, ofLeg number: UInt64, for bots: BotCalls, with resources: inout MediaResources
+    ) {
+        let engine = resources.engine
+        do {
+            switch order {
+            case .open(let call): legs[number] = try BotLeg(of: call, with: &resources)
+            case .describe:
+                guard let offer = try legs[number]?.offer() else { return }
+                bots.tell(leg: number, .described(offer))
+            case .connect(let answer):
+                try legs[number]?.start(answer: answer, on: engine) { try bots.attach(leg: number) }
+            case .close:
+                guard let leg = legs.removeValue(forKey: number) else { return }
+                engine.stop(leg.media)
+            }
+        } catch {
+            bots.tell(leg: number, .failed("its leg: \(error)"))
+        }
+    }
+
+    /// Handles the media side's events of a leg.
+    ///
+    /// - Returns: Nil if it is of something else.
+    mutating func handle(_ event: MediaEvent, for bots: BotCalls?) -> Request? {
+        guard let media = event.call, let (number, leg) = legs.first(where: { $0.value.media == media }) else {
+            return nil
+        }
+        switch event {
+        case .candidate(_, let candidate): legs[number]?.found(candidate)
+        case .candidatesComplete: bots?.tell(leg: number, .gathered)
+        case .secured: bots?.tell(leg: number, .secured)
+        case .connectionQuiet: bots?.tell(leg: number, .quiet)
+        case .connectionBack: bots?.tell(leg: number, .back)
+        case .goodbyeReceived: bots?.tell(leg: number, .goodbye)
+        case .connectionFailed(_, let failure): bots?.tell(leg: number, .failed("its leg: \(failure)"))
+        case .refused: bots?.tell(leg: number, .failed("the media workers have as many calls as they may have"))
+        case .digit(_, let key, _): return .press(key, leg.call)
+        case .relayFailed(_, let server, let error):
+            return .logRelay(leg.call, server: "\(server)", error: "\(error)")
+        case .mediaReceived, .ready, .flowing, .playbackEnded, .sendingStopped, .sendingResumed, .connected, .pathLost,
+            .relayOverrun, .fileFailed, .announcementEnded, .recordingEnded, .ended, .card, .effortLimited,
+            .loadMeasured,
+            .realtimePriorityRefused:
+            break  // Its end comes by the connection, and its sound by its port.
+        }
+        return .nothing
+    }
+
+    /// A call's peer has pressed a key, which its bot gets if it takes any.
+    func press(_ key: Character, of call: CallID, on engine: MediaEngine) {
+        guard let leg = leg(of: call), leg.takesKeys else { return }
+        engine.press(String(key), on: leg.media)
+    }
 }
 
 /// A media leg to a bot: this side makes the only offer, and ICE and DTLS connect it, without signaling.
-struct BotLeg {
+private struct BotLeg {
     /// The call whose sound it carries.
     let call: CallID
     /// The media engine's name for the connection and the stream.

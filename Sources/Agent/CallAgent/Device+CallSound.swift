@@ -1,5 +1,4 @@
 internal import AudioKit
-internal import BlockingWork
 internal import Call
 public import CallParticipation
 internal import CallControl
@@ -47,16 +46,7 @@ extension Device {
             throw CallSoundError(
                 .notConfigured, "say which file to record to, or set behaviour.record_folder in the configuration")
         }
-        guard !PartFile.isReserved(path) else {
-            throw CallSoundError(
-                .file,
-                "cannot record to \"\(path)\": .part and .cut are for recordings that are not whole. "
-                    + "Name another one.")
-        }
-        guard FileIdentity(path: path) == nil, FileIdentity(path: PartFile.path(of: path)) == nil else {
-            throw CallSoundError(
-                .file, "cannot record to \"\(path)\": there is such a file, or what is left of one. Name another one.")
-        }
+        try files.checkRecording(path)
         do throws(MediaStartError) {
             guard try engine.record(media, to: path, format) else { throw MediaStartError("the call has just ended") }
         } catch {
@@ -148,7 +138,7 @@ extension Device {
     // MARK: Recordings
 
     private func nextRecording(of id: CallID) -> String? {
-        makeRecordingFolder()
+        files.makeRecordingFolder()
         return calls[id]?.session.nextRecording { FileIdentity(path: $0) != nil }
     }
 
@@ -156,14 +146,6 @@ extension Device {
         let isWhole = end.failure == nil
         guard let reason = calls[id]?.session.recordingEnded(end.requestedPath, isWhole: isWhole) else { return }
         publish(.recordingEnded(id, end, reason))
-    }
-
-    /// Renames recordings that a killed process has left, so that they are known as incomplete.
-    func keepLeftRecordings() async {
-        guard let folder = configuration.behaviour.recordingFolder else { return }
-        for path in await BlockingThreads.files.run({ PartFile.keepLeftovers(in: folder) }) {
-            logger.notice("A recording of an earlier run was cut off", metadata: ["file": "\(path)"])
-        }
     }
 }
 

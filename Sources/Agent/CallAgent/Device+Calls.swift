@@ -25,12 +25,17 @@ extension Device {
             case .participant(let order): carryOut(order, of: id)
             case .device(let order): carryOut(order, of: id)
             case .event(let event): report(event, of: id)
-            case .note(let note): log(note, of: id)
+            case .note(let note): log.write(note, about: about(id))
             }
         }
         let deadline = calls[id]?.session.nextDeadline
         calls[id]?.timer.set(at: deadline) { [weak self] in await self?.feed(.timerFired, to: id) }
         noteUnplaced()
+    }
+
+    /// A call has reached another phase: updates the loudspeaker's tone.
+    func note(_ phase: CallTonePolicy.Phase, of id: CallID) {
+        if let call = calls[id]?.session { card.note(phase, of: call) }
     }
 
     private func report(_ event: CallEvent, of id: CallID) {
@@ -59,7 +64,7 @@ extension Device {
             }
         case .reject(let invite, let rejection):
             // The call hinders no other from now on, though the service has not confirmed it.
-            releaseCard(of: id)
+            if let call = calls[id]?.session { card.release(call, among: calls) }
             request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { (service) throws(SignalingError) in
                 try await service.reject(invite, rejection)
             }
@@ -146,8 +151,9 @@ extension Device {
         case .placeSuccessor(let target, let origin): placeSuccessor(of: id, to: target, origin)
         case .inform(let other, let news): feed(.device(news), to: other)
         case .ended(let record):
-            noteEnd(of: id, record)
-            releaseCard(of: id)
+            guard let call = calls[id]?.session else { return }
+            card.noteEnd(of: call, record)
+            card.release(call, among: calls)
         case .keep(let record, let turns): keep(record, turns, of: id)
         case .over(let record):
             guard let call = calls[id] else { return }
@@ -167,7 +173,7 @@ extension Device {
             return answer(id)
         }
         var refusal = configuration.answer.refusal(of: status).map { (reason: $0.reason, rule: "\($0)") }
-        if call.usesCard, isCardTaken(besides: id), refusal?.reason != .declined {
+        if call.usesCard, card.isTaken(for: call, among: calls), refusal?.reason != .declined {
             // Who may not get through learns nothing of it.
             refusal = (.busy, "audio.several_calls: refuse, and another call has the sound card")
         }
@@ -177,9 +183,9 @@ extension Device {
                 metadata: about(id, ["from": "\(status.caller)", "reason": "\(reason.rawValue)", "rule": "\(rule)"]))
             return reject(id, reason)
         }
-        if call.usesCard, let failure = shared.cardFailure {
+        if call.usesCard, let absence = card.absence {
             // Instead of ringing, or being answered in silence.
-            return fail(id, MediaFailure(CardAbsent(failure, configuration.audio)))
+            return fail(id, MediaFailure(absence))
         }
         switch configuration.answer.decide(status) {
         case .answer(let delay):
@@ -192,47 +198,4 @@ extension Device {
 
     /// The call cannot be set up, or cannot continue.
     func fail(_ id: CallID, _ failure: MediaFailure) { feed(.media(.report(.failed(failure))), to: id) }
-
-    // MARK: The log
-
-    private func log(_ note: CallNote, of id: CallID) {
-        switch note {
-        case .failed(let record): logFailure(of: id, record)
-        case .tooLate(let error):
-            logger.info("A request came too late for its call", metadata: about(id, ["error": "\(error)"]))
-        case .notAccepted(let why):
-            logger.notice("A call is not accepted", metadata: about(id, ["reason": "\(why)"]))
-        case .pathLost: logger.info("The peer has fallen silent; looking for another path", metadata: about(id))
-        case .pathBack: logger.info("The peer is back", metadata: about(id))
-        case .restartingICE: logger.info("Restarting ICE", metadata: about(id))
-        case .probing(let isOnHold):
-            logger.log(
-                level: isOnHold ? .debug : .info, "Nothing comes from the peer of a call; probing it over signaling",
-                metadata: about(id, ["on_hold": "\(isOnHold)"]))
-        case .peerGone(let cause):
-            logger.notice(
-                "The peer of a call is gone; ending the call", metadata: about(id, ["reason": "\(cause.rawValue)"]))
-        case .longestDuration:
-            logger.info("A call has reached its longest duration, and ends", metadata: about(id))
-        case .participantTransfers(let user):
-            logger.info("A program transfers a call", metadata: about(id, ["to": "\(user)"]))
-        case .transferRequested(let user, let isAccepted):
-            logger.info(
-                "A peer asks for a transfer", metadata: about(id, ["to": "\(user)", "accepted": "\(isAccepted)"]))
-        }
-    }
-
-    /// Says why a call has failed; loudly if it is this device's fault.
-    private func logFailure(of id: CallID, _ record: CallRecord) {
-        guard let cause = record.cause, !record.reason.isSuccess else { return }
-        let isOurs = record.endedBy != .remote && (cause == .fileUnusable || cause == .deviceFault)
-        logger.log(
-            level: isOurs ? .error : .notice, "A call has failed",
-            metadata: about(
-                id,
-                [
-                    "reason": "\(record.reason.rawValue)", "cause": "\(cause.rawValue)",
-                    "error": "\(record.error.map { "\($0)" } ?? cause.sentence)",
-                ]))
-    }
 }

@@ -6,7 +6,6 @@ internal import Logging
 internal import CallMedia
 internal import MediaEngine
 internal import Realtime
-internal import Files
 internal import SDP
 internal import SignalingClient
 internal import Core
@@ -25,13 +24,19 @@ extension Device {
         case .hearEarly(let answer): hearEarly(answer, in: id)
         case .reportEarly:
             for report in calls[id]?.media.negotiated.takeEarly() ?? [] { feed(.media(.report(report)), to: id) }
-        case .answerOffer(let offer, let isInviter): answer(newOffer: offer, isInviter: isInviter, in: id)
-        case .acceptAnswer(let answer, let mayBeFirst): accept(newAnswer: answer, mayBeFirst: mayBeFirst, in: id)
-        case .offerAgain: offerAgain(in: id)
+        case .answerOffer(let offer, let isInviter):
+            report(calls[id]?.media.answer(newOffer: offer, isInviter: isInviter, with: &media), of: id)
+        case .acceptAnswer(let answer, let mayBeFirst):
+            if mayBeFirst, calls[id]?.media.negotiated.awaitsFirstAnswer == true { return applyAnswer(answer, for: id) }
+            report(calls[id]?.media.accept(newAnswer: answer, on: engine), of: id)
+        case .offerAgain: report(calls[id]?.media.offerAgain(), of: id)
         case .withdrawOffer: calls[id]?.media.negotiated.offerRefused()
-        case .restartICE: restartICE(of: id)
+        case .restartICE: report(calls[id]?.media.restartICE(with: &media), of: id)
         case .add(let candidates): calls[id]?.media.add(candidates, on: engine)
-        case .liftSoundLimit(let host): liftSoundLimit(of: id, for: host)
+        case .liftSoundLimit(let host):
+            let negotiated = calls[id]?.media.negotiated
+            guard let media = negotiated?.reached(from: host, takesStrangers: traits.takesStrangers) else { return }
+            engine.liftSoundLimit(of: media)
         case .observe: observePeer(of: id)
         case .checkSound(let time):
             if calls[id]?.media.negotiated.hasHeardPeer == false {
@@ -48,6 +53,10 @@ extension Device {
         case .release: calls[id]?.media.release(on: engine)
         case .stop: if calls[id]?.media.stop(on: engine) != true { feed(.media(.over), to: id) }
         }
+    }
+
+    private func report(_ news: CallSession.MediaNews?, of id: CallID) {
+        if let news { feed(.media(news), to: id) }
     }
 
     // MARK: Offer and answer before media runs
@@ -110,10 +119,8 @@ extension Device {
 
     private func prepareMedia(of id: CallID) throws {
         guard let call = calls[id], !call.media.negotiated.hasBegun else { return }
-        let usesCard = call.session.usesCard
-        if usesCard, isCardTaken(besides: id) { throw CardTaken() }
-        if usesCard, let failure = shared.cardFailure { throw CardAbsent(failure, configuration.audio) }
-        try calls[id]?.media.prepare(usesCard: usesCard, with: &media)
+        try card.check(for: call.session, among: calls)
+        try calls[id]?.media.prepare(usesCard: call.session.usesCard, with: &media)
     }
 
     private func start(
@@ -124,10 +131,13 @@ extension Device {
         else { return }
         var plan = agreed.plan
         plan.isEarly = isEarly
-        if plan.audio.recording != nil { makeRecordingFolder() }
+        if plan.audio.recording != nil { files.makeRecordingFolder() }
         if agreed.remote == nil { calls[id]?.media.dropConnection(on: engine) }
-        plan.soundCondition = soundCondition(of: id)
-        plan.capture = nextCapture()
+        if !call.session.isOutgoing, let negotiated = calls[id]?.media.negotiated {
+            plan.soundCondition = negotiated.soundCondition(
+                takesStrangers: traits.takesStrangers, isAcknowledged: call.session.isAcknowledged)
+        }
+        plan.capture = media.nextCapture(number: shared.nextCapture).flatMap(files.capture)
         let line = call.session.hasParticipant ? try beginParticipation(in: id) : nil
         try calls[id]?.media.start(plan, line: line, on: engine)
         feed(.media(.started(recording: recordingAtStart(of: id))), to: id)
@@ -148,55 +158,7 @@ extension Device {
         return call.session.audio.recording
     }
 
-    // MARK: What is sent to a caller without ICE and DTLS before anything has come from where its description wants our sound
-
-    /// What a call's sound waits for.
-    private func soundCondition(of id: CallID) -> MediaCallPlan.SoundCondition {
-        guard let call = calls[id], !call.session.isOutgoing, !call.media.negotiated.isConnectedByHandshake else {
-            return .none
-        }
-        if traits.takesStrangers { return .heard }
-        return call.session.isAcknowledged ? .none : .confirmed
-    }
-
-    /// The peer of a call has answered by signaling, with something that only the receiver of our message can know.
-    ///
-    /// - Parameter host: The source of the answer, if it is known. If strangers may call, it must be where our sound goes.
-    private func liftSoundLimit(of id: CallID, for host: String?) {
-        guard let call = calls[id], let media = call.media.negotiated.runningID else { return }
-        if traits.takesStrangers {
-            guard let remote = call.media.negotiated.remote,
-                let host = host.flatMap({ SocketAddress(host: $0, port: 0) }), host.hasSameHost(as: remote)
-            else { return }
-        }
-        engine.liftSoundLimit(of: media)
-    }
-
     // MARK: Files
-
-    /// The file that the next call is captured in; nil if it is not.
-    private func nextCapture() -> String? {
-        guard let path = media.nextCapture(number: shared.nextCapture) else { return nil }
-        do throws(AudioFileError) {
-            try AppendedFile.check(path: path)
-            return path
-        } catch {
-            logger.error("A call is not captured: its file cannot be written", metadata: ["error": "\(error)"])
-            return nil
-        }
-    }
-
-    /// Makes the folder that calls are recorded in, if it was removed.
-    func makeRecordingFolder() {
-        guard let folder = configuration.behaviour.recordingFolder else { return }
-        do throws(RegularFileError) {
-            try WritableFolder.make(folder)
-        } catch {
-            logger.error(
-                "Calls cannot be recorded: their folder cannot be written to",
-                metadata: ["folder": "\(folder)", "error": "\(error.message)"])
-        }
-    }
 
     /// A file that cannot be played fails every call, so the device's operator must learn of it.
     private func logFile(_ error: any Error, of id: CallID) {
@@ -230,7 +192,7 @@ extension Device {
 
     /// Handles the media side's events.
     func handle(_ event: MediaEvent) {
-        if handleLeg(event) { return }
+        if let request = legs.handle(event, for: bots) { return carryOut(request) }
         switch event {
         case .ready(let media, let time):
             with(media) { id in
@@ -309,6 +271,18 @@ extension Device {
         }
     }
 
+    private func carryOut(_ request: BotLegs.Request) {
+        switch request {
+        case .nothing: break
+        // A key that the caller's side does not take is lost.
+        case .press(let key, let call): try? press(String(key), on: call)
+        case .logRelay(let call, let server, let error):
+            logger.info(
+                "A bot's leg cannot use a TURN server",
+                metadata: about(call, ["server": "\(server)", "error": "\(error)"]))
+        }
+    }
+
     /// What the media has found out counts once the call is answered.
     private func noteMedia(_ report: CallMachine.MediaReport, of id: CallID, at time: Instant) {
         if calls[id]?.media.negotiated.noteEarly(report) != true { feed(.media(.report(report)), to: id, at: time) }
@@ -338,58 +312,5 @@ extension Device {
 
     private func with(_ media: MediaCallID, _ act: (CallID) -> Void) {
         if let id = calls.id(of: media) { act(id) }
-    }
-
-    // MARK: Offer and answer while media runs
-
-    /// The peer renegotiates: hold, resume, another microphone, an ICE restart. It is notified of a refusal.
-    private func answer(newOffer offer: CallDescription, isInviter: Bool, in id: CallID) {
-        do {
-            guard let new = try calls[id]?.media.answer(newOffer: offer, isInviter: isInviter, with: &media) else {
-                return feed(.media(.offerNotTaken(isFault: false)), to: id)
-            }
-            feed(.media(.answered(new.answer, owesRestart: new.owesRestart)), to: id)
-        } catch {
-            logger.warning(
-                "The peer's new offer cannot be used; the call continues unchanged",
-                metadata: about(id, ["error": "\(error)"]))
-            feed(.media(.offerNotTaken(isFault: true)), to: id)
-        }
-    }
-
-    /// The peer requests an offer: it may choose from all that this device can do from then on.
-    private func offerAgain(in id: CallID) {
-        do throws(NegotiationError) {
-            guard let offer = try calls[id]?.media.negotiated.offerAgain() else {
-                return feed(.media(.nothingOffered), to: id)
-            }
-            feed(.media(.offered(offer, restartsICE: false)), to: id)
-        } catch {
-            logger.warning("No new offer can be made", metadata: about(id, ["error": "\(error)"]))
-            feed(.media(.nothingOffered), to: id)
-        }
-    }
-
-    /// The peer's answer to an offer that we made in an established call, or when we accepted it.
-    private func accept(newAnswer answer: CallDescription, mayBeFirst: Bool, in id: CallID) {
-        if mayBeFirst, calls[id]?.media.negotiated.awaitsFirstAnswer == true { return applyAnswer(answer, for: id) }
-        do {
-            try calls[id]?.media.accept(newAnswer: answer, on: engine)
-        } catch {
-            calls[id]?.media.negotiated.offerRefused()
-            logger.warning(
-                "The peer's answer cannot be used; the call continues unchanged",
-                metadata: about(id, ["error": "\(error)"]))
-        }
-    }
-
-    /// Offers the peer new ICE credentials; media continues by any path that still works.
-    private func restartICE(of id: CallID) {
-        do {
-            guard let offer = try calls[id]?.media.restartICE(with: &media) else { return }
-            feed(.media(.offered(offer, restartsICE: true)), to: id)
-        } catch {
-            logger.warning("ICE cannot be restarted", metadata: about(id, ["error": "\(error)"]))
-        }
     }
 }

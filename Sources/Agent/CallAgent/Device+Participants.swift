@@ -32,7 +32,7 @@ extension Device {
         case .ring: bots?.ring(id)
         case .sendDigit(let key, let time):
             participant?.sendDigit(key, heldFor: time, to: id)
-            pressOnLeg(key, of: id)
+            legs.press(key, of: id, on: engine)
         case .noteTransfer(let target, let progress): participant?.noteTransfer(to: target, progress, of: id)
         case .refuse(let request, let why): participant?.refuse(request, of: id, why)
         case .hearOut: participant?.hearOut(id)
@@ -122,7 +122,7 @@ extension Device {
             bots?.refuse(placement.number, .unavailable, "\(obstacle)")
             return
         }
-        var audio = configuration.behaviour.audio(named: recordingName(to: callee))
+        var audio = files.audio(to: callee, key: newKey())
         // Also where the bot is only attached to other calls.
         audio.source = .program
         let id = call([callee], audio: audio, timeToLive: .seconds(placement.timeoutSeconds))
@@ -144,58 +144,14 @@ extension Device {
     /// Handles what a participant asks or reports.
     func handle(_ input: CallParticipants.Input) {
         switch input {
-        case .event(.noted(let notice, let id), let kind): log(notice, from: kind, of: id)
+        case .event(.noted(let notice, let id), let kind):
+            log.write(notice, from: kind, about: id.map { about($0) } ?? [:])
         case .event(let event, let kind): if let id = event.call { feed(.participant(event, from: kind), to: id) }
         case .bot(.place(let placement)): place(placement)
-        case .bot(.leg(let number, let order)): carryOut(order, ofLeg: number)
-        }
-    }
-
-    private func log(_ notice: ParticipantNotice, from kind: ParticipantKind, of id: CallID?) {
-        let isBot = kind == .bot
-        func metadata(_ more: Logger.Metadata = [:], leftOut: Int = 0) -> Logger.Metadata {
-            let all = leftOut > 0 ? more.merging(["left_out": "\(leftOut)"]) { _, new in new } : more
-            return id.map { about($0, all) } ?? all
-        }
-        switch notice {
-        case .fellBack(let why):
-            logger.error(
-                isBot
-                    ? "A bot has failed, and the fallback is played"
-                    : "A program has failed, and the fallback is played",
-                metadata: metadata(["error": "\(why)"]))
-        case .processFailed(let how, let isRestarted):
-            logger.error(
-                isRestarted ? "A program has failed and is started again" : "A program has failed too often",
-                metadata: metadata(["error": "\(how)"]))
-        case .said(let text, let leftOut):
-            logger.info(Self.programWords, metadata: metadata(["text": "\(text)"], leftOut: leftOut))
-        case .misunderstood(let what, let leftOut):
-            logger.warning(
-                isBot ? "A bot's message cannot be followed" : "A program's command cannot be followed",
-                metadata: metadata(["error": "\(what)"], leftOut: leftOut))
-        case .refused(let request, let why):
-            logger.warning(
-                request == .press ? "A bot's keys cannot be pressed" : "A bot's transfer is refused",
-                metadata: metadata(["error": "\(why)"]))
-        case .behind(let events):
-            let message: Logger.Message =
-                isBot ? "A bot does not read what the caller says" : "A program does not read what the caller says"
-            logger.warning(events ? "A program does not read its events" : message, metadata: metadata())
-        case .flooded(let stream):
-            logger.warning(
-                stream == .log
-                    ? "A program writes too much to its log, and it is dropped"
-                    : "A program sends commands too fast, and they are dropped",
-                metadata: metadata())
-        case .dropped(let stream, let bytes):
-            logger.warning(
-                stream == .log ? "A program's log was dropped in part" : "A program's commands were dropped in part",
-                metadata: metadata(["bytes": "\(bytes)"]))
-        case .warned(let what, let leftOut):
-            logger.warning(
-                isBot ? "Something is wrong around the bot" : "Something is wrong around the program",
-                metadata: metadata(["error": "\(what)"], leftOut: leftOut))
+        case .bot(.leg(let number, let order)):
+            guard let bots else { return }
+            legs.carryOut(order, ofLeg: number, for: bots, with: &media)
+            noteUnplaced()
         }
     }
 }

@@ -51,7 +51,7 @@ extension Device {
     private func receive(_ invite: ReceivedInvite) {
         guard isNew(invite.id) else { return }
         guard invite.offer != nil, asksUser(invite) else { return takeInvite(invite) }
-        let audio = configuration.behaviour.audio(named: recordingName(from: invite))
+        let audio = files.audio(from: invite, key: newKey())
         let id = nextCall()
         add(
             CallSession(
@@ -63,39 +63,5 @@ extension Device {
     private func feed(_ event: CallMachine.ServiceEvent, about invite: InviteID) {
         guard let id = calls.id(of: invite) else { return handle(event, forInvite: invite) }
         feed(.service(.event(event)), to: id)
-    }
-}
-
-extension BehaviourConfiguration {
-    /// The file of the call with this number, from 1.
-    func capture(number: Int) -> String? {
-        guard let capture, number > 1 else { return capture }
-        let name = capture.lastIndex(of: "/").map { capture.index(after: $0) } ?? capture.startIndex
-        guard let dot = capture[name...].lastIndex(of: "."), dot > name else { return "\(capture)-\(number)" }
-        return "\(capture[..<dot])-\(number)\(capture[dot...])"
-    }
-
-    /// The behaviour of a call whose recording is to have this name.
-    func audio(named name: String) -> AudioBehaviour {
-        var audio = AudioBehaviour(
-            source: source.sound, recording: recordingFolder.map { "\($0)/\(name).\(recordingFormat.fileExtension)" },
-            recordingFormat: recordingFormat)
-        audio.keepsEarlierRecording = true
-        return audio
-    }
-}
-
-extension Device {
-    /// The name of the recording of a call that comes in.
-    private func recordingName(from invite: ReceivedInvite) -> String {
-        // A trunk's account is not who calls.
-        recordingName(invite.trunk?.caller ?? invite.inviter.text, isOutgoing: false)
-    }
-
-    /// The name of the recording of a call to a user.
-    func recordingName(to callee: UserID) -> String { recordingName(callee.text, isOutgoing: true) }
-
-    private func recordingName(_ peer: String, isOutgoing: Bool) -> String {
-        "\(RecordingName(peer: peer, isOutgoing: isOutgoing, at: MonotonicClock.wallTime, key: newKey()))"
     }
 }

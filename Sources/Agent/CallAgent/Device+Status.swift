@@ -1,85 +1,10 @@
-public import AudioDevices
-public import CallControl
+internal import AudioDevices
+internal import CallControl
 internal import Logging
-public import MediaEngine
+internal import MediaEngine
 internal import Realtime
 internal import SignalingClient
-public import Core
-
-/// How a device is doing, at one moment.
-public struct DeviceStatus: Sendable {
-    /// The state of the connection to the service.
-    public enum Connection: String, Sendable {
-        /// There has been none yet.
-        case connecting
-        /// It is established.
-        case connected
-        /// It dropped, and the device reconnects.
-        case reconnecting
-        /// It is down, and nothing is being done about it.
-        case disconnected
-    }
-
-    /// The state of the connection to the service.
-    public let connection: Connection
-    /// The device's identity at the service; nil before it has connected.
-    public let user: UserID?
-    /// Calls that have not ended, the oldest first.
-    public let calls: [CallStatus]
-    /// How loud; nil if no call uses a sound card.
-    public let sound: SoundSettings?
-    /// The card's statistics, at most a second old; nil likewise.
-    public let card: CardStatistics?
-}
-
-/// How loud a device's sound card is.
-public struct SoundSettings: Hashable, Sendable {
-    /// Whether the microphone is muted.
-    public var isMuted: Bool
-    /// Volume of the loudspeaker, in dB, −60…20.
-    public var volumeDB: Double
-    /// Volume of the microphone after all processing, in dB, −60…20.
-    public var microphoneDB: Double
-
-    static func limited(_ decibels: Double) -> Double { min(20, max(-60, decibels)) }
-}
-
-/// How one of a device's calls is doing.
-public struct CallStatus: Sendable {
-    /// The call.
-    public let id: CallID
-    /// By what the other end and the service know it; nil until the service has taken it.
-    public let invite: InviteID?
-    /// The other side.
-    public let peer: UserID
-    /// The direction of the call.
-    public let direction: CallRecord.Direction
-    /// Its state.
-    public let progress: CallProgress
-    /// Whether its sound is the sound card's.
-    public let usesCard: Bool
-    /// Whether it waits in silence because another call has the card.
-    public let isHeld: Bool
-
-    /// For how long the call has been established at `now`; nil if it is not.
-    public func duration(at now: Instant) -> Duration? {
-        guard case .established(let since) = progress else { return nil }
-        return since.duration(to: now)
-    }
-}
-
-/// How busy a device's media workers are, and what it does about that.
-public struct DeviceLoad: Sendable, Equatable {
-    /// Each worker's load, in their order.
-    public let workers: [WorkerLoad]
-    /// Whether one more call would be taken; always true where a number of calls is configured.
-    public let takesCalls: Bool
-
-    /// That of the busiest worker.
-    public var busiest: WorkerLoad { workers.max { $0.share < $1.share } ?? WorkerLoad() }
-    /// The highest complexity that every worker's Opus encoders may use; 10 limits nothing.
-    public var complexityLimit: Int { workers.map(\.complexityLimit).min() ?? 10 }
-}
+internal import Core
 
 extension Device {
     /// What a line of the log says of the call that it is about: its number here, and what the other end and the service know it by.
@@ -174,21 +99,5 @@ extension Device {
     /// The workers have measured their loads.
     func noteLoad() {
         if shared.isFull { _ = hasRoomForCall }
-    }
-}
-
-extension DeviceStatus.Connection {
-    /// Where this event leaves the connection; nil if it says nothing of it.
-    init?(after event: SignalingEvent) {
-        switch event {
-        case .connected, .reconnected: self = .connected
-        case .reconnecting: self = .reconnecting
-        case .disconnected: self = .disconnected
-        case .error, .inviteReceived, .inviteHandled, .inviteModified, .inviteCancelled, .inviteMissed, .inviteSent,
-            .inviteAccepted, .inviteRejected, .inviteEnded, .inviteTimedOut, .callSignal, .callEnded,
-            .connectionCreated, .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged,
-            .roomLost, .moveRequested, .iceServersChanged, .notification, .unknown:
-            return nil
-        }
     }
 }

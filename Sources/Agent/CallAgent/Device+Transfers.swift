@@ -45,7 +45,7 @@ extension Device {
     /// Calls the user that the peer of a call has named.
     func placeSuccessor(of id: CallID, to target: UserID, _ origin: CallTransfer.Origin) {
         guard let call = calls[id]?.session else { return }
-        var audio = configuration.behaviour.audio(named: recordingName(to: target))
+        var audio = files.audio(to: target, key: newKey())
         audio.source = call.audio.source
         let new = makeCall(to: target, audio: audio, origin, inPlaceOf: call)
         feed(.device(.successorPlaced(new, to: target)), to: id)

@@ -1,4 +1,3 @@
-internal import BlockingWork
 internal import BotCalls
 internal import Call
 public import CallControl
@@ -92,6 +91,32 @@ public actor Device {
         media = MediaResources(configuration, engine: shared.engine, address: mediaAddress, owner: owner)
     }
 
+    /// Logs in, and returns when the device can be called.
+    ///
+    /// Events from the login on wait in ``events`` for the first listener.
+    ///
+    /// - Throws: ``SignalingError``: why the device is not logged in; it has been shut down.
+    public static func login(
+        _ configuration: DeviceConfiguration, program: DeviceProgram = DeviceProgram(version: "1"),
+        logger: Logger = Logger(label: "handset.device")
+    ) async throws(SignalingError) -> Device {
+        let service = try configuration.makeService(program: program, logger: logger)
+        let device: Device
+        do {
+            device = try Device(
+                configuration, service: service, mediaAddress: MediaAddress(for: configuration), logger: logger)
+        } catch {
+            throw SignalingError(.mediaFailed, activity: "open the media sockets", cause: "\(error)")
+        }
+        do throws(SignalingError) {
+            try await device.connect()
+        } catch {
+            await device.shutDown()
+            throw error
+        }
+        return device
+    }
+
     /// Logs in and connects; returns when the device can be called. Throws if the end of the device was requested.
     public func connect() async throws(SignalingError) {
         try expectOpen()
@@ -104,8 +129,8 @@ public actor Device {
             try await listenForBots()
             if isClosed { await bots?.finish() }
         }
-        makeRecordingFolder()
-        await keepLeftRecordings()
+        files.makeRecordingFolder()
+        await files.keepLeftRecordings()
         // Before the first call: the first certificate takes the longest to make.
         _ = try? media.currentIdentity()
         // The end may be requested while this waits for a disk, or for the service.
@@ -155,12 +180,7 @@ public actor Device {
         while !Task.isCancelled {
             let isAgeKnown = ClockPlausibility.canBeRight(MonotonicClock.wallTime)
             if isAgeKnown { journal?.prune() }
-            if let folder = configuration.behaviour.recordingFolder {
-                let (limits, logger) = (
-                    configuration.behaviour.recordingLimits.applicable(isAgeKnown: isAgeKnown), logger
-                )
-                await BlockingThreads.files.run { limits.apply(to: folder, logger) }
-            }
+            await files.removeOldRecordings(isAgeKnown: isAgeKnown)
             try? await Task.sleep(for: .seconds(3_600))
         }
     }
@@ -262,12 +282,12 @@ public actor Device {
 
     /// Calls a user, with the configured behaviour.
     public func call(_ user: UserID) -> CallID {
-        call([user], audio: configuration.behaviour.audio(named: recordingName(to: user)))
+        call([user], audio: files.audio(to: user, key: newKey()))
     }
 
     /// The same, if the device takes calls, is connected, and has room: no other call can take that room meanwhile.
     public func placeCall(to user: UserID) throws(CallObstacle) -> CallID {
-        let audio = configuration.behaviour.audio(named: recordingName(to: user))
+        let audio = files.audio(to: user, key: newKey())
         if let obstacle = obstacle(toCallPlaying: audio.source) { throw obstacle }
         return call([user], audio: audio)
     }
@@ -389,6 +409,12 @@ public actor Device {
     // MARK: Shared by the parts of the device
 
     var engine: MediaEngine { media.engine }
+
+    var log: CallLog { CallLog(logger) }
+
+    var files: CallFiles { CallFiles(configuration.behaviour, logger) }
+
+    var card: CallCard { CallCard(shared, configuration.audio) }
 
     /// Whether the device takes no more calls, and makes none.
     public var isDraining: Bool { drain.hasBegun }

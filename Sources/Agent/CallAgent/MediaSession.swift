@@ -156,30 +156,58 @@ struct MediaSession {
 
     // MARK: Offer and answer while media runs
 
-    /// The peer negotiates again.
+    /// The peer renegotiates: hold, resume, another microphone, an ICE restart.
     ///
     /// - Parameter isInviter: Whether our offer counts if the two have crossed (docs/protocol.md).
-    /// - Returns: Nil if there is nothing to answer.
     mutating func answer(
         newOffer offer: CallDescription, isInviter: Bool, with resources: inout MediaResources
-    ) throws -> NegotiatedMedia.NewAnswer? {
+    ) -> CallSession.MediaNews {
         let source = source(for: offer)
-        return try carryOut(on: resources.engine) {
-            try $0.answer(
-                newOffer: offer, isInviter: isInviter, reachedFrom: source, using: &resources.generator, into: &$1)
+        do {
+            let new = try carryOut(on: resources.engine) {
+                try $0.answer(
+                    newOffer: offer, isInviter: isInviter, reachedFrom: source, using: &resources.generator, into: &$1)
+            }
+            return new.map { .answered($0.answer, owesRestart: $0.owesRestart) } ?? .offerNotTaken(fault: nil)
+        } catch {
+            return .offerNotTaken(fault: "\(error)")
         }
     }
 
-    /// Makes an offer with new ICE credentials.
-    ///
-    /// - Returns: Nil if the call has no connection by ICE, or its last offer has not been answered.
-    mutating func restartICE(with resources: inout MediaResources) throws -> CallDescription? {
-        try carryOut(on: resources.engine) { try $0.restartICE(using: &resources.generator, into: &$1) }
+    /// The peer requests an offer: it may choose from all that this device can do from then on.
+    mutating func offerAgain() -> CallSession.MediaNews {
+        do throws(NegotiationError) {
+            return try negotiated.offerAgain().map { .offered($0, restartsICE: false) } ?? .nothingOffered(fault: nil)
+        } catch {
+            return .nothingOffered(fault: "\(error)")
+        }
     }
 
-    /// Takes the peer's answer to an offer that we made while media runs.
-    mutating func accept(newAnswer answer: CallDescription, on engine: MediaEngine) throws {
-        try carryOut(on: engine) { try $0.accept(newAnswer: answer, into: &$1) }
+    /// Offers the peer new ICE credentials; media continues by any path that still works.
+    ///
+    /// - Returns: Nil if the call has no connection by ICE, or its last offer has not been answered.
+    mutating func restartICE(with resources: inout MediaResources) -> CallSession.MediaNews? {
+        do {
+            let offer = try carryOut(on: resources.engine) {
+                try $0.restartICE(using: &resources.generator, into: &$1)
+            }
+            return offer.map { .offered($0, restartsICE: true) }
+        } catch {
+            return .restartFailed("\(error)")
+        }
+    }
+
+    /// The peer's answer to an offer that we made while media runs.
+    ///
+    /// - Returns: Nil if it was taken.
+    mutating func accept(newAnswer answer: CallDescription, on engine: MediaEngine) -> CallSession.MediaNews? {
+        do {
+            try carryOut(on: engine) { try $0.accept(newAnswer: answer, into: &$1) }
+            return nil
+        } catch {
+            negotiated.offerRefused()
+            return .answerNotTaken(fault: "\(error)")
+        }
     }
 
     // MARK: Orders

@@ -1,0 +1,78 @@
+internal import AudioDevices
+internal import Call
+internal import CallControl
+internal import CallParticipation
+
+/// The sound card among a device's calls, as it is configured now: which call has it, and what it sounds of their progress.
+struct CallCard {
+    private let shared: SharedMedia
+    private let audio: AudioConfiguration
+
+    init(_ shared: SharedMedia, _ audio: AudioConfiguration) {
+        self.shared = shared
+        self.audio = audio
+    }
+
+    /// Whether another call has the card, of calls that refuse each other. A call whose place this one takes gives the card up to it.
+    func isTaken(for call: CallSession, among calls: CallTable) -> Bool {
+        guard audio.severalCalls == .refuse else { return false }
+        let former = call.predecessor
+        return calls.isCardTaken(besides: [call.id, former]) || !shared.claimCard(for: call.id, inPlaceOf: former)
+    }
+
+    /// Why a call that needs the card would be silent; nil if the card can be opened.
+    var absence: CardAbsent? { shared.cardFailure.map { CardAbsent($0, audio) } }
+
+    /// Fails if a call needs the card and cannot have it.
+    func check(for call: CallSession, among calls: CallTable) throws {
+        guard call.usesCard else { return }
+        if isTaken(for: call, among: calls) { throw CardTaken() }
+        if let absence { throw absence }
+    }
+
+    /// A call has ended. The call that it would have replaced has the card again.
+    func release(_ call: CallSession, among calls: CallTable) {
+        if audio.severalCalls == .refuse, let id = call.predecessor, let former = calls[id]?.session, former.usesCard,
+            former.record == nil
+        {
+            _ = shared.claimCard(for: id, inPlaceOf: call.id)
+        }
+        shared.releaseCard(of: call.id)
+    }
+
+    /// A call has reached another phase: updates the loudspeaker's tone.
+    func note(_ phase: CallTonePolicy.Phase, of call: CallSession) {
+        // Nothing would take back the phase of a call that has ended.
+        guard call.usesCard, call.record == nil else { return }
+        shared.withCard { $0.note(phase, of: call.id) }
+    }
+
+    /// A call has ended; a failed outgoing call is announced by a tone.
+    func noteEnd(of call: CallSession, _ record: CallRecord) {
+        guard call.usesCard else { return }
+        shared.withCard { [shared] card in
+            card.noteEnd(of: call.id, isOutgoing: call.isOutgoing, reason: record.reason) {
+                Task {
+                    try? await Task.sleep(for: CallTonePolicy.failureToneDuration)
+                    if !Task.isCancelled { shared.withCard { $0.endFailureTone() } }
+                }
+            }
+        }
+    }
+}
+
+/// A call needs the card, which cannot be opened.
+struct CardAbsent: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ failure: CardFailure, _ audio: AudioConfiguration) {
+        description = "the call would be silent: \(audio.error(failure)) \(CardDirectory().summary)"
+    }
+}
+
+/// An outgoing call needs the card, and another call has it.
+struct CardTaken: Error, CustomStringConvertible {
+    var description: String {
+        "another call has the sound card: hang up, or set audio.several_calls to hold or mix"
+    }
+}

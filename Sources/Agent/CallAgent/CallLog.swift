@@ -1,0 +1,115 @@
+internal import Call
+internal import CallControl
+internal import CallParticipation
+internal import Logging
+
+/// What a device's log says of its calls and of what takes part in them.
+struct CallLog {
+    private let logger: Logger
+
+    init(_ logger: Logger) { self.logger = logger }
+
+    /// Logs what a call's session notes.
+    ///
+    /// - Parameter call: What each line says of the call.
+    func write(_ note: CallNote, about call: Logger.Metadata) {
+        func metadata(_ more: Logger.Metadata) -> Logger.Metadata { call.merging(more) { _, new in new } }
+        switch note {
+        case .failed(let record): writeFailure(record, about: call)
+        case .tooLate(let error):
+            logger.info("A request came too late for its call", metadata: metadata(["error": "\(error)"]))
+        case .notAccepted(let why): logger.notice("A call is not accepted", metadata: metadata(["reason": "\(why)"]))
+        case .pathLost: logger.info("The peer has fallen silent; looking for another path", metadata: call)
+        case .pathBack: logger.info("The peer is back", metadata: call)
+        case .restartingICE: logger.info("Restarting ICE", metadata: call)
+        case .restartFailed(let why): logger.warning("ICE cannot be restarted", metadata: metadata(["error": "\(why)"]))
+        case .offerUnusable(let why):
+            logger.warning(
+                "The peer's new offer cannot be used; the call continues unchanged",
+                metadata: metadata(["error": "\(why)"]))
+        case .answerUnusable(let why):
+            logger.warning(
+                "The peer's answer cannot be used; the call continues unchanged",
+                metadata: metadata(["error": "\(why)"]))
+        case .nothingOffered(let why):
+            logger.warning("No new offer can be made", metadata: metadata(["error": "\(why)"]))
+        case .probing(let isOnHold):
+            logger.log(
+                level: isOnHold ? .debug : .info, "Nothing comes from the peer of a call; probing it over signaling",
+                metadata: metadata(["on_hold": "\(isOnHold)"]))
+        case .peerGone(let cause):
+            logger.notice(
+                "The peer of a call is gone; ending the call", metadata: metadata(["reason": "\(cause.rawValue)"]))
+        case .longestDuration: logger.info("A call has reached its longest duration, and ends", metadata: call)
+        case .participantTransfers(let user):
+            logger.info("A program transfers a call", metadata: metadata(["to": "\(user)"]))
+        case .transferRequested(let user, let isAccepted):
+            logger.info(
+                "A peer asks for a transfer", metadata: metadata(["to": "\(user)", "accepted": "\(isAccepted)"]))
+        }
+    }
+
+    /// Says why a call has failed; loudly if it is this device's fault.
+    private func writeFailure(_ record: CallRecord, about call: Logger.Metadata) {
+        guard let cause = record.cause, !record.reason.isSuccess else { return }
+        let isOurs = record.endedBy != .remote && (cause == .fileUnusable || cause == .deviceFault)
+        let more: Logger.Metadata = [
+            "reason": "\(record.reason.rawValue)", "cause": "\(cause.rawValue)",
+            "error": "\(record.error.map { "\($0)" } ?? cause.sentence)",
+        ]
+        logger.log(
+            level: isOurs ? .error : .notice, "A call has failed", metadata: call.merging(more) { _, new in new })
+    }
+
+    /// Logs what a participant notes.
+    ///
+    /// - Parameter call: What each line says of the call; nothing if the note is about none.
+    func write(_ notice: ParticipantNotice, from kind: ParticipantKind, about call: Logger.Metadata) {
+        let isBot = kind == .bot
+        func metadata(_ more: Logger.Metadata = [:], leftOut: Int = 0) -> Logger.Metadata {
+            var all = call.merging(more) { _, new in new }
+            if leftOut > 0 { all["left_out"] = "\(leftOut)" }
+            return all
+        }
+        switch notice {
+        case .fellBack(let why):
+            logger.error(
+                isBot
+                    ? "A bot has failed, and the fallback is played"
+                    : "A program has failed, and the fallback is played",
+                metadata: metadata(["error": "\(why)"]))
+        case .processFailed(let how, let isRestarted):
+            logger.error(
+                isRestarted ? "A program has failed and is started again" : "A program has failed too often",
+                metadata: metadata(["error": "\(how)"]))
+        case .said(let text, let leftOut):
+            logger.info(Device.programWords, metadata: metadata(["text": "\(text)"], leftOut: leftOut))
+        case .misunderstood(let what, let leftOut):
+            logger.warning(
+                isBot ? "A bot's message cannot be followed" : "A program's command cannot be followed",
+                metadata: metadata(["error": "\(what)"], leftOut: leftOut))
+        case .refused(let request, let why):
+            logger.warning(
+                request == .press ? "A bot's keys cannot be pressed" : "A bot's transfer is refused",
+                metadata: metadata(["error": "\(why)"]))
+        case .behind(let events):
+            let message: Logger.Message =
+                isBot ? "A bot does not read what the caller says" : "A program does not read what the caller says"
+            logger.warning(events ? "A program does not read its events" : message, metadata: metadata())
+        case .flooded(let stream):
+            logger.warning(
+                stream == .log
+                    ? "A program writes too much to its log, and it is dropped"
+                    : "A program sends commands too fast, and they are dropped",
+                metadata: metadata())
+        case .dropped(let stream, let bytes):
+            logger.warning(
+                stream == .log ? "A program's log was dropped in part" : "A program's commands were dropped in part",
+                metadata: metadata(["bytes": "\(bytes)"]))
+        case .warned(let what, let leftOut):
+            logger.warning(
+                isBot ? "Something is wrong around the bot" : "Something is wrong around the program",
+                metadata: metadata(["error": "\(what)"], leftOut: leftOut))
+        }
+    }
+}
