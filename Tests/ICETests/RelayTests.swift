@@ -132,6 +132,17 @@ struct RelayTests {
         world.start()
         #expect(world.run(for: .seconds(4)) { world.peers.allSatisfy(\.hasGathered) && world.isSettled })
         #expect(world.peers.allSatisfy { $0.connections.isEmpty && $0.nextConnectionPort == 30_003 })
+        #expect(world.peers.allSatisfy { $0.serverFailures.map(\.reason) == [.redirectedTooOften] }, "said once")
+    }
+
+    @Test("A server that takes each connection for another's is given up, which is reported")
+    func mismatchLoop() {
+        let world = Scenes.natWorld(nil, nil, seed: 2)
+        world.servers[0].conduct.mismatchesAlways = true
+        world.servers[0].conduct.families = .onlyIPv4
+        world.start()
+        #expect(world.run(for: .seconds(4)) { world.peers.allSatisfy(\.hasGathered) && world.isSettled })
+        #expect(world.peers.allSatisfy { $0.serverFailures.map(\.reason) == [.connectionInUse] })
     }
 
     @Test("A server that refuses permissions costs its relay, not the call")

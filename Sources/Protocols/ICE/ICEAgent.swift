@@ -360,7 +360,8 @@ public struct ICEAgent: ProtocolCore, Sendable {
         switch result {
         case .transmit(let bytes): outbox.append(.sendToServer(bytes, server: server))
         case .allocated(let address): allocated(address, server: server, into: &outbox)
-        case .redirected(let address): reopen(server, at: address, into: &outbox)
+        case .redirected(let address):
+            reopen(server, at: address, orElse: TURNFailure(.redirectedTooOften), into: &outbox)
         case .permitted(let peer): permission(server, peer, isGranted: true)
         case .refused(let peer): permission(server, peer, isGranted: false)
         case .channelBound: break  // The path is looked at after every input.
@@ -387,20 +388,26 @@ public struct ICEAgent: ProtocolCore, Sendable {
 
     private mutating func failed(_ failure: TURNFailure, _ server: Int, into outbox: inout [ICEOutput]) {
         if failure.reason == .connectionInUse, let address = relays.server(server)?.address {
-            reopen(server, at: address, into: &outbox)
+            reopen(server, at: address, orElse: failure, into: &outbox)
             return
         }
+        giveUp(server, failure, into: &outbox)
+    }
+
+    private mutating func giveUp(_ server: Int, _ failure: TURNFailure, into outbox: inout [ICEOutput]) {
         drop(server)
         if relays.isMissed(server) { outbox.append(.serverFailed(server, failure)) }
         outbox.append(.closeServer(server))
     }
 
-    private mutating func reopen(_ server: Int, at address: SocketAddress, into outbox: inout [ICEOutput]) {
-        outbox.append(.closeServer(server))
+    /// - Parameter failure: What is reported if that was done too often.
+    private mutating func reopen(
+        _ server: Int, at address: SocketAddress, orElse failure: TURNFailure, into outbox: inout [ICEOutput]
+    ) {
         if let opening = relays.reopen(server, at: address, &commons) {
-            outbox.append(opening)
+            outbox += [.closeServer(server), opening]
         } else {
-            drop(server)
+            giveUp(server, failure, into: &outbox)
         }
     }
 

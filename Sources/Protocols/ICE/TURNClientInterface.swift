@@ -54,6 +54,8 @@ public struct TURNFailure: Equatable, Sendable, CustomStringConvertible {
         case allocationLost
         /// Refused with another error.
         case refused
+        /// Servers send us from one to the next, or back.
+        case redirectedTooOften
         /// The answers are not TURN.
         case notTURN
     }
@@ -81,6 +83,11 @@ public struct TURNFailure: Equatable, Sendable, CustomStringConvertible {
             case .connectionInUse: ("the TURN server takes the connection for another's", "Use another local port.")
             case .allocationLost: ("the TURN server has dropped the relayed address", "Restart ICE.")
             case .refused: ("the TURN server refused", "Check its quotas, and which transports it offers.")
+            case .redirectedTooOften:
+                (
+                    "the TURN server redirects too often",
+                    "Name the server that takes calls, or look at its alternate servers."
+                )
             case .notTURN: ("the server does not speak TURN", "Check its address and transport.")
             }
         return "no relayed address: \(problem).\(said) \(advice)"

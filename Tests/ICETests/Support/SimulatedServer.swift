@@ -50,6 +50,8 @@ final class SimulatedServer {
         var isDead = false
         /// Answers 437 to the first allocation.
         var mismatchesOnce = false
+        /// Takes every connection for another's.
+        var mismatchesAlways = false
         var lifetime: UInt32 = 600
     }
 
@@ -188,7 +190,7 @@ final class SimulatedServer {
     }
 
     private func allocate(_ request: STUNMessage, _ username: String, _ client: Client) -> STUNBuilder {
-        if conduct.mismatchesOnce {
+        if conduct.mismatchesOnce || conduct.mismatchesAlways {
             conduct.mismatchesOnce = false
             return STUNBuilder(refusing: request, .allocationMismatch)
         }
