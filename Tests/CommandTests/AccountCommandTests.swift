@@ -113,6 +113,11 @@ struct AccountCommandTests {
         #expect(copied.code == 4, "\(copied.error)")
         running.exchange.send(SIGTERM)
         _ = await running.exchange.ending()
+        // Without the exchange it is removed here alone, which is said.
+        try kept.write(to: URL(fileURLWithPath: site.path("session.json")))
+        let alone = try await run(command)
+        #expect(alone.code == 5 && alone.error.contains("stays valid at the exchange"), "\(alone.error)")
+        #expect(!FileManager.default.fileExists(atPath: site.path("session.json")))
     }
 
     @Test("AUTH-5: A token is minted with a key from a file, a variable or the configuration, and inspected with it")

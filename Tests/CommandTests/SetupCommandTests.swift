@@ -206,6 +206,42 @@ struct SetupCommandTests {
         #expect(try everything() == before && !users().contains("front"))
     }
 
+    @Test("A unit that ran before a failed replacement stays enabled, and runs again with the earlier configuration")
+    func runningUnit() async throws {
+        defer { site.remove() }
+        try FileManager.default.createDirectory(atPath: site.path("bin"), withIntermediateDirectories: false)
+        try "an-earlier-token-0123\n".write(toFile: site.path("token"), atomically: true, encoding: .utf8)
+        #expect(
+            try await setup(["--server", "http://127.0.0.1:9", "--no-trial", "--token-file", site.path("token")]).code
+                == 0)
+        // The new configuration does not start.
+        let (configuration, log) = (site.path("etc/front.yaml"), site.path("log"))
+        try """
+        #!/bin/sh
+        echo "$@" >> \(log)
+        case "$1" in
+        restart) ! grep -q 127.0.0.1:10 \(configuration) ;;
+        esac
+
+        """.write(toFile: site.path("bin/systemctl"), atomically: true, encoding: .utf8)
+        chmod(site.path("bin/systemctl"), 0o755)
+        let replaced = try await setup(
+            [
+                "--force", "--enable", "--server", "http://127.0.0.1:10", "--no-trial", "--token-file",
+                site.path("token"),
+            ],
+            environment: ["PATH": "\(site.path("bin")):/usr/bin:/bin"])
+        #expect(replaced.code == 1, "\(replaced.process.errorText)")
+        #expect(try String(contentsOfFile: configuration, encoding: .utf8).contains("127.0.0.1:9"))
+        let commands = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map(String.init)
+        #expect(
+            commands == [
+                "is-enabled --quiet handset@front", "is-active --quiet handset@front", "enable handset@front",
+                "restart handset@front", "restart handset@front",
+            ])
+        #expect(replaced.process.errorText.contains("runs with the earlier one"))
+    }
+
     @Test("An interruption of the trial takes everything back")
     func interruption() async throws {
         defer { site.remove() }

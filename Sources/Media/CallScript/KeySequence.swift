@@ -44,6 +44,12 @@ public struct KeySequence: Equatable, Sendable {
     /// What may be in it, for messages.
     public static let allowed = "0-9, *, #, A-D and ! (flash), with , for a second, p for a prompt and w for its end"
 
+    /// Why a text is no sequence, as the end of a sentence about it; nil if it is one.
+    public static func problem(with text: String) -> String? {
+        if text.utf8.count > longest { return "must have at most \(longest) characters, not \(text.utf8.count)" }
+        return KeySequence(text) == nil ? "must be made of \(allowed), and have a key, not \"\(text)\"" : nil
+    }
+
     /// Whether it waits for what is heard.
     public var listens: Bool { elements.contains { $0 == .sound || $0 == .prompt } }
 }

@@ -114,8 +114,8 @@ struct CallCommand: AsyncParsableCommand {
         _ = try CalleeAddress(callee)
         if play != nil, usesCard { throw ValidationError("--play and a sound card exclude each other.") }
         try CallLimits.check(press: nil, duration: duration, ttl: ttl, minimumLikeness: minimumLikeness)
-        if let press, KeySequence(press) == nil {
-            throw ValidationError("--press must be made of \(KeySequence.allowed), and have a key, not \"\(press)\".")
+        if let press, let problem = KeySequence.problem(with: press) {
+            throw ValidationError("--press \(problem).")
         }
         if script != nil, play != nil || usesCard || press != nil {
             throw ValidationError(

@@ -55,7 +55,17 @@ struct LogoutCommand: AsyncParsableCommand {
             try await service.connect()
             try await service.unregister()
         }
-        try await service.logOut()
+        do throws(SignalingError) {
+            try await service.logOut()
+        } catch {
+            let status = ExitStatus(error)
+            // One that the exchange refuses is no login any more.
+            guard [.serverUnreachable, .certificateNotTrusted].contains(status) else { throw error }
+            throw CommandFailure(
+                status,
+                "\(error) \(path) is removed, but the login stays valid at the exchange until it expires; "
+                    + "`handset user revoke` there ends it")
+        }
         var result = JSONObjectText()
         result.add("server", configuration.account.authURL)
         result.add("removed", path)

@@ -251,8 +251,21 @@ struct SetupCommand: AsyncParsableCommand {
 
     private func enableUnit(_ undo: inout SetupUndo) throws {
         let unit = "handset@\(name)"
-        undo.add("the unit \(unit) from those that start") {
-            _ = SystemProgram.run("systemctl disable --now \(unit) 2>/dev/null")
+        let wasEnabled = SystemProgram.run("systemctl is-enabled --quiet \(unit) 2>/dev/null")
+        let wasActive = SystemProgram.run("systemctl is-active --quiet \(unit) 2>/dev/null")
+        if !wasEnabled || !wasActive {
+            // What it was before, it stays.
+            let action = wasEnabled ? "stop" : wasActive ? "disable" : "disable --now"
+            undo.add("the unit \(unit) from those that start") {
+                _ = SystemProgram.run("systemctl \(action) \(unit) 2>/dev/null")
+            }
+        }
+        if wasActive {
+            undo.addForLast("the new configuration from the unit \(unit), which runs with the earlier one") {
+                guard SystemProgram.run("systemctl restart \(unit)") else {
+                    throw CommandFailure(.failed, "it does not start; `systemctl status \(unit)` says why")
+                }
+            }
         }
         // A unit that runs already takes the new configuration.
         guard SystemProgram.run("systemctl enable \(unit) && systemctl restart \(unit)") else {

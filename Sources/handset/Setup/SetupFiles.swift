@@ -84,6 +84,11 @@ struct SetupUndo: ~Copyable {
     /// - Parameter name: What was made, to be read after "removed again:".
     mutating func add(_ name: String, _ takeBack: @escaping () throws -> Void) { steps.append((name, takeBack)) }
 
+    /// Notes a change that is taken back after all others.
+    mutating func addForLast(_ name: String, _ takeBack: @escaping () throws -> Void) {
+        steps.insert((name, takeBack), at: 0)
+    }
+
     /// Takes everything back, the newest first. A step that fails does not keep the others from it.
     mutating func takeBack(_ progress: ProgressLines) {
         for step in steps.reversed() {
