@@ -121,7 +121,7 @@ extension ExitStatus {
         switch error.code {
         case .portInUse: self = .portInUse
         case .databaseNotUsable: self = .databaseUnusable
-        case .plainTextRefused, .addressNotUsable, .certificateNotUsable: self = .configuration
+        case .plainTextRefused, .addressNotUsable, .certificateNotUsable, .usersFileMissing: self = .configuration
         default: self = .failed
         }
     }

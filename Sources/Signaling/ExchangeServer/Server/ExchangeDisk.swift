@@ -35,6 +35,23 @@ struct ExchangeDisk: Sendable {
         }
     }
 
+    /// That the users file is missing, to whose users groups and push tokens belong: without it they would count as removed.
+    /// A running exchange keeps them, too.
+    ///
+    /// - Returns: Nil if it is there, or nothing would be lost.
+    func usersFileIsMissed(_ configuration: ExchangeConfiguration) -> ExchangeError? {
+        guard let file = configuration.usersFile, !file.exists else { return nil }
+        let known = Set(configuration.users.map(\.id))
+        let owners = saved.groups.flatMap(\.members) + saved.groups.map(\.owner) + saved.pushTargets.map(\.user)
+        let lost = Set(owners).subtracting(known).map { "\($0)" }.sorted()
+        guard let first = lost.first else { return nil }
+        let users = lost.count == 1 ? "its user \(first)" : "\(lost.count) users of it, such as \(first)"
+        return ExchangeError(
+            .usersFileMissing,
+            "\(file.path) is missing, and \(store.path) has groups or push tokens of \(users), which would be removed. Put the "
+                + "users file back. If there are to be no users, write `users: []` into it.")
+    }
+
     /// Logs what an operator should know about the state of the database.
     private static func report(_ store: ExchangeStore, _ logger: Logger) {
         if !store.wasOpenToOthers.isEmpty {
