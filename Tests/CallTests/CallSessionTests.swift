@@ -93,6 +93,12 @@ private struct Driven {
         feed(.media(.report(.connected(isVerified: true))))
     }
 
+    mutating func transfer(to target: UserID) throws {
+        var outbox: [CallSession.Output] = []
+        try session.transfer(to: target, at: now, into: &outbox)
+        outputs += outbox
+    }
+
     mutating func end() {
         feed(.user(.hangUp(because: .request)))
         feed(.device(.recordKept))
@@ -101,6 +107,11 @@ private struct Driven {
 }
 
 extension [CallSession.Output] {
+    /// What is reported of a transfer.
+    fileprivate var progress: [CallTransfer.Progress] {
+        events.compactMap { if case .transferProgress(_, let progress) = $0 { progress } else { nil } }
+    }
+
     fileprivate var events: [CallEvent] { compactMap { if case .event(let event) = $0 { event } else { nil } } }
     fileprivate var notes: [CallNote] { compactMap { if case .note(let note) = $0 { note } else { nil } } }
 
@@ -374,6 +385,34 @@ struct CallSessionTests {
         #expect(
             confirmed.contains { if case .device(.consider(let asked)) = $0 { asked.target == "carol" } else { false } }
         )
+    }
+
+    @Test("Where an accept waits for candidates they follow it at once, and are not waited for until it is confirmed")
+    func candidatesOfAccept() {
+        var call = Driven.incoming(traits: .sip)
+        call.feed(.begin)
+        call.feed(.user(.answer(after: .zero)))
+        #expect(call.feed(.media(.candidate("1 1 udp 1 192.0.2.9 9 typ host", mid: "0"))).signals.isEmpty)
+        #expect(call.feed(.media(.report(.ready(description: .answer(""))))).signals == [.candidate])
+        #expect(call.feed(.media(.candidate(nil, mid: "0"))).signals == [.candidate])
+    }
+
+    @Test("CALL-8: A transfer of which the peer reports nothing for 180 s has failed, and another one can begin")
+    func ignoredTransfer() throws {
+        var call = Driven.incoming()
+        call.connectIncoming()
+        try call.transfer(to: "carol")
+        #expect(throws: SignalingError.self) { try call.transfer(to: "dave") }
+        #expect(call.wait(.seconds(170)).progress.isEmpty)
+        // It rings: the time begins anew.
+        let rings = CallSignal(invite: Driven.invite, .transferProgress(.ringing), from: "bob")
+        #expect(call.feed(.peer(rings)).progress == [.ringing])
+        #expect(call.wait(.seconds(179)).progress.isEmpty)
+        #expect(call.wait(.seconds(1)).progress == [.failed])
+        try call.transfer(to: "dave")
+        let accepted = CallSignal(invite: Driven.invite, .transferProgress(.refused), from: "bob")
+        #expect(call.feed(.peer(accepted)).progress == [.refused])
+        #expect(call.wait(.seconds(300)).progress.isEmpty, "it is over")
     }
 
     @Test("CALL-8: Two calls of a transfer end each other as one succeeds, and each record names who took over")

@@ -211,6 +211,39 @@ struct AccountCallTests {
         #expect(error.code == .inviteEnded)
     }
 
+    @Test("A CANCEL while our answer waits for its candidates ends the call: the accept fails, and nothing is answered")
+    func cancelledWhileGathering() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        let accept = run.ask(.accept(invite, .call(.answer(AccountRun.reply + "a=ice-ufrag:u\r\n"))))
+        #expect(run.answer(accept) == nil, "not before the answer leaves")
+        try run.receive(try run.peerRequest("CANCEL", 1, branch: "INVITE1"))
+        #expect(run.statuses.suffix(2) == [200, 487])
+        #expect(run.events.last == .inviteCancelled(invite, data: [:]))
+        guard case .failed(let error)? = run.answer(accept) else { return #expect(Bool(false)) }
+        #expect(error.code == .inviteCancelled)
+        let statuses = run.statuses
+        run.run(.milliseconds(500))
+        #expect(run.statuses == statuses, "no answer follows")
+    }
+
+    @Test("An answer with ICE waits for its candidates, has them all, and is confirmed as it leaves")
+    func answerCandidates() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        let sdp = AccountRun.reply + "a=ice-ufrag:u\r\n"
+        let accept = run.ask(.accept(invite, .call(.answer(sdp))))
+        for candidate in [CallCandidate.candidate("candidate:1 1 udp 1 192.0.2.9 9 typ host"), .end()] {
+            #expect(run.answer(accept) == nil)
+            run.ask(.send(CallSignal(invite: invite, .candidate(candidate))))
+        }
+        #expect(run.answer(accept) == .done)
+        let body = String(decoding: try run.response(200).body, as: UTF8.self)
+        #expect(body == sdp + "a=candidate:1 1 udp 1 192.0.2.9 9 typ host\r\na=end-of-candidates\r\n")
+    }
+
     /// A call whose INVITE had no offer, and the tagged address that our 200, which has one, gave us.
     private func acceptWithOffer(_ run: inout AccountRun) throws -> (invite: InviteID, us: String) {
         try run.connect()

@@ -16,6 +16,8 @@ struct CallDeadlines {
         case restart
         /// The peer has been silent for too long.
         case loss
+        /// The peer has reported nothing of a transfer for too long.
+        case transfer
     }
 
     private var times: [Event: Instant] = [:]

@@ -225,6 +225,7 @@ public struct CallSession: ProtocolCore, Sendable {
                 if machine.isEstablished { outbox.append(.media(.checkSound(after: Self.soundExpected))) }
             case .restart: outbox.append(.media(.restartICE))
             case .loss: feed(.media(.lost), at: now, into: &outbox)
+            case .transfer: hear(.failed, at: now, into: &outbox)
             }
         }
         feed(.timerFired, at: now, into: &outbox)
@@ -253,7 +254,9 @@ public struct CallSession: ProtocolCore, Sendable {
         case .releaseMedia: outbox.append(.media(.release))
         case .sendInvite(let options): outbox.append(.service(.invite(options)))
         case .sendCancel(let invite, let withdrawal): outbox.append(.service(.cancel(invite, withdrawal)))
-        case .sendAccept(let invite, let acceptance): outbox.append(.service(.accept(invite, acceptance)))
+        case .sendAccept(let invite, let acceptance):
+            outbox.append(.service(.accept(invite, acceptance)))
+            if traits.gathersForAccept { sendCandidates(candidates.peerKnowsCall(), into: &outbox) }
         case .sendReject(let invite, let rejection):
             if let replaced = transfers.replaces { outbox.append(.device(.inform(replaced, .successorEnded))) }
             outbox.append(.service(.reject(invite, rejection)))
@@ -272,7 +275,7 @@ public struct CallSession: ProtocolCore, Sendable {
             return
         }
         switch milestone {
-        case .answered: becomeAnswered(into: &outbox)
+        case .answered: becomeAnswered(at: now, into: &outbox)
         case .established(let time): becomeEstablished(after: time, at: now, into: &outbox)
         case .flowing(let time, let established):
             outbox.append(.event(.flowing(after: time, establishedAfter: established)))
@@ -296,14 +299,14 @@ public struct CallSession: ProtocolCore, Sendable {
         outbox.append(.participant(.summon))
     }
 
-    private mutating func becomeAnswered(into outbox: inout [Output]) {
+    private mutating func becomeAnswered(at now: Instant, into outbox: inout [Output]) {
         outbox.append(.event(.answered))
         // Elsewhere the acknowledgement shows it.
         if !traits.acknowledgesAnswers { outbox.append(.media(.liftSoundLimit(host: nil))) }
         informOrigin(.accepted, into: &outbox)
         if let replaced = transfers.replaces { outbox.append(.device(.inform(replaced, .replaced(by: machine.peer)))) }
         outbox.append(.media(.reportEarly))
-        if let target = transfers.takeWaitingTarget() { askForParticipant(target, into: &outbox) }
+        if let target = transfers.takeWaitingTarget() { askForParticipant(target, at: now, into: &outbox) }
         if let wish = transfers.takeWaitingWish() { consider(wish, into: &outbox) }
     }
 
@@ -657,6 +660,9 @@ public struct CallSession: ProtocolCore, Sendable {
 
     // MARK: Transfers (contract CALL-8)
 
+    /// A peer that reports nothing of a transfer for this long does not carry it out. It equals the longest ringing time.
+    private static let transferTime = Duration.seconds(180)
+
     /// Asks the peer to call another user in our place. Once the target has answered that call, this one is hung up.
     ///
     /// - Parameters:
@@ -664,7 +670,7 @@ public struct CallSession: ProtocolCore, Sendable {
     ///   - consulted: Our call with the target, which the new one takes the place of (attended); nil for a blind transfer.
     /// - Throws: ``SignalingError`` if one of the calls is not answered, or this one has a transfer under way.
     public mutating func transfer(
-        to target: UserID, replacing consulted: CallSession? = nil, into outbox: inout [Output]
+        to target: UserID, replacing consulted: CallSession? = nil, at now: Instant, into outbox: inout [Output]
     ) throws(SignalingError) {
         let activity = "transfer \(id)"
         guard machine.isAnswered, consulted?.id != id else {
@@ -682,22 +688,23 @@ public struct CallSession: ProtocolCore, Sendable {
             wish.replaces = invite
         }
         transfers.ask(target)
+        deadlines.set(.transfer, at: now.advanced(by: Self.transferTime))
         signal(.transfer(wish), into: &outbox)
     }
 
     /// The participant transfers the peer to a user, once the service has confirmed our accept.
-    private mutating func transferForParticipant(to target: UserID?, into outbox: inout [Output]) {
+    private mutating func transferForParticipant(to target: UserID?, at now: Instant, into outbox: inout [Output]) {
         guard let target else {
             return refuseTransfer("account.callees does not have the target of the transfer", into: &outbox)
         }
         guard record == nil else { return refuseTransfer("the call has ended", into: &outbox) }
         if machine.progress == .connecting, !machine.isAnswered { return transfers.wait(target) }
-        askForParticipant(target, into: &outbox)
+        askForParticipant(target, at: now, into: &outbox)
     }
 
-    private mutating func askForParticipant(_ target: UserID, into outbox: inout [Output]) {
+    private mutating func askForParticipant(_ target: UserID, at now: Instant, into outbox: inout [Output]) {
         do throws(SignalingError) {
-            try transfer(to: target, into: &outbox)
+            try transfer(to: target, at: now, into: &outbox)
             outbox.append(.note(.participantTransfers(to: target)))
         } catch {
             refuseTransfer("\(error)", into: &outbox)
@@ -724,6 +731,11 @@ public struct CallSession: ProtocolCore, Sendable {
         _ progress: CallTransfer.Progress, at now: Instant, into outbox: inout [Output]
     ) {
         guard let target = transfers.note(progress) else { return }
+        if progress.isFinal {
+            deadlines.clear(.transfer)
+        } else {
+            deadlines.set(.transfer, at: now.advanced(by: Self.transferTime))
+        }
         outbox.append(.event(.transferProgress(to: target, progress)))
         if !participation.hasLeft { outbox.append(.participant(.noteTransfer(to: target, progress))) }
         if progress == .accepted { handOver(at: now, into: &outbox) }
@@ -750,7 +762,7 @@ public struct CallSession: ProtocolCore, Sendable {
             outbox.append(.event(.transferProgress(to: target, progress)))
             signal(.transferProgress(progress), into: &outbox)
             if progress == .accepted { handOver(at: now, into: &outbox) }
-        case .judged(let target): transferForParticipant(to: target, into: &outbox)
+        case .judged(let target): transferForParticipant(to: target, at: now, into: &outbox)
         case .recordKept:
             guard case .ended(let record) = ending else { return }
             ending = .kept(record)

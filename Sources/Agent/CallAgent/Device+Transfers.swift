@@ -1,5 +1,6 @@
 internal import Call
 public import CallControl
+internal import Realtime
 internal import SignalingClient
 
 // Transfers, as either party of a call and as their target (contract CALL-8): what more than one call is needed for.
@@ -20,7 +21,7 @@ extension Device {
                 .inviteEnded, activity: "transfer \(id)", cause: "\(other) is not answered, or has ended")
         }
         var outbox: [CallSession.Output] = []
-        try call.transfer(to: target, replacing: consulted, into: &outbox)
+        try call.transfer(to: target, replacing: consulted, at: MonotonicClock.now, into: &outbox)
         calls[id]?.session = call
         carryOut(outbox, of: id)
     }

@@ -2,6 +2,8 @@
 public struct SignalingTraits: Hashable, Sendable {
     /// Whether the service confirms an accept before the caller has our answer, and reports that by ``CallMessage/acknowledged(host:)``.
     public var acknowledgesAnswers = false
+    /// Whether the service waits for all candidates of our answer before it sends, and confirms, an accept.
+    public var gathersForAccept = false
     /// Whether a caller may leave the offer to us (``CallDescription/Content/wanted``).
     public var takesOfferWishes = false
     /// Whether the callee may be heard before it answers (``CallMessage/earlyAnswer(_:)``).

@@ -12,8 +12,8 @@ struct AccountCall: Sendable {
         case calling(takenAt: Instant)
         /// Incoming; at `ringAt` the caller gets a ringing response.
         case ringing(ringAt: Instant?)
-        /// Incoming and accepted; the answer waits for candidates.
-        case accepting(Gathering)
+        /// Incoming and accepted; the answer waits for candidates, and the application for that.
+        case accepting(Gathering, ticket: UInt64)
         case talking(since: Instant)
     }
 
@@ -118,7 +118,7 @@ struct AccountCall: Sendable {
             case .preparing(let gathering): gathering?.until
             case .calling(let takenAt): dial?.ticket == nil ? nil : takenAt
             case .ringing(let ringAt): ringAt
-            case .accepting(let gathering): gathering.until
+            case .accepting(let gathering, _): gathering.until
             case .talking: nil
             }
         var all = [own].compactMap { $0 }

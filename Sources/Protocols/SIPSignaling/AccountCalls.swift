@@ -360,7 +360,7 @@ struct AccountCalls: Sendable {
         case .ringing(let ringAt?):
             guard ringAt <= now else { return }
             ringIfDue(id, now, &outbox)
-        case .accepting(let gathering):
+        case .accepting(let gathering, _):
             guard gathering.until <= now else { return }
             gathered(id, gathering, now, &outbox)
         case .preparing(nil), .ringing(nil), .talking: break
@@ -446,7 +446,11 @@ struct AccountCalls: Sendable {
         guard let call = calls[id] else { return }
         let text = String(decoding: call.ours, as: UTF8.self)
         calls[id]?.ours = Array(DescriptionText.adding(gathering.candidates, to: text).utf8)
-        if call.dial == nil { acceptNow(id, now, &outbox) } else { place(id, now, &outbox) }
+        if case .accepting(_, let ticket) = call.phase {
+            acceptNow(id, ticket, now, &outbox)
+        } else {
+            place(id, now, &outbox)
+        }
     }
 
     // MARK: Calls of peers
@@ -467,17 +471,21 @@ struct AccountCalls: Sendable {
             return outbox.append(.answer(ticket, .failed(error)))
         }
         calls[id]?.ours = Array(description.utf8)
-        outbox.append(.answer(ticket, .done))
         if DescriptionText.awaitsCandidates(description) {
             ringIfDue(id, now, &outbox)
-            calls[id]?.phase = .accepting(AccountCall.Gathering(until: now.advanced(by: Self.gatheringTime)))
+            let gathering = AccountCall.Gathering(until: now.advanced(by: Self.gatheringTime))
+            calls[id]?.phase = .accepting(gathering, ticket: ticket)
         } else {
-            acceptNow(id, now, &outbox)
+            acceptNow(id, ticket, now, &outbox)
         }
     }
 
-    private mutating func acceptNow(_ id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
+    /// Sends our answer. The application knows of it first, because its call may end at once.
+    private mutating func acceptNow(
+        _ id: InviteID, _ ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
         guard let call = calls[id] else { return }
+        outbox.append(.answer(ticket, .done))
         ringIfDue(id, now, &outbox)
         calls[id]?.phase = .talking(since: now)
         if call.theirs == nil { calls[id]?.ourOffer = call.ours }
@@ -498,6 +506,7 @@ struct AccountCalls: Sendable {
         guard let call = calls[id], call.dial == nil, !call.isTalking else {
             return outbox.append(.answer(ticket, .failed(Self.over(id, calls[id], "reject the invite"))))
         }
+        answerAccept(of: call, .inviteEnded, &outbox)
         forget(id)
         command(call.sip, .refuse(SIPStatus.refusal(rejection)), now, &outbox)
         outbox.append(.answer(ticket, .done))
@@ -681,14 +690,14 @@ struct AccountCalls: Sendable {
     ) {
         let id = call.invite
         switch (call.phase, candidate) {
-        case (.preparing(let gathering?), .end), (.accepting(let gathering), .end):
+        case (.preparing(let gathering?), .end), (.accepting(let gathering, _), .end):
             gathered(id, gathering, now, &outbox)
         case (.preparing(var gathering?), .candidate(let text, _)):
             gathering.add(text)
             calls[id]?.phase = .preparing(gathering)
-        case (.accepting(var gathering), .candidate(let text, _)):
+        case (.accepting(var gathering, let ticket), .candidate(let text, _)):
             gathering.add(text)
-            calls[id]?.phase = .accepting(gathering)
+            calls[id]?.phase = .accepting(gathering, ticket: ticket)
         case (.preparing(nil), _), (.calling, _), (.ringing, _), (.talking, _):
             break  // Too late for a description that is out.
         }
@@ -784,6 +793,7 @@ struct AccountCalls: Sendable {
         guard let call = calls[id] else { return }
         answerReferral(of: call, now, &outbox)
         answerProbe(of: call, &outbox)
+        answerAccept(of: call, .inviteEnded, &outbox)
         take(id, now, &outbox)
         forget(id)
         command(call.sip, .end(cause: cause), now, &outbox)
@@ -791,6 +801,24 @@ struct AccountCalls: Sendable {
 
     private mutating func forget(_ id: InviteID) {
         if let call = calls.removeValue(forKey: id) { invites[call.sip] = nil }
+    }
+
+    /// A call ends whose accept has not been sent.
+    private func answerAccept(of call: AccountCall, _ code: SignalingError.Code, _ outbox: inout [AccountOutput]) {
+        guard case .accepting(_, let ticket) = call.phase else { return }
+        let error = SignalingError(
+            code, activity: "accept the invite", cause: "the call ended before our answer was sent")
+        outbox.append(.answer(ticket, .failed(error)))
+    }
+
+    /// Why an invite cannot be accepted any more.
+    private static func refusal(of end: CallEnd) -> SignalingError.Code {
+        switch end {
+        case .remote(cause: 200?), .remote(cause: 603?): .alreadyHandled
+        case .unanswered: .inviteTimedOut
+        case .remote, .lost, .failed, .refused, .unauthorized, .replaced: .inviteCancelled
+        case .local: .inviteEnded
+        }
     }
 
     private static func over(_ id: InviteID, _ call: AccountCall?, _ activity: String) -> SignalingError {
@@ -1034,7 +1062,11 @@ struct AccountCalls: Sendable {
         answerProbe(of: call, &outbox)
         switch call.phase {
         case .preparing, .calling: refused(call, end, now, &outbox)
-        case .ringing, .accepting: outbox += Self.withdrawn(call, end, own).map { .event($0) }
+        case .ringing: outbox += Self.withdrawn(call, end, own).map { .event($0) }
+        case .accepting:
+            // Before the answer to the accept, which may not say why.
+            outbox += Self.withdrawn(call, end, own).map { .event($0) }
+            answerAccept(of: call, Self.refusal(of: end), &outbox)
         case .talking(let since):
             let reason: CallEndReason =
                 switch end {

@@ -5,6 +5,7 @@ extension SignalingTraits {
     public static let sip: SignalingTraits = {
         var traits = SignalingTraits()
         traits.acknowledgesAnswers = true
+        traits.gathersForAccept = true
         traits.takesOfferWishes = true
         traits.hasEarlyMedia = true
         traits.carriesKeys = true
