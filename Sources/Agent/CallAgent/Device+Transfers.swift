@@ -57,7 +57,7 @@ extension Device {
     /// Our call that an invite replaces, so that it is answered without a decision of the user. One invite at most replaces a call.
     func replacedCall(by invite: ReceivedInvite) -> CallID? {
         guard let replaces = invite.transfer?.replaces, let id = calls.id(of: replaces),
-            calls[id]?.session.isAnswered == true, !calls.isReplaced(id)
+            calls[id]?.session.isAccepted == true, !calls.isReplaced(id)
         else { return nil }
         return id
     }
