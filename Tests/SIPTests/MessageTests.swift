@@ -108,6 +108,21 @@ struct MessageTests {
         #expect(String(decoding: message.bytes, as: UTF8.self).contains("\r\nf: <sip:a@a>;tag=1\r\n"))
     }
 
+    @Test("A malformed contact spoils a request and an answer to INVITE, and not an answer to REGISTER")
+    func malformedContact() throws {
+        func message(_ first: String, _ method: String) throws -> SIPMessage {
+            let text =
+                "\(first)\r\nVia: SIP/2.0/UDP a;branch=z9hG4bK1\r\nFrom: <sip:a@a>;tag=1\r\nTo: <sip:b@b>;tag=2\r\nCall-ID: q\r\n"
+                + "CSeq: 1 \(method)\r\nContact: <sip:ours@c>\r\nContact: <<broken\r\nContent-Length: 0\r\nl: 0\r\n\r\n"
+            return try SIPMessage(parsing: Array(text.utf8))
+        }
+        let answer = try message("SIP/2.0 200 OK", "REGISTER")
+        #expect(
+            answer.headers.contacts == nil && answer.headers.readableContacts.map(\.uri.description) == ["sip:ours@c"])
+        #expect(throws: SIPParseError.self) { try message("SIP/2.0 200 OK", "INVITE") }
+        #expect(throws: SIPParseError.self) { try message("REGISTER sip:b SIP/2.0", "REGISTER") }
+    }
+
     @Test("Values of the extensions are read and written")
     func values() throws {
         var headers = SIPHeaders()

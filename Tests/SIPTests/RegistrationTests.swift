@@ -149,6 +149,10 @@ struct RegistrationTests {
             "<sip:alice@198.51.100.2>;+sip.instance=\"<urn:uuid:2>\";pub-gruu=\"sip:x@example.com;gr=2\";expires=50"
         let (_, other) = try registered([foreign], instance: ours)
         #expect(other.seconds == 50 && other.publicGRUU == nil)
+        for broken in ["<<broken", "<sip:other@192.0.2.9>;+sip.instance=<urn:uuid:1>", "\"open <sip:x@y>"] {
+            let (_, own) = try registered([broken, granted.1])
+            #expect(own.seconds == 100, "\(broken)")
+        }
     }
 
     @Test(

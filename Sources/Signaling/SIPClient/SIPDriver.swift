@@ -25,6 +25,7 @@ final class SIPDriver: SIPEdgeOwner {
     private var certificateFault: CertificateFault?
     /// One line at once and one a minute: a server that does it does it with each response.
     private var misplacedLimit = LogLimit(burst: 1, perSecond: 1.0 / 60)
+    private var unreadableLimit = LogLimit(burst: 1, perSecond: 1.0 / 60)
     private var unsentLimit = LogLimit(burst: 5, perSecond: 1.0 / 60)
     /// Inputs that came while the machine's outputs were carried out.
     private var inputs: [AccountInput] = []
@@ -250,6 +251,13 @@ final class SIPDriver: SIPEdgeOwner {
                 ])
         }
         feed(.misplaced(number, peer))
+    }
+
+    func unreadable(_ fault: SIPParseError, from peer: PeerAddress) {
+        guard let withheld = unreadableLimit.admit(at: now) else { return }
+        logger.warning(
+            "A message of the SIP server cannot be read",
+            metadata: ["error": "\(fault)", "from": "\(peer)", "withheld": "\(withheld)"])
     }
 
     /// Called by the watcher of the machine's network.

@@ -24,6 +24,8 @@ protocol SIPEdgeOwner: AnyObject {
     func mapped(_ number: Int, _ address: PeerAddress)
     /// A response with that status came to the flow of that number from its server's host, but from another port, and was dropped.
     func misplaced(_ status: Int, from peer: PeerAddress, by number: Int)
+    /// A message of the server cannot be read, and was dropped, or answered if it was a request.
+    func unreadable(_ fault: SIPParseError, from peer: PeerAddress)
     /// Whether a message that did not come from the server is looked at. The flow has the peer's address, and no number yet.
     func admits(_ message: SIPMessage, by flow: SIPFlow) -> Bool
     /// Whether messages from that address may be of a call.
@@ -249,6 +251,7 @@ final class SIPEdge {
         do throws(SIPParseError) {
             owner?.received(stamped(try SIPMessage(parsing: bytes), peer), flow)
         } catch {
+            owner?.unreadable(error, from: peer)
             if let answer = error.answer { transmit(.response(answer), flow) }
         }
     }
@@ -357,6 +360,7 @@ final class SIPEdge {
             do throws(SIPParseError) {
                 owner?.received(stamped(try SIPMessage(parsing: bytes), peer), flow)
             } catch {
+                owner?.unreadable(error, from: peer)
                 if let answer = error.answer { transmit(.response(answer), flow) }
             }
         }
@@ -413,6 +417,7 @@ final class SIPEdge {
             owner?.received(stamped(message, peer), way)
         } catch {
             droppedDatagrams += 1
+            if isServer { owner?.unreadable(error, from: peer) }
             guard isServer, let answer = error.answer,
                 let way = isFromServer ? flow : self.flow(to: peer, channel, like: flow, isRequest: true)
             else { return }
