@@ -79,6 +79,15 @@ def expect_no_noise(path: pathlib.Path, whose: str) -> None:
         raise Failed(f"{whose}: {len(loud)} samples are louder than the stairs, after {1000 * loud[0] / rate:.0f} ms, in {path}")
 
 
+def has_head(path: pathlib.Path) -> bool:
+    """Whether a recording has its head, which may be written after its sound."""
+    if not path.exists() or path.stat().st_size <= 44:
+        return False
+    with path.open("rb") as file:
+        head = file.read(12)
+    return head[:4] == b"RIFF" and head[8:] == b"WAVE"
+
+
 class Asterisk(Program):
     """A registrar and PBX at PEER. `endpoints` are names with a kind of pjsip.conf, codecs, and further lines of configuration."""
 
@@ -142,7 +151,7 @@ class Asterisk(Program):
         """What came in from an endpoint, as a recording. Asterisk writes its head a moment after the call's end."""
         path = self.records / f"{name}.wav"
         deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and (not path.exists() or path.stat().st_size <= 44):
+        while time.monotonic() < deadline and not has_head(path):
             time.sleep(0.02)
         return path
 
