@@ -12,6 +12,8 @@ private struct WatchedCall {
     private(set) var looks = 0
     /// When a packet of the peer arrived last; nil if none has.
     var newest: Instant?
+    /// Packets of a host that nothing names come all the time.
+    var hasGuess = false
     var isOnHold = false
     var hasICE = false
     /// What comes of each probe at once; nil leaves it open.
@@ -29,7 +31,7 @@ private struct WatchedCall {
             switch output {
             case .observe:
                 looks += 1
-                feed(.observed(hasICE ? .covered : isOnHold ? .onHold : .expecting(newest: newest)))
+                feed(.observed(hasICE ? .covered : isOnHold ? .onHold : .expecting(newest: newest, guessed: guessed)))
             case .probe:
                 probes.append(Instant.zero.duration(to: now))
                 if let answer { feed(answer) }
@@ -52,12 +54,32 @@ private struct WatchedCall {
     }
 
     mutating func hear() { newest = now }
+
+    private var guessed: Instant? { hasGuess ? now : nil }
 }
 
 @Suite("A peer that vanishes from a call")
 struct SilenceWatchTests {
     private let failed = SilenceWatch.Input.probed(.failed(.noAnswer))
     private let answered = SilenceWatch.Input.probed(.answered())
+
+    @Test("CALL-4: While packets of an unknown host come, three probes in a row must fail; they alone prove nothing")
+    func guesses() {
+        var call = WatchedCall()
+        (call.hasGuess, call.answer) = (true, answered)
+        call.run(.seconds(100))
+        #expect(call.probes.count == 3 && call.ends.isEmpty, "a telephone behind a translator is asked, and is there")
+        call.answer = failed
+        call.run(.seconds(60))
+        #expect(call.ends.isEmpty)
+        call.answer = answered
+        call.run(.seconds(30))
+        call.answer = failed
+        call.run(.seconds(60))
+        #expect(call.ends.isEmpty, "an answer counts anew")
+        call.run(.seconds(30))
+        #expect(call.ends.count == 1)
+    }
 
     @Test(
         "CALL-4: A peer from which nothing has come for the time is probed, and the call ends only when the probe fails"

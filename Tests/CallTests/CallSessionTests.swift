@@ -249,6 +249,13 @@ struct CallSessionTests {
             #expect(call.outputs.record != nil && !call.outputs.sendHangUp)
             #expect(call.feed(.service(.acceptTaken)).sendHangUp)
         }
+        var call = Driven.incoming()
+        call.feed(.begin)
+        call.feed(.user(.answer(after: .zero)))
+        call.feed(.media(.started(recording: nil)))
+        call.feed(.media(.report(.ready(description: .answer("")))))
+        #expect(call.feed(.user(.hangUp(because: nil))).sendHangUp)
+        #expect(!call.feed(.service(.acceptTaken)).sendHangUp, "it was sent already")
     }
 
     @Test("Candidates of a call that was rejected are not sent")

@@ -136,16 +136,11 @@ struct SourceTests {
         "What comes from a host that only packets name shows without keys alone that the peer is still there",
         arguments: Protection.allCases)
     func guess(protection: Protection) throws {
-        var call = try Call(protection)
-        var (isGuess, packet) = (call.session.isGuess, call.packet(300))
-        #expect(!isGuess)
-        try call.receives(packet, from: Self.moved, 300)
-        isGuess = call.session.isGuess
-        #expect(isGuess == (protection == .plain))
-        packet = call.packet(320)
-        try call.receives(packet, from: Self.here, 320)
-        isGuess = call.session.isGuess
-        #expect(!isGuess)
+        let call = try Call(protection)
+        for (source, isNamed) in [(Self.here, true), (Self.sibling, true), (Self.moved, false)] {
+            let isGuess = call.session.isGuess(try #require(source))
+            #expect(isGuess == (protection == .plain && !isNamed))
+        }
     }
 
     @Test("The same address in a later description leaves a peer behind a translator where its packets come from")

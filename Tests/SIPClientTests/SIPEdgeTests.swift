@@ -71,13 +71,11 @@ struct SIPEdgeTests {
         try await until { owner.misplacements == ["401 \(other.port) 1"] }
         server.send(SIPMessage.response(SIPResponse(200, to: request)).bytes, to: port)
         try await until { owner.messages.count == 1 }
-        // What nobody can read is reported of the server alone.
-        other.send(Array("SIP/2.0 200 OK\r\nVia: broken\r\n\r\n".utf8), to: port)
         server.send(Array("SIP/2.0 200 OK\r\nCSeq: broken\r\n\r\n".utf8), to: port)
-        try await until { !owner.faults.isEmpty }
-        #expect(owner.faults.count <= 2 && owner.faults.allSatisfy { $0.answer == nil })
+        try await until { owner.faults.count == 1 }
+        #expect(owner.faults[0].answer == nil)
         let counts = try await loop.submit { [edge.value.misplacedResponses, edge.value.droppedDatagrams] }.get()
-        #expect(counts[0] == 1)
+        #expect(counts == [1, 2])
     }
 
     /// An edge with a flow to a server.
@@ -123,7 +121,7 @@ struct SIPEdgeTests {
         try await until { owner.messages.count == 2 }
         #expect(owner.messages.last?.flow == flow && owner.failures.isEmpty)
         let answer = try Self.request("third")
-        try await loop.submit { edge.value.transmit(answer, flow) }.get()
+        _ = try await loop.submit { edge.value.transmit(answer, flow) }.get()
         try await until { !node.received.isEmpty }
     }
 }

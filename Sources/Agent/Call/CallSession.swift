@@ -406,7 +406,7 @@ public struct CallSession: ProtocolCore, Sendable {
             }
         case .acceptTaken:
             // This side had given up waiting for that: the caller is not left with it.
-            guard let record, record.answeredAfter == nil, let invite = invite.id else { return }
+            guard let record, record.isGivenUp, let invite = invite.id else { return }
             outbox.append(.service(.hangUp(CallHangUp(invite: invite, reason: .acceptFailed, duration: .zero))))
         case .probed(let probe):
             if case .answered(let host) = probe { outbox.append(.media(.liftSoundLimit(host: host))) }
@@ -816,5 +816,17 @@ private enum CallInvite {
     /// Notes the id that the service has given.
     mutating func noteSent(as id: InviteID) {
         if let idempotencyKey { self = .sent(id, idempotencyKey: idempotencyKey) }
+    }
+}
+
+extension CallRecord {
+    /// Whether the call ended before its accept was confirmed, without a hang-up of either side.
+    fileprivate var isGivenUp: Bool {
+        guard answeredAfter == nil else { return false }
+        return switch reason {
+        case .acceptFailed, .acceptedElsewhere, .declinedElsewhere, .noAnswer: true
+        case .cancelled: endedBy == .remote
+        default: false
+        }
     }
 }

@@ -306,7 +306,8 @@ extension Device {
         }
         Task { [engine] in
             let report = await engine.report(on: running)
-            feed(.media(.observed(.expecting(newest: report?.newestArrival))), to: id)
+            feed(
+                .media(.observed(.expecting(newest: report?.newestArrival, guessed: report?.newestGuess))), to: id)
         }
     }
 

@@ -22,8 +22,8 @@ package struct MediaCall: ~Copyable {
     /// What the call sends and records; the sound card's mixer gives and takes there.
     var audio: CallAudioEndpoint
     private(set) var control: RateController
-    /// When the newest packet came that is not maybe a stranger's.
-    private var provenAt: Instant?
+    /// When the newest packet came from the peer, and the newest that may be a stranger's.
+    private var (provenAt, guessedAt): (Instant?, Instant?) = (nil, nil)
     private var digits: DigitExchange
     private var counters = CallCounters()
     /// What goes to an address from which nothing has come.
@@ -136,7 +136,8 @@ package struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     package func report() -> MediaReport {
         MediaReport(
-            peer: peer.statistics, newestArrival: provenAt, playout: received.statistics, call: counters,
+            peer: peer.statistics, newestArrival: provenAt, newestGuess: guessedAt, playout: received.statistics,
+            call: counters,
             audio: audio.counters, sound: sound, frameSamples: clock.frameSamples,
             encoderDelaySamples: sent.encoderDelaySamples, decoderDelaySamples: sent.decoderDelaySamples)
     }
@@ -325,22 +326,22 @@ package struct MediaCall: ~Copyable {
         case .redundantMedia(let packet):
             if receives, !received.insertBlocks(of: datagram, packet, peer.received) { counters.payloadsMalformed += 1 }
         case .control:
-            heard(at: arrival)
+            heard(origin.remote, at: arrival)
             takeFeedback(at: arrival)
         case .dropped: return nil
         case .refused(let refusal): return refusal
         }
         soundLimit.received(from: origin.remote, soundGoesTo: peer.path?.datagrams.remote)
-        heard(at: arrival)
+        heard(origin.remote, at: arrival)
         clock.peerHeard(at: arrival)
         return nil
     }
 
     @_noAllocation @_noLocks
-    private mutating func heard(at arrival: Instant) {
+    private mutating func heard(_ source: SocketAddress, at arrival: Instant) {
         control.heard(at: arrival)
         // A stranger must not keep a call whose peer has vanished: the peer is asked by signaling whether it is there.
-        if !peer.isGuess { provenAt = arrival }
+        if peer.isGuess(source) { guessedAt = arrival } else { provenAt = arrival }
     }
 
     @_noAllocation @_noLocks

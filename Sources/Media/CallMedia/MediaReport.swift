@@ -8,6 +8,8 @@ public struct MediaReport: BitwiseCopyable, Sendable {
     public let peer: PeerStatistics
     /// When the newest packet arrived, media or RTCP, that comes from the peer and not maybe from a stranger; nil if none has.
     public let newestArrival: Instant?
+    /// When the newest packet arrived that may be a stranger's: without keys, from a host that neither the description nor signaling names.
+    public let newestGuess: Instant?
     /// Delay, concealment, stretching: the playout half.
     public let playout: PlayoutStatistics
     /// Frames, and what became of them.
@@ -28,19 +30,22 @@ public struct MediaReport: BitwiseCopyable, Sendable {
     /// A report of nothing, to be written over.
     package static var empty: MediaReport {
         MediaReport(
-            peer: .init(), newestArrival: nil, playout: .init(), call: .init(), audio: .init(), sound: nil,
+            peer: .init(), newestArrival: nil, newestGuess: nil, playout: .init(), call: .init(), audio: .init(),
+            sound: nil,
             frameSamples: 0,
             encoderDelaySamples: 0, decoderDelaySamples: 0)
     }
 
     @_noAllocation @_noLocks
     init(
-        peer: PeerStatistics, newestArrival: Instant?, playout: PlayoutStatistics, call: CallCounters,
-        audio: CallAudioEndpoint.Counters, sound: SoundReport?, frameSamples: Int, encoderDelaySamples: Int,
+        peer: PeerStatistics, newestArrival: Instant?, newestGuess: Instant?, playout: PlayoutStatistics,
+        call: CallCounters, audio: CallAudioEndpoint.Counters, sound: SoundReport?, frameSamples: Int,
+        encoderDelaySamples: Int,
         decoderDelaySamples: Int
     ) {
         self.peer = peer
         self.newestArrival = newestArrival
+        self.newestGuess = newestGuess
         self.playout = playout
         self.call = call
         playUnderrunSamples = audio.playUnderrun

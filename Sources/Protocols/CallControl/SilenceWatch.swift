@@ -4,7 +4,8 @@ public import Core
 ///
 /// When nothing has arrived for a period, neither RTP nor RTCP, the peer is probed over signaling, and again after each further
 /// period of silence. While the call is on hold only probes count. The peer is lost when a probe fails and nothing has arrived
-/// since it was sent.
+/// since it was sent. While packets come that may be a stranger's, several probes in a row must fail: they may be the peer's, and a
+/// telephone behind a translator may be heard better by media than by signaling.
 public struct SilenceWatch: ProtocolCore, Sendable {
     /// The inputs.
     public enum Input: Hashable, Sendable {
@@ -24,8 +25,8 @@ public struct SilenceWatch: ProtocolCore, Sendable {
         case covered
         /// Nothing is expected from the peer: the call is on hold.
         case onHold
-        /// The peer's newest packet arrived then, or none has arrived.
-        case expecting(newest: Instant?)
+        /// The peer's newest packet arrived then, or none has arrived; and the newest that may be a stranger's, if that is newer.
+        case expecting(newest: Instant?, guessed: Instant? = nil)
     }
 
     /// The outputs.
@@ -52,8 +53,13 @@ public struct SilenceWatch: ProtocolCore, Sendable {
     /// After this time a probe without a result counts as not sent: twice the longest transaction of SIP over UDP.
     static let patience = Duration.seconds(64)
 
+    /// Probes in a row that must fail while packets come that may be a stranger's: one in each period.
+    static let mostFailures = 3
+
     private let period: Duration
     private var state = State.idle
+    /// Probes in a row that failed meanwhile.
+    private var failures = 0
 
     /// - Parameter period: How long nothing may arrive before the peer is probed; more than zero.
     public init(period: Duration) {
@@ -80,7 +86,10 @@ public struct SilenceWatch: ProtocolCore, Sendable {
             outbox.append(.observe)
         case (.observing(let since), .observed(let observation)):
             consider(observation, since: since, at: now, into: &outbox)
-        case (.probing, .probed(.answered)), (.probing, .probed(nil)):
+        case (.probing, .probed(.answered)):
+            failures = 0
+            state = .waiting(since: now)
+        case (.probing, .probed(nil)):
             state = .waiting(since: now)
         case (.probing(let since), .probed(.failed(let cause))):
             state = .judging(since: since, cause)
@@ -102,7 +111,7 @@ public struct SilenceWatch: ProtocolCore, Sendable {
         case .onHold:
             state = .probing(since: now)
             outbox.append(.probe(isOnHold: true))
-        case .expecting(let newest):
+        case .expecting(let newest, _):
             let last = max(since, newest ?? since)
             guard last.advanced(by: period) <= now else { return state = .waiting(since: last) }
             state = .probing(since: now)
@@ -116,7 +125,13 @@ public struct SilenceWatch: ProtocolCore, Sendable {
     ) {
         switch observation {
         case .covered: state = .waiting(since: now)
-        case .expecting(let newest?) where newest > since: state = .waiting(since: newest)
+        case .expecting(let newest?, _) where newest > since:
+            failures = 0
+            state = .waiting(since: newest)
+        case .expecting(_, let guessed?)
+        where guessed.advanced(by: period) > since && failures + 1 < Self.mostFailures:
+            failures += 1
+            state = .waiting(since: now)
         case .onHold, .expecting:
             state = .over
             outbox.append(.lost(cause))

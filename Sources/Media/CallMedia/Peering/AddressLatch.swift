@@ -137,11 +137,6 @@ struct AddressLatch: BitwiseCopyable {
     @_noAllocation @_noLocks
     mutating func heardControl(at now: Instant) { if case .stranger? = heard { heardAt = now } }
 
-    /// Whether the address in use is a guess.
-    var isGuess: Bool {
-        @_noAllocation @_noLocks get { if case .stranger? = heard { true } else { false } }
-    }
-
     /// Ends a guess whose address has fallen silent.
     ///
     /// - Returns: Whether one has ended, so that the described address is in use again.

@@ -161,12 +161,11 @@ struct MediaRoute: BitwiseCopyable {
         return true
     }
 
-    /// Whether the peer is where nothing but its packets says so.
-    var isGuess: Bool {
-        @_noAllocation @_noLocks get {
-            guard case .described(let latch) = reach else { return false }
-            return latch.isGuess
-        }
+    /// Whether nothing but its packets says that the peer is there.
+    @_noAllocation @_noLocks
+    func isGuess(_ source: SocketAddress) -> Bool {
+        guard case .described(let latch) = reach else { return false }
+        return !latch.isNear(source)
     }
 
     /// Returns to the described address once a guess has fallen silent.

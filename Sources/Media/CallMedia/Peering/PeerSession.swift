@@ -146,10 +146,9 @@ extension PeerSession {
         @_noAllocation @_noLocks get { route.path }
     }
 
-    /// Whether what comes may be a stranger's: there are no keys, and neither description nor signaling names its host.
-    public var isGuess: Bool {
-        @_noAllocation @_noLocks get { !protection.isRequired && route.isGuess }
-    }
+    /// Whether what comes from there may be a stranger's: there are no keys, and neither description nor signaling names its host.
+    @_noAllocation @_noLocks
+    public func isGuess(_ source: SocketAddress) -> Bool { !protection.isRequired && route.isGuess(source) }
 
     /// The way of our RTCP: with the media, wherever that has moved to, unless the peer asked otherwise.
     public var controlPath: MediaPath? {

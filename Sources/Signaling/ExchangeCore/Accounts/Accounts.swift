@@ -15,6 +15,8 @@ package struct Accounts: Sendable {
     private(set) var acquaintances = Acquaintances()
     /// Users with the name of an earlier user, of which something is left: they have no account until that is gone.
     private var namesakes: [UserID: Account] = [:]
+    /// Logins that ended because their user had no account at the start; the disk does not know their end.
+    private var unwrittenEnds: [UserID: Set<TokenStore.LoginID>] = [:]
     /// When users were added, as it is on disk.
     private var recorded: [UserID: Int64] = [:]
     /// Whether that may differ from the directory.
@@ -53,6 +55,10 @@ package struct Accounts: Sendable {
         let before = directory
         directory = AccountDirectory(accounts)
         isUnrecorded = true
+        // A later start must not take them for logins of the user who has the name now.
+        for account in directory.all where before.account(id: account.id) == nil {
+            for login in unwrittenEnds.removeValue(forKey: account.id) ?? [] { tokens.write(login) }
+        }
         return Replacement(
             loggedOut: before.all.compactMap { account in
                 let after = directory.account(id: account.id)
@@ -289,6 +295,7 @@ package struct Accounts: Sendable {
         let room = token.scope.flatMap { Grant.RoomGrant($0) }
         let grant = Grant(
             user: user, isAnonymous: token.isAnonymous, room: room, application: token.application)
+        if account == nil, isOver, !token.isRevoked { unwrittenEnds[user, default: []].insert(entry.login) }
         tokens.restore(
             digest, entry, Login(login, grant, epoch: token.epoch, isEnded: isOver || token.isRevoked, at: now))
     }

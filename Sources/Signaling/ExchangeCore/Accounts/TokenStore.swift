@@ -291,6 +291,11 @@ struct TokenStore: Sendable {
             forgotten: entry.forgotten, epoch: login.epoch)
     }
 
+    /// Has a login's tokens put to disk as they are.
+    mutating func write(_ id: LoginID) {
+        for token in logins[id]?.tokens ?? [] { entries.note(token) }
+    }
+
     /// Takes in a token that is on disk; those of one login come in the order of their making.
     ///
     /// - Parameter make: Its login, if this is the first of its tokens.
