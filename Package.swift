@@ -114,7 +114,7 @@ let package = Package(
         module("Base", "Core", ["CRealtime"]),
         module("Base", "Cryptography", ["COpenSSL"]),
         module("Base", "JSON"),
-        module("Base", "Identifiers"),
+        module("Base", "Identifiers", ["Core"]),
         module("Base", "XML", ["CExpat"]),
         module("Base", "Realtime", ["CRealtime", "Core", "Files"]),
         module("Base", "BlockingWork", ["Realtime"]),

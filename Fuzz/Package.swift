@@ -84,7 +84,7 @@ let package = Package(
         module("Base", "Core", ["CRealtime"]),
         module("Base", "Cryptography", ["COpenSSL"]),
         module("Base", "JSON"),
-        module("Base", "Identifiers"),
+        module("Base", "Identifiers", ["Core"]),
         module("Base", "XML", ["CExpat"]),
         module("Base", "Files"),
         module("Base", "TLS", ["COpenSSL", "Files"]),

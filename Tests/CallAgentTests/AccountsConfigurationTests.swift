@@ -182,7 +182,7 @@ struct AccountsConfigurationTests {
     func callers(key: String) throws {
         let names = "[bob@SIP.test, \"sip:carol@Sip.Test.\", \"tel:+49-30\", dave]"
         let answer = try read(Self.sip + "answer:\n  \(key): \(names)\n").0.accounts.first?.configuration.answer
-        let expected: Set<UserID> = ["bob@sip.test", "carol@sip.test", "+4930", "dave"]
+        let expected: Set<UserID> = ["bob@sip.test", "carol@sip.test", "+4930", "+4930@example.org", "dave"]
         #expect(answer?.callers == (key == "allow" ? .only(expected) : .everybodyBut(expected)))
     }
 

@@ -295,7 +295,54 @@ struct AccountCallTests {
         ] {
             let uri = try #require(AnyURI(from))
             #expect(SIPNames.user(of: NameAddress(uri)).text == user)
+            #expect(SIPNames.caller(NameAddress(uri)).text == user)
         }
+    }
+
+    @Test(
+        "RFC 3261 §19.1.6: A caller's telephone number counts by its digits, and what may be a user's name does not",
+        arguments: [
+            ("sip:+49-30-124@sip.test;user=phone", "+4930124@sip.test"),
+            ("sip:+49(30)1.24@sip.test", "+4930124@sip.test"),
+            ("sip:+4930124;cpc=ordinary@sip.test", "+4930124@sip.test"),
+            ("sip:%2B4930124;npdi@sip.test", "+4930124@sip.test"),
+            ("sip:030-124@sip.test;user=phone", "030124@sip.test"), ("sip:200-1@sip.test", "200-1@sip.test"),
+            ("sip:200;phone-context=x@sip.test;user=phone", "200;phone-context=x@sip.test"),
+            ("sip:+49-30x@sip.test", "+49-30x@sip.test"), ("sip:+4930124%3Bx@sip.test", "+4930124;x@sip.test"),
+            ("sip:bob;x=y@sip.test", "bob;x=y@sip.test"), ("sip:+49-30-124@[2001:DB8:0::1]", "+4930124@[2001:db8::1]"),
+        ])
+    func numbers(from: String, user: String) throws {
+        let address = NameAddress(try #require(AnyURI(from)))
+        #expect(SIPNames.caller(address).text == user)
+        // What is called keeps its form, because the list of callees has judged it so.
+        #expect(SIPNames.user(of: address).text.hasPrefix(try #require(address.uri.sip?.plainUser) + "@"))
+    }
+
+    @Test("RFC 5952: A caller at an IPv6 address has one name, which can be called with brackets and without")
+    func addresses() throws {
+        let names = SIPNames(domain: try #require(SIPHost("sip.test")))
+        for host in ["[2001:db8::1]", "[2001:DB8:0::1]", "[2001:db8::0.0.0.1]"] {
+            #expect(SIPNames.caller(NameAddress(try #require(AnyURI("sip:eve@\(host):5070")))) == "eve@[2001:db8::1]")
+            #expect(SIPName.caller(try UserID("eve@\(host)")) == "eve@[2001:db8::1]")
+        }
+        #expect(SIPName.caller("eve@2001:DB8::1") == "eve@[2001:db8::1]")
+        #expect(names.uri(of: "eve@[2001:db8::1]")?.description == "sip:eve@[2001:db8::1]")
+        #expect(names.uri(of: "eve@2001:db8::1")?.description == "sip:eve@[2001:db8::1]")
+        #expect(names.uri(of: "eve@[2001:db8::1]:5070")?.description == "sip:eve@[2001:db8::1]:5070")
+    }
+
+    @Test(
+        "A number in a list of callers is that of the account's own server and of a tel: URI, however it is written",
+        arguments: [
+            ("+49-30-124", ["+4930124", "+4930124@sip.test"]), ("tel:+49-30-124", ["+4930124", "+4930124@sip.test"]),
+            ("+49-30-124@SIP.test", ["+4930124", "+4930124@sip.test"]),
+            ("sip:+4930124;cpc=ordinary@sip.test", ["+4930124", "+4930124@sip.test"]),
+            ("200", ["200", "200@sip.test"]), ("200@sip.test", ["200@sip.test"]), ("200-1", ["200-1"]),
+            ("+4930124@other.example", ["+4930124@other.example"]), ("bob", ["bob"]),
+            ("bob@sip.test:5070", ["bob@sip.test:5070"]),
+        ] as [(UserID, Set<UserID>)])
+    func listedCallers(entry: UserID, names: Set<UserID>) throws {
+        #expect(SIPName.callers(entry, at: try #require(SIPHost("sip.test"))) == names)
     }
 
     private func caller(

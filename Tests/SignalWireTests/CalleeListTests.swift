@@ -44,6 +44,13 @@ struct CalleeListTests {
         // The account's own host may be named, and need not.
         #expect(try admits("anna@SIP.test.", "anna") && admits("anna", "anna@sip.test"))
         #expect(try !admits("anna@sip.test", "anna", ownHost: nil))
+        // An address has one form in brackets; without them its last group may be a port.
+        #expect(try admits("anna@[2001:DB8:0::1]", "anna@[2001:db8::1]"))
+        #expect(try !admits("anna@[2001:db8::2]", "anna@[2001:db8::1]"))
+        #expect(try admits("anna@[2001:db8:0::1]:5070", "anna@[2001:db8::1]:5070"))
+        #expect(try !admits("anna@[2001:db8::1]:5070", "anna@[2001:db8::1]") && !admits("anna@[::1]", "anna@::1"))
+        #expect(try !admits("anna@[::ffff:192.0.2.1]", "anna@192.0.2.1"))
+        #expect(try !admits("anna@[2001:db8::1]x", "anna@[2001:db8::1]"))
     }
 
     @Test(

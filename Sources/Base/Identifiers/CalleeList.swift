@@ -1,3 +1,5 @@
+internal import Core
+
 /// The target of a call in its normal form, by which a ``CalleeList`` judges it.
 public struct Callee: Sendable, CustomStringConvertible {
     /// A user's name or a telephone number, without escapes.
@@ -23,9 +25,15 @@ public struct Callee: Sendable, CustomStringConvertible {
     /// `name` or `name@host`.
     public var description: String { host.map { "\(name)@\($0)" } ?? name }
 
-    /// A host in lower case, without the final dot of a name that is complete (RFC 1034 §3.1).
+    /// A host in lower case, without the final dot of a name that is complete (RFC 1034 §3.1). An IPv6 address in brackets has its
+    /// canonical text (RFC 5952); without them it stays as it is, because its last group may be a port.
     public static func normal(host: String) -> String {
         var host = host.lowercased()
+        if host.hasPrefix("["), let end = host.firstIndex(of: "]"),
+            let address = SocketAddress(literal: host[..<end].dropFirst()), address.isIPv6
+        {
+            return "[\(address.host)]" + String(host[end...].dropFirst())
+        }
         if host.hasSuffix("."), host.utf8.count > 1 { host.removeLast() }
         return host
     }

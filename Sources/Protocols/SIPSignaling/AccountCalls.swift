@@ -904,7 +904,7 @@ struct AccountCalls: Sendable {
         _ outbox: inout [AccountOutput]
     ) {
         let who = caller(sip) ?? from
-        let peer = SIPNames.user(of: who)
+        let peer = SIPNames.caller(who)
         let id = newInvite(for: sip)
         var call = AccountCall(
             invite: id, sip: sip, peer: peer, phase: .ringing(ringAt: now.advanced(by: Self.ringDelay)), ours: [])

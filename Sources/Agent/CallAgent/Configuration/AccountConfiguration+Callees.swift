@@ -22,4 +22,10 @@ extension AccountConfiguration {
         }
         return callees.admits(callee)
     }
+
+    /// The names of a caller that an entry of `answer.allow` or `answer.deny` means.
+    func callers(_ entry: UserID) -> Set<UserID> {
+        guard let domain = sip?.account.address.uri.sip?.host else { return [entry] }
+        return SIPName.callers(entry, at: domain)
+    }
 }

@@ -4,7 +4,6 @@ public import CallControl
 public import ConfigReader
 internal import MediaEngine
 internal import Files
-internal import SIPSignaling
 
 /// The contents of a device's configuration file.
 public struct DeviceConfiguration: Sendable {
@@ -144,7 +143,7 @@ extension DeviceConfiguration {
             takeOverCallees(root, section, &problems)
         }
         if account.sip != nil {
-            answer.callers = answer.callers.mapped(SIPName.caller)
+            answer.callers = answer.callers.mapped(account.callers)
             judgeTransfers(answers, &problems)
             judgeRedirections(root, &problems)
         }
@@ -359,11 +358,11 @@ public struct DeviceIdentity: Sendable, Equatable {
 }
 
 extension AnswerPolicy.Callers {
-    fileprivate func mapped(_ form: (UserID) -> UserID) -> Self {
+    fileprivate func mapped(_ forms: (UserID) -> Set<UserID>) -> Self {
         switch self {
         case .everybody: self
-        case .only(let names): .only(Set(names.map(form)))
-        case .everybodyBut(let names): .everybodyBut(Set(names.map(form)))
+        case .only(let names): .only(Set(names.flatMap(forms)))
+        case .everybodyBut(let names): .everybodyBut(Set(names.flatMap(forms)))
         }
     }
 }

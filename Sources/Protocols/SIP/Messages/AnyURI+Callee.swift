@@ -27,6 +27,7 @@ extension AnyURI {
 }
 
 extension SIPHost {
-    /// In lower case, without the final dot of a complete name. Hosts are stored and compared in this form.
-    public var normalText: String { Callee.normal(host: text) }
+    /// In lower case, without the final dot of a complete name, and an IPv6 address by its canonical text in brackets. Hosts are stored and
+    /// compared in this form.
+    public var normalText: String { Callee.normal(host: description) }
 }

@@ -8,16 +8,12 @@ struct HostSet: Sendable {
     init(_ hosts: some Sequence<SIPHost> = []) { for host in hosts { insert(host) } }
 
     /// Adds a host.
-    mutating func insert(_ host: SIPHost) { texts.insert(Self.text(host)) }
+    mutating func insert(_ host: SIPHost) { texts.insert(host.normalText) }
 
     /// Whether a host is one of them.
-    func contains(_ host: SIPHost) -> Bool { !texts.isEmpty && texts.contains(Self.text(host)) }
+    func contains(_ host: SIPHost) -> Bool { !texts.isEmpty && texts.contains(host.normalText) }
 
     mutating func formUnion(_ other: HostSet) { texts.formUnion(other.texts) }
-
-    private static func text(_ host: SIPHost) -> String {
-        host.isIPv6 ? SocketAddress(host: host.text, port: 0)?.host ?? host.text : host.normalText
-    }
 }
 
 /// The hosts that may send messages of calls from other addresses than those that the calls use: the account's server,
