@@ -89,6 +89,45 @@ struct MessageTests {
         #expect(read.headers.from?.tag == "1")
     }
 
+    @Test(
+        "RFC 4475 §3.1.2.15: A display name needs no quotation marks for any of its characters",
+        arguments: [
+            ("M\u{FC}ller <sip:a@b>;tag=1", "M\u{FC}ller"), ("Bell, Alexander <sip:a@b>;tag=1", "Bell, Alexander"),
+            ("Bell [home] (2) <sip:a@b>;tag=1", "Bell [home] (2)"), ("Al <work> <sip:a@b>;tag=1", "Al <work>"),
+            ("Al \"B\" <sip:a@b>;tag=1", "Al \"B\""), ("sip:x@y <sip:a@b>;tag=1", "sip:x@y"),
+            ("M\u{FC}ller<sip:a@b>;tag=1;x=\"<\"", "M\u{FC}ller"),
+        ])
+    func unquotedNames(text: String, name: String) throws {
+        let address = try #require(NameAddress(text))
+        #expect(address.displayName == name && address.uri.description == "sip:a@b" && address.tag == "1")
+        // What is written has quotation marks.
+        #expect(NameAddress(address.description) == address)
+    }
+
+    @Test(
+        "What is not certainly one name and one address is refused",
+        arguments: [
+            "\"Bell <sip:a@b>", "\"Bell\" x <sip:a@b>", "<sip:x@y> <sip:a@b>", "Bell <sip:x@y> <sip:a@b>",
+            "sip:x@y;tag=1 <sip:a@b>", "M\u{FC}ller < sip:a@b>", "M\u{FC}ller <sip:a@b", "M\u{FC}ller",
+            "M\u{FC}ller <sip:a@b> x",
+        ])
+    func uncertainNames(text: String) { #expect(NameAddress(text) == nil) }
+
+    @Test("A list's names may have commas where people choose the names, and not in routes")
+    func namesInLists() {
+        var headers = SIPHeaders()
+        headers.append("Contact", "Bell, Alexander G., M\u{FC}ller <sip:a@b>;q=1, \"x, y\" <sip:c@d>")
+        headers.append("P-Asserted-Identity", "Bell, A <sip:a@b>, <tel:+1>")
+        headers.append("Route", "Bell, A <sip:a@b>")
+        #expect(headers.contacts?.map(\.displayName) == ["Bell, Alexander G., M\u{FC}ller", "x, y"])
+        #expect(headers.addresses("P-Asserted-Identity")?.map(\.displayName) == ["Bell, A", nil])
+        #expect(headers.addresses("Route") == nil)
+        headers.set("Contact", "<sip:a@b>, Bell")
+        #expect(headers.contacts == nil)
+        headers.set("Contact", "*, <sip:a@b>")
+        #expect(headers.contacts == nil)
+    }
+
     @Test("Compact names are their long ones, unknown headers stay in order, and lists go over several lines")
     func headerNames() throws {
         let text =

@@ -61,8 +61,10 @@ struct TortureTests {
         // The date has no meaning here, so its time zone harms nothing.
         ("baddate", .accepted),
         ("regbadct", .refused(400)),
-        // These two could be read by guessing; we do not guess.
-        ("badaspec", .refused(400)), ("baddn", .refused(400)),
+        // It could be read by guessing; we do not guess.
+        ("badaspec", .refused(400)),
+        // Its name is read (below); the original has no empty line behind its headers.
+        ("baddn", .refused(400)),
         ("badvers", .refused(505)), ("mismatch01", .refused(400)),
         // 400 as good as 501: the mismatch is found before the method is looked at.
         ("mismatch02", .refused(400)),
@@ -187,6 +189,12 @@ struct TortureTests {
     @Test("Methods that others serve get 405 with Allow")
     func unserved() throws {
         #expect(Outcome(try vector("rfc4475/cparam01.dat"), methods: [.invite, .ack]) == .refused(405))
+    }
+
+    @Test("RFC 4475 §3.1.2.15: A name without its quotation marks is read, since its end is certain")
+    func unquotedName() throws {
+        let message = try SIPMessage(parsing: try vector("rfc4475/baddn.dat") + Array("\r\n".utf8))
+        #expect(message.headers.from?.displayName == "Bell, Alexander")
     }
 
     static let accepted = outcomes4475.filter { $0.1 == .accepted }.map { "rfc4475/\($0.0).dat" }

@@ -17,9 +17,35 @@ public struct NameAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads one address that fills all of `text`.
     ///
-    /// Strict where RFC 4475 §3.1.2 permits it: no space within the brackets, no display name that is neither quoted
-    /// nor of tokens, and no comma or question mark in a URI without brackets.
+    /// Strict where RFC 4475 §3.1.2 permits it: no space within the brackets, and no comma or question mark in a URI
+    /// without brackets. A display name that is neither quoted nor of tokens is read, because many telephones and servers
+    /// send such names (RFC 4475 §3.1.2.15).
     public init?(_ text: String) {
+        guard let address = Self(strictly: text) ?? Self(behindAnyName: text) else { return nil }
+        self = address
+    }
+
+    /// Reads an address behind a name of any characters, such as `Bell, Alexander [home] <sip:a@b>`.
+    ///
+    /// A name that begins with a quotation mark or bracket has to end as these do, and a semicolon may be the end of an
+    /// address without brackets. The URI of the first brackets that have one counts, so that a name holds no second address.
+    private init?(behindAnyName text: String) {
+        let bytes = Array(text.utf8)
+        let first = bytes.first { $0 != 0x20 && $0 != 0x09 }
+        guard first != UInt8(ascii: "\""), first != UInt8(ascii: "<") else { return nil }
+        let end = bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
+        for bracket in 0..<end where bytes[bracket] == UInt8(ascii: "<") {
+            let inner = bytes[(bracket + 1)...].prefix { $0 != UInt8(ascii: ">") && $0 != UInt8(ascii: "<") }
+            guard AnyURI(String(decoding: inner, as: UTF8.self)) != nil else { continue }
+            guard var address = Self(strictly: String(decoding: bytes[bracket...], as: UTF8.self)) else { return nil }
+            address.displayName = TextScanner.trimmed(bytes[..<bracket])
+            self = address
+            return
+        }
+        return nil
+    }
+
+    private init?(strictly text: String) {
         var scanner = TextScanner(text)
         scanner.skipSpace()
         var isBracketed = false

@@ -40,9 +40,25 @@ extension SIPHeaders {
     /// A list of addresses; empty if there is none, and `nil` if one is malformed.
     public func addresses(_ name: SIPHeaderName) -> [NameAddress]? {
         guard let elements = elements(name) else { return nil }
-        let addresses = elements.compactMap { NameAddress($0) }
-        return addresses.count == elements.count ? addresses : nil
+        var addresses: [NameAddress] = []
+        // The beginning of a display name that has a comma and no quotation marks.
+        var start = ""
+        for element in elements {
+            let text = start + element
+            if let address = NameAddress(text) {
+                addresses.append(address)
+                start = ""
+            } else {
+                let mayBeginName = !element.utf8.contains(UInt8(ascii: "<")) && element != "*"
+                guard mayBeginName, Self.namedAddresses.contains(name) else { return nil }
+                start = text + ", "
+            }
+        }
+        return start.isEmpty ? addresses : nil
     }
+
+    /// Lists whose addresses have names that people choose.
+    private static let namedAddresses: Set<SIPHeaderName> = ["Contact", "P-Asserted-Identity"]
 
     /// The contacts; empty for `*`, and `nil` if one is malformed.
     public var contacts: [NameAddress]? { isContactWildcard ? [] : addresses("Contact") }
