@@ -927,7 +927,7 @@ struct AccountCallTests {
         run.ask(.invite(AccountRun.options(sdp: Self.large)))
         try run.open(2, .tcp)
         let pings = { (run: AccountRun) in
-            run.outputs.filter { if case .ping(let flow) = $0 { flow.0.id == 2 } else { false } }.count
+            run.outputs.filter { if case .ping(let flow, _) = $0 { flow.id == 2 } else { false } }.count
         }
         run.run(.milliseconds(1))
         #expect(pings(run) == 1)
@@ -1063,7 +1063,10 @@ struct AccountCallTests {
             ("sip:0900123456x@sip.test", true), ("sip:900!123!456@sip.test", true), ("sip:p900123456@sip.test", true),
             ("sip:0900123456@sip.test?Replaces=a%3Bto-tag%3Db%3Bfrom-tag%3Dc", true), ("tel:0900123456", true),
             ("sip:200;phone-context=+49900@sip.test", true), ("tel:200;phone-context=+49900", true),
-            ("sip:2%2A0@sip.test", true),
+            ("sip:2%2A0@sip.test", true), ("sip:carol@sip.test?Route=%3Csip:192.0.2.9%3Blr%3E", true),
+            ("sip:carol@sip.test?Replaces=a%3Bto-tag%3Db%3Bfrom-tag%3Dc&Require=replaces", false),
+            ("sip:carol@sip.test?Require=replaces", true),
+            ("sip:+49-30-123@sip.test;user=phone", true), ("sip:+4930123;npdi@sip.test", true),
         ])
     func unlisted(_ target: String, _ isUnlisted: Bool) throws {
         let patterns = ["carol", "2??", "+4930*", "dave@partner.example"].compactMap { CalleePattern($0) }
@@ -1077,6 +1080,16 @@ struct AccountCallTests {
         #expect(!AnswerPolicy.Transfers.refuse.admits(wish))
         #expect(
             !AnswerPolicy.Transfers.service.admits(wish) || !target.contains("other") && !target.contains("partner"))
+    }
+
+    @Test("RFC 3891 §3: A REFER with two Replaces gets 400, and is no request of the application's")
+    func twoReplaces() throws {
+        var run = try AccountRun()
+        let (_, to) = try talking(&run)
+        let replaces = "Replaces=a%3Bto-tag%3Db%3Bfrom-tag%3Dc"
+        let before = run.events.count
+        try run.receive(try refer(run, 2, to, "sip:carol@sip.test?\(replaces)&\(replaces)"))
+        #expect(run.statuses.last == 400 && run.events.count == before)
     }
 
     @Test("CALL-8: An account with an empty list places no call for a peer, and follows no redirection")

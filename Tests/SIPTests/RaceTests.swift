@@ -426,7 +426,7 @@ struct RaceTests {
         #expect(run.ends(.alice, .outgoing(2)) == [.remote(cause: nil)])
     }
 
-    @Test("Replaces of a dialog that there is not, or with a wrong tag, gets 481; early-only of a confirmed one 486")
+    @Test("Replaces of an unknown dialog or tag gets 481, early-only of a confirmed one 486, two or one with Join 400")
     func wrongReplaces() throws {
         var run = CallRun()
         try run.connect()
@@ -434,16 +434,22 @@ struct RaceTests {
         let (callID, mine, theirs) = (
             try #require(headers.callID), try #require(headers.to?.tag), try #require(headers.from?.tag)
         )
-        for (index, entry) in [
-            ("x;to-tag=\(mine);from-tag=\(theirs)", 481), ("\(callID);to-tag=\(mine);from-tag=x", 481),
-            ("\(callID);to-tag=\(mine);from-tag=\(theirs);early-only", 486), ("\(callID);to-tag=\(mine)", 400),
-        ].enumerated() {
+        let right = "\(callID);to-tag=\(mine);from-tag=\(theirs)"
+        let other = "y;to-tag=1;from-tag=2"
+        let cases: [(text: String, more: [(SIPHeaderName, String)], status: Int)] = [
+            ("x;to-tag=\(mine);from-tag=\(theirs)", [], 481), ("\(callID);to-tag=\(mine);from-tag=x", [], 481),
+            (right + ";early-only", [], 486), ("\(callID);to-tag=\(mine)", [], 400),
+            (right + ";to-tag=x", [], 400), (right + ";From-Tag=\(theirs)", [], 400), (right + ", " + other, [], 400),
+            (right, [("Replaces", other)], 400), (right, [("Join", other)], 400),
+        ]
+        for (index, entry) in cases.enumerated() {
             var invite = Sample.request(.invite, branch: "z9hG4bK\(index)")
             invite.headers.set("Call-ID", "other-\(index)")
             invite.headers.append("Contact", "<sip:carol@192.0.2.9>")
-            invite.headers.append("Replaces", entry.0)
+            invite.headers.append("Replaces", entry.text)
+            for (name, value) in entry.more { invite.headers.append(name, value) }
             run.inject(.request(invite), to: .bob)
-            #expect(run.sent.last?.line == "\(entry.1) INVITE")
+            #expect(run.sent.last?.line == "\(entry.status) INVITE")
         }
     }
 

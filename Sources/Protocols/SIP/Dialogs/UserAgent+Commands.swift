@@ -206,6 +206,6 @@ extension UserAgent {
         if let replaces { headers.append("Replaces", replaces.description) }
         if let by = referral.request.headers["Referred-By"] { headers.append("Referred-By", by) }
         calls.beginTransfer(by: .outgoing(number), of: id)
-        place(.outgoing(number), to: uri, offer: offer, flow: flow, headers: headers, now, &outbox)
+        place(.outgoing(number), to: ReferTarget.called(uri), offer: offer, flow: flow, headers: headers, now, &outbox)
     }
 }

@@ -292,8 +292,10 @@ extension UserAgent {
 
 /// The content of `Refer-To`: the callee, and the dialog that the call replaces.
 enum ReferTarget {
-    /// Splits the target from its `Replaces`. Other headers in the URI are ignored, because the peer would write them
-    /// into our request.
+    /// Splits the target from its `Replaces`. Other headers stay in the URI, so that the owner refuses it: the peer would
+    /// write them into our request.
+    ///
+    /// - Returns: Nil for no call, for a malformed `Replaces`, and for two (RFC 3891 §3).
     static func read(_ uri: AnyURI) -> (AnyURI, Replaces?)? {
         switch uri {
         case .tel: return (uri, nil)
@@ -303,12 +305,22 @@ enum ReferTarget {
             if let text = target.headers["Replaces"] {
                 guard let read = Replaces(SIPEscape.plain(text)) else { return nil }
                 replaces = read
+                target.headers["Replaces"] = nil
+                guard !target.headers.contains("Replaces") else { return nil }
+                // Telephones write it beside Replaces (RFC 5589 §7), of which it says nothing new.
+                if target.headers["Require"]?.isSame(as: "replaces") == true { target.headers["Require"] = nil }
             }
             if let method = target.parameters["method"], method != SIPMethod.invite.rawValue { return nil }
             target.parameters["method"] = nil
-            target.headers = SIPParameters()
             return (.sip(target), replaces)
         }
+    }
+
+    /// A target without headers of its peer's choice, as it is called.
+    static func called(_ uri: AnyURI) -> AnyURI {
+        guard case .sip(var target) = uri else { return uri }
+        target.headers = SIPParameters()
+        return .sip(target)
     }
 
     static func text(_ uri: AnyURI, _ replaces: Replaces?) -> String {

@@ -62,7 +62,8 @@ extension UserAgent {
     /// The call that an INVITE replaces (RFC 3891 §3).
     private mutating func replaced(by request: SIPRequest, _ flow: SIPFlow, _ now: Instant) -> Replacement {
         guard request.headers.count("Replaces") > 0 else { return .none }
-        guard let replaces = request.headers.replaces else { return .refused(400) }
+        // Two of them, and one beside a Join, contradict each other (RFC 3891 §3, RFC 3911 §4).
+        guard let replaces = request.headers.replaces, request.headers.count("Join") == 0 else { return .refused(400) }
         guard let id = calls.call(replaces.callID, localTag: replaces.toTag), let call = calls[id] else {
             return .refused(481)
         }

@@ -186,7 +186,9 @@ public struct Replaces: Hashable, Sendable, CustomStringConvertible {
         var scanner = TextScanner(text)
         let callID = scanner.run(while: TextScanner.isCallID)
         guard !callID.isEmpty, let parameters = SIPParameters(&scanner), let toTag = parameters["to-tag"],
-            let fromTag = parameters["from-tag"]
+            let fromTag = parameters["from-tag"],
+            // Each is there once (RFC 3891 §6.1).
+            parameters.all.count(where: { $0.name.isSame(as: "to-tag") || $0.name.isSame(as: "from-tag") }) == 2
         else { return nil }
         self.init(callID: callID, toTag: toTag, fromTag: fromTag)
         isEarlyOnly = parameters.contains("early-only")
