@@ -291,6 +291,20 @@ struct CallTests {
         #expect(run.count(.alice, "INFO") == 4)
     }
 
+    @Test("RFC 3261 §12.2.1.2: A digit that is answered with 408 ends the call, and one without an answer does not")
+    func digitsToNoPeer() throws {
+        var run = CallRun()
+        try run.connect()
+        run.losses = Array(repeating: (.alice, "INFO"), count: 20)
+        run.command(.alice, a, .digit("1", milliseconds: 100))
+        try run.run(.seconds(33))
+        #expect(run.events(.alice, a).last == .digitRefused(408) && run.ends(.alice, a).isEmpty)
+        run.command(.alice, a, .digit("2", milliseconds: 100))
+        guard case .request(let info) = try run.last(.alice, "INFO") else { throw TestFailure("a request") }
+        run.inject(.response(SIPResponse(408, to: info)), to: .alice)
+        #expect(run.ends(.alice, a) == [.lost] && run.count(.alice, "BYE") == 1)
+    }
+
     @Test(
         "A digit is read from either type of INFO, by its character or its number",
         arguments: [

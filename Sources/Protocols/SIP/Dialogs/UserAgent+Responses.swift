@@ -105,12 +105,13 @@ extension UserAgent {
             case .refer, .notify: break
             case .invite, .bye, .prack, .cancel: return
             }
-            // The peer does not know the dialog, or is gone (RFC 3261 §12.2.1.2). A digit or a notification that gets no
-            // answer says less (RFC 5057 §5).
+            // The peer does not know the dialog, or is gone (RFC 3261 §12.2.1.2). INFO belongs to the call, and NOTIFY to the
+            // subscription of a REFER, which ends alone (RFC 5057 §5). A digit without any answer ends no call: a peer may pass over
+            // INFO, and one that is gone is noticed by its silence.
             let isGone =
                 switch use.kind {
                 case .reinvite, .update, .refer: status == 481 || status == 408
-                case .info: status == 481
+                case .info: status == 481 || status == 408 && response != nil
                 case .invite, .bye, .prack, .cancel, .notify, .probe: false
                 }
             guard isGone, case .talking(let talking)? = calls[id]?.stage else { return }
