@@ -48,7 +48,7 @@ struct CaptureTests {
         _ change: (inout MediaCallPlan) -> Void = { _ in }, run: (inout VirtualCall) throws -> Void
     ) throws -> Outcome {
         let folder = try Folder()
-        let thread = try AudioFileThread()
+        let thread = try AudioFileThreads(.patient)
         var plan = try VirtualCall.anyPlan()
         change(&plan)
         let order = CaptureOrder(
@@ -220,7 +220,7 @@ struct CaptureTests {
         try FileManager.default.createSymbolicLink(atPath: folder.path + "/link", withDestinationPath: target)
         #expect(mkfifo(folder.path + "/pipe", 0o600) == 0)
         for name in ["link", "pipe", "no/such/folder"] {
-            let thread = try AudioFileThread()
+            let thread = try AudioFileThreads(.patient)
             let order = CaptureOrder(
                 path: "\(folder.path)/\(name)", codec: .opus, playout: PlayoutConfiguration(), at: .zero)
             let errors = Mutex<[AudioFileError]>([])

@@ -283,7 +283,7 @@ struct SameSourceTests {
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
         let configuration = MediaEngineConfiguration(bindAddress: loopback, realtimePriority: nil)
         let log = EventLog()
-        let device = try MediaEngine(configuration) { log.note($0) }
+        let device = try MediaEngine(configuration, files: AudioFileThreads(.patient)) { log.note($0) }
         let callers = [try MediaEngine(configuration) { _ in }, try MediaEngine(configuration) { _ in }]
         let folder = FileManager.default.temporaryDirectory
         let paths = (0..<2).map { folder.appending(path: "handset-\(UUID().uuidString)-\($0).wav").path() }

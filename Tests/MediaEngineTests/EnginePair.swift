@@ -1,5 +1,4 @@
 import CallMedia
-import MediaEngine
 import Core
 import AudioKit
 import Playout
@@ -8,6 +7,8 @@ import Synchronization
 import TLS
 import TestSupport
 import Testing
+
+@testable import MediaEngine
 
 /// Two engines on the loopback, and the plans of calls between them.
 final class EnginePair: Sendable {
@@ -25,8 +26,12 @@ final class EnginePair: Sendable {
             bindAddress: loopback, realtimePriority: nil, relayTrust: relayTrust)
         var ofDevice = configuration
         ofDevice.bindAddress = try #require(SocketAddress(host: deviceHost, port: 0))
-        caller = try MediaEngine(configuration) { [callerEvents] in callerEvents.note($0) }
-        device = try MediaEngine(ofDevice) { [deviceEvents] in deviceEvents.note($0) }
+        caller = try MediaEngine(configuration, files: AudioFileThreads(.patient)) { [callerEvents] in
+            callerEvents.note($0)
+        }
+        device = try MediaEngine(ofDevice, files: AudioFileThreads(.patient)) { [deviceEvents] in
+            deviceEvents.note($0)
+        }
     }
 
     /// Starts one call; both halves' ids.

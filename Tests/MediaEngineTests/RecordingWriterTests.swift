@@ -36,9 +36,8 @@ struct RecordingWriterTests {
             try writer.append(heard: heard.span.extracting(start..<end), said: said.span.extracting(start..<end))
             (start, length) = (end, length % 1_200 + 240)
         }
-        try writer.finish()
-        let end = writer.end(missed: 0)
-        #expect(end.path == path && end.failure == nil && end.duration == .nanoseconds(heard.count * 1_000_000 / 48))
+        let name = try writer.finish()
+        #expect(name == path)
     }
 
     private static let formats = RecordingFormat.Container.allCases.flatMap { container in
@@ -153,7 +152,7 @@ struct RecordingWriterTests {
     }
 
     @Test(
-        "A file that another program creates under a recording's name stays, and the recording reports its other name"
+        "A file that another program creates under a recording's name stays, and the recording gets another name"
     )
     func nameTaken() throws {
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -162,11 +161,10 @@ struct RecordingWriterTests {
         let tone = Self.tone(500, 960)
         try writer.append(heard: tone.span, said: tone.span)
         try Data("theirs".utf8).write(to: URL(fileURLWithPath: kept))
-        try writer.finish()
-        let end = writer.end(missed: 0)
-        #expect(end.path == path("kept-2.wav") && end.requestedPath == kept && end.failure == nil)
+        let name = try writer.finish()
+        #expect(name == path("kept-2.wav"))
         #expect(try Data(contentsOf: URL(fileURLWithPath: kept)) == Data("theirs".utf8))
-        #expect(try AudioFileReader.samples(ofFile: end.path).count == 960)
+        #expect(try AudioFileReader.samples(ofFile: path("kept-2.wav")).count == 960)
     }
 
     @Test("Where recordings are kept, a finished one of the same name stays", arguments: formats)
@@ -197,11 +195,12 @@ struct RecordingWriterTests {
     )
     func lateSide() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
-        let thread = try AudioFileThread()
+        let thread = try AudioFileThreads(.patient)
         let ends = Mutex<[RecordingEnd]>([])
         let reports = FileReports(
             onFailure: { Issue.record("\($0)") }, onRecordingEnd: { end in ends.withLock { $0.append(end) } })
-        var files = try thread.record(to: path("kept.wav"), RecordingFormat(channels: 2), reports)
+        var files = try await thread.record(
+            RecordingOrder(path: path("kept.wav"), RecordingFormat(channels: 2)), reports)
         let tone = Self.tone(500, 24_000)
         #expect(files.rings.recorder?.write(tone.span) == 24_000)
         files.rings.recorder?.close()
@@ -221,13 +220,14 @@ struct RecordingWriterTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let gone = folder.appending(path: "gone")
         try FileManager.default.createDirectory(at: gone, withIntermediateDirectories: true)
-        let thread = try AudioFileThread()
+        let thread = try AudioFileThreads(.patient)
         let failures = Mutex<[AudioFileError]>([])
         let ends = Mutex<[RecordingEnd]>([])
         let reports = FileReports(
             onFailure: { error in failures.withLock { $0.append(error) } },
             onRecordingEnd: { end in ends.withLock { $0.append(end) } })
-        var files = try thread.record(to: gone.appending(path: "kept.wav").path(), RecordingFormat(), reports)
+        var files = try await thread.record(
+            RecordingOrder(path: gone.appending(path: "kept.wav").path(), RecordingFormat()), reports)
         #expect(files.rings.recorder?.write(Self.tone(500, 24_000).span) == 24_000)
         try FileManager.default.removeItem(at: gone)
         await withCheckedContinuation { done in thread.stop(files.ids) { done.resume() } }

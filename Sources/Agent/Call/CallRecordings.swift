@@ -36,6 +36,9 @@ struct CallRecordings {
     /// The file that is being recorded to and has not failed.
     var intact: String? { hasFailed ? nil : recording }
 
+    /// Whether the end of one is still to come.
+    var areOpen: Bool { recording != nil || !stopped.isEmpty }
+
     /// Ends the recording in a continuing call.
     mutating func stop() {
         if let recording { stopped.insert(recording) }

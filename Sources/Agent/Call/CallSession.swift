@@ -179,6 +179,9 @@ public struct CallSession: ProtocolCore, Sendable {
     /// The file that is being recorded to.
     public var recording: String? { recordings.recording }
 
+    /// Whether a recording has begun whose end has not been noted.
+    public var awaitsRecording: Bool { recordings.areOpen }
+
     /// The same, if it has not failed.
     public var wholeRecording: String? { recordings.intact }
 
@@ -826,7 +829,7 @@ extension CallRecord {
         return switch reason {
         case .acceptFailed, .acceptedElsewhere, .declinedElsewhere, .noAnswer: true
         case .cancelled: endedBy == .remote
-        default: false
+        case .completed, .declined, .busy, .dialFailed, .connectionLost, .disconnected, .internalError: false
         }
     }
 }

@@ -9,6 +9,8 @@ struct ActiveCall {
     var participant: (any CallParticipant)?
     /// The journal's name for the call; nil if no journal has it.
     var journalKey: String?
+    /// A recording in mid-call is being opened.
+    var opensRecording = false
     /// Wakes the session at its next deadline.
     var timer = WakeTimer()
 

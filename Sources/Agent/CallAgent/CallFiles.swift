@@ -1,10 +1,12 @@
 internal import AudioKit
 internal import BlockingWork
+internal import Call
 internal import CallControl
 internal import CallMedia
 internal import Core
 internal import Files
 internal import Logging
+internal import MediaEngine
 internal import Realtime
 
 /// The files of a device's calls, as it is configured now: folders, names, and what is removed.
@@ -39,21 +41,17 @@ struct CallFiles {
 
     // MARK: Folders
 
-    /// Makes the folder that calls are recorded in, if it was removed.
-    func makeRecordingFolder() {
+    /// Makes the folder that calls are recorded in, and renames recordings that a killed process has left there, so that they are known
+    /// as incomplete.
+    func prepareRecordings() async {
         guard let folder = behaviour.recordingFolder else { return }
         do throws(RegularFileError) {
-            try WritableFolder.make(folder)
+            try await BlockingThreads.files.run { () throws(RegularFileError) in try WritableFolder.make(folder) }
         } catch {
             logger.error(
                 "Calls cannot be recorded: their folder cannot be written to",
                 metadata: ["folder": "\(folder)", "error": "\(error.message)"])
         }
-    }
-
-    /// Renames recordings that a killed process has left, so that they are known as incomplete.
-    func keepLeftRecordings() async {
-        guard let folder = behaviour.recordingFolder else { return }
         for path in await BlockingThreads.files.run({ PartFile.keepLeftovers(in: folder) }) {
             logger.notice("A recording of an earlier run was cut off", metadata: ["file": "\(path)"])
         }
@@ -68,28 +66,35 @@ struct CallFiles {
         await BlockingThreads.files.run { limits.apply(to: folder, logger) }
     }
 
-    /// The file that a call is captured in, if it can be written.
-    func capture(_ path: String) -> String? {
-        do throws(AudioFileError) {
-            try AppendedFile.check(path: path)
-            return path
-        } catch {
-            logger.error("A call is not captured: its file cannot be written", metadata: ["error": "\(error)"])
-            return nil
-        }
-    }
+    // MARK: Recordings in mid-call
 
-    /// Checks that a recording in mid-call can begin in a file.
-    func checkRecording(_ path: String) throws(CallSoundError) {
+    /// Checks that a recording may have a name.
+    func checkName(_ path: String) throws(CallSoundError) {
         guard !PartFile.isReserved(path) else {
             throw CallSoundError(
                 .file,
                 "cannot record to \"\(path)\": .part and .cut are for recordings that are not whole. "
                     + "Name another one.")
         }
-        guard FileIdentity(path: path) == nil, FileIdentity(path: PartFile.path(of: path)) == nil else {
-            throw CallSoundError(
-                .file, "cannot record to \"\(path)\": there is such a file, or what is left of one. Name another one.")
+    }
+
+    /// What makes the file of a recording, on the thread that waits for its disk.
+    ///
+    /// - Parameters:
+    ///   - path: Nil for the next one in the configured folder.
+    ///   - near: `path`, or the call's file there, which is in the same folder.
+    func recording(
+        to path: String?, near: String, _ format: RecordingFormat, of call: CallSession
+    ) -> RecordingOrder {
+        let folder = path == nil ? behaviour.recordingFolder : nil
+        return RecordingOrder(near: near, format) { () throws(AudioFileError) in
+            // What is wrong with the folder is wrong with the file, too.
+            if let folder { try? WritableFolder.make(folder) }
+            let name = path ?? call.nextRecording { FileIdentity(path: $0) != nil } ?? near
+            guard FileIdentity(path: name) == nil, FileIdentity(path: PartFile.path(of: name)) == nil else {
+                throw AudioFileError(taken: name)
+            }
+            return name
         }
     }
 }
@@ -109,6 +114,7 @@ extension BehaviourConfiguration {
             source: source.sound, recording: recordingFolder.map { "\($0)/\(name).\(recordingFormat.fileExtension)" },
             recordingFormat: recordingFormat)
         audio.keepsEarlierRecording = true
+        audio.recordingFolder = recordingFolder
         return audio
     }
 }

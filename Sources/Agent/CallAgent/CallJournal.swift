@@ -3,14 +3,16 @@ public import CallControl
 internal import FoundationEssentials
 public import Logging
 internal import Files
+internal import Synchronization
 internal import VoiceActivity
 
 /// One record of every call, answered or missed, in a file that survives a crash (contract CALL-7).
 ///
-/// A line is written when a call begins and another when it ends, both on disk before the end is reported. If a call's
-/// end is missing when the file is opened again, the program was killed during the call, and the end is added then.
-/// Lines are JSON; only the owner may read the file, and it is bounded: at 4 MiB it becomes `PATH.1`, and four such are
-/// kept. Records can be kept for a number of days, too. One process at a time keeps records in a file (`PATH.lock`).
+/// A line is written when a call begins and another when it ends, both on disk before the end is reported, unless the disk
+/// takes longer than two seconds. If a call's end is missing when the file is opened again, the program was killed during the
+/// call, and the end is added then. Lines are JSON; only the owner may read the file, and it is bounded: at 4 MiB it becomes
+/// `PATH.1`, and four such are kept. Records can be kept for a number of days, too. One process at a time keeps records in a
+/// file (`PATH.lock`).
 public final class CallJournal: Sendable {
     private enum Job: Sendable {
         case write(KeptCall, done: @Sendable () -> Void)
@@ -20,26 +22,41 @@ public final class CallJournal: Sendable {
     private let application: String
     private let queue: AsyncStream<Job>.Continuation
     private let writer: Task<Void, Never>
+    private let patience: Duration
+    private let logger: Logger
 
     /// Opens a journal; records of another application are removed first (AUTH-8).
     ///
     /// If the file cannot be used, the log says so, and calls continue without records.
     ///
     /// - Parameter days: For how long records are kept; nil for as long as there is room.
-    public init(path: String, application: String, days: Int? = nil, logger: Logger) {
+    public convenience init(path: String, application: String, days: Int? = nil, logger: Logger) {
+        self.init(
+            path: path, application: application, days: days, patience: .seconds(2), on: .records, logger: logger)
+    }
+
+    /// - Parameters:
+    ///   - patience: How long a call's end and ``close()`` wait for the disk.
+    ///   - threads: Where the disk is waited for.
+    init(
+        path: String, application: String, days: Int? = nil, patience: Duration, on threads: BlockingThreads,
+        logger: Logger
+    ) {
         self.application = application
+        self.patience = patience
+        self.logger = logger
         // Two lines a call, a few hundred bytes each; if the disk stalls for longer, records are lost.
         let (jobs, queue) = AsyncStream.makeStream(of: Job.self, bufferingPolicy: .bufferingOldest(16_384))
         self.queue = queue
         writer = Task.detached {
-            let opened = await BlockingThreads.records.run { Self.open(path, application, logger) }
+            let opened = await threads.run { Self.open(path, application, logger) }
             let journal = opened?.journal
             for await job in jobs {
                 switch job {
                 case .write(let entry, let done):
-                    await BlockingThreads.records.run { Self.append([entry], to: journal, logger) }
+                    await threads.run { Self.append([entry], to: journal, logger) }
                     done()
-                case .prune: await BlockingThreads.records.run { Self.prune(journal, days, logger) }
+                case .prune: await threads.run { Self.prune(journal, days, logger) }
                 }
             }
             withExtendedLifetime(opened) {}
@@ -56,7 +73,7 @@ public final class CallJournal: Sendable {
         return key
     }
 
-    /// Notes how a call ended; `done` is called when that is on disk, or cannot be.
+    /// Notes how a call ended; `done` is called when that is on disk, or cannot be, or the disk takes too long.
     func end(_ key: String, _ record: CallRecord, turns: TurnSummary? = nil, done: @escaping @Sendable () -> Void) {
         var entry = KeptCall(
             call: key, application: application, isOver: true, began: nil, invite: record.invite?.text,
@@ -74,17 +91,56 @@ public final class CallJournal: Sendable {
         entry.transferredBy = record.transferredBy?.text
         entry.transferredTo = record.transferredTo?.text
         entry.turns = turns.map(KeptCall.Turns.init)
-        if case .enqueued = queue.yield(.write(entry, done: done)) { return }
-        done()
+        let ending = FirstOf(done)
+        guard case .enqueued = queue.yield(.write(entry, done: { ending.happen() })) else {
+            ending.happen()
+            return
+        }
+        Task { [patience, logger] in
+            try? await Task.sleep(for: patience)
+            guard ending.happen() else { return }
+            logger.error(
+                "A call has ended before its record is on disk: the disk does not answer. Check it (dmesg, mount)",
+                metadata: ["call": "\(key)"])
+        }
+    }
+
+    /// Runs an action when the first of several events happens.
+    private final class FirstOf: Sendable {
+        private let action: Mutex<(@Sendable () -> Void)?>
+
+        init(_ action: @escaping @Sendable () -> Void) { self.action = Mutex(action) }
+
+        /// - Returns: Whether it was the first.
+        @discardableResult
+        func happen() -> Bool {
+            let first = action.withLock { action -> (@Sendable () -> Void)? in
+                defer { action = nil }
+                return action
+            }
+            first?()
+            return first != nil
+        }
     }
 
     /// Removes records that are older than they are kept. To be called now and then, while this machine's clock can be right.
     func prune() { queue.yield(.prune) }
 
-    /// Writes what is waiting, and stops.
+    /// Writes what is waiting, and stops. A disk that does not answer is not waited for.
     func close() async {
         queue.finish()
-        await writer.value
+        let logger = logger
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let closed = FirstOf { continuation.resume() }
+            Task { [writer] in
+                await writer.value
+                closed.happen()
+            }
+            Task { [patience] in
+                try? await Task.sleep(for: patience)
+                if closed.happen() { logger.error("Records of calls may be lost: their disk does not answer") }
+            }
+        }
     }
 
     /// The records in a journal's files, the oldest first, one for each call.

@@ -15,7 +15,37 @@ struct CallTable {
 
     mutating func add(_ call: ActiveCall) { calls[call.session.id] = call }
 
-    mutating func remove(_ id: CallID) { calls[id] = nil }
+    /// Removes a call whose end was reported. If a disk has not taken its recording yet, the end of that is still to come.
+    mutating func remove(_ id: CallID) {
+        if let call = calls[id], call.session.awaitsRecording, let media = call.media.negotiated.id,
+            recorded.count < Self.mostRecorded
+        {
+            recorded[media] = call.session
+        }
+        calls[id] = nil
+    }
+
+    /// Ends that are still reported of recordings whose calls have ended: as many as a disk that hangs may hold up.
+    private static let mostRecorded = 1_024
+    /// Calls that were removed before their recordings ended, by the media engine's names for them.
+    private var recorded: [MediaCallID: CallSession] = [:]
+
+    /// Notes the end of a recording.
+    ///
+    /// - Parameter path: The file that was asked for.
+    /// - Returns: Whose recording it was, and why it has ended; nil if the call is not known.
+    mutating func recordingEnded(
+        in media: MediaCallID, _ path: String, isWhole: Bool
+    ) -> (call: CallID, reason: RecordingEndReason)? {
+        if let call = id(of: media) {
+            guard let reason = calls[call]?.session.recordingEnded(path, isWhole: isWhole) else { return nil }
+            return (call, reason)
+        }
+        guard var session = recorded[media] else { return nil }
+        let reason = session.recordingEnded(path, isWhole: isWhole)
+        recorded[media] = session.awaitsRecording ? session : nil
+        return (session.id, reason)
+    }
 
     /// Whether a call has come that is to take this one's place.
     func isReplaced(_ id: CallID) -> Bool { calls.values.contains { $0.session.replaces == id } }

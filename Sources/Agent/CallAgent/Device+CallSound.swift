@@ -6,7 +6,6 @@ internal import Logging
 internal import MediaEngine
 internal import CallMedia
 internal import Realtime
-internal import Files
 
 // What is played, recorded and attached in calls that run.
 extension Device {
@@ -14,10 +13,10 @@ extension Device {
     /// hears the peer meanwhile, and what it says waits. Another file that is being played ends.
     ///
     /// - Throws: ``CallSoundError`` if the file cannot be played, or the call's media does not run.
-    public func play(_ path: String, on id: CallID) throws(CallSoundError) {
+    public func play(_ path: String, on id: CallID) async throws(CallSoundError) {
         let media = try runningMedia(of: id)
         do throws(MediaStartError) {
-            guard try engine.play(path, on: media) else { throw MediaStartError("the call has just ended") }
+            guard try await engine.play(path, on: media) else { throw MediaStartError("the call has just ended") }
         } catch {
             throw CallSoundError(error.file == nil ? .failed : .file, "\(error)")
         }
@@ -35,25 +34,33 @@ extension Device {
     ///
     /// - Parameter path: A file that does not exist yet; nil for one in the configured folder.
     /// - Returns: The file. It has that name when it is whole.
-    public func record(_ id: CallID, to path: String? = nil) throws(CallSoundError) -> String {
+    public func record(_ id: CallID, to path: String? = nil) async throws(CallSoundError) -> String {
         let media = try runningMedia(of: id)
-        if let current = calls[id]?.session.wholeRecording {
+        guard let call = calls[id], !call.opensRecording else {
+            throw CallSoundError(.wrongState, "a recording of \(id) is being opened")
+        }
+        if let current = call.session.wholeRecording {
             throw CallSoundError(.wrongState, "\(id) is being recorded already, to \"\(current)\"; stop that first")
         }
-        var format = calls[id]?.session.recordingFormat ?? configuration.behaviour.recordingFormat
+        var format = call.session.recordingFormat
         if let ending = path.flatMap(RecordingFormat.Container.init(ofFile:)) { format.container = ending }
-        guard let path = path ?? nextRecording(of: id) else {
+        guard let near = path ?? call.session.audio.recording else {
             throw CallSoundError(
                 .notConfigured, "say which file to record to, or set behaviour.record_folder in the configuration")
         }
-        try files.checkRecording(path)
+        try files.checkName(near)
+        let order = files.recording(to: path, near: near, format, of: call.session)
+        calls[id]?.opensRecording = true
+        defer { calls[id]?.opensRecording = false }
         do throws(MediaStartError) {
-            guard try engine.record(media, to: path, format) else { throw MediaStartError("the call has just ended") }
+            guard let file = try await engine.record(media, order) else {
+                throw MediaStartError("the call has just ended")
+            }
+            feed(.user(.recordingBegan(path: file)), to: id)
+            return file
         } catch {
             throw CallSoundError(error.file == nil ? .failed : .file, "\(error)")
         }
-        feed(.user(.recordingBegan(path: path)), to: id)
-        return path
     }
 
     /// Ends the recording of a continuing call. ``DeviceEvent/recordingEnded(_:_:_:)`` follows when the file is whole.
@@ -137,14 +144,10 @@ extension Device {
 
     // MARK: Recordings
 
-    private func nextRecording(of id: CallID) -> String? {
-        files.makeRecordingFolder()
-        return calls[id]?.session.nextRecording { FileIdentity(path: $0) != nil }
-    }
-
-    func recordingEnded(in id: CallID, _ end: RecordingEnd) {
-        let isWhole = end.failure == nil
-        guard let reason = calls[id]?.session.recordingEnded(end.requestedPath, isWhole: isWhole) else { return }
+    func recordingEnded(in media: MediaCallID, _ end: RecordingEnd) {
+        guard let (id, reason) = calls.recordingEnded(in: media, end.requestedPath, isWhole: end.failure == nil) else {
+            return
+        }
         publish(.recordingEnded(id, end, reason))
     }
 }

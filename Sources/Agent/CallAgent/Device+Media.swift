@@ -131,17 +131,18 @@ extension Device {
         else { return }
         var plan = agreed.plan
         plan.isEarly = isEarly
-        if plan.audio.recording != nil { files.makeRecordingFolder() }
         if agreed.remote == nil { calls[id]?.media.dropConnection(on: engine) }
         if !call.session.isOutgoing, let negotiated = calls[id]?.media.negotiated {
             plan.soundCondition = negotiated.soundCondition(
                 takesStrangers: traits.takesStrangers, isAcknowledged: call.session.isAcknowledged)
         }
-        plan.capture = media.nextCapture(number: shared.nextCapture).flatMap(files.capture)
+        plan.capture = media.nextCapture(number: shared.nextCapture)
         let line = call.session.hasParticipant ? try beginParticipation(in: id) : nil
         try calls[id]?.media.start(plan, line: line, on: engine)
         feed(.media(.started(recording: recordingAtStart(of: id))), to: id)
-        if let capture = plan.capture { logger.info("A call is captured", metadata: ["file": "\(capture)"]) }
+        if let capture = plan.capture, let media = calls[id]?.media.negotiated.runningID, engine.isCaptured(media) {
+            logger.info("A call is captured", metadata: ["file": "\(capture)"])
+        }
         if audio.direction != .sendrecv { calls[id]?.media.setDirection(audio.direction, on: engine) }
         guard let remote = agreed.remote else { return }
         calls[id]?.media.connect(to: remote, on: engine)
@@ -210,7 +211,7 @@ extension Device {
         case .playbackEnded(let media): with(media) { feed(.media(.playbackEnded), to: $0) }
         case .announcementEnded(let media, let path, let end):
             with(media) { publish(.playingEnded($0, path: path, end)) }
-        case .recordingEnded(let media, let end): with(media) { recordingEnded(in: $0, end) }
+        case .recordingEnded(let media, let end): recordingEnded(in: media, end)
         case .digit(let media, let digit, let time):
             with(media) { feed(.media(.digit(digit, heldFor: time)), to: $0) }
         case .sendingStopped(let media, let reason): with(media) { publish(.sendingStopped($0, reason)) }

@@ -129,8 +129,7 @@ public actor Device {
             try await listenForBots()
             if isClosed { await bots?.finish() }
         }
-        files.makeRecordingFolder()
-        await files.keepLeftRecordings()
+        await wait(for: [Task { [files] in await files.prepareRecordings() }], within: Self.longestDiskWait)
         // Before the first call: the first certificate takes the longest to make.
         _ = try? media.currentIdentity()
         // The end may be requested while this waits for a disk, or for the service.
@@ -148,21 +147,24 @@ public actor Device {
             listeners.append(Task { await self.keepTidy() })
         }
         for room in configuration.allRooms { try await join(room: room) }
-        await namesFound(by: lookUpServers(), within: Self.longestNameLookup)
+        await wait(for: lookUpServers(), within: Self.longestNameLookup)
     }
 
     /// How long a device waits for its servers' names before it is ready: its first call may need a relay, and name servers may not answer.
     private static let longestNameLookup = Duration.seconds(1)
 
-    private func namesFound(by lookups: [Task<Void, Never>], within limit: Duration) async {
-        guard !lookups.isEmpty else { return }
+    /// How long it waits for the folder of its recordings, whose disk may not answer.
+    private static let longestDiskWait = Duration.seconds(2)
+
+    private func wait(for tasks: [Task<Void, Never>], within limit: Duration) async {
+        guard !tasks.isEmpty else { return }
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         let patience = Task {
             try? await Task.sleep(for: limit)
             end.finish()
         }
         Task {
-            for lookup in lookups { await lookup.value }
+            for task in tasks { await task.value }
             end.finish()
         }
         for await _ in ends {}

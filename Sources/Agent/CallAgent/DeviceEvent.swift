@@ -35,7 +35,7 @@ public enum DeviceEvent: Sendable {
     case playingEnded(CallID, path: String, AnnouncementEnd)
     /// The call is being recorded.
     case recording(CallID, path: String)
-    /// A recording has ended; reported before ``ended(_:_:_:)`` if the call has ended.
+    /// A recording has ended; if the call has ended, reported before ``ended(_:_:_:)``, unless the disk takes longer than two seconds.
     case recordingEnded(CallID, RecordingEnd, RecordingEndReason)
     /// A program or bot takes part in an established call.
     case attached(CallID)

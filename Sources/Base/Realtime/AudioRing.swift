@@ -43,6 +43,13 @@ public struct AudioRing: ~Copyable {
             return count
         }
 
+        /// Counts, for the reader, samples that were dropped because there was no space for them.
+        @_noAllocation @_noLocks
+        public mutating func noteRefused(_ count: Int) {
+            let refused = unsafe slots.indices.pointee.refused.load(ordering: .relaxed)
+            unsafe slots.indices.pointee.refused.store(refused &+ count, ordering: .relaxed)
+        }
+
         /// Says that nothing more will be written.
         @_noAllocation @_noLocks
         public mutating func close() { unsafe slots.indices.pointee.closed.store(true, ordering: .releasing) }
@@ -113,6 +120,10 @@ public struct AudioRing: ~Copyable {
         public mutating func hasEnded() -> Bool {
             unsafe slots.indices.pointee.closed.load(ordering: .acquiring) && count == 0
         }
+
+        /// Samples that the producer dropped (``Producer/noteRefused(_:)``).
+        @_noAllocation @_noLocks
+        public mutating func refused() -> Int { unsafe slots.indices.pointee.refused.load(ordering: .relaxed) }
 
         /// ``count``, for an optional consumer.
         @_noAllocation @_noLocks

@@ -89,7 +89,9 @@ public struct SPSCRing<Element: BitwiseCopyable>: ~Copyable {
 @frozen @usableFromInline
 struct RingIndices: ~Copyable {
     @usableFromInline let written = Atomic<Int>(0)
-    @usableFromInline let padding = InlineArray<15, Int>(repeating: 0)
+    /// Written by the producer: what it had no space for.
+    @usableFromInline let refused = Atomic<Int>(0)
+    @usableFromInline let padding = InlineArray<14, Int>(repeating: 0)
     @usableFromInline let consumed = Atomic<Int>(0)
     /// Set once, by the producer: nothing more will be written.
     @usableFromInline let closed = Atomic<Bool>(false)

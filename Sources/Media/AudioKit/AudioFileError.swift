@@ -21,6 +21,8 @@ public struct AudioFileError: Error, Equatable, Sendable, CustomStringConvertibl
         public static let unwritable = Code(name: "unwritable")
         /// The recording would overwrite a file that is being played or recorded.
         public static let inUse = Code(name: "inUse")
+        /// Its disk does not answer, or does not take sound as fast as it comes.
+        public static let stalled = Code(name: "stalled")
         /// There is no space, or the file has reached the largest size allowed.
         public static let full = Code(name: "full")
     }
@@ -57,6 +59,16 @@ public struct AudioFileError: Error, Equatable, Sendable, CustomStringConvertibl
         self.init(.unwritable, .record, path: path, reason: reason)
     }
 
+    /// A file whose disk does not answer, or keeps up with too little.
+    package init(stalled path: String, _ purpose: Purpose, reason: String) {
+        self.init(.stalled, purpose, path: path, reason: reason)
+    }
+
+    /// A recording that may not take the place of what there is.
+    package init(taken path: String) {
+        self.init(.inUse, .record, path: path, reason: "there is such a file, or what is left of one")
+    }
+
     /// The whole message.
     public var description: String {
         let task = purpose == .play ? "cannot play" : "cannot record to"
@@ -71,6 +83,7 @@ public struct AudioFileError: Error, Equatable, Sendable, CustomStringConvertibl
         case .notAudio, .unsupported, .damaged: "`sox IN -b 16 OUT.wav` makes a file that can be played."
         case .unwritable: "Check that this user may write there; a file that exists must be this user's own."
         case .inUse: "Record to another file; nothing in this one has changed."
+        case .stalled: "Check its disk or network mount (`dmesg`, `mount`), or use another one; the call continues."
         case .full: "What was recorded before is intact; free some space or record elsewhere."
         default: "See the reason above."
         }

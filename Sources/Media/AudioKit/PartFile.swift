@@ -72,6 +72,9 @@ public enum PartFile {
         throw nameless(path, EEXIST)
     }
 
+    /// Removes a recording that is not whole.
+    public static func discard(_ path: String) { PosixFile.remove(Self.path(of: path)) }
+
     private static func nameless(_ path: String, _ code: Int32) -> AudioFileError {
         AudioFileError(
             PosixFile.recordingCode(code), .record, path: path,

@@ -145,16 +145,22 @@ struct CallAudioEndpoint: ~Copyable {
     /// Keeps a frame of both sides, or of neither, so that they stay aligned.
     @_noAllocation @_noLocks
     private mutating func record(_ received: Span<Int16>, _ sent: borrowing MutableSpan<Int16>) {
-        guard recordsSent else {
-            if let taken = recorder?.write(received) { counters.recordOverrun += received.count - taken }
-            return
-        }
+        guard recordsSent else { return recordReceived(received) }
         guard recorder?.hasSpace(for: received.count) ?? false, sentRecorder?.hasSpace(for: sent.count) ?? false else {
             counters.recordOverrun += received.count
+            recorder?.noteRefused(received.count)
             return
         }
         _ = recorder?.write(received)
         _ = write(sent, to: &sentRecorder)
+    }
+
+    /// Keeps what was received, as far as there is space.
+    @_noAllocation @_noLocks
+    private mutating func recordReceived(_ received: Span<Int16>) {
+        guard let taken = recorder?.write(received), taken < received.count else { return }
+        counters.recordOverrun += received.count - taken
+        recorder?.noteRefused(received.count - taken)
     }
 
     /// Provides a frame to send while the peer may not hear yet: sources without a beginning that could be lost, and
@@ -181,13 +187,16 @@ struct CallAudioEndpoint: ~Copyable {
         if announced { announce(&sending) }
         edge.join(&sending)
         if announced, !announces { edge.expectCut() }
-        if recordsSent, isRecorded { counters.recordOverrun += sending.count - write(sending, to: &sentRecorder) }
+        guard recordsSent, isRecorded else { return }
+        let refused = sending.count - write(sending, to: &sentRecorder)
+        counters.recordOverrun += refused
+        sentRecorder?.noteRefused(refused)
     }
 
     /// A call on the card: what it hears goes to the loudspeaker, and is recorded.
     @_noAllocation @_noLocks
     mutating func bringToCard(_ samples: Span<Int16>) {
-        if let taken = recorder?.write(samples) { counters.recordOverrun += samples.count - taken }
+        recordReceived(samples)
         port?.bring(samples)
     }
 

@@ -88,6 +88,8 @@ public struct AudioBehaviour: Sendable, Equatable {
     public var recordingFormat: RecordingFormat
     /// A finished file at ``recording`` stays, and the recording gets a number behind its name.
     public var keepsEarlierRecording = false
+    /// A folder to make before the recording is opened, if it was removed.
+    public var recordingFolder: String?
 
     /// Makes a behaviour.
     public init(source: Source, recording: String? = nil, recordingFormat: RecordingFormat = RecordingFormat()) {

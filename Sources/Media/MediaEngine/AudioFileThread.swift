@@ -1,187 +1,126 @@
-internal import AudioKit
-internal import CallMedia
+internal import Core
 internal import Realtime
 internal import Synchronization
 
-/// The thread that moves audio between files and the rings of calls, so that no media thread ever waits for a disk.
+/// The thread that moves audio between the files of one folder and the rings of calls. It alone waits for their disk.
 final class AudioFileThread: Sendable {
-    /// Names one file being played or recorded.
-    struct StreamID: Hashable, Sendable {
-        let rawValue: UInt64
-    }
-
-    /// Samples a player keeps ahead: a third of a second.
-    private static let playCapacity = 16_384
-    /// Samples a recording may wait for a slow disk: 1.4 s.
-    private static let recordCapacity = 65_536
     /// How often files are moved, in milliseconds; several times within what the rings hold.
     private static let intervalMilliseconds: Int32 = 40
+    /// Files that it has at once, also those of calls that have ended: where the disk takes them more slowly than they come.
+    static let mostStreams = 1_024
 
-    private let state = Mutex(State())
-    private let wakeup: WakeupHolder
-    private let thread: Mutex<RealtimeThread?>
-
-    private final class WakeupHolder: Sendable {
-        let wakeup: Wakeup
-        init() throws(RealtimeError) { wakeup = try Wakeup() }
+    private enum Job {
+        case open(AudioFileID, any AudioFileStream)
+        case finish(AudioFileID)
+        case discard(AudioFileID)
     }
 
     private struct State {
-        var lastID: UInt64 = 0
-        var streams: [StreamID: any AudioFileStream] = [:]
-        var endings: [Ending] = []
+        var jobs: [Job] = []
+        var streams: [AudioFileID: any AudioFileStream] = [:]
+        /// Since when the disk has not answered; nil while nothing is asked of it.
+        var waitsSince: Instant?
+        var isStalled = false
         var isFinished = false
+        var isDone = false
+
+        /// Those that are open, and those that wait to be.
+        var allStreams: [any AudioFileStream] {
+            jobs.reduce(into: Array(streams.values)) { all, job in
+                if case .open(_, let stream) = job { all.append(stream) }
+            }
+        }
     }
 
-    private struct Ending {
-        var streams: [StreamID]
-        var then: @Sendable () -> Void
-    }
+    private let state = Mutex(State())
+    private let holder: WakeupHolder
+    private let thread = Mutex<RealtimeThread?>(nil)
+    private let onUse: @Sendable () -> Void
+    private let onClosed: @Sendable (AudioFileID) -> Void
+    private let onDone: @Sendable () -> Void
 
     /// Starts the thread; it sleeps until there is a file.
-    init() throws(RealtimeError) {
-        wakeup = try WakeupHolder()
-        thread = Mutex(nil)
-    }
-
-    /// Opens the files of a call. A recording or capture that cannot be written is reported to `onFailure` and left
-    /// out, because a call is worth more than its recording.
     ///
-    /// - Parameter reports: Are made once for a recording that cannot be opened, and for each file that fails later.
-    /// - Throws: ``MediaStartError`` if the file to be played cannot be read.
-    func open(
-        _ audio: AudioBehaviour, capture: CaptureOrder? = nil, _ reports: FileReports
-    ) throws(MediaStartError) -> CallFiles {
-        var files = CallFiles()
-        do throws(AudioFileError) {
-            if case .file(let path, let loops) = audio.source {
-                let reader = try AudioFileReader(path: path, loops: loops)
-                let ring = AudioRing(capacity: Self.playCapacity)
-                files.rings.player = .some(ring.consumer)
-                files.ids.append(add(PlayerStream(reader, into: ring.producer, onFailure: reports.onFailure)))
-            }
-        } catch {
-            throw MediaStartError("\(error)", file: error)
+    /// - Parameters:
+    ///   - onUse: Is called each time before the disk is used.
+    ///   - onClosed: Is called for each file that was finished.
+    ///   - onDone: Is called when the thread has nothing more to do, after ``finish()``.
+    init(
+        onUse: @escaping @Sendable () -> Void, onClosed: @escaping @Sendable (AudioFileID) -> Void,
+        onDone: @escaping @Sendable () -> Void
+    ) throws(RealtimeError) {
+        holder = try WakeupHolder()
+        self.onUse = onUse
+        self.onClosed = onClosed
+        self.onDone = onDone
+        let started = try RealtimeThread(name: "audio-files") { [self] in
+            while !turn() {}
+            state.withLock { $0.isDone = true }
+            onDone()
         }
-        if let path = audio.recording {
-            do throws(AudioFileError) {
-                try record(
-                    to: path, audio.recordingFormat, keepsEarlier: audio.keepsEarlierRecording, into: &files, reports)
-            } catch {
-                reports.onFailure(error)
-            }
-        }
-        if let capture { begin(capture, into: &files, onFailure: reports.onFailure) }
-        do throws(RealtimeError) {
-            try startIfNeeded()
-        } catch {
-            stop(files.ids) {}
-            throw MediaStartError("\(error)")
-        }
-        return files
+        thread.withLock { $0 = started }
     }
 
-    /// The same where only failures are of interest.
-    func open(
-        _ audio: AudioBehaviour, capture: CaptureOrder? = nil,
-        onFailure: @escaping @Sendable (AudioFileError) -> Void
-    ) throws(MediaStartError) -> CallFiles {
-        try open(audio, capture: capture, FileReports(onFailure: onFailure))
-    }
+    // MARK: On other threads. None of this waits for the disk.
 
-    /// Opens a recording of a call that runs.
-    ///
-    /// - Throws: ``MediaStartError`` if it cannot be written.
-    func record(
-        to path: String, _ format: RecordingFormat, _ reports: FileReports
-    ) throws(MediaStartError) -> CallFiles {
-        var files = CallFiles()
-        do throws(AudioFileError) {
-            try record(to: path, format, keepsEarlier: true, into: &files, reports)
-        } catch {
-            throw MediaStartError("\(error)", file: error)
-        }
-        do throws(RealtimeError) {
-            try startIfNeeded()
-        } catch {
-            stop(files.ids) {}
-            throw MediaStartError("\(error)")
-        }
-        return files
-    }
-
-    private func record(
-        to path: String, _ format: RecordingFormat, keepsEarlier: Bool, into files: inout CallFiles,
-        _ reports: FileReports
-    ) throws(AudioFileError) {
-        let played = state.withLock { $0.streams.values.compactMap(\.played) }
-        let writer = try RecordingWriter(path: path, format, keepsEarlier: keepsEarlier, sparing: played)
-        let ring = AudioRing(capacity: Self.recordCapacity)
-        files.rings.recorder = .some(ring.producer)
-        let id: StreamID
-        if format.channels == 2 {
-            let sent = AudioRing(capacity: Self.recordCapacity)
-            files.rings.sentRecorder = .some(sent.producer)
-            id = add(RecorderStream(writer, from: ring.consumer, and: .some(sent.consumer), reports))
-        } else {
-            id = add(RecorderStream(writer, from: ring.consumer, reports))
-        }
-        files.ids.append(id)
-        files.recording = id
-    }
-
-    private func begin(
-        _ order: CaptureOrder, into files: inout CallFiles, onFailure: @escaping @Sendable (AudioFileError) -> Void
-    ) {
-        do throws(AudioFileError) {
-            let ring = SPSCRing<CaptureRecord>(capacity: order.records)
-            let stream = try CaptureStream(order, from: ring.consumer, onFailure: onFailure)
-            files.rings.capture = .some(CaptureWriter(ring.producer, at: order.at))
-            files.ids.append(add(stream))
-        } catch {
-            onFailure(error)
+    /// Why the thread takes no further file; nil if it does.
+    var obstacle: String? {
+        state.withLock { state in
+            if state.isStalled { return "its disk does not answer" }
+            let isFull = state.streams.count + state.jobs.count >= Self.mostStreams
+            return isFull ? "its disk does not keep up: \(Self.mostStreams) files wait for it" : nil
         }
     }
 
-    /// Finishes files: what waits in their rings is written, and they are closed. `then` runs on the file thread.
-    func stop(_ ids: [StreamID], then: @escaping @Sendable () -> Void) {
-        guard !ids.isEmpty else { return then() }
-        state.withLock { $0.endings.append(Ending(streams: ids, then: then)) }
-        wakeup.wakeup.signal()
+    /// Since when the disk has not answered.
+    var waitsSince: Instant? { state.withLock { $0.waitsSince } }
+
+    /// Opens a file, and moves it from then on.
+    func add(_ stream: any AudioFileStream, as id: AudioFileID) { enqueue(.open(id, stream)) }
+
+    /// Writes what waits for a file, and closes it.
+    func finish(_ id: AudioFileID) { enqueue(.finish(id)) }
+
+    /// Closes a file that is not wanted.
+    func discard(_ id: AudioFileID) { enqueue(.discard(id)) }
+
+    private func enqueue(_ job: Job) {
+        state.withLock { $0.jobs.append(job) }
+        holder.wakeup.signal()
     }
 
-    /// Finishes all files and ends the thread.
+    /// Finishes all files and ends the thread, once the disk answers.
     func finish() {
         state.withLock { $0.isFinished = true }
-        wakeup.wakeup.signal()
+        holder.wakeup.signal()
+    }
+
+    var isDone: Bool { state.withLock { $0.isDone } }
+
+    /// Waits for the end of a thread that is done.
+    func join() {
         thread.withLock { thread in
             thread?.join()
             thread = nil
         }
     }
 
-    private func add(_ stream: some AudioFileStream) -> StreamID {
-        // The first block is there before the call begins.
-        stream.move()
-        let id = state.withLock { state in
-            state.lastID += 1
-            let id = StreamID(rawValue: state.lastID)
-            state.streams[id] = stream
-            return id
+    /// Reports a disk that has not answered for `limit`, once for each file.
+    func check(at now: Instant, limit: Duration) {
+        let (streams, time): ([any AudioFileStream], Duration) = state.withLock { state in
+            guard let since = state.waitsSince, since.duration(to: now) >= limit else { return ([], .zero) }
+            state.isStalled = true
+            return (state.allStreams, since.duration(to: now))
         }
-        // Without streams the thread waits until it is woken, however long that takes.
-        wakeup.wakeup.signal()
-        return id
+        for stream in streams { stream.news.noteStall("its disk has not answered for \(time.components.seconds) s") }
     }
 
-    private func startIfNeeded() throws(RealtimeError) {
-        try thread.withLock { thread throws(RealtimeError) in
-            guard thread == nil, !state.withLock({ $0.streams.isEmpty }) else { return }
-            thread = try RealtimeThread(name: "audio-files") { [self] in
-                while !turn() {}
-            }
-        }
+    /// Reports the end of all files of a thread that hangs when the process ends.
+    func abandon() {
+        for stream in state.withLock({ $0.allStreams }) { stream.abandon() }
     }
+
+    // MARK: On the thread
 
     /// Waits for the next interval, or without streams for a wake-up, and moves what there is to move.
     ///
@@ -189,29 +128,53 @@ final class AudioFileThread: Sendable {
     /// - Returns: Whether that was the last turn.
     private func turn() -> Bool {
         let isIdle = state.withLock { $0.streams.isEmpty }
-        wakeup.wakeup.wait(timeoutMilliseconds: isIdle ? nil : Self.intervalMilliseconds)
-        let (streams, endings, isLast) = state.withLock { state in
-            defer { state.endings = [] }
-            return (state.streams, state.endings, state.isFinished)
+        holder.wakeup.wait(timeoutMilliseconds: isIdle ? nil : Self.intervalMilliseconds)
+        // In their order, so that a file is opened before it is finished. A job stays in the list until it is done, so that its
+        // file is known while the disk hangs.
+        while let job = state.withLock({ $0.jobs.first }) {
+            carryOut(job)
+            state.withLock { _ = $0.jobs.removeFirst() }
         }
-        for stream in streams.values { stream.move() }
-        for ending in endings {
-            for id in ending.streams { streams[id]?.finish() }
-            state.withLock { state in ending.streams.forEach { state.streams[$0] = nil } }
-            ending.then()
+        let (streams, isLast) = state.withLock { ($0.streams, $0.isFinished) }
+        for (id, stream) in streams {
+            if isLast {
+                close(id, stream)
+            } else {
+                ask { stream.move() }
+            }
         }
-        if isLast {
-            for stream in streams.values { stream.finish() }
-            state.withLock { $0.streams = [:] }
-        }
-        return isLast
+        return isLast && state.withLock { $0.jobs.isEmpty && $0.streams.isEmpty }
     }
-}
 
-/// A call's files: the call's ends of their rings, and their names on the file thread.
-struct CallFiles: ~Copyable {
-    var rings = CallRings()
-    var ids: [AudioFileThread.StreamID] = []
-    /// Of these, the recording.
-    var recording: AudioFileThread.StreamID?
+    private func carryOut(_ job: Job) {
+        switch job {
+        case .open(let id, let stream):
+            ask { stream.open() }
+            state.withLock { $0.streams[id] = stream }
+        case .finish(let id):
+            if let stream = state.withLock({ $0.streams[id] }) { close(id, stream) }
+        case .discard(let id):
+            guard let stream = state.withLock({ $0.streams[id] }) else { return }
+            ask { stream.discard() }
+            state.withLock { $0.streams[id] = nil }
+            onClosed(id)
+        }
+    }
+
+    private func close(_ id: AudioFileID, _ stream: any AudioFileStream) {
+        ask { stream.finish() }
+        state.withLock { $0.streams[id] = nil }
+        onClosed(id)
+    }
+
+    /// Runs what may wait for the disk.
+    private func ask(_ work: () -> Void) {
+        state.withLock { $0.waitsSince = MonotonicClock.now }
+        onUse()
+        work()
+        state.withLock { state in
+            state.waitsSince = nil
+            state.isStalled = false
+        }
+    }
 }

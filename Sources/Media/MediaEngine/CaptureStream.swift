@@ -25,7 +25,7 @@ final class CaptureStream: AudioFileStream {
     static let maximumBytes = 256 << 20
 
     private struct State: ~Copyable {
-        var file: AppendedFile
+        var file: AppendedFile?
         var ring: SPSCRing<CaptureRecord>.Consumer
         /// The file has failed or is finished: the rest is read and dropped.
         var isClosed = false
@@ -41,28 +41,41 @@ final class CaptureStream: AudioFileStream {
                             destinationPort: datagram.destination) ?? []
                 }
             }
-            try file.append(bytes)
+            try file?.append(bytes)
         }
     }
 
+    let news: AudioFileNews
     var played: FileIdentity? { nil }
+    private let order: CaptureOrder
     private let state: Mutex<State>
-    private let onFailure: @Sendable (AudioFileError) -> Void
+
+    init(_ order: CaptureOrder, from ring: consuming SPSCRing<CaptureRecord>.Consumer, _ reports: FileReports) {
+        news = AudioFileNews(order.path, .record, reports)
+        self.order = order
+        state = Mutex(State(file: nil, ring: ring))
+    }
 
     /// Makes the file, which begins with how the call is played out.
-    init(
-        _ order: CaptureOrder, from ring: consuming SPSCRing<CaptureRecord>.Consumer,
-        onFailure: @escaping @Sendable (AudioFileError) -> Void
-    ) throws(AudioFileError) {
+    func open() {
         let base = max(order.at.nanoseconds, 0)
         let note = CaptureNote.start(
             codec: order.codec, order.playout, baseNanoseconds: base, decoder: OpusLibrary.version)
         let first = PcapWriter.record(
             note.bytes, atNanoseconds: base, sourcePort: CaptureNote.port, destinationPort: CaptureNote.port)
-        let file = try AppendedFile(
-            path: order.path, beginningWith: PcapWriter.header + (first ?? []), maximumBytes: Self.maximumBytes)
-        state = Mutex(State(file: file, ring: ring))
-        self.onFailure = onFailure
+        let outcome: AudioFileNews.Outcome = state.withLock { state in
+            do throws(AudioFileError) {
+                state.file = .some(
+                    try AppendedFile(
+                        path: order.path, beginningWith: PcapWriter.header + (first ?? []),
+                        maximumBytes: Self.maximumBytes))
+                return .success(order.path)
+            } catch {
+                state.isClosed = true
+                return .failure(error)
+            }
+        }
+        news.settle(outcome)
     }
 
     func move() { report { state throws(AudioFileError) in try state.drain() } }
@@ -72,8 +85,23 @@ final class CaptureStream: AudioFileStream {
             try state.drain()
             guard !state.isClosed else { return }
             state.isClosed = true
-            try state.file.finish()
+            try state.file?.finish()
         }
+        discard()
+    }
+
+    func discard() {
+        news.finish()
+        state.withLock { state in
+            state.isClosed = true
+            // The file is closed with its writer.
+            state.file = nil
+        }
+    }
+
+    func abandon() {
+        news.noteStall("its disk has not answered until the end of the device")
+        news.finish()
     }
 
     /// Runs `body` on the file, and reports the first failure.
@@ -87,6 +115,6 @@ final class CaptureStream: AudioFileStream {
                 return error
             }
         }
-        if let failure { onFailure(failure) }
+        if let failure { news.fail(failure) }
     }
 }

@@ -1,4 +1,4 @@
-public import AudioKit
+internal import AudioKit
 public import AudioPort
 public import CallMedia
 internal import Synchronization
@@ -9,7 +9,7 @@ extension MediaEngine {
     struct Announcement {
         let number: UInt64
         let path: String
-        let file: AudioFileThread.StreamID
+        let file: AudioFileID
         /// Whether the file fails.
         let failure: FailureNote
     }
@@ -24,16 +24,18 @@ extension MediaEngine {
     /// Plays a file in place of the call's source, once; then the source is heard again. Another file that is being played
     /// ends. ``MediaEvent/announcementEnded(_:path:_:)`` follows.
     ///
+    /// Runs on the caller's actor, which does nothing else between the beginning and the return, so that it learns of the end later.
+    ///
     /// - Returns: False if the call has ended.
     /// - Throws: ``MediaStartError`` if the file cannot be played.
-    public func play(_ path: String, on id: MediaCallID) throws(MediaStartError) -> Bool {
+    public nonisolated(nonsending) func play(_ path: String, on id: MediaCallID) async throws(MediaStartError) -> Bool {
         guard worker(of: id) != nil else { return false }
         let (failure, reports) = (FailureNote(), reports(on: id))
         let noting = FileReports(onFailure: { error in
             failure.fail()
             reports.onFailure(error)
         })
-        var opened = try files.open(AudioBehaviour(source: .file(path: path, loops: false)), noting)
+        var opened = try await files.play(path, noting)
         guard let file = opened.ids.first else { return false }
         // A file that cannot be played ends nothing.
         endAnnouncement(of: id, number: nil, .stopped)
@@ -86,15 +88,22 @@ extension MediaEngine {
     /// Whether the call is being recorded.
     public func isRecording(_ id: MediaCallID) -> Bool { state.withLock { $0.calls[id]?.recording != nil } }
 
-    /// Begins to record the call, in place of a recording that there is. ``MediaEvent/recordingEnded(_:_:)`` follows, at the
+    /// Whether the call is being captured.
+    public func isCaptured(_ id: MediaCallID) -> Bool { state.withLock { $0.calls[id]?.capture != nil } }
+
+    /// Begins to record the call, in place of a recording that there is. ``MediaEvent/recordingEnded(_:_:)`` follows, soon after the
     /// end of the call at the latest.
     ///
-    /// - Returns: False if the call has ended.
-    /// - Throws: ``MediaStartError`` if the file cannot be written.
-    public func record(_ id: MediaCallID, to path: String, _ format: RecordingFormat) throws(MediaStartError) -> Bool {
-        guard worker(of: id) != nil else { return false }
-        var opened = try files.record(to: path, format, reports(on: id))
-        guard let file = opened.recording else { return false }
+    /// Runs on the caller's actor, which does nothing else between the beginning and the return, so that it learns of the end later.
+    ///
+    /// - Returns: The file; nil if the call has ended.
+    /// - Throws: ``MediaStartError`` if the file cannot be written, or its disk does not answer.
+    public nonisolated(nonsending) func record(
+        _ id: MediaCallID, _ order: RecordingOrder
+    ) async throws(MediaStartError) -> String? {
+        guard worker(of: id) != nil else { return nil }
+        var opened = try await files.record(order, reports(on: id))
+        guard let file = opened.recording, let path = opened.path else { return nil }
         let (isRunning, former) = state.withLock { state in
             let former = state.calls[id]?.recording
             state.calls[id]?.files.removeAll { $0 == former }
@@ -103,14 +112,14 @@ extension MediaEngine {
             return (state.calls[id] != nil, former)
         }
         guard isRunning else {
-            files.stop([file]) {}
-            return false
+            files.discard(file)
+            return nil
         }
-        var change = AudioChange(.recording, installs: true, recordsSent: format.channels == 2)
+        var change = AudioChange(.recording, installs: true, recordsSent: order.format.channels == 2)
         change.recorder = opened.rings.recorder.take()
         change.sentRecorder = opened.rings.sentRecorder.take()
         send(change, to: id) { [files] in files.stop([former].compactMap(\.self)) {} }
-        return true
+        return path
     }
 
     /// Ends the recording of a call that continues.

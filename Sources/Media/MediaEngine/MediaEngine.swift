@@ -17,7 +17,7 @@ internal import Synchronization
 public final class MediaEngine: Sendable {
     let workers: [MediaWorker]
     let connections: ConnectionThread
-    let files: AudioFileThread
+    let files: AudioFileThreads
     private let eventThread: RealtimeThread
     let card: SoundCardUse?
     let state = Mutex(State())
@@ -54,9 +54,11 @@ public final class MediaEngine: Sendable {
         var port: MediaPort?
         /// The encoder settings last sent to it.
         var codec: SoundCodec
-        var files: [AudioFileThread.StreamID]
+        var files: [AudioFileID]
         /// Of these, the recording.
-        var recording: AudioFileThread.StreamID?
+        var recording: AudioFileID?
+        /// And the capture.
+        var capture: AudioFileID?
         /// And the file that is played in place of the source.
         var announcement: Announcement?
     }
@@ -64,10 +66,18 @@ public final class MediaEngine: Sendable {
     /// Opens the sockets and starts the threads.
     ///
     /// - Parameter onEvent: Is called with each event of a call.
-    public init(
+    public convenience init(
         _ configuration: MediaEngineConfiguration, onEvent: @escaping @Sendable (MediaEvent) -> Void
     ) throws(RealtimeError) {
+        try self.init(configuration, files: AudioFileThreads(), onEvent: onEvent)
+    }
+
+    init(
+        _ configuration: MediaEngineConfiguration, files: AudioFileThreads,
+        onEvent: @escaping @Sendable (MediaEvent) -> Void
+    ) throws(RealtimeError) {
         self.onEvent = onEvent
+        self.files = files
         callLimitPerWorker = configuration.callLimitPerWorker
         ports = PortBook(configuration.callPorts)
         // The first call that needs a failed part will report the failure.
@@ -90,7 +100,6 @@ public final class MediaEngine: Sendable {
         }
         self.workers = workers
         state.withLock { $0.loads = [WorkerLoad](repeating: WorkerLoad(costOfCall: cost), count: workers.count) }
-        files = try AudioFileThread()
         let relay = EventRelay()
         let started = workers
         eventThread = try RealtimeThread(name: "media-events") {
@@ -170,7 +179,7 @@ public final class MediaEngine: Sendable {
         let reports = reports(on: id)
         var files = try files.open(plan.audio, capture: capture, reports)
         files.rings.line = line
-        let (streams, recording) = (files.ids, files.recording)
+        let (streams, recording, captured) = (files.ids, files.recording, files.capture)
         let call: UnsafeMutablePointer<MediaCall>
         do throws(MediaStartError) {
             unsafe call = try MediaCall.make(id: id, plan: plan, rings: files.rings, at: now)
@@ -180,7 +189,8 @@ public final class MediaEngine: Sendable {
         }
         state.withLock { state in
             state.calls[id] = Running(
-                worker: placement.worker, port: port, codec: plan.codec, files: streams, recording: recording)
+                worker: placement.worker, port: port, codec: plan.codec, files: streams, recording: recording,
+                capture: captured)
         }
         if case .card = plan.audio.source { takeCard(id) }
         guard unsafe workers[placement.worker].send(.add(call)) else {
@@ -295,7 +305,8 @@ public final class MediaEngine: Sendable {
         }
     }
 
-    /// Ends all calls and threads. No event follows its return; calls' last events come before.
+    /// Ends all calls and threads. No event follows its return; calls' last events come before. A disk that does not answer delays it by
+    /// 10 s at most.
     ///
     /// - Returns: Each worker's counters.
     @discardableResult

@@ -18,7 +18,7 @@ public enum MediaEvent: Sendable {
     case playbackEnded(MediaCallID)
     /// A file that was played in place of the call's source has ended (``MediaEngine/play(_:on:)``).
     case announcementEnded(MediaCallID, path: String, AnnouncementEnd)
-    /// A recording has ended, and its file has its name if it is whole.
+    /// A recording has ended, and its file has its name if it is whole. If its disk is slow, this comes after ``ended(_:_:)``.
     case recordingEnded(MediaCallID, RecordingEnd)
     /// The peer has pressed a telephone key (RFC 4733): `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
     case digit(MediaCallID, Character, heldFor: Duration)
@@ -49,11 +49,11 @@ public enum MediaEvent: Sendable {
     case connectionFailed(MediaCallID, ConnectionFailure)
     /// The peer's media has said goodbye (RTCP BYE, or the end of its DTLS association).
     case goodbyeReceived(MediaCallID)
-    /// A file being played or recorded has failed; the call continues without it.
+    /// A file being played or recorded has failed, or its disk does not answer; the call continues.
     case fileFailed(MediaCallID, AudioFileError)
     /// The worker has as many calls as it may have.
     case refused(MediaCallID)
-    /// The call has ended and its files are finished.
+    /// The call has ended, and its files are finished, unless their disk takes longer than two seconds for that.
     case ended(MediaCallID, MediaReport)
     /// An event of the sound card; its statistics are reported once a second.
     case card(CardEvent)
@@ -86,7 +86,7 @@ public struct RecordingEnd: Sendable {
     public let requestedPath: String
     /// How long the sound is that the file has.
     public let duration: Duration
-    /// Sound that was not recorded after a failure.
+    /// Sound that was not recorded: after a failure, or because the disk did not take it in time.
     public let missed: Duration
     /// Why it is not whole.
     public let failure: AudioFileError?

@@ -6,11 +6,6 @@ struct RecordingWriter: ~Copyable {
     private let path: String
     private var wav: WAVWriter?
     private var opus: OpusRecording?
-    /// Samples of each channel.
-    private var samples = 0
-    private var failure: AudioFileError?
-    /// Its name, once it is whole.
-    private var name: String?
     /// What had its name when it began, and is replaced.
     private var replaced: FileIdentity?
 
@@ -41,30 +36,22 @@ struct RecordingWriter: ~Copyable {
             try wav?.append(heard)
         }
         try opus?.append(heard, said)
-        samples += max(heard.count, said.count)
     }
 
     /// Writes what has been gathered, and gives the file its name.
-    mutating func finish() throws(AudioFileError) {
+    ///
+    /// - Returns: The name.
+    @discardableResult
+    mutating func finish() throws(AudioFileError) -> String {
         try wav?.finish()
         try opus?.finish()
-        name = try PartFile.complete(path, replacing: replaced)
-    }
-
-    mutating func fail(_ error: AudioFileError) { failure = error }
-
-    /// What has become of the recording.
-    func end(missed: Int) -> RecordingEnd {
-        RecordingEnd(
-            path: name ?? PartFile.path(of: path), requestedPath: path, duration: .samples(samples),
-            missed: .samples(missed),
-            failure: failure)
+        return try PartFile.complete(path, replacing: replaced)
     }
 }
 
 extension Duration {
     /// The time of samples at 48 kHz.
-    fileprivate static func samples(_ count: Int) -> Duration { .nanoseconds(Int64(count) * 1_000_000 / 48) }
+    static func samples(_ count: Int) -> Duration { .nanoseconds(Int64(count) * 1_000_000 / 48) }
 }
 
 /// Encodes a recording, each channel by itself, so that nothing of one is heard in the other.
