@@ -261,7 +261,9 @@ let package = Package(
             path: "Sources/handset", swiftSettings: warnings + strict),
 
         // Tests mirror the floors.
-        .target(name: "TestSupport", dependencies: ["Core"], path: "Tests/Support", swiftSettings: relaxed),
+        .target(name: "CEnvironment", path: "Tests/CEnvironment", cSettings: warningsOfC),
+        .target(
+            name: "TestSupport", dependencies: ["CEnvironment", "Core"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit", "Files"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("AudioPortTests", ["AudioKit", "AudioPort", "Core", "LoopbackAnalysis", "VoiceActivity"]),
         tests("VoiceActivityTests", ["Core", "LoopbackAnalysis", "VoiceActivity"]),
@@ -269,7 +271,8 @@ let package = Package(
         tests("CallScriptTests", ["AudioKit", "BotProbe", "CallScript", "ConfigReader"]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"], cSettings: warningsOfC),
         .target(
-            name: "CardSupport", dependencies: ["CScriptedCard", "Core", "Realtime"], path: "Tests/CardSupport",
+            name: "CardSupport", dependencies: ["CScriptedCard", "Core", "Realtime", "TestSupport"],
+            path: "Tests/CardSupport",
             swiftSettings: relaxed),
         tests(
             "AudioDevicesTests",

@@ -73,12 +73,12 @@ struct ProgramProcessTests {
             ("HANDSET_TEST_PASSWORD", "secret"), ("HANDSET_TEST_KEY", "given"), ("HANDSET_TEST", "plain"),
             ("NOTIFY_SOCKET", "/run/notify"), ("WATCHDOG_USEC", "1"), ("WATCHDOG_PID", "1"), ("LISTEN_FDS", "1"),
             ("CREDENTIALS_DIRECTORY", "/run/credentials"),
-        ] { setenv(name, value, 1) }
+        ] { setVariable(name, to: value) }
         defer {
             for name in [
                 "HANDSET_TEST_PASSWORD", "HANDSET_TEST_KEY", "HANDSET_TEST", "NOTIFY_SOCKET", "WATCHDOG_USEC",
                 "WATCHDOG_PID", "LISTEN_FDS", "CREDENTIALS_DIRECTORY",
-            ] { unsetenv(name) }
+            ] { setVariable(name, to: nil) }
         }
         func inherited(_ change: (inout ProgramPlan) -> Void) async throws -> Set<Substring> {
             var plan = ProgramPlan(command: ["env"])

@@ -1,6 +1,7 @@
 import CScriptedCard
 import Foundation
 import Realtime
+import TestSupport
 import Testing
 import Core
 
@@ -28,7 +29,7 @@ public final class ScriptedCard {
             """
         try configuration.write(toFile: folder + "/asound.conf", atomically: true, encoding: .utf8)
         // Suites that use libasound run one after another.
-        setenv("ALSA_CONFIG_PATH", folder + "/asound.conf", 1)
+        setVariable("ALSA_CONFIG_PATH", to: folder + "/asound.conf")
     }
 
     deinit {

@@ -20,7 +20,9 @@ let package = Package(
         .target(
             name: "Realtime", dependencies: ["CRealtime", "Core", "Files"], path: "Sources/Base/Realtime",
             swiftSettings: strict),
-        .target(name: "TestSupport", dependencies: ["Core"], path: "Tests/Support", swiftSettings: settings),
+        .target(name: "CEnvironment", path: "Tests/CEnvironment"),
+        .target(
+            name: "TestSupport", dependencies: ["CEnvironment", "Core"], path: "Tests/Support", swiftSettings: settings),
         .target(
             name: "CRestrictedProcess", dependencies: ["CRealtime"], path: "Tests/CRestrictedProcess",
             cSettings: [.define("_GNU_SOURCE")]),

@@ -53,13 +53,14 @@ static bool is_named(const char *variable, char *const names[]) {
 
 /// Those of our variables that a program has; to be freed, and not what it points to. NULL if there is no memory.
 static char **variables(char *const withheld[], char *const given[]) {
+    char *const *all = environ;
     size_t count = 0;
-    while (environ[count] != NULL) count++;
+    while (all[count] != NULL) count++;
     char **kept = calloc(count + 1, sizeof *kept);
     if (kept == NULL) return NULL;
     char **next = kept;
     for (size_t index = 0; index < count; index++) {
-        if (is_named(environ[index], given) || !is_named(environ[index], withheld)) *next++ = environ[index];
+        if (is_named(all[index], given) || !is_named(all[index], withheld)) *next++ = all[index];
     }
     return kept;
 }
