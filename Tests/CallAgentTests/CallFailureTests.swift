@@ -72,7 +72,7 @@ struct CallFailureTests {
             (deep, .descriptionUnreadable),
         ]
         for (offer, cause) in offers {
-            _ = try await caller.device.invite("echo", data: ["offer": offer])
+            _ = try await caller.device.invites.send("echo", data: ["offer": offer])
             let answer = try await rejection(of: caller)
             #expect(answer.data == ["reason": "failed", "cause": .string(cause.rawValue)])
             #expect(try await echo.ended().record.cause == cause)

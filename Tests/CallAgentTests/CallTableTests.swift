@@ -16,7 +16,8 @@ struct CallTableTests {
         ActiveCall(
             CallSession(
                 CallID(number: number), dialling: InviteOptions(to: "echo", idempotencyKey: key),
-                audio: AudioBehaviour(source: source), inPlaceOf: origin.map { (call: $0, peer: "origin") }))
+                audio: AudioBehaviour(source: source), inPlaceOf: origin.map { (call: $0, peer: "origin") },
+                using: SystemRandomNumberGenerator()))
     }
 
     private func feed(_ input: CallSession.Input, to call: inout ActiveCall) {
@@ -73,7 +74,9 @@ struct CallTableTests {
         let invite = ReceivedInvite(
             id: "i1", inviter: "alice", invitees: ["bob"], offer: .offer("their offer"), remaining: .seconds(30))
         var ringing = ActiveCall(
-            CallSession(CallID(number: 1), receiving: invite, audio: AudioBehaviour(source: .card)))
+            CallSession(
+                CallID(number: 1), receiving: invite, audio: AudioBehaviour(source: .card),
+                using: SystemRandomNumberGenerator()))
         feed(.begin, to: &ringing)
         calls.add(ringing)
         #expect(calls.ongoingCount() == 1 && calls.unplacedCount(besides: nil) == 1 && calls.isCardTaken(besides: []))
@@ -90,7 +93,8 @@ struct CallTableTests {
         calls.add(call(1, "a", .card))
         let invite = ReceivedInvite(id: "i2", inviter: "carol", invitees: ["echo"], data: [:], remaining: nil)
         let replacing = CallSession(
-            CallID(number: 2), receiving: invite, audio: AudioBehaviour(source: .card), replacing: talking)
+            CallID(number: 2), receiving: invite, audio: AudioBehaviour(source: .card), replacing: talking,
+            using: SystemRandomNumberGenerator())
         calls.add(ActiveCall(replacing))
         #expect(replacing.predecessor == talking && !calls.isCardTaken(besides: [replacing.id, talking]))
         #expect(call(3, "c", .card, inPlaceOf: replacing.id).session.predecessor == replacing.id)

@@ -43,7 +43,7 @@ struct CardDeviceTests {
         await caller.device.hangUp(call)
         let report = try #require(try await desk.ended().report)
         #expect(report.sound?.ticks ?? 0 > 0)
-        let statistics = try #require(await desk.device.cardStatistics)
+        let statistics = try #require(desk.device.sharedMedia.cardStatistics)
         let budget = DelayBudget(report, card: statistics)
         func stage(_ name: String) -> Double? {
             (budget.sending + budget.receiving).first { $0.name == name }?.milliseconds

@@ -436,7 +436,7 @@ struct ExecTests {
             var plan = ProgramPlan(command: ["sleep", "60"])
             plan.answerTimeout = .seconds(seconds)
             let bot = try await answered(plan, site)
-            #expect(await bot.device.callTimings.prepareTimeout > plan.answerTimeout + .seconds(1))
+            #expect(await bot.device.configuration.callTimings.prepareTimeout > plan.answerTimeout + .seconds(1))
             await bot.device.shutDown()
         }
         try await site.close()

@@ -33,15 +33,15 @@ struct GroupTests {
         let teacher = try await site.device("teacher", named: "t")
         let ann = try await site.device("ann", named: "a")
         let ben = try await site.device("ben", named: "b")
-        let group = try await teacher.device.createGroup(name: "Class", members: ["ann", "ben"])
-        #expect(Set(try await ann.device.group(group).members) == ["teacher", "ann", "ben"])
-        #expect(try await ben.device.groups().map(\.id) == [group])
+        let group = try await teacher.device.groups.create(name: "Class", members: ["ann", "ben"])
+        #expect(Set(try await ann.device.groups.group(group).members) == ["teacher", "ann", "ben"])
+        #expect(try await ben.device.groups.all().map(\.id) == [group])
         let change = try await first(ann) {
             if case .signaling(.groupChanged(let change)) = $0 { change } else { nil }
         }
         #expect(change.group == group && change.kind == .created)
 
-        let hands = try await teacher.device.invite(["ann", "ben"], in: group, data: ["do": "raise"])
+        let hands = try await teacher.device.invites.send(["ann", "ben"], in: group, data: ["do": "raise"])
         let atAnn = try await invited(ann)
         #expect(try await invited(ben).received.group == group)
         #expect(atAnn.id == hands.id && atAnn.received.data == ["do": "raise"])
@@ -49,15 +49,15 @@ struct GroupTests {
         #expect(try await accepted(teacher).invitee == "ann")
         #expect(try await accepted(ben).invitee == "ann", "every member hears each answer")
 
-        let floor = try await teacher.device.invite(["ann"], in: group, data: ["do": "speak"])
+        let floor = try await teacher.device.invites.send(["ann"], in: group, data: ["do": "speak"])
         let asked = try await invited(ann)
         #expect(asked.id == floor.id && asked.asksUs)
         let overheard = try await invited(ben)
         #expect(overheard.id == floor.id && !overheard.asksUs)
         try await asked.accept()
         #expect(try await accepted(teacher).invite == floor.id)
-        try await teacher.device.dismiss(group: group)
-        #expect(try await ann.device.groups().isEmpty)
+        try await teacher.device.groups.dismiss(group)
+        #expect(try await ann.device.groups.all().isEmpty)
         try await site.close(teacher, ann, ben)
     }
 
@@ -106,7 +106,7 @@ struct GroupTests {
         let ann = try await site.device("ann", named: "a")
         let ben = try await site.device("ben", named: "b")
         let cy = try await site.device("cy", named: "y")
-        let group = try await caller.device.createGroup(members: ["ann", "ben", "cy"])
+        let group = try await caller.device.groups.create(members: ["ann", "ben", "cy"])
         let call = await caller.device.call(
             ["ann", "ben"], in: group, audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)))
         let atBen = try await ben.incoming()
@@ -132,7 +132,7 @@ struct GroupTests {
         let host = try await site.device("host", named: "h")
         let ann = try await site.device("ann", named: "a")
         let ben = try await site.device("ben", named: "b")
-        let meeting = try await host.device.invite(["ann", "ben"], data: ["what": "meeting"])
+        let meeting = try await host.device.invites.send(["ann", "ben"], data: ["what": "meeting"])
         let atAnn = try await invited(ann)
         let atBen = try await invited(ben)
         try await atAnn.accept()
@@ -165,7 +165,7 @@ struct GroupTests {
         let site = try await Site()
         let echo = try await site.device("echo", named: "desk")
         let caller = try await site.device("caller", named: "mobile")
-        let invite = try await caller.device.invite("echo", data: ["at": "noon"])
+        let invite = try await caller.device.invites.send("echo", data: ["at": "noon"])
         _ = try await invited(echo)
         try await invite.modify(data: ["at": "one"])
         let news = try await first(echo) { if case .invite(let news) = $0 { news } else { nil } }
@@ -177,7 +177,7 @@ struct GroupTests {
     func comesLater() async throws {
         let site = try await Site()
         let caller = try await site.device("caller", named: "mobile")
-        let invite = try await caller.device.invite("echo", timeToLive: .seconds(60))
+        let invite = try await caller.device.invites.send("echo", timeToLive: .seconds(60))
         let echo = try await site.device("echo", named: "desk")
         let received = try await invited(echo)
         #expect(received.id == invite.id)
@@ -192,13 +192,14 @@ struct GroupTests {
         let site = try await Site()
         let echo = try await site.device("echo", named: "desk")
         let caller = try await site.device("caller", named: "mobile")
-        try await echo.device.join(room: "lobby", data: "at the desk")
-        #expect(try await caller.device.join(room: "lobby").map(\.data) == ["at the desk"])
-        try await caller.device.signal("hello", data: ["n": 1], in: "lobby")
+        try await echo.device.rooms.join("lobby", data: "at the desk")
+        #expect(try await caller.device.rooms.join("lobby").map(\.data) == ["at the desk"])
+        try await caller.device.rooms.signal("hello", data: ["n": 1], in: "lobby")
         let heard = try await first(echo) { if case .signaling(.roomSignal(let signal)) = $0 { signal } else { nil } }
         #expect(heard.type == "hello" && heard.data == ["n": 1] && heard.user == "caller")
         do throws(SignalingError) {
-            try await caller.device.signal("big", data: .string(String(repeating: "x", count: 9_000)), in: "lobby")
+            try await caller.device.rooms.signal(
+                "big", data: .string(String(repeating: "x", count: 9_000)), in: "lobby")
             Issue.record("it was sent")
         } catch {
             #expect(error.code == .tooLarge)

@@ -29,7 +29,7 @@ struct InviteTests {
         let site = try await Site()
         let echo = try await site.device("echo", named: "desk")
         let caller = try await site.device("caller", named: "mobile")
-        let invite = try await caller.device.invite("echo@localhost", data: ["what": "lunch"])
+        let invite = try await caller.device.invites.send("echo@localhost", data: ["what": "lunch"])
         let received = try await invited(echo)
         #expect(received.id == invite.id && received.asksUs)
         #expect(received.received.data == ["what": "lunch"])
@@ -49,7 +49,7 @@ struct InviteTests {
         let site = try await Site()
         let echo = try await site.device("echo", named: "desk")
         let caller = try await site.device("caller", named: "mobile")
-        _ = try await caller.device.invite("echo")
+        _ = try await caller.device.invites.send("echo")
         let received = try await invited(echo)
         try await received.reject(.busy)
         guard case .rejected(let answer) = try await news(caller) else {
@@ -67,7 +67,7 @@ struct InviteTests {
         let site = try await Site()
         let echo = try await site.device("echo", named: "desk")
         let caller = try await site.device("caller", named: "mobile")
-        let invite = try await caller.device.invite("echo")
+        let invite = try await caller.device.invites.send("echo")
         let received = try await invited(echo)
         try await invite.cancel()
         #expect(try await news(echo) == .withdrawn(received.id, .cancelled))
@@ -88,13 +88,13 @@ struct InviteTests {
         let desk = try await site.device("echo", named: "desk")
         let kitchen = try await site.device("echo", named: "kitchen")
         let caller = try await site.device("caller", named: "mobile")
-        let invite = try await caller.device.invite("echo")
+        let invite = try await caller.device.invites.send("echo")
         let atDesk = try await invited(desk)
         _ = try await invited(kitchen)
         try await atDesk.accept()
         #expect(try await news(kitchen) == .withdrawn(invite.id, .handledElsewhere(.accepted)))
         // What comes next at the desk is the next invite.
-        _ = try await caller.device.invite("echo", data: ["n": 2])
+        _ = try await caller.device.invites.send("echo", data: ["n": 2])
         #expect(try await invited(desk).received.data == ["n": 2])
         try await site.close(caller, desk, kitchen)
     }
@@ -106,12 +106,12 @@ struct InviteTests {
         let site = try await Site()
         let echo = try await site.device("echo", named: "desk") { $0.invites.timekeeper = timekeeper }
         let caller = try await site.device("caller", named: "mobile") { $0.invites.timekeeper = timekeeper }
-        let invite = try await caller.device.invite("echo", timeToLive: .milliseconds(300))
+        let invite = try await caller.device.invites.send("echo", timeToLive: .milliseconds(300))
         #expect(try await news(echo) == .withdrawn(invite.id, .timedOut))
         #expect(try await news(caller) == .timedOut(invite.id, ["echo"]))
         #expect(try await news(caller) == .finished(invite.id, .done))
         // Nothing more is told of it: what comes next is about the next invite.
-        let next = try await caller.device.invite("echo", timeToLive: .seconds(30))
+        let next = try await caller.device.invites.send("echo", timeToLive: .seconds(30))
         try await next.cancel()
         #expect(try await news(echo) == .withdrawn(next.id, .cancelled))
         #expect(try await news(caller) == .finished(next.id, .cancelled))
@@ -126,7 +126,7 @@ struct InviteTests {
             $0.answer = AnswerPolicy(manner: .answer(after: .zero), ringLimit: .milliseconds(300))
         }
         let caller = try await site.device("caller", named: "mobile")
-        let invite = try await caller.device.invite("echo", timeToLive: .some(nil))
+        let invite = try await caller.device.invites.send("echo", timeToLive: .some(nil))
         _ = try await invited(echo)
         guard case .rejected(let answer) = try await news(caller) else {
             Issue.record("it was not rejected")
@@ -155,7 +155,7 @@ struct InviteTests {
         let echo = try await site.device("echo", named: "desk")
         let caller = try await site.device("caller", named: "mobile")
         var names: Set<InviteID> = []
-        for _ in 0..<8 { names.insert(try await caller.device.invite("echo").id) }
+        for _ in 0..<8 { names.insert(try await caller.device.invites.send("echo").id) }
         var received: [IncomingInvite] = []
         while received.count < 8 { received.append(try await invited(echo)) }
         for invite in received.reversed() { try await invite.accept() }

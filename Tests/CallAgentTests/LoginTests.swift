@@ -65,7 +65,7 @@ struct LoginTests {
         let record = try await caller.ended().record
         #expect(record.endedBy == .remote)
         #expect(!FileManager.default.fileExists(atPath: folder + "/session"))
-        #expect(await device.user == nil)
+        #expect(await device.status.user == nil)
         try kept.write(to: URL(fileURLWithPath: folder + "/session"))
         do throws(SignalingError) {
             _ = try await Device.login(configuration(site, .kept), logger: site.logger)
@@ -109,7 +109,7 @@ struct LoginTests {
             }
         }
         do throws(SignalingError) {
-            _ = try await ann.invite("echo")
+            _ = try await ann.invites.send("echo")
             Issue.record("a guest invited a user")
         } catch {
             #expect(error.code == .notAllowed)

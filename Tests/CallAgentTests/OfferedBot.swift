@@ -121,16 +121,19 @@ final class OfferedBot: Sendable {
 
         private func answer(_ offer: String) throws -> String {
             try media.withLock { media in
-                var session = MediaSession()
-                try session.prepare(usesCard: false, with: &media)
-                let made = try session.makeAnswer(to: .offer(offer), with: &media)
-                guard let made,
-                    let agreed = try session.negotiated.plan(
-                        for: made.audio, AudioBehaviour(source: source), start: .atOnce)
-                else { return "" }
-                try session.start(agreed.plan, line: nil, on: engine)
-                if let remote = agreed.remote { session.connect(to: remote, on: engine) }
-                return made.answer.sdp ?? ""
+                let (placement, fresh) = try media.prepareCall(usesCard: false)
+                var negotiation = fresh
+                let credentials = media.makeCredentials()
+                let (connection, candidates) = try engine.connect(
+                    try media.connectionPlan(credentials, isControlling: false), at: placement)
+                negotiation.bring(credentials, candidates: candidates)
+                _ = try negotiation.receive(.offer(offer))
+                let (answer, agreed) = try negotiation.answer()
+                let plan = try negotiation.plan(
+                    for: agreed, audio: AudioBehaviour(source: source), start: .atOnce)
+                _ = try engine.start(plan, at: placement, connection: connection, line: nil)
+                if let remote = try negotiation.remote(for: agreed) { engine.connect(connection, to: remote) }
+                return answer.sdp ?? ""
             }
         }
     }

@@ -85,7 +85,7 @@ struct OutageTests {
         let (site, kept, folder) = try await lastingSite()
         let echo = try await site.device("echo", named: "desk")
         let caller = try await site.device("caller", named: "mobile")
-        let invite = try await caller.device.invite("echo", timeToLive: .seconds(1))
+        let invite = try await caller.device.invites.send("echo", timeToLive: .seconds(1))
         _ = try await invited(echo)
         await site.exchange.stop()
         // Nobody but the devices is left to tell the time.
@@ -96,7 +96,7 @@ struct OutageTests {
         let again = try await ExchangeServer.start(kept, on: site.group, logger: site.logger)
         for device in [echo, caller] { try await reconnected(device) }
         // The exchange's own timer has fired by now. What comes next is about the next invite.
-        let next = try await caller.device.invite("echo", timeToLive: .seconds(30))
+        let next = try await caller.device.invites.send("echo", timeToLive: .seconds(30))
         #expect(try await invited(echo).id == next.id)
         try await next.cancel()
         #expect(try await news(echo) == .withdrawn(next.id, .cancelled))

@@ -108,8 +108,8 @@ struct SoundMemoryTests {
             }
         }
         let first = try await device()
-        await first.device.setVolume(decibels: -20)
-        await first.device.setMuted(true)
+        first.device.sharedMedia.setVolume(decibels: -20)
+        first.device.sharedMedia.setMuted(true)
         await first.device.shutDown()
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
         let second = try await device()
@@ -124,7 +124,7 @@ struct SoundMemoryTests {
         try "nonsense".write(toFile: path, atomically: true, encoding: .utf8)
         let fourth = try await device()
         #expect(await fourth.device.status.sound == SoundSettings(isMuted: false, volumeDB: 0, microphoneDB: 0))
-        await fourth.device.setMicrophoneVolume(decibels: -60)
+        fourth.device.sharedMedia.setMicrophoneVolume(decibels: -60)
         try await site.close(fourth)
         #expect(try String(contentsOfFile: path, encoding: .utf8).contains("-60"))
         try FileManager.default.removeItem(atPath: folder)

@@ -64,7 +64,7 @@ struct WaysInTests {
             try read("media-token.yaml", server: site.exchange.url), logger: site.logger)
         #expect(await device.service.session?.publicIDs.contains("caller@localhost") == true)
         let other = try await site.device("echo", named: "desk")
-        _ = try await other.device.invite("caller@localhost")
+        _ = try await other.device.invites.send("caller@localhost")
         for await event in device.events {
             guard case .invited(let invite) = event else { continue }
             #expect(invite.received.inviter == "echo")
@@ -80,7 +80,7 @@ struct WaysInTests {
         let device = try await Device.login(
             try read("group-invites.yaml", server: site.exchange.url), logger: site.logger)
         let other = try await site.device("echo", named: "desk")
-        let invite = try await device.invite("echo", timeToLive: .milliseconds(200))
+        let invite = try await device.invites.send("echo", timeToLive: .milliseconds(200))
         for await event in device.events {
             guard case .invite(.timedOut(let id, let users)) = event else { continue }
             #expect(id == invite.id && users == ["echo"])
@@ -107,12 +107,12 @@ struct WaysInTests {
         configuration.account.sessionFile = folder + "/session.json"
         configuration.device.callRecords = nil
         let device = try await Device.login(configuration, logger: site.logger)
-        #expect(await device.user == "caller")
+        #expect(await device.status.user == "caller")
         await device.shutDown()
         configuration.account.sessionFile = nil
         configuration.account.credential = .accessToken(user: "caller", .fixed("access token of caller"))
         let second = try await Device.login(configuration, logger: site.logger)
-        #expect(await second.user == "caller")
+        #expect(await second.status.user == "caller")
         await second.shutDown()
         try await site.close()
     }
@@ -132,7 +132,7 @@ struct WaysInTests {
             do throws(SignalingError) {
                 let device = try await Device.login(configuration, logger: site.logger)
                 #expect(works)
-                try await device.signal("hello", in: "lecture")
+                try await device.rooms.signal("hello", in: "lecture")
                 await device.shutDown()
             } catch {
                 #expect(!works, "\(error)")

@@ -8,8 +8,8 @@ package import SecureTransport
 /// The media of one call as its two ends agree on it: offers and answers before media runs and while it does, answers that come early, and
 /// what the media engine is to do for them.
 ///
-/// It has no engine: a driver opens what connects the call, carries out ``Order``s in their order, and notes what the engine reports. The
-/// names of the connection and of the stream are the engine's.
+/// It has no engine: `MediaControl` has what connects the call opened and ``Order``s carried out, in their order, and notes what the engine
+/// reports. The names of the connection and of the stream are the engine's.
 package struct NegotiatedMedia: Sendable {
     /// What a call has before its first description can be made.
     package enum Way: Equatable, Sendable {

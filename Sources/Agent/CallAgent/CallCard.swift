@@ -21,13 +21,20 @@ struct CallCard {
     }
 
     /// Why a call that needs the card would be silent; nil if the card can be opened.
-    var absence: CardAbsent? { shared.cardFailure.map { CardAbsent($0, audio) } }
+    var absence: MediaFailure? {
+        shared.cardFailure.map { failure in
+            MediaFailure(.deviceFault, "the call would be silent: \(audio.error(failure)) \(CardDirectory().summary)")
+        }
+    }
 
-    /// Fails if a call needs the card and cannot have it.
-    func check(for call: CallSession, among calls: CallTable) throws {
-        guard call.usesCard else { return }
-        if isTaken(for: call, among: calls) { throw CardTaken() }
-        if let absence { throw absence }
+    /// Why a call that needs the card cannot have it; nil if it can, or needs none.
+    func obstacle(to call: CallSession, among calls: CallTable) -> MediaFailure? {
+        guard call.usesCard else { return nil }
+        if isTaken(for: call, among: calls) {
+            return MediaFailure(
+                .deviceFull, "another call has the sound card: hang up, or set audio.several_calls to hold or mix")
+        }
+        return absence
     }
 
     /// A call has ended. The call that it would have replaced has the card again.
@@ -58,21 +65,5 @@ struct CallCard {
                 }
             }
         }
-    }
-}
-
-/// A call needs the card, which cannot be opened.
-struct CardAbsent: Error, CustomStringConvertible {
-    let description: String
-
-    init(_ failure: CardFailure, _ audio: AudioConfiguration) {
-        description = "the call would be silent: \(audio.error(failure)) \(CardDirectory().summary)"
-    }
-}
-
-/// An outgoing call needs the card, and another call has it.
-struct CardTaken: Error, CustomStringConvertible {
-    var description: String {
-        "another call has the sound card: hang up, or set audio.several_calls to hold or mix"
     }
 }

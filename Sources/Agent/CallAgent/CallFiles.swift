@@ -22,20 +22,17 @@ struct CallFiles {
     // MARK: The behaviour of a call, with the file that it is recorded to
 
     /// Of a call that comes in.
-    ///
-    /// - Parameter key: Letters and digits that no other call has.
-    func audio(from invite: ReceivedInvite, key: String) -> AudioBehaviour {
+    func audio(from invite: ReceivedInvite) -> AudioBehaviour {
         // A trunk's account is not who calls.
-        audio(invite.trunk?.caller ?? invite.inviter.text, isOutgoing: false, key)
+        audio(invite.trunk?.caller ?? invite.inviter.text, isOutgoing: false)
     }
 
     /// Of a call to a user.
-    ///
-    /// - Parameter key: Letters and digits that no other call has.
-    func audio(to callee: UserID, key: String) -> AudioBehaviour { audio(callee.text, isOutgoing: true, key) }
+    func audio(to callee: UserID) -> AudioBehaviour { audio(callee.text, isOutgoing: true) }
 
-    private func audio(_ peer: String, isOutgoing: Bool, _ key: String) -> AudioBehaviour {
-        let name = RecordingName(peer: peer, isOutgoing: isOutgoing, at: MonotonicClock.wallTime, key: key)
+    private func audio(_ peer: String, isOutgoing: Bool) -> AudioBehaviour {
+        let name = RecordingName(
+            peer: peer, isOutgoing: isOutgoing, at: MonotonicClock.wallTime, key: CallMaker.newKey())
         return behaviour.audio(named: "\(name)")
     }
 

@@ -1,7 +1,9 @@
 internal import Call
 internal import CallControl
+internal import CallMedia
 internal import CallParticipation
 internal import Logging
+internal import MediaEngine
 
 /// What a device's log says of its calls and of what takes part in them.
 struct CallLog {
@@ -37,6 +39,13 @@ struct CallLog {
             logger.log(
                 level: isOnHold ? .debug : .info, "Nothing comes from the peer of a call; probing it over signaling",
                 metadata: metadata(["on_hold": "\(isOnHold)"]))
+        case .heardEarly: logger.debug("A call is heard before it is answered", metadata: call)
+        case .notHeardEarly(let why):
+            logger.debug("A call is not heard before it is answered", metadata: metadata(["error": "\(why)"]))
+        case .firstPacket: logger.debug("The peer's first packet has come", metadata: call)
+        case .silent(let time):
+            logger.notice(
+                "The peer has sent no sound yet", metadata: metadata(["established_s": "\(Int(time / .seconds(1)))"]))
         case .peerGone(let cause):
             logger.notice(
                 "The peer of a call is gone; ending the call", metadata: metadata(["reason": "\(cause.rawValue)"]))
@@ -46,6 +55,68 @@ struct CallLog {
         case .transferRequested(let user, let isAccepted):
             logger.info(
                 "A peer asks for a transfer", metadata: metadata(["to": "\(user)", "accepted": "\(isAccepted)"]))
+        }
+    }
+
+    func callIsCaptured(in file: String) { logger.info("A call is captured", metadata: ["file": "\(file)"]) }
+
+    func botIsRefused(because why: String) {
+        logger.warning("A bot's call is refused", metadata: ["error": "\(why)"])
+    }
+
+    /// Logs that a bot's leg in a call cannot use a TURN server.
+    func legCannotUse(_ server: String, _ why: String, about call: Logger.Metadata) {
+        let more: Logger.Metadata = ["server": "\(server)", "error": "\(why)"]
+        logger.info("A bot's leg cannot use a TURN server", metadata: call.merging(more) { _, new in new })
+    }
+
+    func unknownCallIsProbed(_ invite: InviteID) {
+        logger.info("A peer probes a call that is not known here; hanging up", metadata: ["invite": "\(invite)"])
+    }
+
+    func eventIsLost() { logger.warning("An event of the device is lost: its program took none in time") }
+
+    /// Logs that a call that came in is refused, and by which rule.
+    func write(refusalOf session: CallSession, _ reason: RejectReason, _ rule: String, about call: Logger.Metadata) {
+        let more: Logger.Metadata = [
+            "from": "\(session.peer)", "reason": "\(reason.rawValue)", "rule": "\(rule)",
+        ]
+        logger.info("A call is refused", metadata: call.merging(more) { _, new in new })
+    }
+
+    /// Logs why a stream could not be started, if that is a file: one that cannot be played fails every call, so the device's operator
+    /// must learn of it.
+    func write(startError error: any Error, about call: Logger.Metadata) {
+        guard let error = error as? MediaStartError, error.file != nil else { return }
+        logger.error(
+            "A call fails because of its file", metadata: call.merging(["error": "\(error)"]) { _, new in new })
+    }
+
+    /// Logs what an operator may want to know of an event of a call's media.
+    ///
+    /// - Parameter call: What each line says of the call; nil if it has ended.
+    func write(_ event: MediaEvent, about call: Logger.Metadata?) {
+        if case .relayOverrun(_, let server, let notSent, let notReceived) = event {
+            return logger.info(
+                "The connection to a TURN server was too slow for the media of a call",
+                metadata: ["server": "\(server)", "not_sent": "\(notSent)", "not_received": "\(notReceived)"])
+        }
+        guard let call else { return }
+        func metadata(_ more: Logger.Metadata) -> Logger.Metadata { call.merging(more) { _, new in new } }
+        switch event {
+        case .fileFailed(_, let error):
+            logger.error("A file of a call has failed", metadata: metadata(["error": "\(error)"]))
+        case .relayFailed(_, let server, let error):
+            logger.info(
+                "A call cannot use a TURN server", metadata: metadata(["server": "\(server)", "error": "\(error)"]))
+        case .connectionFailed(_, let failure):
+            logger.info("A call's connection has failed", metadata: metadata(["error": "\(failure)"]))
+        case .connected(_, let path): logger.debug("A call has a path", metadata: metadata(["path": "\(path)"]))
+        case .mediaReceived, .ready, .flowing, .playbackEnded, .announcementEnded, .recordingEnded, .digit,
+            .sendingStopped, .sendingResumed, .candidate, .candidatesComplete, .secured, .connectionQuiet,
+            .connectionBack, .pathLost, .relayOverrun, .goodbyeReceived, .refused, .ended, .card, .effortLimited,
+            .loadMeasured, .realtimePriorityRefused:
+            break
         }
     }
 

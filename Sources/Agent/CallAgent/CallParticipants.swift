@@ -1,13 +1,15 @@
 internal import AudioPort
 internal import BotCalls
+internal import Call
 internal import CallControl
 internal import CallParticipation
 internal import CallPrograms
+internal import Logging
 internal import Realtime
 internal import Synchronization
 
-/// The participants of a device's calls: programs, the bot, or this process by ports or lines.
-struct CallParticipants {
+/// The participants of a device's calls: programs, the bot, or this process by ports or lines; and which of them takes part in which call.
+final class CallParticipants {
     /// What participants ask and report.
     enum Input: Sendable {
         case event(ParticipantEvent, from: ParticipantKind)
@@ -20,8 +22,12 @@ struct CallParticipants {
     let bots: BotCalls?
     /// Nil without the behaviour `exec`.
     private let programs: CallPrograms?
-    let ports: CallPorts
-    let lines: ProvidedLines
+    private let ports: CallPorts
+    private let lines: ProvidedLines
+    /// Whether calls are those of the configured bot, so that no port of this process takes part in them.
+    private var areBotsFirst: Bool
+    /// The participant that has begun in a call, or that has placed it, until it is detached.
+    private var present: [CallID: any CallParticipant] = [:]
 
     init(_ configuration: DeviceConfiguration) throws(RealtimeError) {
         // Each participant limits what it reports, and a hang-up must not be lost behind it.
@@ -39,24 +45,128 @@ struct CallParticipants {
         }
         ports = CallPorts { sink.yield(.event($0, from: .port)) }
         lines = ProvidedLines { sink.yield(.event($0, from: .line)) }
+        areBotsFirst = configuration.behaviour.source.bot != nil
     }
 
     /// Applies another configuration to calls that begin from now on.
     func adopt(_ configuration: DeviceConfiguration) {
         if let plan = configuration.program { programs?.adopt(plan) }
+        areBotsFirst = configuration.behaviour.source.bot != nil
     }
 
-    /// The participant that a call gets; nil if there is none.
+    /// Listens for what the bot's server asks for.
+    nonisolated(nonsending) func listen(_ logger: Logger) async throws(SignalingError) {
+        do {
+            guard let port = try await bots?.listen() else { return }
+            logger.info("Listening for requests of bots", metadata: ["port": "\(port)"])
+        } catch {
+            throw SignalingError(.mediaFailed, activity: "listen for requests of bots", cause: "\(error)")
+        }
+    }
+
+    func provideLines(_ provider: @escaping @Sendable () -> PortLine?) { lines.provide(provider) }
+
+    func providePorts(_ plan: PortPlan, _ converse: @escaping @Sendable (CallPort) async -> Void) {
+        ports.provide(plan, converse)
+    }
+
+    // MARK: Beginning
+
+    /// Begins the participation in an incoming call whose answer waits for its participant.
     ///
-    /// - Parameter mayBePort: Whether a port of this process comes before bot and program.
-    func participant(mayBePort: Bool) -> (any CallParticipant)? {
+    /// - Parameter user: Who the device is to its service.
+    /// - Returns: False if nothing delays the answer.
+    func summon(to call: CallSession, own user: UserID?) throws -> Bool {
+        guard let participant = participant(of: call.id, isAttached: false), participant.delaysAnswer else {
+            return false
+        }
+        try join(participant, call, isAttached: false, own: user)
+        return true
+    }
+
+    /// Begins the participation in a call whose media is about to start, or runs.
+    ///
+    /// - Parameters:
+    ///   - isAttached: Whether the call's media runs already.
+    ///   - user: Who the device is to its service.
+    /// - Returns: The media worker's side; nil is silence.
+    func begin(in call: CallSession, isAttached: Bool = false, own user: UserID?) throws -> PortLine? {
+        guard let participant = participant(of: call.id, isAttached: isAttached) else { return nil }
+        // A participant that delays the answer of an incoming call has begun with that.
+        if call.isOutgoing || isAttached || !participant.delaysAnswer {
+            try join(participant, call, isAttached: isAttached, own: user)
+        }
+        return try participant.attach(to: call.id)
+    }
+
+    /// The call's own participant, or the one that it gets; nil if there is none.
+    private func participant(of call: CallID, isAttached: Bool) -> (any CallParticipant)? {
+        if let participant = present[call] { return participant }
         if lines.areProvided { return lines }
-        if mayBePort, ports.areProvided { return ports }
+        if !isAttached, !areBotsFirst, ports.areProvided { return ports }
         return bots ?? programs
     }
 
+    private func join(
+        _ participant: any CallParticipant, _ call: CallSession, isAttached: Bool, own user: UserID?
+    ) throws {
+        try participant.begin(
+            ParticipantCall(
+                call.id, peer: call.peer, own: user, isOutgoing: call.isOutgoing,
+                isAnswered: call.isOutgoing || isAttached))
+        present[call.id] = participant
+    }
+
+    /// Opens a port of this process in a call whose media runs.
+    ///
+    /// - Returns: The port; ``line(ofPortIn:)`` is the media worker's side of it.
+    func openPort(_ plan: PortPlan, in call: CallID) throws(RealtimeError) -> CallPort {
+        let port = try ports.open(plan, for: call)
+        present[call] = ports
+        return port
+    }
+
+    /// The media worker's side of a port that was just opened.
+    func line(ofPortIn call: CallID) -> PortLine? { ports.attach(to: call) }
+
+    /// Whether the call has a port that was closed.
+    func hasClosedPort(in call: CallID) -> Bool { ports.isClosed(call) }
+
+    /// The bot's server has placed a call.
+    func botPlaced(_ call: ParticipantCall, number: UInt64) {
+        present[call.id] = bots
+        bots?.placed(number, call)
+    }
+
+    // MARK: Orders of the call's session
+
+    /// Carries out an order of a call's session; ``summon(to:own:)`` does so for a summons.
+    ///
+    /// - Returns: What the session takes of it; nil if nothing.
+    func carryOut(_ order: CallCourse.ParticipantOrder, of call: CallID) -> ParticipantEvent? {
+        let participant = present[call]
+        switch order {
+        case .summon: break
+        case .ring: bots?.ring(call)
+        case .sendDigit(let key, let time): participant?.sendDigit(key, heldFor: time, to: call)
+        case .noteTransfer(let target, let progress): participant?.noteTransfer(to: target, progress, of: call)
+        case .refuse(let request, let why): participant?.refuse(request, of: call, why)
+        case .hearOut: participant?.hearOut(call)
+        case .end(let end):
+            participant?.end(call, end)
+            guard case .detached = end else { return nil }
+            present[call] = nil
+            // No participant reports it.
+            if participant == nil { return .left(call) }
+        }
+        return nil
+    }
+
+    /// The call is finished.
+    func forget(_ call: CallID) { present[call] = nil }
+
     /// Ends all participations.
-    func finish() async {
+    nonisolated(nonsending) func finish() async {
         let all: [(any CallParticipant)?] = [programs, ports, lines, bots]
         for participant in all { await participant?.finish() }
     }

@@ -1,5 +1,6 @@
 internal import AudioKit
 internal import Call
+internal import CallControl
 internal import CallMedia
 
 extension CallRules {
@@ -10,5 +11,29 @@ extension CallRules {
         hangsUpAfterFile = behaviour.hangsUpAfterFile && audio.source == behaviour.audio(named: "").source
         maximumDuration = behaviour.maximumDuration
         recordingFormat = behaviour.recordingFormat
+    }
+}
+
+extension DeviceConfiguration {
+    /// What is configured for a call that begins now.
+    func rules(for audio: AudioBehaviour) -> CallRules {
+        CallRules(behaviour, for: audio, silenceTimeout: media.silenceTimeout)
+    }
+
+    /// Times and limits of the calls' machines.
+    var callTimings: CallTimings {
+        var timings = CallTimings()
+        timings.invite = invites.timings
+        timings.invite.answerLimit = answer.ringLimit
+        // What a program or bot was promised ends before the machine's own limit, so that the fallback is still played.
+        timings.prepareTimeout += participantTimeout
+        return timings
+    }
+
+    /// The same for invites that are no calls.
+    var inviteTimings: InviteTimings {
+        var timings = invites.timings
+        if let limit = answer.inviteLimit { timings.answerLimit = limit }
+        return timings
     }
 }

@@ -23,4 +23,7 @@ public struct CallSoundError: Error, Sendable, CustomStringConvertible {
         self.code = code
         self.description = description
     }
+
+    static let noProgram = CallSoundError(
+        .notConfigured, "the configuration names no program or bot: set behaviour.attach to exec or bot")
 }

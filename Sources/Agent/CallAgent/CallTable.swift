@@ -2,6 +2,8 @@ internal import Call
 internal import CallControl
 internal import CallMedia
 internal import CallParticipation
+internal import JSON
+internal import Logging
 internal import MediaEngine
 
 /// The calls of a device whose end has not been reported, by their numbers, which are never used again.
@@ -17,7 +19,7 @@ struct CallTable {
 
     /// Removes a call whose end was reported. If a disk has not taken its recording yet, the end of that is still to come.
     mutating func remove(_ id: CallID) {
-        if let call = calls[id], call.session.awaitsRecording, let media = call.media.negotiated.id,
+        if let call = calls[id], call.session.awaitsRecording, let media = call.session.stream,
             recorded.count < Self.mostRecorded
         {
             recorded[media] = call.session
@@ -48,7 +50,30 @@ struct CallTable {
     }
 
     /// Whether a call has come that is to take this one's place.
-    func isReplaced(_ id: CallID) -> Bool { calls.values.contains { $0.session.replaces == id } }
+    private func isReplaced(_ id: CallID) -> Bool { calls.values.contains { $0.session.replaces == id } }
+
+    /// The call that an invite replaces, so that it is answered without a decision of the user. One invite at most replaces a call.
+    func replacedCall(by invite: ReceivedInvite) -> CallID? {
+        guard let replaces = invite.transfer?.replaces, let id = id(of: replaces), self[id]?.session.isAccepted == true,
+            !isReplaced(id)
+        else { return nil }
+        return id
+    }
+
+    /// A call that takes part in a transfer of `first`.
+    func call(_ id: CallID, toTransfer first: CallID) throws(SignalingError) -> CallSession {
+        if let call = self[id]?.session { return call }
+        let cause = id == first ? "it is not answered, or has ended" : "\(id) is not answered, or has ended"
+        throw SignalingError(.inviteEnded, activity: "transfer \(first)", cause: cause)
+    }
+
+    /// A signal of an application to the peer of a call.
+    func signal(_ type: String, _ data: JSONValue, on id: CallID) throws(SignalingError) -> CallSignal {
+        guard let call = self[id]?.session, let invite = call.inviteID else {
+            throw SignalingError(.unknownCall, activity: "send a signal to the peer", cause: "there is no \(id)")
+        }
+        return CallSignal(invite: invite, type: type, data: data, peer: call.namedPeer)
+    }
 
     var isEmpty: Bool { calls.isEmpty }
 
@@ -62,6 +87,13 @@ struct CallTable {
     /// The oldest first.
     var inOrder: [ActiveCall] { calls.values.sorted { $0.session.id.number < $1.session.id.number } }
 
+    /// What a line of the log says of the call that it is about: its number here, and what the other end and the service know it by.
+    func about(_ id: CallID) -> Logger.Metadata {
+        var metadata: Logger.Metadata = ["call": "\(id)"]
+        if let invite = calls[id]?.session.inviteID { metadata["invite"] = "\(invite)" }
+        return metadata
+    }
+
     // MARK: Searches. A few calls at most begin or end at once: a scan is as good as an index.
 
     func id(of invite: InviteID) -> CallID? { calls.first { $0.value.session.inviteID == invite }?.key }
@@ -70,7 +102,7 @@ struct CallTable {
     func id(ofKey key: IdempotencyKey) -> CallID? { calls.first { $0.value.session.idempotencyKey == key }?.key }
 
     /// The call whose media, or the connection of its media, the media engine knows by this name.
-    func id(of media: MediaCallID) -> CallID? { calls.first { $0.value.media.negotiated.goes(by: media) }?.key }
+    func id(of media: MediaCallID) -> CallID? { calls.first { $0.value.session.goes(by: media) }?.key }
 
     /// Streams of continuing calls that no media worker runs yet, without this call's.
     ///
@@ -78,7 +110,7 @@ struct CallTable {
     func unplacedCount(besides id: CallID?, legs: BotLegs? = nil) -> Int {
         calls.reduce(0) { sum, call in
             guard call.key != id, call.value.session.isOngoing else { return sum }
-            let isUnplaced = call.value.media.negotiated.id == nil
+            let isUnplaced = call.value.session.stream == nil
             let leg = legs.map { $0.isUnplaced(of: call.value.session, isExpected: isUnplaced) } ?? false
             return sum + (isUnplaced ? 1 : 0) + (leg ? 1 : 0)
         }
@@ -91,6 +123,6 @@ struct CallTable {
 
     /// The media of a call that uses the sound card and runs; nil if there is none.
     var mediaOnCard: MediaCallID? {
-        calls.values.lazy.filter(\.session.usesCard).compactMap(\.media.negotiated.runningID).first
+        calls.values.lazy.filter(\.session.usesCard).compactMap(\.session.runningStream).first
     }
 }

@@ -1,6 +1,8 @@
 internal import Call
-internal import CallControl
+public import CallControl
+internal import CallMedia
 internal import CallParticipation
+public import JSON
 internal import Logging
 internal import MediaEngine
 internal import Realtime
@@ -22,10 +24,15 @@ extension Device {
             switch output {
             case .service(let order): carryOut(order, of: id)
             case .media(let order): carryOut(order, of: id)
+            case .engine(let order):
+                let report = calls[id]?.media.carryOut(order, with: &media)
+                if let report { feed(.engine(report), to: id) }
             case .participant(let order): carryOut(order, of: id)
             case .device(let order): carryOut(order, of: id)
-            case .event(let event): report(event, of: id)
-            case .note(let note): log.write(note, about: about(id))
+            case .event(let event):
+                if event == .answered { note(.talking, of: id) }
+                publish(DeviceEvent(event, of: id))
+            case .note(let note): log.write(note, about: calls.about(id))
             }
         }
         let deadline = calls[id]?.session.nextDeadline
@@ -34,115 +41,131 @@ extension Device {
     }
 
     /// A call has reached another phase: updates the loudspeaker's tone.
-    func note(_ phase: CallTonePolicy.Phase, of id: CallID) {
+    private func note(_ phase: CallTonePolicy.Phase, of id: CallID) {
         if let call = calls[id]?.session { card.note(phase, of: call) }
     }
 
-    private func report(_ event: CallEvent, of id: CallID) {
-        if event == .answered { note(.talking, of: id) }
-        publish(DeviceEvent(event, of: id))
+    private func carryOut(_ order: CallCourse.ServiceOrder, of id: CallID) {
+        if case .invite = order { note(.calling, of: id) }
+        // The call hinders no other from now on, though the service has not confirmed it.
+        if case .reject = order, let call = calls[id]?.session { card.release(call, among: calls) }
+        requests.carryOut(order, of: id, for: self)
     }
 
-    // MARK: The service
+    // MARK: Media
 
-    private func carryOut(_ order: CallSession.ServiceOrder, of id: CallID) {
+    private func carryOut(_ order: CallSession.MediaOrder, of id: CallID) {
+        guard let call = calls[id]?.session else { return }
         switch order {
-        case .invite(let options):
-            note(.calling, of: id)
-            // The id comes with the event `inviteSent`, ahead of everything else about the invite.
-            let sending = hand { (service) throws(SignalingError) in _ = try await service.invite(options) }
-            Task { if let error = await sending.value { feed(.service(.event(.inviteFailed(error))), to: id) } }
-        case .cancel(let invite, let withdrawal):
-            request(for: id, .cancelConfirmed, orElse: { .cancelFailed($0) }) { (service) throws(SignalingError) in
-                try await service.cancel(invite, withdrawal)
+        case .prepare:
+            if let obstacle = admission.obstacle(toMediaOf: call, card) {
+                feed(.engine(.failed(obstacle)), to: id)
+            } else if let report = calls[id]?.media.prepare(usesCard: call.usesCard, with: &media) {
+                feed(.engine(report), to: id)
             }
-        case .accept(let invite, let acceptance):
-            request(
-                for: id, .answerConfirmed, isAccept: true, orElse: { .answerFailed($0) }
-            ) { (service) throws(SignalingError) in
-                try await service.accept(invite, acceptance)
+        case .start(let plan, let connection): start(plan, connection, of: call)
+        case .observe(let stream):
+            Task { [engine] in
+                let report = await engine.report(on: stream)
+                feed(.engine(.newestArrival(report?.newestArrival, guessed: report?.newestGuess)), to: id)
             }
-        case .reject(let invite, let rejection):
-            // The call hinders no other from now on, though the service has not confirmed it.
-            if let call = calls[id]?.session { card.release(call, among: calls) }
-            request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { (service) throws(SignalingError) in
-                try await service.reject(invite, rejection)
+        case .hearPeer: note(.talking, of: id)
+        case .press(let keys):
+            do throws(DigitError) {
+                try press(keys, on: id)
+            } catch {
+                _ = participants.carryOut(.refuse(.press, why: "\(error)"), of: id)
             }
-        case .hangUp(let news): sendHangUp(news)
-        case .signal(let signal): send(signal)
-        case .probe(let invite, let peer): probe(invite, peer, of: id)
         }
     }
 
-    /// Hands a request to the service before this returns, so that requests leave in the order in which they are made: an invite
-    /// that overtakes a hang-up would find the peer busy.
+    private func start(_ plan: MediaCallPlan, _ connection: MediaCallID?, of call: CallSession) {
+        do {
+            let line = call.hasParticipant ? try participants.begin(in: call, own: signaling.user) : nil
+            let capture = media.nextCapture(number: share.media.nextCapture)
+            let report = try calls[call.id]?.media.start(
+                plan, connection: connection, line: line, capturedIn: capture, on: engine)
+            if let report { feed(.engine(report), to: call.id) }
+            if let capture, let stream = calls[call.id]?.session.runningStream, engine.isCaptured(stream) {
+                log.callIsCaptured(in: capture)
+            }
+        } catch {
+            if !plan.isEarly { log.write(startError: error, about: calls.about(call.id)) }
+            feed(.engine(.failed(MediaFailure(error))), to: call.id)
+        }
+    }
+
+    /// Presses telephone keys in a call whose media runs, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the
+    /// flash of the hook, as far as the peer takes them. More than 32 at once are too many. To a peer at a SIP server that takes no
+    /// telephone events they go by INFO.
     ///
-    /// - Returns: What becomes of it, which must not be waited for by what hands it over: a call is not fed again before that
-    ///   order is carried out.
-    func hand(
-        _ request:
-            nonisolated(nonsending) @escaping @Sendable (any SignalingService) async throws(SignalingError) -> Void
-    ) -> Task<SignalingError?, Never> {
-        Task.immediate {
-            do throws(SignalingError) {
-                try await request(service)
-                return nil
-            } catch {
-                return error
+    /// - Throws: ``DigitError`` if they cannot be sent; then none is.
+    public func press(_ digits: String, on id: CallID) throws(DigitError) {
+        guard let call = calls[id]?.session, let stream = call.stream else {
+            throw DigitError("keys can be sent while a call's media runs: wait until it is established")
+        }
+        switch try DigitError.carrier(of: digits, in: call, traits) {
+        case .signaling(let keys): feed(.user(.sendKeys(keys)), to: id)
+        case .media: guard engine.press(digits, on: stream) else { throw DigitError("the call has just ended") }
+        }
+    }
+
+    /// Handles the media side's events.
+    func handle(_ event: MediaEvent) {
+        if let request = legs.handle(event, for: participants.bots) { return carryOut(request) }
+        guard let name = event.call else { return handleShared(event) }
+        // The end of a recording may come after that of its call.
+        if case .recordingEnded(_, let end) = event {
+            let isWhole = end.failure == nil
+            if let (id, reason) = calls.recordingEnded(in: name, end.requestedPath, isWhole: isWhole) {
+                publish(.recordingEnded(id, end, reason))
             }
         }
+        let id = calls.id(of: name)
+        log.write(event, about: id.map { calls.about($0) })
+        guard let id else { return }
+        if let report = event.report { feed(.engine(report), to: id, at: event.time ?? MonotonicClock.now) }
+        if let event = DeviceEvent(event, of: id) { publish(event) }
     }
 
-    private func request(
-        for id: CallID, _ confirmation: CallMachine.ServiceEvent, isAccept: Bool = false,
-        orElse failure: @escaping @Sendable (SignalingError) -> CallMachine.ServiceEvent,
-        _ ask: nonisolated(nonsending) @escaping @Sendable (any SignalingService) async throws(SignalingError) -> Void
-    ) {
-        let asking = hand(ask)
-        Task {
-            if let error = await asking.value { return feed(.service(.event(failure(error))), to: id) }
-            if isAccept { feed(.service(.acceptTaken), to: id) }
-            feed(.service(.event(confirmation)), to: id)
+    /// Handles what is about the workers or the card.
+    private func handleShared(_ event: MediaEvent) {
+        // Four times a second: only a device that waits for room wants to know.
+        if case .loadMeasured = event, share.media.isFull { _ = hasRoomForCall }
+        if let event = share.media.deviceEvent(event) { publish(event) }
+    }
+
+    private func carryOut(_ request: BotLegs.Request) {
+        switch request {
+        case .nothing: break
+        // A key that the caller's side does not take is lost.
+        case .press(let key, let call): try? press(String(key), on: call)
+        case .logRelay(let call, let server, let error):
+            log.legCannotUse(server, error, about: calls.about(call))
         }
     }
 
-    private func send(_ signal: CallSignal) {
-        // In order: candidates come before their end, and a transfer's success before the hang-up that follows it.
-        let sending = hand { (service) throws(SignalingError) in try await service.send(signal) }
-        Task { [logger] in
-            guard let error = await sending.value else { return }
-            // The log alone reports a lost key.
-            logger.log(
-                level: signal.kind == .key ? .notice : .debug, "A signal did not reach the peer",
-                metadata: ["type": "\(signal.type)", "error": "\(error)"])
-        }
+    // MARK: The participant
+
+    private func carryOut(_ order: CallCourse.ParticipantOrder, of id: CallID) {
+        if case .summon = order { return summonParticipant(of: id) }
+        if case .sendDigit(let key, _) = order { legs.press(key, of: id, on: engine) }
+        if let event = participants.carryOut(order, of: id) { feed(.participant(event, from: .line), to: id) }
     }
 
-    private func probe(_ invite: InviteID, _ peer: UserID?, of id: CallID) {
-        Task { [service, logger] in
-            do throws(SignalingError) {
-                let probe = try await service.probe(invite, peer: peer)
-                feed(.service(.probed(probe)), to: id)
-            } catch {
-                logger.debug(
-                    "The peer of a call could not be probed", metadata: ["call": "\(id)", "error": "\(error)"])
-                feed(.service(.probed(nil)), to: id)
-            }
+    /// Begins the participation in an incoming call, which waits for a participant that delays its answer.
+    private func summonParticipant(of id: CallID) {
+        do {
+            guard let call = calls[id]?.session, try !participants.summon(to: call, own: signaling.user) else { return }
+            feed(.participant(.ready(id), from: .line), to: id)
+        } catch {
+            feed(.failed(MediaFailure(error)), to: id)
         }
-    }
-
-    /// The peer of a call probes this device, which may not know the call any more because it was started again: then it hangs up,
-    /// so that the peer does not wait for it.
-    func answerProbe(_ signal: CallSignal) {
-        guard calls.id(of: signal.invite) == nil, !invites.knows(signal.invite) else { return }
-        logger.info("A peer probes a call that is not known here; hanging up", metadata: ["invite": "\(signal.invite)"])
-        sendHangUp(
-            CallHangUp(invite: signal.invite, reason: .connectionLost, duration: .zero, peer: signal.from))
     }
 
     // MARK: The device
 
-    private func carryOut(_ order: CallSession.DeviceOrder, of id: CallID) {
+    private func carryOut(_ order: CallCourse.DeviceOrder, of id: CallID) {
         switch order {
         case .decide: decide(id)
         case .consider(let wish): consider(wish, of: id)
@@ -156,46 +179,68 @@ extension Device {
             card.release(call, among: calls)
         case .keep(let record, let turns): keep(record, turns, of: id)
         case .over(let record):
-            guard let call = calls[id] else { return }
-            publish(.ended(id, record, call.media.negotiated.report))
+            guard let call = calls[id]?.session else { return }
+            publish(.ended(id, record, call.mediaReport))
             forget(id)
         }
     }
 
-    /// Decides whether a call that has come in is answered, and when.
+    /// Does with a call that has come in what is decided.
     private func decide(_ id: CallID) {
         guard let call = calls[id]?.session else { return }
-        let status = AnswerPolicy.Status(
-            caller: call.peer, activeCalls: calls.ongoingCount(besides: id), isDraining: isDraining,
-            hasRoom: hasRoom(for: id))
-        if call.replaces != nil, !isDraining, configuration.answer.callers.refusal(of: call.peer) == nil {
-            // The transferred peer replaces a call that we have answered already (RFC 3891 §3).
-            return answer(id)
-        }
-        var refusal = configuration.answer.refusal(of: status).map { (reason: $0.reason, rule: "\($0)") }
-        if call.usesCard, card.isTaken(for: call, among: calls), refusal?.reason != .declined {
-            // Who may not get through learns nothing of it.
-            refusal = (.busy, "audio.several_calls: refuse, and another call has the sound card")
-        }
-        if let (reason, rule) = refusal {
-            logger.info(
-                "A call is refused",
-                metadata: about(id, ["from": "\(status.caller)", "reason": "\(reason.rawValue)", "rule": "\(rule)"]))
-            return reject(id, reason)
-        }
-        if call.usesCard, let absence = card.absence {
-            // Instead of ringing, or being answered in silence.
-            return fail(id, MediaFailure(absence))
-        }
-        switch configuration.answer.decide(status) {
-        case .answer(let delay):
-            if delay > .zero { note(.ringing, of: id) }
-            feed(.user(.answer(after: delay)), to: id)
-        case .ring: note(.ringing, of: id)
-        case .reject(let reason): reject(id, reason)
-        }
+        // A change of that is reported even if it does not decide.
+        let hasRoom = note(admission.room(for: call.audio.source, besides: id, isCall: true))
+        let decision = admission.decision(on: call, hasRoom: hasRoom, card)
+        if decision.rings { note(.ringing, of: id) }
+        if let (rule, reason) = decision.refusal { log.write(refusalOf: call, reason, rule, about: calls.about(id)) }
+        if let input = decision.input { feed(input, to: id) }
     }
 
-    /// The call cannot be set up, or cannot continue.
-    func fail(_ id: CallID, _ failure: MediaFailure) { feed(.media(.report(.failed(failure))), to: id) }
+    /// Whether a call's peer is transferred as it asks.
+    private func consider(_ wish: CallTransfer.Wish, of id: CallID) {
+        guard let call = calls[id]?.session else { return }
+        // The last question reserves room, so that the call must begin at once. Until the target answers there are two calls.
+        let isAdmitted =
+            call.canBeTransferred && admits(wish) && obstacle(toCallPlaying: call.audio.source) == nil
+        feed(.device(.decided(wish, isAdmitted: isAdmitted)), to: id)
+    }
+
+    /// Whether a transfer that a peer asks for is carried out.
+    func admits(_ wish: CallTransfer.Wish) -> Bool { admission.admits(wish, by: traits) }
+
+    /// Calls the user that the peer of a call has named.
+    private func placeSuccessor(of id: CallID, to target: UserID, _ origin: CallTransfer.Origin) {
+        guard let call = calls[id]?.session else { return }
+        var audio = files.audio(to: target)
+        audio.source = call.audio.source
+        let new = maker.outgoing(to: [target], audio: audio, transfer: origin, inPlaceOf: (id, call.peer))
+        add(new)
+        feed(.device(.successorPlaced(new.id, to: target)), to: id)
+        // It may fail at once, which is reported to the peer.
+        feed(.begin, to: new.id)
+    }
+
+    /// Says something to the peer of a call.
+    ///
+    /// - Throws: ``SignalingError`` with the code `unknownCall` before the call has an invite, and after its end.
+    public func signal(
+        _ type: String, data: JSONValue = .null, on call: CallID, retryAfterReconnect: Bool = true
+    ) async throws(SignalingError) {
+        try await service.send(calls.signal(type, data, on: call), retryAfterReconnect: retryAfterReconnect)
+    }
+
+    /// Asks the peer of a call to call another user in our place. Once the target has answered that call, this one is hung up.
+    ///
+    /// - Parameters:
+    ///   - target: The user to call.
+    ///   - other: Our call with the target, which the new one takes the place of (attended); nil for a blind transfer.
+    /// - Throws: ``SignalingError`` if one of the calls is not answered, or the first has a transfer under way.
+    public func transfer(_ id: CallID, to target: UserID, replacing other: CallID? = nil) throws(SignalingError) {
+        var call = try calls.call(id, toTransfer: id)
+        let consulted = try other.map { other throws(SignalingError) in try calls.call(other, toTransfer: id) }
+        var outbox: [CallSession.Output] = []
+        try call.transfer(to: target, replacing: consulted, at: MonotonicClock.now, into: &outbox)
+        calls[id]?.session = call
+        carryOut(outbox, of: id)
+    }
 }

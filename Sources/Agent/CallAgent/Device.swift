@@ -11,30 +11,25 @@ internal import Core
 
 /// A logged-in device: receives invites, answers by policy, makes calls, and reports events.
 ///
-/// It decides nothing about a call itself: each call's machine does, and the device carries out the machine's outputs.
+/// It decides nothing about a call itself: each call's session does, and the device carries out the session's outputs.
 public actor Device {
     /// The events, in order. The first listener receives all of them from the beginning.
     public nonisolated let events = DeviceEvents()
 
     private(set) var configuration: DeviceConfiguration
     let service: any SignalingService
-    let logger: Logger
+    private let logger: Logger
     /// What the device has for the media of its calls.
     var media: MediaResources
     /// What it shares with the other devices of its process.
-    let shared: SharedMedia
-    /// What the calls of this device are known by there.
-    let owner: UInt16
-    /// Whether the shared media ends with this device.
-    let ownsMedia: Bool
+    let share: MediaShare
     var calls = CallTable()
-    var invites = PlainInvites()
+    var plainInvites = PlainInvites()
     /// Legs to bots that are offered them by HTTP.
     var legs = BotLegs()
-    private var signaling = SignalingState()
+    private(set) var signaling = SignalingState()
     private var drain = CallDrain()
-    private let journal: CallJournal?
-    private let mediaEvents: AsyncStream<MediaEvent>
+    private let archive: CallArchive
     /// The programs, bots and ports that take part in calls.
     let participants: CallParticipants
     private var listeners: [Task<Void, Never>] = []
@@ -50,15 +45,8 @@ public actor Device {
         _ configuration: DeviceConfiguration, service: any SignalingService, mediaAddress: MediaAddress,
         logger: Logger
     ) throws(RealtimeError) {
-        let media = try SharedMedia([configuration], at: mediaAddress.bindAddress, isOnly: true, logger: logger)
-        do throws(RealtimeError) {
-            try self.init(
-                configuration, service: service, mediaAddress: mediaAddress, media: media, ownsMedia: true,
-                logger: logger)
-        } catch {
-            media.shutDown()
-            throw error
-        }
+        let share = try MediaShare(openedFor: configuration, at: mediaAddress, logger)
+        try self.init(configuration, service: service, mediaAddress: mediaAddress, share, logger: logger)
     }
 
     /// Makes a device that is not logged in yet, and shares media with others.
@@ -68,27 +56,27 @@ public actor Device {
         _ configuration: DeviceConfiguration, service: any SignalingService, mediaAddress: MediaAddress,
         sharing media: SharedMedia, logger: Logger
     ) throws(RealtimeError) {
-        try self.init(
-            configuration, service: service, mediaAddress: mediaAddress, media: media, ownsMedia: false, logger: logger)
+        let share = MediaShare(of: media, isExclusive: false)
+        try self.init(configuration, service: service, mediaAddress: mediaAddress, share, logger: logger)
     }
 
     private init(
         _ configuration: DeviceConfiguration, service: any SignalingService, mediaAddress: MediaAddress,
-        media shared: SharedMedia, ownsMedia: Bool, logger: Logger
+        _ share: MediaShare, logger: Logger
     ) throws(RealtimeError) {
         self.configuration = configuration
         self.service = service
         self.logger = logger
-        journal = configuration.device.callRecords.map {
-            CallJournal(
-                path: $0, application: configuration.account.appKey, days: configuration.device.callRecordDays,
-                logger: logger)
+        archive = CallArchive(configuration, logger)
+        self.share = share
+        media = MediaResources(
+            configuration, engine: share.media.engine, address: mediaAddress, owner: share.owner)
+        do throws(RealtimeError) {
+            participants = try CallParticipants(configuration)
+        } catch {
+            share.leave {}
+            throw error
         }
-        participants = try CallParticipants(configuration)
-        self.shared = shared
-        self.ownsMedia = ownsMedia
-        (owner, mediaEvents) = shared.join()
-        media = MediaResources(configuration, engine: shared.engine, address: mediaAddress, owner: owner)
     }
 
     /// Logs in, and returns when the device can be called.
@@ -123,13 +111,13 @@ public actor Device {
         if listeners.isEmpty {
             listeners = [
                 Task { [service] in for await event in service.events { self.handle(event) } },
-                Task { [mediaEvents] in for await event in mediaEvents { self.handle(event) } },
+                Task { [events = share.events] in for await event in events { self.handle(event) } },
                 Task { [inputs = participants.inputs] in for await input in inputs { self.handle(input) } },
             ]
-            try await listenForBots()
-            if isClosed { await bots?.finish() }
+            try await participants.listen(logger)
+            if isClosed { await participants.bots?.finish() }
         }
-        await wait(for: [Task { [files] in await files.prepareRecordings() }], within: Self.longestDiskWait)
+        await [Task { [files] in await files.prepareRecordings() }].wait(within: Self.longestDiskWait)
         // Before the first call: the first certificate takes the longest to make.
         _ = try? media.currentIdentity()
         // The end may be requested while this waits for a disk, or for the service.
@@ -144,10 +132,10 @@ public actor Device {
         // Not before: a certificate that was accepted shows that the clock is not years off.
         if !isTidied {
             isTidied = true
-            listeners.append(Task { await self.keepTidy() })
+            listeners.append(Task { [archive] in await archive.keepTidy { await self.files } })
         }
-        for room in configuration.allRooms { try await join(room: room) }
-        await wait(for: lookUpServers(), within: Self.longestNameLookup)
+        for room in configuration.allRooms { try await rooms.join(room) }
+        await lookUpServers().wait(within: Self.longestNameLookup)
     }
 
     /// How long a device waits for its servers' names before it is ready: its first call may need a relay, and name servers may not answer.
@@ -156,35 +144,9 @@ public actor Device {
     /// How long it waits for the folder of its recordings, whose disk may not answer.
     private static let longestDiskWait = Duration.seconds(2)
 
-    private func wait(for tasks: [Task<Void, Never>], within limit: Duration) async {
-        guard !tasks.isEmpty else { return }
-        let (ends, end) = AsyncStream.makeStream(of: Void.self)
-        let patience = Task {
-            try? await Task.sleep(for: limit)
-            end.finish()
-        }
-        Task {
-            for task in tasks { await task.value }
-            end.finish()
-        }
-        for await _ in ends {}
-        patience.cancel()
-    }
-
     private func expectOpen() throws(SignalingError) {
         guard isClosed else { return }
         throw SignalingError(.disconnected, activity: "connect", cause: "the end of the device was requested meanwhile")
-    }
-
-    /// Removes recordings and records that are older, or more, than are kept: now and every hour, until it is cancelled. Nothing
-    /// is removed by age while the clock cannot be right.
-    private func keepTidy() async {
-        while !Task.isCancelled {
-            let isAgeKnown = ClockPlausibility.canBeRight(MonotonicClock.wallTime)
-            if isAgeKnown { journal?.prune() }
-            await files.removeOldRecordings(isAgeKnown: isAgeKnown)
-            try? await Task.sleep(for: .seconds(3_600))
-        }
     }
 
     /// Takes the servers that the service and the configuration name now, and begins to look up their names. A call uses the
@@ -222,21 +184,18 @@ public actor Device {
         _ users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, timeToLive: Duration?? = .none,
         onlineOnly: Bool? = nil
     ) -> CallID {
-        call(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, for: nil)
+        begin(maker.outgoing(to: users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly))
     }
 
     /// Calls a user for a caller of a telephone network. An exchange takes that from its trunks alone.
     public func call(
         _ user: UserID, audio: AudioBehaviour, for caller: TrunkCall, timeToLive: Duration?? = .none
     ) -> CallID {
-        call(
-            [user], in: nil, audio: audio, timeToLive: timeToLive, onlineOnly: nil, for: caller)
+        begin(maker.outgoing(to: [user], audio: audio, timeToLive: timeToLive, for: caller))
     }
 
     /// What is said of a call that comes from, or goes to, a telephone network; nil for others, and for calls that this device places.
-    public func trunkCall(of id: CallID) -> TrunkCall? {
-        calls[id]?.session.trunk
-    }
+    public func trunkCall(of id: CallID) -> TrunkCall? { calls[id]?.session.trunk }
 
     /// Whether an incoming call waits for an answer. One that the device has refused itself does not, though it was reported.
     public func isRinging(_ id: CallID) -> Bool { calls[id]?.session.progress == .ringing }
@@ -244,52 +203,12 @@ public actor Device {
     /// Whether a call of this device has not ended. A call whose sound is still being stored, and whose end is not reported yet, has.
     public func goesOn(_ id: CallID) -> Bool { calls[id].map { $0.session.record == nil } ?? false }
 
-    /// Makes a call in the place of one whose peer asked for it; it begins with `feed(.begin, to:)`.
-    func makeCall(
-        to user: UserID, audio: AudioBehaviour, _ origin: CallTransfer.Origin, inPlaceOf call: CallSession
-    ) -> CallID {
-        makeCall(
-            [user], in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, transfer: origin,
-            inPlaceOf: (call.id, call.peer))
-    }
-
-    private func call(
-        _ users: [UserID], in group: GroupID?, audio: AudioBehaviour, timeToLive: Duration??, onlineOnly: Bool?,
-        for caller: TrunkCall?
-    ) -> CallID {
-        let id = makeCall(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, for: caller)
-        feed(.begin, to: id)
-        return id
-    }
-
-    private func makeCall(
-        _ users: [UserID], in group: GroupID?, audio: AudioBehaviour, timeToLive: Duration??, onlineOnly: Bool?,
-        for caller: TrunkCall? = nil, transfer: CallTransfer.Origin? = nil,
-        inPlaceOf origin: (call: CallID, peer: UserID)? = nil
-    ) -> CallID {
-        let defaults = configuration.invites
-        var options = InviteOptions(
-            to: users, in: group, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
-            timeoutPayload: defaults.missedPayload, isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly,
-            idempotencyKey: IdempotencyKey(ours: newKey()))
-        options.trunk = caller
-        options.transfer = transfer
-        let id = nextCall()
-        add(
-            CallSession(
-                id, dialling: options, audio: audio, rules: rules(for: audio), traits: traits, inPlaceOf: origin,
-                timings: callTimings))
-        return id
-    }
-
     /// Calls a user, with the configured behaviour.
-    public func call(_ user: UserID) -> CallID {
-        call([user], audio: files.audio(to: user, key: newKey()))
-    }
+    public func call(_ user: UserID) -> CallID { call([user], audio: files.audio(to: user)) }
 
     /// The same, if the device takes calls, is connected, and has room: no other call can take that room meanwhile.
     public func placeCall(to user: UserID) throws(CallObstacle) -> CallID {
-        let audio = files.audio(to: user, key: newKey())
+        let audio = files.audio(to: user)
         if let obstacle = obstacle(toCallPlaying: audio.source) { throw obstacle }
         return call([user], audio: audio)
     }
@@ -309,7 +228,7 @@ public actor Device {
 
     /// The report of a call's media so far; nil if it has none.
     public func mediaReport(on id: CallID) async -> MediaReport? {
-        guard let media = calls[id]?.media.negotiated.id else { return nil }
+        guard let media = calls[id]?.session.stream else { return nil }
         return await engine.report(on: media)
     }
 
@@ -339,6 +258,18 @@ public actor Device {
         await close()
         if let failure { throw failure }
     }
+
+    /// Invites of the device that are no calls.
+    public nonisolated var invites: DeviceInvites { DeviceInvites(self) }
+
+    /// The rooms of the device's service.
+    public nonisolated var rooms: DeviceRooms { DeviceRooms(service) }
+
+    /// The groups of users at the device's service.
+    public nonisolated var groups: DeviceGroups { DeviceGroups(service) }
+
+    /// The media that this device has, or shares: the sound card with its volume, and how the workers are.
+    public nonisolated var sharedMedia: SharedMedia { share.media }
 
     /// Unregisters the device: it receives no invites until it connects again, and no pushes (DEV-2). Logging out alone
     /// does not change pushes.
@@ -388,24 +319,75 @@ public actor Device {
 
     private func close() async {
         await allCallsEnded(within: .milliseconds(200))
-        invites.removeAll()
-        leaveMedia()
+        plainInvites.removeAll()
+        share.leave {
+            for id in calls.ids { feed(.engine(.deviceEnds), to: id) }
+            for leg in legs.media { engine.stop(leg) }
+        }
         await participants.finish()
         for listener in listeners { listener.cancel() }
-        await journal?.close()
-        if ownsMedia { await shared.close() }
+        await archive.close()
+        await share.close()
         events.hub.finish()
     }
 
-    private func leaveMedia() {
-        if ownsMedia {
-            shared.withCard { $0.cancelFailureTone() }
-            shared.shutDown()
-        } else {
-            for id in calls.ids { calls[id]?.media.release(on: engine) }
-            for leg in legs.media { engine.stop(leg) }
+    // MARK: Events of the service, and the calls that they concern
+
+    func handle(_ event: SignalingEvent) {
+        signaling.note(event)
+        if let (invite, event) = event.aboutInvite { return feed(event, about: invite) }
+        switch event {
+        case .inviteReceived(let invite): receive(invite)
+        case .inviteSent(let invite, let key):
+            guard let id = calls.id(ofKey: key) else {
+                return handle(.event(.inviteSent(invite, invitees: [])), for: invite)
+            }
+            feed(.service(.event(.inviteSent(invite, invitees: []))), to: id)
+        case .inviteTimedOut(let invite, let invitees):
+            // Members of a group are notified of others whose time is up, too.
+            let isIncoming = calls.id(of: invite).map { calls[$0]?.session.isOutgoing == false } ?? false
+            guard !isIncoming || signaling.isUser(among: invitees) else { return }
+            feed(.timedOut(invitees), about: invite)
+        case .callSignal(let signal) where signal.kind == .probe: answerProbe(signal)
+        case .callSignal(let signal):
+            guard let kind = signal.kind, CallSession.takes(kind, by: traits), let id = calls.id(of: signal.invite)
+            else {
+                return publish(.signaling(event))
+            }
+            feed(.peer(signal), to: id)
+        case .inviteModified(let invite, let data): publish(.invite(.modified(invite, data: data)))
+        case .inviteMissed(let invite, let payload): publish(.invite(.missed(invite, payload: payload)))
+        case .iceServersChanged:
+            publish(.signaling(event))
+            Task { await lookUpServers() }
+        case .connected, .reconnecting, .reconnected, .disconnected, .error, .connectionCreated,
+            .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged,
+            .roomLost, .moveRequested, .notification, .unknown,
+            // Handled above.
+            .inviteHandled, .inviteCancelled, .inviteAccepted, .inviteRejected, .inviteEnded, .callEnded:
+            publish(.signaling(event))
         }
-        shared.leave(owner)
+    }
+
+    /// The peer of a call probes this device, which may not know the call any more because it was started again: then it hangs up,
+    /// so that the peer does not wait for it.
+    private func answerProbe(_ signal: CallSignal) {
+        guard calls.id(of: signal.invite) == nil, !plainInvites.knows(signal.invite) else { return }
+        log.unknownCallIsProbed(signal.invite)
+        let news = CallHangUp(invite: signal.invite, reason: .connectionLost, duration: .zero, peer: signal.from)
+        requests.hangUp(news, for: self)
+    }
+
+    private func receive(_ invite: ReceivedInvite) {
+        guard signaling.isNew(invite.id) else { return }
+        guard invite.offer != nil, signaling.asksUser(invite) else { return takeInvite(invite) }
+        let audio = files.audio(from: invite)
+        begin(maker.incoming(invite, audio: audio, replacing: calls.replacedCall(by: invite)))
+    }
+
+    private func feed(_ event: CallMachine.ServiceEvent, about invite: InviteID) {
+        guard let id = calls.id(of: invite) else { return handle(.event(event), for: invite) }
+        feed(.service(.event(event)), to: id)
     }
 
     // MARK: Shared by the parts of the device
@@ -414,9 +396,13 @@ public actor Device {
 
     var log: CallLog { CallLog(logger) }
 
+    var requests: CallRequests { CallRequests(service, logger) }
+
+    var maker: CallMaker { CallMaker(configuration, traits, share.media) }
+
     var files: CallFiles { CallFiles(configuration.behaviour, logger) }
 
-    var card: CallCard { CallCard(shared, configuration.audio) }
+    var card: CallCard { CallCard(share.media, configuration.audio) }
 
     /// Whether the device takes no more calls, and makes none.
     public var isDraining: Bool { drain.hasBegun }
@@ -427,103 +413,56 @@ public actor Device {
     /// Which calls are answered now, and how.
     public var answerPolicy: AnswerPolicy { configuration.answer }
 
-    /// Who this device is to the service; nil until it has connected.
-    var user: UserID? { signaling.user }
-
-    /// How the connection to the service is.
-    var connection: DeviceStatus.Connection { signaling.connection }
-
-    /// Notes what an event says of the connection to the service.
-    func noteConnection(_ event: SignalingEvent) { signaling.note(event) }
-
-    /// Notes an invite; false if it came before (contract INV-17).
-    func isNew(_ invite: InviteID) -> Bool { signaling.isNew(invite) }
-
-    /// Whether an invite asks this user. A member of a group gets invites that ask others, too (contract GRP-2).
-    func asksUser(_ invite: ReceivedInvite) -> Bool { signaling.asksUser(invite) }
-
-    /// Whether an event about these invitees, or all if it names none, is about this user.
-    func isUser(among invitees: [UserID]) -> Bool { signaling.isUser(among: invitees) }
-
-    /// A key that names an invite before the service has given it an id.
-    func newKey() -> String {
-        var generator = SystemRandomNumberGenerator()
-        return String(generator.next(), radix: 36) + String(generator.next(), radix: 36)
-    }
-
     func publish(_ event: DeviceEvent) {
         let before = events.hub.lostCount
         events.hub.publish(event)
-        if events.hub.lostCount > before {
-            logger.warning("An event of the device is lost: its program took none in time")
-        }
+        if events.hub.lostCount > before { log.eventIsLost() }
     }
-
-    /// A name that no call of the process has or had.
-    func nextCall() -> CallID { CallID(number: shared.nextCall()) }
 
     /// Adds a call that is about to begin.
     func add(_ session: CallSession) {
         engine.warmUp()
         var call = ActiveCall(session)
-        call.journalKey = journal?.begin(invite: session.inviteID, peer: session.peer, direction: session.direction)
+        call.journalKey = archive.begin(session)
         calls.add(call)
     }
 
-    /// What the configuration says of a call that begins now.
-    func rules(for audio: AudioBehaviour) -> CallRules {
-        CallRules(configuration.behaviour, for: audio, silenceTimeout: configuration.media.silenceTimeout)
+    /// Adds a call, and begins it.
+    @discardableResult
+    func begin(_ session: CallSession) -> CallID {
+        add(session)
+        feed(.begin, to: session.id)
+        return session.id
     }
 
     /// What calls of the device's service are like.
     var traits: SignalingTraits { service.traits }
 
-    /// Times and limits of the calls' machines.
-    var callTimings: CallTimings {
-        var timings = CallTimings()
-        timings.invite = configuration.invites.timings
-        timings.invite.answerLimit = configuration.answer.ringLimit
-        // What a program or bot was promised ends before the machine's own limit, so that the fallback is still played.
-        timings.prepareTimeout += configuration.participantTimeout
-        return timings
-    }
-
-    /// The same for invites that are no calls.
-    var inviteTimings: InviteTimings {
-        var timings = configuration.invites.timings
-        if let limit = configuration.answer.inviteLimit { timings.answerLimit = limit }
-        return timings
-    }
-
     /// Forgets an ended call.
     func forget(_ id: CallID) {
         calls[id]?.timer.cancel()
         calls.remove(id)
+        participants.forget(id)
         if areCallsOver { drain.resume() }
     }
 
     /// Puts a call's record on disk; the call is reported as ended after that (contract CALL-7).
     func keep(_ record: CallRecord, _ turns: TurnSummary?, of id: CallID) {
-        guard let journal, let key = calls[id]?.journalKey else { return feed(.device(.recordKept), to: id) }
-        journal.end(key, record, turns: turns) { [weak self] in
+        let isKept = archive.end(calls[id]?.journalKey, record, turns) { [weak self] in
             Task { await self?.feed(.device(.recordKept), to: id) }
         }
+        if !isKept { feed(.device(.recordKept), to: id) }
     }
 
     // MARK: The end of calls
 
-    /// Notifies the peer of a call that we hung up. The end of the session waits for it: in the other order the peer would
-    /// learn of a lost device in place of the call's end (contract CALL-3).
-    func sendHangUp(_ news: CallHangUp) {
-        drain.hangUpBegan()
-        let sending = hand { (service) throws(SignalingError) in try await service.hangUp(news) }
-        Task {
-            if let error = await sending.value {
-                logger.warning("The peer may not have heard that we hung up", metadata: ["error": "\(error)"])
-            }
-            drain.hangUpEnded()
-            if areCallsOver { drain.resume() }
-        }
+    /// A hang-up is being sent: the end of the session waits for it.
+    func hangUpBegan() { drain.hangUpBegan() }
+
+    /// The hang-up was sent, or could not be.
+    func hangUpEnded() {
+        drain.hangUpEnded()
+        if areCallsOver { drain.resume() }
     }
 
     private var areCallsOver: Bool { calls.isEmpty && drain.areHangUpsSent }

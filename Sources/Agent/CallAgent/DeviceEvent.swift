@@ -110,3 +110,20 @@ extension DeviceEvent {
             }
     }
 }
+
+extension DeviceEvent {
+    /// What programs learn of an event of a call's media, besides what the call's session reports; nil if nothing.
+    init?(_ event: MediaEvent, of call: CallID) {
+        switch event {
+        case .announcementEnded(_, let path, let end): self = .playingEnded(call, path: path, end)
+        case .sendingStopped(_, let reason): self = .sendingStopped(call, reason)
+        case .sendingResumed: self = .sendingResumed(call)
+        case .fileFailed(_, let error): self = .fileFailed(call, error)
+        case .mediaReceived, .ready, .flowing, .playbackEnded, .recordingEnded, .digit, .candidate, .candidatesComplete,
+            .connected, .secured, .connectionQuiet, .connectionBack, .pathLost, .relayFailed, .relayOverrun,
+            .connectionFailed, .goodbyeReceived, .refused, .ended, .card, .effortLimited, .loadMeasured,
+            .realtimePriorityRefused:
+            return nil
+        }
+    }
+}

@@ -1,6 +1,8 @@
 public import AudioDevices
+internal import Call
 public import CallControl
 public import Core
+internal import CallMedia
 public import MediaEngine
 internal import SignalingClient
 
@@ -28,6 +30,19 @@ public struct DeviceStatus: Sendable {
     public let sound: SoundSettings?
     /// The card's statistics, at most a second old; nil likewise.
     public let card: CardStatistics?
+
+    /// - Parameter holder: The stream that has the card where other calls wait for it; nil where calls do not wait.
+    init(_ signaling: SignalingState, _ table: CallTable, _ media: SharedMedia, cardGoesTo holder: MediaCallID??) {
+        connection = signaling.connection
+        user = signaling.user
+        calls = table.inOrder.map { call in
+            let isHeld = holder.map { $0 != call.session.stream } ?? false
+            return CallStatus(
+                call.session, isHeld: isHeld && call.session.usesCard && call.session.stream != nil)
+        }
+        sound = media.sound
+        card = media.cardStatistics
+    }
 }
 
 /// How loud a device's sound card is.
@@ -58,6 +73,16 @@ public struct CallStatus: Sendable {
     public let usesCard: Bool
     /// Whether it waits in silence because another call has the card.
     public let isHeld: Bool
+
+    init(_ call: CallSession, isHeld: Bool) {
+        id = call.id
+        invite = call.inviteID
+        peer = call.peer
+        direction = call.direction
+        progress = call.progress
+        usesCard = call.usesCard
+        self.isHeld = isHeld
+    }
 
     /// For how long the call has been established at `now`; nil if it is not.
     public func duration(at now: Instant) -> Duration? {

@@ -1,3 +1,5 @@
+internal import Call
+internal import CallControl
 internal import RTP
 internal import SDP
 
@@ -10,6 +12,22 @@ public struct DigitError: Error, Sendable, CustomStringConvertible {
 }
 
 extension DigitError {
+    /// How keys go to a call's peer.
+    enum Carrier {
+        case media
+        case signaling([Character])
+    }
+
+    /// Checks that keys can be pressed in a call, and finds how they go to its peer.
+    static func carrier(
+        of digits: String, in call: CallSession, _ traits: SignalingTraits
+    ) throws(DigitError) -> Carrier {
+        guard digits.count <= 32 else { throw DigitError("\(digits.count) keys are too many at once: send 32 at most") }
+        if call.sentEvents == nil, traits.carriesKeys { return .signaling(try keys(in: digits)) }
+        try check(digits, against: call.sentEvents)
+        return .media
+    }
+
     /// The keys that these are, in the form that events and signals have.
     static func keys(in digits: String) throws(DigitError) -> [Character] {
         let keys = digits.compactMap { TelephoneEvent($0)?.key }

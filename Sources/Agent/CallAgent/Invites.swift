@@ -15,22 +15,42 @@ public struct IncomingInvite: Sendable {
 
     /// Says yes; returns when the service has taken it.
     public func accept(data: JSONValue = [:]) async throws(SignalingError) {
-        try await device.accept(id, data: data)
+        try await answer(.accept(.application(data))) { () async throws(SignalingError) in
+            try await device.service.accept(id, .application(data))
+        }
     }
 
     /// Says no.
     public func reject(_ reason: RejectReason = .declined) async throws(SignalingError) {
-        try await device.reject(id, reason)
+        try await answer(.reject(reason)) { () async throws(SignalingError) in
+            try await device.service.reject(id, InviteRejection(reason))
+        }
+    }
+
+    /// Sends an answer, which the invite's machine knows of if the device follows the invite.
+    private func answer(
+        _ answer: IncomingInviteMachine.Input, _ send: () async throws(SignalingError) -> Void
+    ) async throws(SignalingError) {
+        let isFollowed = try await device.begin(answer, to: id)
+        do throws(SignalingError) {
+            try await send()
+        } catch {
+            if isFollowed { await device.handle(.incoming(.answerFailed(error)), for: id) }
+            throw error
+        }
+        if isFollowed { await device.handle(.incoming(.answerConfirmed), for: id) }
     }
 
     /// Sends a signal to the inviter, up to 128 bytes of `type` and 8 KiB of `data`. Possible after accepting, until
     /// one of the two leaves.
     public func signal(_ type: String, data: JSONValue = .null) async throws(SignalingError) {
-        try await device.signal(type, data, about: id, to: nil)
+        try await device.service.send(CallSignal(invite: id, type: type, data: data))
     }
 
     /// Leaves an accepted invite; the inviter receives ``InviteNews/left(_:by:)``.
-    public func leave() async throws(SignalingError) { try await device.leave(id, nil) }
+    public func leave() async throws(SignalingError) {
+        try await device.service.hangUp(CallHangUp(invite: id, reason: .completed, duration: .zero))
+    }
 }
 
 /// An outgoing invite that is not a call.
@@ -45,7 +65,15 @@ public struct OutgoingInvite: Sendable {
 
     /// Takes it back from all that have not answered.
     public func cancel(data: JSONValue = [:]) async throws(SignalingError) {
+        // The machine knows before the service does: the event that the invite has ended may be here before the answer.
         try await device.cancel(id, data: data)
+        do throws(SignalingError) {
+            try await device.service.cancel(id, .application(data))
+        } catch {
+            await device.handle(.outgoing(.cancelFailed(error)), for: id)
+            throw error
+        }
+        await device.handle(.outgoing(.cancelConfirmed), for: id)
     }
 
     /// Changes what it says to those that have not answered.
@@ -57,11 +85,13 @@ public struct OutgoingInvite: Sendable {
     /// `user`, to the only one. Their signals arrive as ``DeviceEvent/signaling(_:)``, a `callSignal` with the sending
     /// user.
     public func signal(_ type: String, data: JSONValue = .null, to user: UserID? = nil) async throws(SignalingError) {
-        try await device.signal(type, data, about: id, to: user)
+        try await device.service.send(CallSignal(invite: id, type: type, data: data, peer: user))
     }
 
     /// Ends what accepting began with one of those who have accepted; without `user` with the only one.
-    public func leave(_ user: UserID? = nil) async throws(SignalingError) { try await device.leave(id, user) }
+    public func leave(_ user: UserID? = nil) async throws(SignalingError) {
+        try await device.service.hangUp(CallHangUp(invite: id, reason: .completed, duration: .zero, peer: user))
+    }
 }
 
 /// Events of an invite that is not a call.

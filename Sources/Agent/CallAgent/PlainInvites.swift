@@ -12,6 +12,16 @@ struct PlainInvites {
         case sendReject(InviteRejection)
     }
 
+    /// What has happened to an invite.
+    enum Input {
+        case incoming(IncomingInviteMachine.Input)
+        case outgoing(OutgoingInviteMachine.Input)
+        /// An event about an invite that no call is about.
+        case event(CallMachine.ServiceEvent)
+        /// Its deadline has come.
+        case timerFired
+    }
+
     private enum Machine {
         case incoming(IncomingInviteMachine)
         case outgoing(OutgoingInviteMachine)
@@ -100,6 +110,15 @@ struct PlainInvites {
     }
 
     // MARK: What happens
+
+    mutating func handle(_ input: Input, for id: InviteID, at now: Instant) -> [Effect] {
+        switch input {
+        case .incoming(let input): handle(incoming: input, for: id, at: now)
+        case .outgoing(let input): handle(outgoing: input, for: id, at: now)
+        case .event(let event): handle(event, for: id, at: now)
+        case .timerFired: timerFired(for: id, at: now)
+        }
+    }
 
     mutating func handle(incoming input: IncomingInviteMachine.Input, for id: InviteID, at now: Instant) -> [Effect] {
         guard case .incoming(var machine)? = pending[id]?.machine else { return [] }

@@ -1,4 +1,5 @@
 public import AudioDevices
+public import AudioKit
 public import Logging
 internal import MediaEngine
 internal import Core
@@ -117,7 +118,8 @@ public final class SharedMedia: Sendable {
         }
     }
 
-    private func deviceEvent(_ event: MediaEvent) -> DeviceEvent? {
+    /// What devices, or their process, report of it; nil if nothing.
+    func deviceEvent(_ event: MediaEvent) -> DeviceEvent? {
         switch event {
         case .effortLimited: .loadChanged(load)
         case .realtimePriorityRefused(let error): .realtimePriorityRefused(error)
@@ -193,6 +195,12 @@ public final class SharedMedia: Sendable {
 
     /// Sets the volume of the microphone after all processing, in dB: −60…20.
     public func setMicrophoneVolume(decibels: Double) { setSound { $0.setMicrophoneVolume(decibels: decibels) } }
+
+    /// Switches parts of the speakerphone on and off; the length of the echo stays as it was.
+    public func setProcessing(_ settings: SpeakerphoneSettings) { engine.setProcessing(settings) }
+
+    /// Waits for the end of the tone for a failed outgoing call.
+    public func finishTones() async { await withCard { $0.failureToneEnd }?.value }
 
     /// Changes how loud the card is, and keeps that for the next start.
     private func setSound(_ act: (inout CardControl) -> Void) {

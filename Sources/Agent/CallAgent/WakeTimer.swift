@@ -21,3 +21,21 @@ struct WakeTimer {
         task = nil
     }
 }
+
+extension [Task<Void, Never>] {
+    /// Waits for all of them, at most for `limit`; those that need longer continue.
+    func wait(within limit: Duration) async {
+        guard !isEmpty else { return }
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        let patience = Task<Void, Never> {
+            try? await Task<Never, Never>.sleep(for: limit)
+            end.finish()
+        }
+        Task<Void, Never> {
+            for task in self { await task.value }
+            end.finish()
+        }
+        for await _ in ends {}
+        patience.cancel()
+    }
+}

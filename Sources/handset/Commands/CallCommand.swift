@@ -165,7 +165,7 @@ struct CallCommand: AsyncParsableCommand {
         }
         run.connectTime = started.duration(to: MonotonicClock.now)
         try await follow(device, user, &run, progress, ending, configuration, scripted)
-        if !ending.isMade { await device.finishTones() }
+        if !ending.isMade { await device.sharedMedia.finishTones() }
         await device.shutDown()
         try? await group.shutdownGracefully()
 
@@ -271,7 +271,7 @@ struct CallCommand: AsyncParsableCommand {
                 run.isInterrupted = ending.isMade
                 pressing?.cancel()
                 if let reason = await pressing?.value { run.keyError = reason }
-                run.ended(record, report, await device.cardStatistics)
+                run.ended(record, report, device.sharedMedia.cardStatistics)
                 return
             case .transferRequested(_, let target, let isAccepted):
                 progress.say("The peer requests a transfer to \(target)" + (isAccepted ? "" : ", refused"))

@@ -85,7 +85,7 @@ struct MeasuredCall {
             case .ended(_, let record, let report):
                 self.record = record
                 media = report
-                card = await device.cardStatistics
+                card = device.sharedMedia.cardStatistics
                 ends.stop()
                 heard = await listening?.value
                 return

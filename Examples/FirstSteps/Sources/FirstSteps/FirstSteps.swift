@@ -22,8 +22,8 @@ enum FirstSteps {
     }
 
     static func invite(_ alice: Device, _ bob: Device) async throws {
-        let lunch = try await alice.invite("bob", data: ["what": "lunch"])
-        let dinner = try await alice.invite("bob", data: ["what": "dinner"], timeToLive: .seconds(60))
+        let lunch = try await alice.invites.send("bob", data: ["what": "lunch"])
+        let dinner = try await alice.invites.send("bob", data: ["what": "dinner"], timeToLive: .seconds(60))
         try await dinner.cancel()
 
         try await hear(bob)
@@ -46,9 +46,9 @@ enum FirstSteps {
     }
 
     static func speak(_ alice: Device, _ bob: Device) async throws {
-        try await alice.join(room: "lobby")
-        try await bob.join(room: "lobby")
-        try await alice.signal("hello", data: ["text": "Good morning"], in: "lobby")
+        try await alice.rooms.join("lobby")
+        try await bob.rooms.join("lobby")
+        try await alice.rooms.signal("hello", data: ["text": "Good morning"], in: "lobby")
     }
 
     static func leave(_ alice: Device, _ bob: Device) async throws {

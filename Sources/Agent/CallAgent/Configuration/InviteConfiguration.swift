@@ -61,6 +61,15 @@ public struct InviteConfiguration: Sendable, Equatable {
         missedPayload = section.value(\.missedPayload, &problems).map(JSONValue.string)
     }
 
+    /// What an invite of this device says, calls included.
+    func options(
+        to users: [UserID], in group: GroupID?, timeToLive: Duration??, onlineOnly: Bool?, _ key: IdempotencyKey
+    ) -> InviteOptions {
+        InviteOptions(
+            to: users, in: group, timeToLive: timeToLive ?? self.timeToLive, payload: payload,
+            timeoutPayload: missedPayload, isOnlineOnly: onlineOnly ?? isOnlineOnly, idempotencyKey: key)
+    }
+
     /// Times and limits for the machines.
     var timings: InviteTimings {
         var timings = InviteTimings()

@@ -1,17 +1,17 @@
-public import AudioKit
-public import CallControl
-public import CallParticipation
-public import VoiceActivity
+package import AudioKit
+package import CallControl
+package import CallParticipation
+package import VoiceActivity
 
-// What a call's driver feeds into its session, and what it carries out for it.
-extension CallSession {
+// What the course of a call takes and orders.
+extension CallCourse {
     /// The inputs.
-    public enum Input: Sendable {
+    package enum Input: Sendable {
         /// The call begins: it was dialled, or its invite arrived.
         case begin
         case user(UserRequest)
         case service(ServiceNews)
-        /// The peer signals about the call, with a kind that ``CallSession/takes(_:by:)``.
+        /// The peer signals about the call, with a kind that ``CallCourse/takes(_:by:)``.
         case peer(CallSignal)
         case media(MediaNews)
         /// What the call's participant asks and reports; notices for the log are not the call's.
@@ -22,7 +22,7 @@ extension CallSession {
     }
 
     /// Requests of the user, or of a policy on the user's behalf.
-    public enum UserRequest: Sendable {
+    package enum UserRequest: Sendable {
         /// Take the call, after a delay.
         case answer(after: Duration)
         /// Decline it; the caller receives the cause beside the reason.
@@ -44,7 +44,7 @@ extension CallSession {
     }
 
     /// Reports of the signaling service.
-    public enum ServiceNews: Sendable {
+    package enum ServiceNews: Sendable {
         /// An event about the call or its invite.
         case event(CallMachine.ServiceEvent)
         /// The service has taken our accept; its confirmation follows.
@@ -53,8 +53,8 @@ extension CallSession {
         case probed(PeerProbe?)
     }
 
-    /// Reports of the call's media.
-    public enum MediaNews: Sendable {
+    /// Reports of the call's media (`MediaControl`).
+    package enum MediaNews: Sendable {
         /// What the call's machine expects of the media.
         case report(CallMachine.MediaReport)
         /// The callee's answer was applied (``MediaOrder/applyAnswer(_:)``).
@@ -96,7 +96,7 @@ extension CallSession {
     }
 
     /// What the device and its other calls have to do with this one.
-    public enum DeviceNews: Sendable {
+    package enum DeviceNews: Sendable {
         /// The call that an invite replaces this one by is about to be accepted, with that peer.
         case successorConnects(UserID)
         /// It has ended.
@@ -116,7 +116,7 @@ extension CallSession {
     }
 
     /// The outputs.
-    public enum Output: Sendable {
+    package enum Output: Sendable {
         case service(ServiceOrder)
         case media(MediaOrder)
         case participant(ParticipantOrder)
@@ -126,7 +126,7 @@ extension CallSession {
     }
 
     /// What is handed to the signaling service, in order.
-    public enum ServiceOrder: Sendable {
+    package enum ServiceOrder: Sendable {
         /// The answer comes as ``CallMachine/ServiceEvent/inviteSent(_:invitees:)`` or ``CallMachine/ServiceEvent/inviteFailed(_:)``.
         case invite(InviteOptions)
         case cancel(InviteID, InviteWithdrawal)
@@ -139,7 +139,7 @@ extension CallSession {
     }
 
     /// What the call's media is to do.
-    public enum MediaOrder: Sendable {
+    package enum MediaOrder: Sendable {
         /// Get ready to receive, and report the offer.
         case makeOffer
         /// Get ready to receive what suits the offer, and report the answer, or the offer if the peer leaves that to us.
@@ -177,7 +177,7 @@ extension CallSession {
     }
 
     /// What the call's participant is to do.
-    public enum ParticipantOrder: Sendable {
+    package enum ParticipantOrder: Sendable {
         /// Begin, if the participant delays the answer. ``ParticipantEvent/ready(_:)`` follows, at once from a participant that does not.
         case summon
         /// The callee rings.
@@ -190,7 +190,7 @@ extension CallSession {
     }
 
     /// What only the device knows, or does.
-    public enum DeviceOrder: Sendable {
+    package enum DeviceOrder: Sendable {
         /// Decide whether the call that came in is answered.
         case decide
         /// Decide whether the transfer that the peer asks for is carried out; ``DeviceNews/decided(_:isAdmitted:)`` follows.
@@ -211,7 +211,7 @@ extension CallSession {
 }
 
 /// Events of a call for the program that runs its device.
-public enum CallEvent: Hashable, Sendable {
+package enum CallEvent: Hashable, Sendable {
     /// The service knows the call by this id.
     case identified(InviteID)
     case incoming(from: UserID)
@@ -231,7 +231,7 @@ public enum CallEvent: Hashable, Sendable {
 }
 
 /// What a call's log says of its decisions.
-public enum CallNote: Hashable, Sendable {
+package enum CallNote: Hashable, Sendable {
     /// The call has failed, with this record.
     case failed(CallRecord)
     /// A request came too late.
@@ -252,6 +252,14 @@ public enum CallNote: Hashable, Sendable {
     case nothingOffered(why: String)
     /// Nothing comes from the peer, which is probed.
     case probing(isOnHold: Bool)
+    /// The callee is heard before it answers.
+    case heardEarly
+    /// The callee is not heard before it answers.
+    case notHeardEarly(why: String)
+    /// The peer's first packet has come.
+    case firstPacket
+    /// The peer has sent no sound, and the call is established for this time.
+    case silent(for: Duration)
     /// The peer is gone, and the call ends.
     case peerGone(PeerProbe.Cause)
     /// The call has reached its longest duration, and ends.

@@ -1,13 +1,12 @@
-internal import Call
-internal import CallControl
+package import CallControl
 internal import CallMedia
-internal import MediaEngine
 internal import SDP
 internal import SecureTransport
 
 // What the peer learns of an error: one of a closed set of causes. The error itself stays in this device's log.
 extension MediaFailure {
-    init(_ error: any Error) {
+    /// What the peer learns of this error.
+    package init(_ error: any Error) {
         switch error {
         case let error as NegotiationError: self.init(CallFailureCause(error.code), "\(error)")
         case let error as SDPError:
@@ -17,7 +16,6 @@ extension MediaFailure {
         case let error as DTLSError where error.code != .library: self.init(.noCommonKeys, "\(error)")
         case let error as MediaStartError where error.isFull: self.init(.deviceFull, "\(error)")
         case let error as MediaStartError: self.init(error.file == nil ? .deviceFault : .fileUnusable, "\(error)")
-        case is CardTaken: self.init(.deviceFull, "\(error)")
         case let failure as ConnectionFailure: self.init(CallFailureCause(failure), "\(failure)")
         default: self.init(.deviceFault, "\(error)")
         }

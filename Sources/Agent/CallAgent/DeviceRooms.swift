@@ -2,18 +2,22 @@ public import CallControl
 public import JSON
 internal import SignalingClient
 
-// Rooms, groups, and messages to the peer of a call.
-extension Device {
+/// The rooms of a device's service: what connections are in them, and signals between these. A service may have none.
+public struct DeviceRooms: Sendable {
+    private let service: any SignalingService
+
+    init(_ service: any SignalingService) { self.service = service }
+
     /// Joins a room; its participants, and later joins and leaves, are reported as events.
     ///
     /// - Parameter data: Our connection data for the others, up to 1,000 bytes.
     @discardableResult
-    public func join(room: RoomName, data: String? = nil) async throws(SignalingError) -> [RoomParticipant] {
+    public func join(_ room: RoomName, data: String? = nil) async throws(SignalingError) -> [RoomParticipant] {
         try await rooms(to: "join the room \(room)").join(room: room, data: data)
     }
 
     /// Leaves a room.
-    public func leave(room: RoomName) async throws(SignalingError) {
+    public func leave(_ room: RoomName) async throws(SignalingError) {
         try await rooms(to: "leave the room \(room)").leave(room: room)
     }
 
@@ -31,39 +35,37 @@ extension Device {
             RoomSignal(room: room, type: type, data: data, to: connection), retryAfterReconnect: retryAfterReconnect)
     }
 
-    /// Says something to the peer of a call.
-    ///
-    /// - Throws: ``SignalingError`` with the code `unknownCall` before the call has an invite, and after its end.
-    public func signal(
-        _ type: String, data: JSONValue = .null, on call: CallID, retryAfterReconnect: Bool = true
-    ) async throws(SignalingError) {
-        guard let active = calls[call]?.session, let invite = active.inviteID else {
-            throw SignalingError(.unknownCall, activity: "send a signal to the peer", cause: "there is no \(call)")
-        }
-        try await service.send(
-            CallSignal(invite: invite, type: type, data: data, peer: active.namedPeer),
-            retryAfterReconnect: retryAfterReconnect)
+    private func rooms(to activity: String) throws(SignalingError) -> any RoomSignaling {
+        if let rooms = service.roomSignaling { return rooms }
+        throw SignalingError(.invalidRequest, activity: activity, cause: "the service has no rooms")
     }
+}
+
+/// The groups of users at a device's service, which may have none.
+public struct DeviceGroups: Sendable {
+    private let service: any SignalingService
+
+    init(_ service: any SignalingService) { self.service = service }
 
     /// Makes a group; without an id the service gives it one (GRP-1).
-    public func createGroup(
+    public func create(
         _ id: GroupID? = nil, name: String? = nil, members: [UserID] = []
     ) async throws(SignalingError) -> GroupID {
         try await groups(to: "make a group").createGroup(id, name: name, members: members)
     }
 
     /// Joins a group whose id one knows.
-    public func join(group: GroupID) async throws(SignalingError) {
+    public func join(_ group: GroupID) async throws(SignalingError) {
         try await groups(to: "join the group \(group)").join(group: group)
     }
 
     /// Leaves a group.
-    public func leave(group: GroupID) async throws(SignalingError) {
+    public func leave(_ group: GroupID) async throws(SignalingError) {
         try await groups(to: "leave the group \(group)").leave(group: group)
     }
 
     /// Ends a group; only its owner may.
-    public func dismiss(group: GroupID) async throws(SignalingError) {
+    public func dismiss(_ group: GroupID) async throws(SignalingError) {
         try await groups(to: "dismiss the group \(group)").dismiss(group: group)
     }
 
@@ -73,14 +75,9 @@ extension Device {
     }
 
     /// The groups that this user is in, without their members; none at a service without groups.
-    public func groups() async throws(SignalingError) -> [Group] {
+    public func all() async throws(SignalingError) -> [Group] {
         guard let groups = service.groupSignaling else { return [] }
         return try await groups.groups()
-    }
-
-    private func rooms(to activity: String) throws(SignalingError) -> any RoomSignaling {
-        if let rooms = service.roomSignaling { return rooms }
-        throw SignalingError(.invalidRequest, activity: activity, cause: "the service has no rooms")
     }
 
     private func groups(to activity: String) throws(SignalingError) -> any GroupSignaling {

@@ -1,0 +1,154 @@
+internal import BotCalls
+internal import Call
+internal import CallControl
+internal import CallMedia
+internal import SignalingClient
+
+/// Decides whether a device takes one more call, and places one: by its configuration, its other calls, the sound card, and the room that
+/// its machine has. A value of one moment.
+///
+/// When the machine is about to have more to do than it can, first its encoders spend less effort, which the media workers see to. When
+/// none is left to save, new calls are refused as busy. Present calls continue.
+struct CallAdmission {
+    /// What is done with a call that comes in.
+    struct Decision {
+        /// What the call's session is fed; nil if the call rings until the user decides.
+        var input: CallSession.Input?
+        /// Whether the call rings, also before it is answered by itself.
+        var rings = false
+        /// The rule by which the call is refused, and why; nil if none does.
+        var refusal: (rule: String, reason: RejectReason)?
+
+        static func answer(after delay: Duration) -> Decision {
+            Decision(input: .user(.answer(after: delay)), rings: delay > .zero)
+        }
+
+        static func reject(_ reason: RejectReason, rule: String? = nil) -> Decision {
+            Decision(input: .user(.reject(reason, cause: nil)), refusal: rule.map { (rule: $0, reason: reason) })
+        }
+    }
+
+    private let configuration: DeviceConfiguration
+    private let share: MediaShare
+    private let calls: CallTable
+    private let legs: BotLegs
+    private let isDraining: Bool
+
+    init(
+        _ configuration: DeviceConfiguration, _ share: MediaShare, among calls: CallTable, _ legs: BotLegs,
+        isDraining: Bool
+    ) {
+        self.configuration = configuration
+        self.share = share
+        self.calls = calls
+        self.legs = legs
+        self.isDraining = isDraining
+    }
+
+    // MARK: Calls that come in
+
+    /// Decides whether a call that has come in is answered, and when.
+    func decision(on call: CallSession, hasRoom: Bool, _ card: CallCard) -> Decision {
+        let policy = configuration.answer
+        if call.replaces != nil, !isDraining, policy.callers.refusal(of: call.peer) == nil {
+            // The transferred peer replaces a call that we have answered already (RFC 3891 §3).
+            return .answer(after: .zero)
+        }
+        let status = AnswerPolicy.Status(
+            caller: call.peer, activeCalls: calls.ongoingCount(besides: call.id), isDraining: isDraining,
+            hasRoom: hasRoom)
+        let refusal = policy.refusal(of: status)
+        if call.usesCard, card.isTaken(for: call, among: calls), refusal?.reason != .declined {
+            // Who may not get through learns nothing of it.
+            return .reject(.busy, rule: "audio.several_calls: refuse, and another call has the sound card")
+        }
+        if let refusal { return .reject(refusal.reason, rule: "\(refusal)") }
+        // Instead of ringing, or being answered in silence.
+        if call.usesCard, let absence = card.absence { return Decision(input: .failed(absence)) }
+        switch policy.decide(status) {
+        case .answer(let delay): return .answer(after: delay)
+        case .ring: return Decision(rings: true)
+        case .reject(let reason): return .reject(reason)
+        }
+    }
+
+    /// Whether a transfer that a peer asks for is carried out.
+    func admits(_ wish: CallTransfer.Wish, by traits: SignalingTraits) -> Bool {
+        guard configuration.answer.transfers.admits(wish) else { return false }
+        // A service that judges targets has compared the address, of which the name is a part.
+        guard !traits.judgesTargets, configuration.account.callees != nil else { return true }
+        return configuration.account.lists(wish.target)
+    }
+
+    /// Why a call can have no media; nil if it can.
+    func obstacle(toMediaOf call: CallSession, _ card: CallCard) -> MediaFailure? {
+        if isDraining, call.isOutgoing {
+            return MediaFailure(.deviceFull, "the device takes no more calls: it stops")
+        }
+        return card.obstacle(to: call, among: calls)
+    }
+
+    // MARK: Calls that this device places
+
+    /// What is in the way of a call; nil if nothing is but possibly the machine's room.
+    func obstacle(while connection: DeviceStatus.Connection) -> CallObstacle? {
+        if isDraining { return CallObstacle(.draining) }
+        switch connection {
+        case .connected, .reconnecting: break
+        case .connecting, .disconnected: return CallObstacle(.notConnected)
+        }
+        if case .calls(let limit) = configuration.answer.callLimit, calls.ongoingCount() >= limit {
+            return CallObstacle(.callLimit(limit))
+        }
+        return nil
+    }
+
+    /// Why a bot's server may not have a user called.
+    struct PlacementRefusal: Error {
+        let kind: BotPlacement.Refusal
+        let reason: String
+    }
+
+    /// The user that a bot's server wants to be called, if the device may call that user for it now.
+    ///
+    /// - Parameter obstacle: Finds what is in the way of any call.
+    func callee(
+        of placement: BotPlacement, unless obstacle: () -> CallObstacle?
+    ) -> Result<UserID, PlacementRefusal> {
+        guard let callee = try? UserID(placement.to) else {
+            return .failure(PlacementRefusal(kind: .callee, reason: "no user can have the callee's name"))
+        }
+        guard configuration.account.lists(callee) else {
+            return .failure(PlacementRefusal(kind: .unlisted, reason: "account.callees does not have the callee"))
+        }
+        if let obstacle = obstacle() {
+            return .failure(PlacementRefusal(kind: .unavailable, reason: "\(obstacle)"))
+        }
+        return .success(callee)
+    }
+
+    // MARK: Room
+
+    /// Whether the machine carries one more call that plays this, without harm to those that it has.
+    ///
+    /// - Parameters:
+    ///   - id: The call, if it is among the device's calls.
+    ///   - isCall: Whether there is, or will be at once, a call for which the room is reserved.
+    /// - Returns: That, and whether it is another answer than the last one.
+    func room(
+        for source: AudioBehaviour.Source, besides id: CallID? = nil, isCall: Bool
+    ) -> (hasRoom: Bool, isChange: Bool) {
+        guard configuration.answer.callLimit == .automatic else { return (true, false) }
+        return share.hasRoom(streams: streams(of: source), besides: unplacedCount(besides: id), isCall: isCall)
+    }
+
+    /// Streams of a call that plays this: its own, and that of its bot's leg.
+    private func streams(of source: AudioBehaviour.Source) -> Int {
+        source == .program && configuration.hasLegs ? 2 : 1
+    }
+
+    /// Streams of the device's calls that no media worker runs yet, without this call's.
+    func unplacedCount(besides id: CallID? = nil) -> Int {
+        calls.unplacedCount(besides: id, legs: configuration.hasLegs ? legs : nil)
+    }
+}

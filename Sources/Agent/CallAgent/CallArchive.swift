@@ -1,0 +1,53 @@
+internal import Call
+internal import CallControl
+internal import Logging
+internal import Realtime
+internal import VoiceActivity
+
+/// What a device keeps of its calls past their end: the journal with their records, if one is configured, and recordings for as long as
+/// they are kept.
+struct CallArchive {
+    private let journal: CallJournal?
+
+    init(_ configuration: DeviceConfiguration, _ logger: Logger) {
+        journal = configuration.device.callRecords.map {
+            CallJournal(
+                path: $0, application: configuration.account.appKey, days: configuration.device.callRecordDays,
+                logger: logger)
+        }
+    }
+
+    /// Notes that a call begins.
+    ///
+    /// - Returns: The journal's name for it; nil without a journal.
+    func begin(_ call: CallSession) -> String? {
+        journal?.begin(invite: call.inviteID, peer: call.peer, direction: call.direction)
+    }
+
+    /// Puts a call's record on disk. `done` is called when it is there, or cannot be.
+    ///
+    /// - Returns: False if no journal has the call; then `done` is not called.
+    func end(
+        _ key: String?, _ record: CallRecord, _ turns: TurnSummary?, done: @escaping @Sendable () -> Void
+    ) -> Bool {
+        guard let journal, let key else { return false }
+        journal.end(key, record, turns: turns, done: done)
+        return true
+    }
+
+    /// Removes recordings and records that are older, or more, than are kept: now and every hour, until the task is cancelled. Nothing
+    /// is removed by age while the clock cannot be right.
+    ///
+    /// - Parameter files: The files of calls, as the device is configured at that moment.
+    func keepTidy(_ files: @Sendable () async -> CallFiles) async {
+        while !Task.isCancelled {
+            let isAgeKnown = ClockPlausibility.canBeRight(MonotonicClock.wallTime)
+            if isAgeKnown { journal?.prune() }
+            await files().removeOldRecordings(isAgeKnown: isAgeKnown)
+            try? await Task.sleep(for: .seconds(3_600))
+        }
+    }
+
+    /// Writes what waits.
+    func close() async { await journal?.close() }
+}
