@@ -21,6 +21,24 @@ import Testing
 
     private struct Stop: Error {}
 
+    @Test(
+        "However many users are written, they are read again: the length is the only limit, and nothing past it is written"
+    )
+    func many() throws {
+        defer { remove() }
+        // The shortest entries have the most values for their length.
+        let users = (0..<45_000).map { Account(id: UserID(ours: String($0, radix: 36))) }
+        try file.change { $0 = users }
+        // A comparison that fails would print them all.
+        let isRead = try file.read() == users
+        #expect(isRead)
+        let name = String(repeating: "n", count: 100)
+        let long = (0..<150_000).map { Account(id: UserID(ours: "\(name)\($0)")) }
+        #expect(throws: FileChangeError.self) { try file.change { $0 = long } }
+        let isKept = try file.read() == users
+        #expect(isKept)
+    }
+
     @Test("What is written is read again, for any name, and only its owner can read it")
     func roundTrip() throws {
         defer { remove() }

@@ -25,18 +25,26 @@ struct YAMLError: Error {
 /// Reads the first document of a text with libyaml.
 @safe
 struct YAMLReader: ~Copyable {
-    /// Aliases are expanded in place, and could make a short text grow without bound.
-    static let maximumNodes = 100_000
+    /// Values that a short text may have: aliases are expanded in place, and could make it grow without bound.
+    private static let leastAllowed = 100_000
+    /// A longer text may have a value for this many bytes. What is written without aliases has fewer: an entry `  - id: "a"` is three.
+    private static let bytesPerValue = 4
     /// Deeper nesting is refused: none of our sections needs it, and an alias to its own parent would be endless.
     static let maximumDepth = 16
 
     private var document = unsafe yaml_document_t()
-    private var nodesLeft = YAMLReader.maximumNodes
+    private let allowedValues: Int
+    private var valuesLeft: Int
 
     /// Returns nil for a text without any document.
     static func read(_ text: String) throws(YAMLError) -> YAMLNode? {
-        var reader = YAMLReader()
+        var reader = YAMLReader(bytes: text.utf8.count)
         return try reader.load(text)
+    }
+
+    private init(bytes: Int) {
+        allowedValues = max(Self.leastAllowed, bytes / Self.bytesPerValue)
+        valuesLeft = allowedValues
     }
 
     private mutating func load(_ text: String) throws(YAMLError) -> YAMLNode? {
@@ -67,9 +75,9 @@ struct YAMLReader: ~Copyable {
 
     private mutating func node(_ pointer: UnsafeMutablePointer<yaml_node_t>, depth: Int) throws(YAMLError) -> YAMLNode {
         let line = unsafe Int(pointer.pointee.start_mark.line) + 1
-        nodesLeft -= 1
-        guard nodesLeft > 0 else {
-            throw YAMLError(line: line, message: "has more than \(Self.maximumNodes) values, counting aliases")
+        valuesLeft -= 1
+        guard valuesLeft > 0 else {
+            throw YAMLError(line: line, message: "has more than \(allowedValues) values, counting aliases")
         }
         guard depth <= Self.maximumDepth else {
             throw YAMLError(line: line, message: "is nested more than \(Self.maximumDepth) levels deep")
