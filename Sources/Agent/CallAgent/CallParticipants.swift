@@ -5,6 +5,7 @@ internal import CallControl
 internal import CallParticipation
 internal import CallPrograms
 internal import Logging
+internal import MediaEngine
 internal import Realtime
 internal import Synchronization
 
@@ -24,6 +25,8 @@ final class CallParticipants {
     private let programs: CallPrograms?
     private let ports: CallPorts
     private let lines: ProvidedLines
+    /// Legs to bots that are offered them by HTTP.
+    private(set) var legs = BotLegs()
     /// Whether calls are those of the configured bot, so that no port of this process takes part in them.
     private var areBotsFirst: Bool
     /// The participant that has begun in a call, or that has placed it, until it is detached.
@@ -137,6 +140,18 @@ final class CallParticipants {
         present[call.id] = bots
         bots?.placed(number, call)
     }
+
+    // MARK: Legs of bots
+
+    /// Does what a bot's leg needs.
+    func carryOut(_ order: LegOrder, ofLeg number: UInt64, with resources: inout MediaResources) {
+        if let bots { legs.carryOut(order, ofLeg: number, for: bots, with: &resources) }
+    }
+
+    /// Handles the media side's events of a leg.
+    ///
+    /// - Returns: Nil if it is of something else.
+    func handle(_ event: MediaEvent) -> BotLegs.Request? { legs.handle(event, for: bots) }
 
     // MARK: Orders of the call's session
 

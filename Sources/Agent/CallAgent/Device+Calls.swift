@@ -112,7 +112,7 @@ extension Device {
 
     /// Handles the media side's events.
     func handle(_ event: MediaEvent) {
-        if let request = legs.handle(event, for: participants.bots) { return carryOut(request) }
+        if let request = participants.handle(event) { return carryOut(request) }
         guard let name = event.call else { return handleShared(event) }
         // The end of a recording may come after that of its call.
         if case .recordingEnded(_, let end) = event {
@@ -149,7 +149,7 @@ extension Device {
 
     private func carryOut(_ order: CallCourse.ParticipantOrder, of id: CallID) {
         if case .summon = order { return summonParticipant(of: id) }
-        if case .sendDigit(let key, _) = order { legs.press(key, of: id, on: engine) }
+        if case .sendDigit(let key, _) = order { participants.legs.press(key, of: id, on: engine) }
         if let event = participants.carryOut(order, of: id) { feed(.participant(event, from: .line), to: id) }
     }
 

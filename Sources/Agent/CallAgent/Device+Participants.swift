@@ -37,8 +37,7 @@ extension Device {
         case .event(let event, let kind): if let id = event.call { feed(.participant(event, from: kind), to: id) }
         case .bot(.place(let placement)): place(placement)
         case .bot(.leg(let number, let order)):
-            guard let bots = participants.bots else { return }
-            legs.carryOut(order, ofLeg: number, for: bots, with: &media)
+            participants.carryOut(order, ofLeg: number, with: &media)
             noteUnplaced()
         }
     }

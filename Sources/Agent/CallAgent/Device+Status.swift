@@ -17,7 +17,7 @@ extension Device {
 
     /// What decides whether the device takes one more call now.
     var admission: CallAdmission {
-        CallAdmission(configuration, share, among: calls, legs, isDraining: isDraining)
+        CallAdmission(configuration, share, among: calls, participants.legs, isDraining: isDraining)
     }
 
     /// Whether the machine carries one more outgoing call without harm to those that it has.

@@ -25,8 +25,6 @@ public actor Device {
     let share: MediaShare
     var calls = CallTable()
     var plainInvites = PlainInvites()
-    /// Legs to bots that are offered them by HTTP.
-    var legs = BotLegs()
     private(set) var signaling = SignalingState()
     private var drain = CallDrain()
     private let archive: CallArchive
@@ -322,7 +320,7 @@ public actor Device {
         plainInvites.removeAll()
         share.leave {
             for id in calls.ids { feed(.engine(.deviceEnds), to: id) }
-            for leg in legs.media { engine.stop(leg) }
+            for leg in participants.legs.media { engine.stop(leg) }
         }
         await participants.finish()
         for listener in listeners { listener.cancel() }
