@@ -360,3 +360,13 @@ struct BotLine: ProtocolCore, Sendable {
         }
     }
 }
+
+extension PortFormat.Encoding {
+    init(_ encoding: WireFormat.Encoding) {
+        switch encoding {
+        case .mulaw: self = .muLaw
+        case .alaw: self = .aLaw
+        case .linear: self = .linear
+        }
+    }
+}

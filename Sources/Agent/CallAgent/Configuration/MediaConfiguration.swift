@@ -7,6 +7,7 @@ public import AudioKit
 public import Playout
 internal import Realtime
 public import SecureTransport
+internal import ICE
 
 /// Sockets, codec and playout of a device.
 public struct MediaConfiguration: Sendable {
@@ -104,7 +105,8 @@ public struct MediaConfiguration: Sendable {
             "send and receive media through TURN servers only, so that peers do not learn the device's address"
         ).defaulting(to: usual.usesRelaysOnly)
         let iceServers = ConfigKey.sections(
-            "ice_servers", ICEServer.Keys.self, "STUN and TURN servers besides those that the service names")
+            "ice_servers", CallControl.ICEServer.Keys.self, "STUN and TURN servers besides those that the service names"
+        )
         let relayTrustRoots = ConfigKey.path(
             "relay_trust_roots", readable: true, "PEM certificates to trust for TURN servers over TLS"
         ).unset("the system's")
@@ -141,7 +143,7 @@ public struct MediaConfiguration: Sendable {
         interfaces.allowed = section.value(\.interfaces, &problems) ?? []
         interfaces.denied = section.value(\.ignoredInterfaces, &problems) ?? []
         usesRelaysOnly = section.value(\.relayOnly, &problems)
-        iceServers = (section.value(\.iceServers, &problems) ?? []).compactMap { ICEServer($0, &problems) }
+        iceServers = (section.value(\.iceServers, &problems) ?? []).compactMap { CallControl.ICEServer($0, &problems) }
         relayTrustRoots = section.certificates(\.relayTrustRoots, &problems)
         allowsPlainMedia = section.value(\.allowPlainRTP, &problems)
         let silence = section.value(\.silenceTimeout, &problems)
@@ -268,5 +270,36 @@ extension PlayoutConfiguration {
             problems.append(
                 section.problem(\.maximumDelay, "must not be below min_delay_ms (\(minimumDelayMilliseconds))"))
         }
+    }
+}
+
+extension CallControl.ICEServer {
+    /// The keys of one of `media.ice_servers`.
+    struct Keys: ConfigKeys {
+        let urls = ConfigKey.list("urls", of: "URLs", "`stun:HOST:PORT`, `turn:HOST:PORT` or `turns:HOST:PORT`") {
+            url throws(ConfigValueFault) in
+            if ICEServerLookup.location(url) != nil { return url }
+            throw ConfigValueFault("\"\(url)\" is not stun:HOST:PORT, turn:HOST:PORT or turns:HOST:PORT")
+        }.required
+        let username = ConfigKey.string("username", "for TURN")
+        let credential = ConfigKey.secret("credential", "for TURN")
+    }
+
+    init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let before = problems.count
+        let urls = section.value(\.urls, &problems) ?? []
+        if urls.isEmpty, section.has(\.urls), problems.count == before {
+            problems.append(section.problem(\.urls, "needs at least one URL"))
+        }
+        let username = section.value(\.username, &problems)
+        let credential = section.value(\.credential, &problems)
+        let isOpen = !section.has(\.username) || !(section.has(\.credential) || section.isInTheClear(\.credential))
+        if isOpen, urls.contains(where: { ICEServerLookup.location($0)?.scheme.isRelay == true }) {
+            // Without both it would be left out.
+            problems.append(
+                section.problem(\.urls, "names a TURN server, which wants username and credential_file beside it"))
+        }
+        guard !urls.isEmpty else { return nil }
+        self.init(urls: urls, username: username, credential: credential?.revealed)
     }
 }

@@ -38,16 +38,16 @@ public struct TestReport: Sendable {
     }
 
     /// The program's part that tested, such as `handset loopback`.
-    let program: String
+    private let program: String
     /// The tests' name as a whole, such as `loopback.device`.
-    let suite: String
-    let startedAt: String
-    let origin: RunOrigin?
-    let facts: [LoopbackRun.Fact]
+    private let suite: String
+    private let startedAt: String
+    private let origin: RunOrigin?
+    private let facts: [LoopbackRun.Fact]
     /// What a failure is of.
-    let failureKind: String
+    private let failureKind: String
     /// How long all of it took, in seconds.
-    let seconds: Double
+    private let seconds: Double
     /// The tests, in order.
     public let cases: [Case]
 
@@ -106,4 +106,90 @@ public struct TestReport: Sendable {
 extension LoopbackVerdict.Check {
     /// The check in a line: what is checked, what was measured, and what was allowed where that is another text.
     public var sentence: String { measured == limit ? "\(name): \(measured)" : "\(name): \(measured), \(limit)" }
+}
+
+// MARK: - JUnit
+
+extension TestReport {
+    /// The report for a CI service: JUnit's XML.
+    public var junit: String {
+        let failures = cases.count { $0.outcome == .failed }
+        let skipped = cases.count { $0.outcome == .unmeasured }
+        let counts =
+            "tests=\"\(cases.count)\" failures=\"\(failures)\" errors=\"0\" skipped=\"\(skipped)\" "
+            + "time=\"\(AudioText.fixed(seconds, 3))\""
+        let host = origin.map { " hostname=\"\(Self.escaped($0.host))\"" } ?? ""
+        return """
+            <?xml version="1.0" encoding="UTF-8"?>
+            <testsuites name="\(Self.escaped(program))" \(counts)>
+            <testsuite name="\(className)" timestamp="\(Self.escaped(startedAt))"\(host) \(counts)>
+            <properties>
+            \(properties.joined(separator: "\n"))
+            </properties>
+            \(cases.map(testCase).joined(separator: "\n"))
+            </testsuite>
+            </testsuites>
+
+            """
+    }
+
+    private var className: String { Self.escaped("handset.\(suite)") }
+
+    private var properties: [String] {
+        let origin = origin.map { [LoopbackRun.Fact("Measured by", $0.text)] } ?? []
+        return (origin + facts).map {
+            "<property name=\"\(Self.escaped($0.label))\" value=\"\(Self.escaped($0.value))\"/>"
+        }
+    }
+
+    private func testCase(_ test: Case) -> String {
+        let time = test.seconds == 0 ? "0" : AudioText.fixed(test.seconds, 3)
+        let head = "<testcase classname=\"\(className)\" name=\"\(Self.escaped(test.name))\" time=\"\(time)\""
+        let text = Self.escaped(test.text)
+        switch test.outcome {
+        case .passed: return head + "><system-out>\(text)</system-out></testcase>"
+        case .unmeasured: return head + "><skipped message=\"\(text)\"/></testcase>"
+        case .failed:
+            return head + "><failure type=\"\(failureKind)\" message=\"\(text)\">\(Self.escaped(test.advice))"
+                + "</failure></testcase>"
+        }
+    }
+
+    /// `text` within XML: without the control characters that XML 1.0 has no way to write.
+    private static func escaped(_ text: String) -> String {
+        HTMLText.escaped(
+            String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 0x20 && $0.value < 0xFFFE })))
+    }
+}
+
+// MARK: - KTAP
+
+extension TestReport {
+    /// The report for kernel labs: the lines of KTAP, version 1 (docs.kernel.org/dev-tools/ktap.html).
+    public var ktap: String {
+        var lines = ["KTAP version 1", "1..\(cases.count)"]
+        if let origin { lines.append("# " + Self.plain(origin.text)) }
+        for fact in facts { lines.append("# " + Self.plain("\(fact.label): \(fact.value)")) }
+        for (index, test) in cases.enumerated() { lines += self.lines(test, number: index + 1) }
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    private func lines(_ test: Case, number: Int) -> [String] {
+        let name = Self.plain("\(number) \(suite).\(test.name)")
+        let text = "# " + Self.plain(test.text)
+        switch test.outcome {
+        case .passed: return [text, "ok \(name)"]
+        case .unmeasured:
+            return ["ok \(name) # SKIP " + Self.plain(test.advice.isEmpty ? "not measured" : test.advice)]
+        case .failed:
+            return [text] + (test.advice.isEmpty ? [] : ["# " + Self.plain(test.advice)]) + ["not ok \(name)"]
+        }
+    }
+
+    /// `text` on one line, and without the character that begins a directive.
+    private static func plain(_ text: String) -> String {
+        String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.map { $0.value < 0x20 || $0 == "#" || $0.value == 0x7F ? " " : $0 }))
+    }
 }

@@ -50,3 +50,63 @@ extension DigitError {
         throw DigitError("the peer does not take the key \(refused.0) (RFC 4733 §2.5.1.1): \(list)")
     }
 }
+
+/// Why a device can make no call at present.
+public struct CallObstacle: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kinds of reasons.
+    public enum Reason: Hashable, Sendable {
+        /// The device takes no more calls: it is drained, or ends.
+        case draining
+        /// The device is not connected to its service.
+        case notConnected
+        /// It has as many calls as `answer.max_calls` allows.
+        case callLimit(Int)
+        /// The machine carries no more calls (`answer.max_calls: auto`).
+        case machineFull
+    }
+
+    /// What is in the way.
+    public let reason: Reason
+
+    init(_ reason: Reason) { self.reason = reason }
+
+    /// What is in the way, in words.
+    public var description: String {
+        switch reason {
+        case .draining: "the device takes no more calls: it stops"
+        case .notConnected: "the device is not connected to its service"
+        case .callLimit: "the device has as many calls as it may have"
+        case .machineFull: "the device has as many calls as its machine carries"
+        }
+    }
+}
+
+/// The sound of a call cannot be changed as asked.
+public struct CallSoundError: Error, Sendable, CustomStringConvertible {
+    /// What is in the way. Later versions may add kinds.
+    public struct Code: Hashable, Sendable {
+        private let name: String
+
+        /// The call is not in a state in which this makes sense.
+        public static let wrongState = Code(name: "wrongState")
+        /// The file cannot be played, or not be recorded to.
+        public static let file = Code(name: "file")
+        /// The configuration does not provide for it.
+        public static let notConfigured = Code(name: "notConfigured")
+        /// The device could not do it.
+        public static let failed = Code(name: "failed")
+    }
+
+    /// What is in the way.
+    public let code: Code
+    /// Why, and what to do.
+    public let description: String
+
+    init(_ code: Code, _ description: String) {
+        self.code = code
+        self.description = description
+    }
+
+    static let noProgram = CallSoundError(
+        .notConfigured, "the configuration names no program or bot: set behaviour.attach to exec or bot")
+}

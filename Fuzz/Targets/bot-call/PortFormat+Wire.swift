@@ -1,1 +1,0 @@
-../../Modules/Agent/BotCalls/PortFormat+Wire.swift
