@@ -52,7 +52,7 @@ public struct TimingSummary: Equatable, Sendable {
         let delay = reading.delaySamples
         history.add(reading)
         drift.add(reading)
-        heardSamples += CarrierTracker.block
+        heardSamples += CarrierReader.block
         delayRange = delayRange.map { min($0.lowerBound, delay)...max($0.upperBound, delay) } ?? delay...delay
         if firstDelay == nil { firstDelay = delay }
         lastDelay = delay
@@ -106,7 +106,7 @@ public struct TimingSummary: Equatable, Sendable {
 
     /// Mean level of what was captured against what was played, in dB.
     public var gainDB: Double? {
-        heardSamples == 0 ? nil : gainSum / (Double(heardSamples) / Double(CarrierTracker.block))
+        heardSamples == 0 ? nil : gainSum / (Double(heardSamples) / Double(CarrierReader.block))
     }
 
     /// Below this normalised correlation lies `share` of the readings, to a hundredth.

@@ -1,5 +1,4 @@
 public import AudioKit
-internal import Glibc
 
 /// Follows a captured ``Carrier`` sample by sample: delay to a small part of a sample, drift, and each gap and repeat.
 ///
@@ -8,61 +7,26 @@ internal import Glibc
 /// milliseconds.
 public struct CarrierTracker: Sendable {
     /// Numbers of played samples that are carrier.
-    let active: Range<Int>
-    let maximumDelay: Int
+    private let active: Range<Int>
+    private let maximumDelay: Int
     /// By how many samples a sample the delay is expected to grow, if that is known from before.
     private let expectedRate: Double
-    let carrier: Carrier
-    let interpolator = Interpolator()
-    let wideSearch = FourierTransform(minimumCount: 2 * Self.wideRadius + 2 * Self.block)
-
-    /// Captured samples from number `captureStart` on, as far back as they may still be needed.
-    var capture: [Float] = []
-    var captureStart = 0
-    var state = State.searching(lost: nil)
+    private var reader: CarrierReader
+    private var state = State.searching(lost: nil)
     /// Number of the captured sample to continue at.
-    var cursor: Int
-    var filter = ChannelFilter(gain: 1)
-    /// What the filter makes of the carrier's power.
-    var filterPower = 1.0
-    var usual = Usual()
-    private(set) var isInverted = false
+    private var cursor: Int
     private var hasBeenFound = false
     /// Where the last gap or repeat ended.
     private var resolved = -1
 
-    /// Samples in one reading: 10 ms.
-    static let block = 480
-    /// How far from the expected position each reading searches, in samples.
-    static let lagReach = 4
-    /// How far a jump is looked for at once, in samples: 100 ms.
-    static let wideRadius = 4_800
-    /// Samples in which a lost carrier is looked for: 85 ms.
-    static let searchWindow = 4_096
+    private static let (block, searchWindow) = (CarrierReader.block, CarrierReader.searchWindow)
     /// A hole that lasts longer is a carrier lost, which is then looked for everywhere: 300 ms.
-    static let patience = 14_400
+    private static let patience = 14_400
 
-    enum State {
-        case searching(lost: Lost?)
+    private enum State {
+        case searching(lost: CarrierReader.Lost?)
         case following(DelayLine)
         case resolving(before: DelayLine, suspect: Int, probe: Int)
-    }
-
-    /// A carrier that was there and went.
-    struct Lost {
-        let before: DelayLine
-        let start: Int
-    }
-
-    /// Typical readings without events.
-    struct Usual {
-        var likeness = 0.0
-        var likenessSpread = 0.0
-        var errorSpread = 0.0
-        /// Mean squares, in sample units.
-        var residual = 0.0
-        var signal = 0.0
-        var count = 0
     }
 
     /// Makes a tracker in its initial state.
@@ -74,23 +38,16 @@ public struct CarrierTracker: Sendable {
     public init(
         carrier: Carrier, active: Range<Int>, maximumDelay: Int = 2 * AudioFormat.sampleRate, expectedRate: Double = 0
     ) {
-        self.carrier = carrier
         self.expectedRate = expectedRate
         self.active = active
         self.maximumDelay = max(480, maximumDelay)
         cursor = active.lowerBound
-        captureStart = max(0, active.lowerBound - 2 * Self.block)
-        skipped = captureStart
+        reader = CarrierReader(carrier, active: active, maximumDelay: self.maximumDelay)
     }
-
-    /// Samples of the beginning that are not needed and not kept.
-    private var skipped: Int
 
     /// Takes the next captured samples.
     public mutating func add(_ samples: Span<Int16>, into outbox: inout [CarrierFinding]) {
-        for index in 0..<samples.count {
-            if skipped > 0 { skipped -= 1 } else { capture.append(Float(samples[index])) }
-        }
+        reader.add(samples)
         while step(into: &outbox) {}
         trim()
     }
@@ -99,12 +56,13 @@ public struct CarrierTracker: Sendable {
     public mutating func finish(into outbox: inout [CarrierFinding]) {
         guard case .searching(let lost?) = state else { return }
         let delay = lost.before.delay(at: Double(lost.start))
-        let heard = active.upperBound == .max ? captureEnd : min(captureEnd, active.upperBound + Int(delay))
+        let heard =
+            active.upperBound == .max ? reader.captureEnd : min(reader.captureEnd, active.upperBound + Int(delay))
         guard heard - lost.start > Self.patience else { return }
         outbox.append(
             .event(
                 LoopbackEvent(
-                    kind: isQuiet(lost.start..<heard) ? .silence : .disturbance, position: lost.start,
+                    kind: reader.isQuiet(lost.start..<heard) ? .silence : .disturbance, position: lost.start,
                     holeSamples: heard - lost.start, delayBefore: delay, delayAfter: delay)))
         state = .searching(lost: nil)
     }
@@ -120,9 +78,7 @@ public struct CarrierTracker: Sendable {
         }
     }
 
-    var captureEnd: Int { captureStart + capture.count }
-
-    func isBehindEnd(_ position: Int, _ line: DelayLine) -> Bool {
+    private func isBehindEnd(_ position: Int, _ line: DelayLine) -> Bool {
         active.upperBound != .max && Double(position) - line.delay(at: Double(position)) > Double(active.upperBound)
     }
 
@@ -133,47 +89,41 @@ public struct CarrierTracker: Sendable {
         guard !isFinished else { return false }
         switch state {
         case .searching(let lost):
-            guard captureEnd >= cursor + Self.searchWindow + Self.block else { return false }
+            guard reader.captureEnd >= cursor + Self.searchWindow + Self.block else { return false }
             search(lost, into: &outbox)
         case .following(let line):
-            guard captureEnd >= cursor + 2 * Self.block else { return false }
+            guard reader.captureEnd >= cursor + 2 * Self.block else { return false }
             follow(line, into: &outbox)
         case .resolving(let before, let suspect, let probe):
-            guard captureEnd >= probe + 3 * Self.block else { return false }
+            guard reader.captureEnd >= probe + 3 * Self.block else { return false }
             resolve(before, suspect, probe, into: &outbox)
         }
         return true
     }
 
     /// Looks for the carrier everywhere.
-    private mutating func search(_ lost: Lost?, into outbox: inout [CarrierFinding]) {
+    private mutating func search(_ lost: CarrierReader.Lost?, into outbox: inout [CarrierFinding]) {
         let window = cursor..<cursor + Self.searchWindow
-        guard let (delay, isNegative) = anywhere(window) else {
+        guard let (delay, isNegative) = reader.anywhere(window) else {
             cursor += Self.searchWindow / 2
             return
         }
-        if lost == nil {
-            isInverted = isNegative
-            usual = Usual()
-            let gain = gain(delay, in: window)
-            filter = ChannelFilter(gain: gain)
-            filterPower = Double(gain * gain)
-        }
+        if lost == nil { reader.begin(delay: delay, in: window, isInverted: isNegative) }
         var line = DelayLine(delay: Double(delay), rate: lost?.before.rate ?? expectedRate, origin: Double(cursor))
         // A carrier that has just begun sounds at the window's end.
         let place = cursor + Self.searchWindow - Self.block
-        let reading = read(line, at: place)
-        guard lost == nil || isLikely(reading) else {
+        let reading = reader.read(line, at: place)
+        guard lost == nil || reader.isLikely(reading) else {
             cursor += Self.searchWindow / 2
             return
         }
         line.delay += reading.error
         if let lost {
-            if let event = changeAfterLoss(lost, line, place) { outbox.append(.event(event)) }
+            if let event = reader.changeAfterLoss(lost, line, place) { outbox.append(.event(event)) }
             line.age = 8
         } else if !hasBeenFound {
             hasBeenFound = true
-            outbox.append(.found(position: cursor, delaySamples: line.delay, isInverted: isInverted))
+            outbox.append(.found(position: cursor, delaySamples: line.delay, isInverted: isNegative))
         }
         cursor = place
         state = .following(line)
@@ -181,15 +131,15 @@ public struct CarrierTracker: Sendable {
 
     /// Takes a reading where the carrier is expected.
     private mutating func follow(_ line: DelayLine, into outbox: inout [CarrierFinding]) {
-        let reading = read(line, at: cursor)
-        guard isUsual(reading, line) else {
+        let reading = reader.read(line, at: cursor)
+        guard reader.isUsual(reading, line) else {
             state = .resolving(before: line, suspect: cursor, probe: cursor)
             return
         }
         var line = line
         let middle = Double(cursor) + Double(Self.block) / 2
         line.correct(error: reading.error, at: middle, spacing: Double(Self.block))
-        learn(reading, line)
+        reader.learn(reading, line)
         outbox.append(
             .reading(
                 CarrierReading(
@@ -197,7 +147,7 @@ public struct CarrierTracker: Sendable {
                     gainDB: reading.gainDB, rate: line.rate)))
         cursor += Self.block
         state = .following(line)
-        if line.age == 6 || line.age == 40, usual.count <= 45 { fit(line) }
+        reader.fit(line, before: cursor)
     }
 
     /// Looks where the carrier continues after a disturbance, a little later each time.
@@ -205,7 +155,8 @@ public struct CarrierTracker: Sendable {
         _ before: DelayLine, _ suspect: Int, _ probe: Int, into outbox: inout [CarrierFinding]
     ) {
         guard probe - suspect <= Self.patience else {
-            state = .searching(lost: Lost(before: before, start: changeBeforeLoss(before, suspect)))
+            state = .searching(
+                lost: CarrierReader.Lost(before: before, start: reader.changeBeforeLoss(before, suspect)))
             cursor = probe
             return
         }
@@ -213,7 +164,7 @@ public struct CarrierTracker: Sendable {
             state = .resolving(before: before, suspect: suspect, probe: probe + Self.block / 2)
             return
         }
-        let event = change(before, after, suspect - Self.block..<place + Self.block)
+        let event = reader.change(before, after, suspect - Self.block..<place + Self.block)
         // A false alarm is skipped: reading it again would raise it again. So is a block that was just resolved.
         let isResolved = event == nil || place == resolved
         if let event, !isResolved { outbox.append(.event(event)) }
@@ -226,7 +177,7 @@ public struct CarrierTracker: Sendable {
     private func continuation(of before: DelayLine, at probe: Int) -> (DelayLine, Int)? {
         var line = before
         if let found = settled(&line, at: probe, isKnown: true) { return (line, found) }
-        guard let delay = nearby(before, probe..<probe + 2 * Self.block) else { return nil }
+        guard let delay = reader.nearby(before, probe..<probe + 2 * Self.block) else { return nil }
         line.delay = Double(delay) - before.rate * Double(Self.block)
         line.origin = Double(probe)
         line.age = min(before.age, 8)
@@ -238,19 +189,16 @@ public struct CarrierTracker: Sendable {
 
     /// Moves `line` to where it fits at `place`, if it does; one that is known from many readings only if it must be.
     private func settled(_ line: inout DelayLine, at place: Int, isKnown: Bool) -> Int? {
-        let first = read(line, at: place)
-        guard isLikely(first) else { return nil }
+        let first = reader.read(line, at: place)
+        guard reader.isLikely(first) else { return nil }
         var moved = line
         moved.delay += first.error
-        let second = read(moved, at: place)
-        guard isUsual(second, moved) else { return nil }
+        let second = reader.read(moved, at: place)
+        guard reader.isUsual(second, moved) else { return nil }
         moved.delay += second.error
-        if !isKnown || abs(moved.delay - line.delay) > Self.sameDelay { line = moved }
+        if !isKnown || abs(moved.delay - line.delay) > CarrierReader.sameDelay { line = moved }
         return place
     }
-
-    /// Delays no further apart than this are one, in samples.
-    static let sameDelay = 0.3
 
     private mutating func trim() {
         let needed: Int
@@ -259,10 +207,6 @@ public struct CarrierTracker: Sendable {
         case .following: needed = cursor - 12 * Self.block
         case .resolving(_, let suspect, _): needed = suspect - 12 * Self.block
         }
-        let surplus = max(needed, captureEnd - 2 * AudioFormat.sampleRate) - captureStart
-        // Moving what remains costs as much as what is dropped, if that is done rarely.
-        guard surplus > AudioFormat.sampleRate / 2 else { return }
-        capture.removeFirst(min(surplus, capture.count))
-        captureStart += surplus
+        reader.trim(before: needed)
     }
 }
