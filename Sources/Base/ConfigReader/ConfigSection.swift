@@ -1,3 +1,6 @@
+internal import Glibc
+internal import Files
+
 /// One mapping of a configuration: asked for keys by type, it notes every problem rather than stopping at the first.
 ///
 /// An accessor answers `nil` both when the key is absent, which is no problem, and when its value is not allowed, which
@@ -264,5 +267,180 @@ extension ConfigSection {
 
     static func short(_ value: Double) -> String {
         Int(exactly: value).map(String.init) ?? "\(value)"
+    }
+}
+
+/// Files and folders. What is checked depends on how the configuration is read: see ``FileChecks``.
+extension ConfigSection {
+    /// Which files are checked.
+    var fileChecks: FileChecks { origin.fileChecks }
+
+    /// The path of a file, taken from the configuration's folder unless it is absolute.
+    ///
+    /// - Parameter readable: Also note a problem if it is no regular file that may be read.
+    func path(_ key: String, readable: Bool = false, _ problems: inout [ConfigProblem]) -> String? {
+        guard let text = string(key, &problems) else { return nil }
+        let path = resolve(text)
+        guard readable, fileChecks != .none, let failure = SmallFile.unreadable(path) else { return path }
+        problems.append(problem(key, "\"\(path)\" cannot be read: \(failure.message)"))
+        return nil
+    }
+
+    /// Warns if every user of this machine may read the file at `path`, which holds a secret.
+    func warnOfReaders(_ key: String, _ path: String, _ problems: inout [ConfigProblem]) {
+        guard fileChecks != .none, RegularFile.isReadableByAll(path) else { return }
+        problems.append(
+            warning(key, "every user of this machine may read \"\(path)\"; `chmod 600` keeps it to its owner"))
+    }
+
+    /// The path of a file that the program writes to, and creates if it does not exist.
+    ///
+    /// - Parameter advice: What to try if it cannot be written to, a whole sentence.
+    func outputFile(_ key: String, advice: String = "", _ problems: inout [ConfigProblem]) -> String? {
+        guard let path = path(key, &problems) else { return nil }
+        return note(key, path, advice: advice, &problems) { path throws(RegularFileError) in
+            if unsafe access(path, F_OK) == 0 {
+                try RegularFile.check(path)
+                try RegularFile.checkAccess(path, R_OK | W_OK)
+            } else {
+                try WritableFolder.checkExisting(WritableFolder.parent(of: path))
+            }
+        }
+    }
+
+    /// The path of a folder that the program writes files into, and makes if it is not there.
+    func outputFolder(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
+        guard let path = path(key, &problems) else { return nil }
+        return note(key, path, &problems) { path throws(RegularFileError) in try WritableFolder.check(path) }
+    }
+
+    /// The path of a socket that the program listens at. Its folder is made if it is not there, but none above that.
+    func outputSocket(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
+        guard let path = path(key, &problems) else { return nil }
+        return note(key, path, &problems) { path throws(RegularFileError) in
+            let folder = WritableFolder.parent(of: path)
+            let exists = unsafe access(folder, F_OK) == 0
+            try WritableFolder.checkExisting(exists ? folder : WritableFolder.parent(of: folder))
+            try RegularFile.checkSocket(path)
+        }
+    }
+
+    /// A program and its arguments; the program is searched like in a shell.
+    func command(_ key: String, _ problems: inout [ConfigProblem]) -> [String]? {
+        guard let words = list(key, &problems) else { return nil }
+        guard let program = words.first, !program.isEmpty else {
+            problems.append(problem(key, "must name a program"))
+            return nil
+        }
+        // As in a shell: a name without a slash is looked up in PATH. Any other is a path.
+        let path = program.contains("/") ? resolve(program) : program
+        if fileChecks == .all, !Self.isThere(path, path: origin.environment("PATH") ?? "/usr/bin:/bin") {
+            let place = path == program ? "" : ": \"\(path)\""
+            let message =
+                if program.contains("/"), RegularFile.isThere(path) {
+                    "\"\(path)\" may not be run; `chmod +x` allows it"
+                } else {
+                    "there is no program \"\(program)\" that may be run\(place)"
+                }
+            problems.append(problem(key, message))
+        }
+        return [path] + words.dropFirst()
+    }
+
+    func resolve(_ path: String) -> String { path.hasPrefix("/") ? path : origin.directory + path }
+
+    private func note(
+        _ key: String, _ path: String, advice: String = "", _ problems: inout [ConfigProblem],
+        _ check: (String) throws(RegularFileError) -> Void
+    ) -> String? {
+        guard fileChecks == .all else { return path }
+        do throws(RegularFileError) {
+            try check(path)
+            return path
+        } catch {
+            let more = advice.isEmpty ? "" : ". \(advice)"
+            problems.append(problem(key, "\"\(path)\" cannot be written to: \(error.message)\(more)"))
+            return nil
+        }
+    }
+
+    private static func isThere(_ program: String, path: String) -> Bool {
+        let places =
+            program.contains("/") ? [program] : path.split(separator: ":").map { "\($0)/\(program)" }
+        return places.contains { RegularFile.mayBeRun($0) }
+    }
+}
+
+extension ConfigSection {
+    /// The section's keys and values to be shown to others: without what may be secret.
+    ///
+    /// Omitted are values of keys that are not among `keys`, of keys whose names suggest secrets, the arguments of
+    /// programs, and of addresses everything except scheme, host and port. Of a secret the file's path or the
+    /// variable's name is shown.
+    ///
+    /// - Parameter keys: Those that are known here, with the ones under them.
+    public func outline(of keys: [ConfigKeyEntry]) -> [String] {
+        entries.flatMap { entry -> [String] in
+            guard let known = keys.first(where: { $0.names.contains(entry.key) }) else {
+                return ["\(Self.printable(entry.key)): (left out: an unknown key)"]
+            }
+            return Self.lines("\(entry.key):", entry.value, known, name: entry.key)
+        }
+    }
+
+    private static let secretWords = [
+        "secret", "token", "password", "credential", "hash", "payload", "header", "email",
+    ]
+    /// Keys of permissions and identities, whose values are private.
+    private static let privateKeys = [
+        "allow", "deny", "users", "id", "user", "session", "rooms", "callees", "parameters",
+    ]
+
+    private static func lines(
+        _ label: String, _ value: ConfigValue, _ key: ConfigKeyEntry, name: String
+    ) -> [String] {
+        let speaksOfSecret = secretWords.contains { name.contains($0) } && !name.hasSuffix("_file")
+        let isHarmless = key.secret != nil || ["whole number", "number", "true or false"].contains(key.kind)
+        let isSecret = speaksOfSecret && !isHarmless || privateKeys.contains(name)
+        switch (value, key.inner) {
+        case (.empty, _): return ["\(label) (empty)"]
+        case _ where isSecret: return ["\(label) (left out)"]
+        case (.section(let section), .section(let inner)):
+            return [label] + section.outline(of: inner).map { "  " + $0 }
+        case (.list(let items), .list(let inner)):
+            return [label]
+                + items.flatMap { item -> [String] in
+                    guard case .section(let section) = item.value else { return ["  - (left out: no section)"] }
+                    return section.outline(of: inner).enumerated().map {
+                        ($0.offset == 0 ? "  - " : "    ") + $0.element
+                    }
+                }
+        case (.scalar, .section), (.scalar, .list): return ["\(label) (left out)"]
+        case (.scalar(let text), .none): return ["\(label) \(shown(text))"]
+        case (.list, .section): return ["\(label) (left out)"]
+        case (.list(let items), .none):
+            let texts = items.map { item in
+                if case .scalar(let text) = item.value { shown(text) } else { "(left out)" }
+            }
+            guard name == "command", texts.count > 1 else { return ["\(label) [\(texts.joined(separator: ", "))]"] }
+            return ["\(label) [\(texts[0]), (\(texts.count - 1) left out)]"]
+        case (.section, _): return ["\(label) (left out)"]
+        }
+    }
+
+    private static func shown(_ text: String) -> String {
+        guard let scheme = text.firstRange(of: "://") else { return printable(text) }
+        let rest = text[scheme.upperBound...]
+        let authority = rest.prefix { !"/?#".contains($0) }
+        let host = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
+        return printable(text[..<scheme.upperBound] + host + (authority.endIndex < rest.endIndex ? "/…" : ""))
+    }
+
+    private static func printable(_ text: some StringProtocol) -> String {
+        let isPlain =
+            !text.isEmpty && text.unicodeScalars.allSatisfy { $0.value > 0x20 && $0 != "\"" && $0.value != 0x7F }
+        guard !isPlain else { return String(text) }
+        let safe = text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F || $0 == "\"" ? "?" : String($0) }
+        return "\"\(safe.joined())\""
     }
 }

@@ -1,7 +1,7 @@
 internal import Glibc
 public import Realtime
 internal import Synchronization
-internal import Core
+public import Core
 
 /// A sound card for measuring: a separate thread plays the given frames and delivers the captured ones, one by one.
 /// Between libasound and the caller there are only rings, whose delay does not count, because frames are identified by
@@ -186,5 +186,60 @@ extension DuplexLoop where Card == ALSACard {
                 wakeup.descriptor, milliseconds: Int32(milliseconds), watchesCard: watchesCard)
             if isSignalled { wakeup.clear() }
         }
+    }
+}
+
+/// An event of a card that is used frame by frame; see ``DuplexCard``.
+public struct DuplexNote: BitwiseCopyable, Equatable, Sendable {
+    /// The kind of event.
+    public var event: Event
+    /// When.
+    public var at: Instant
+    /// Captured frames handed on until then, counted from the beginning of the measurement.
+    public var captured: Int
+    /// Frames of the signal played until then, counted from the same moment.
+    public var played: Int
+
+    /// The kinds of event.
+    public enum Event: BitwiseCopyable, Equatable, Sendable {
+        /// A block was read and another written. Before that `available` captured frames waited, `queue` frames in the
+        /// buffer were still to be played, and as many as `behind` says behind the buffer, in the driver or a server.
+        case exchanged(available: Int, queue: Int, behind: Int)
+        /// The buffer underran (playback) or overran (capture). Both directions are restarted.
+        case xrun(SoundDirection)
+        /// The thread paused longer than the playback buffer lasts, so the buffer may have run empty: reported before any xrun
+        /// that follows.
+        case heldUp(nanoseconds: Int64)
+        /// The card was suspended. Both directions are restarted.
+        case suspended
+        /// The card went away.
+        case lost(errno: Int32)
+        /// It is back.
+        case returned
+        /// The thread runs without the real-time priority that was asked for.
+        case priorityRefused(errno: Int32)
+        /// This many frames were not provided for playback, or not taken after capture: the measuring program was late,
+        /// and silence replaces them.
+        case late(played: Int, captured: Int)
+    }
+}
+
+/// Which frames of what is played go to one channel of the card alone; all others go to both.
+public struct SoloPlan: Equatable, Sendable {
+    /// For the left channel, counted from the first frame of the signal.
+    public var left: Range<Int>
+    /// For the right channel; behind those for the left one.
+    public var right: Range<Int>
+
+    /// Makes a plan; without any ranges all goes to both.
+    public init(left: Range<Int> = 0..<0, right: Range<Int> = 0..<0) { (self.left, self.right) = (left, right) }
+
+    /// The target of the frame, and how many frames from it on have the same target, at most `most`.
+    @_noAllocation @_noLocks
+    func outputs(at frame: Int, most: Int) -> (outputs: CardOutputs, count: Int) {
+        if left.contains(frame) { return (.left, min(most, left.upperBound - frame)) }
+        if right.contains(frame) { return (.right, min(most, right.upperBound - frame)) }
+        let next = frame < left.lowerBound && !left.isEmpty ? left : right
+        return (.both, frame < next.lowerBound && !next.isEmpty ? min(most, next.lowerBound - frame) : most)
     }
 }
