@@ -103,15 +103,15 @@ private struct ObjectEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func superEncoder(forKey key: Key) -> any Encoder { encoder.refuse() }
 }
 
-/// Elements of one array.
-private struct ArrayEncoder: UnkeyedEncodingContainer {
-    let encoder: JSONTextEncoder
-    let depth: Int
-    var codingPath: [any CodingKey] { [] }
-    var count: Int { encoder.draft.count(at: depth) }
+/// A container whose values have no keys.
+private protocol ValueEncoder {
+    var encoder: JSONTextEncoder { get }
 
-    private func begin() throws { try encoder.draft.beginElement(at: depth) }
+    /// Makes room for the next value.
+    func begin() throws
+}
 
+extension ValueEncoder {
     private func put(_ value: some FixedWidthInteger) throws {
         try begin()
         encoder.draft.text.write(value)
@@ -153,6 +153,16 @@ private struct ArrayEncoder: UnkeyedEncodingContainer {
         try begin()
         try encoder.write(value)
     }
+}
+
+/// Elements of one array.
+private struct ArrayEncoder: ValueEncoder, UnkeyedEncodingContainer {
+    let encoder: JSONTextEncoder
+    let depth: Int
+    var codingPath: [any CodingKey] { [] }
+    var count: Int { encoder.draft.count(at: depth) }
+
+    func begin() throws { try encoder.draft.beginElement(at: depth) }
 
     func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
         encoder.refuse().container(keyedBy: type)
@@ -163,52 +173,10 @@ private struct ArrayEncoder: UnkeyedEncodingContainer {
 }
 
 /// One value that is no object and no array, or encodes itself.
-private struct SingleValueEncoder: SingleValueEncodingContainer {
+private struct SingleValueEncoder: ValueEncoder, SingleValueEncodingContainer {
     let encoder: JSONTextEncoder
     let depth: Int
     var codingPath: [any CodingKey] { [] }
 
-    private func begin() throws { try encoder.draft.beginSingle(at: depth) }
-
-    private func put(_ value: some FixedWidthInteger) throws {
-        try begin()
-        encoder.draft.text.write(value)
-    }
-
-    func encodeNil() throws {
-        try begin()
-        encoder.draft.text.writeNull()
-    }
-
-    func encode(_ value: Bool) throws {
-        try begin()
-        encoder.draft.text.write(value)
-    }
-
-    func encode(_ value: String) throws {
-        try begin()
-        encoder.draft.text.write(value)
-    }
-
-    func encode(_ value: Double) throws {
-        try begin()
-        try encoder.draft.text.write(value)
-    }
-
-    func encode(_ value: Float) throws { throw JSONText.NotWritable() }
-    func encode(_ value: Int) throws { try put(value) }
-    func encode(_ value: Int8) throws { try put(value) }
-    func encode(_ value: Int16) throws { try put(value) }
-    func encode(_ value: Int32) throws { try put(value) }
-    func encode(_ value: Int64) throws { try put(value) }
-    func encode(_ value: UInt) throws { try put(value) }
-    func encode(_ value: UInt8) throws { try put(value) }
-    func encode(_ value: UInt16) throws { try put(value) }
-    func encode(_ value: UInt32) throws { try put(value) }
-    func encode(_ value: UInt64) throws { try put(value) }
-
-    func encode(_ value: some Encodable) throws {
-        try begin()
-        try encoder.write(value)
-    }
+    func begin() throws { try encoder.draft.beginSingle(at: depth) }
 }
