@@ -294,3 +294,33 @@ public struct CallMachine: ProtocolCore, Sendable {
         return SignalingError(code, activity: "answer the call", cause: "it has ended (\(reason.rawValue))")
     }
 }
+
+/// A call's progress, as seen from outside.
+public enum CallProgress: Hashable, Sendable {
+    /// It is outgoing and unanswered.
+    case calling
+    /// It came in, and waits for an answer.
+    case ringing
+    /// It was answered, and cannot carry media yet.
+    case connecting
+    /// It has been able to carry media since then.
+    case established(since: Instant)
+    /// It has ended, except that the service has not confirmed everything yet.
+    case ending
+}
+
+/// How long a call machine waits for each step.
+public struct CallTimings: Hashable, Sendable {
+    /// For media to be prepared. Default 5 s.
+    public var prepareTimeout: Duration = .seconds(5)
+    /// From the accept to a path and keys. Default 10 s.
+    public var setUpTimeout: Duration = .seconds(10)
+    /// From the accept to the caller's acknowledgement, where the service waits for one. Default 40 s: SIP repeats its
+    /// answer for 32 s (RFC 3261 §13.3.1.4), and then ends the call itself.
+    public var acknowledgementTimeout: Duration = .seconds(40)
+    /// For the invite.
+    public var invite = InviteTimings()
+
+    /// Makes the defaults.
+    public init() {}
+}

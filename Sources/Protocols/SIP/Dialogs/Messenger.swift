@@ -190,3 +190,62 @@ struct Messenger: Sendable {
         headers.set("Supported", configuration.screen.supported)
     }
 }
+
+/// Our requests that wait for a response, and accepted INVITEs, for 2xx that are repeated or come from other forks.
+private struct RequestLedger: Sendable {
+    private var uses: [UInt64: RequestUse] = [:]
+    /// Accepted INVITEs in the order of their end.
+    private var accepted: [(until: Instant, number: UInt64)] = []
+    private var count: UInt64 = 0
+
+    subscript(number: UInt64) -> RequestUse? { uses[number] }
+
+    mutating func add(_ use: RequestUse) -> UInt64 {
+        count += 1
+        uses[count] = use
+        return count
+    }
+
+    @discardableResult
+    mutating func remove(_ number: UInt64) -> RequestUse? { uses.removeValue(forKey: number) }
+
+    /// The INVITE was accepted by the fork with that tag, and this is the ACK.
+    mutating func accept(_ number: UInt64, by tag: String, ack: SIPRequest, until: Instant) {
+        guard let use = uses[number] else { return }
+        if use.acks.isEmpty { accepted.append((until, number)) }
+        uses[number]?.acks[tag] = ack
+    }
+
+    /// Forgets accepted INVITEs whose time is up.
+    mutating func forgetOld(at now: Instant) {
+        while let first = accepted.first, first.until <= now { uses[accepted.removeFirst().number] = nil }
+    }
+}
+
+/// The account's credentials, which are sent to its server only. No other challenger gets a digest, because it could
+/// guess the password from it, or send requests to the server in our name.
+private struct ServerCredentials: Sendable {
+    private var digest: DigestClient?
+
+    init(_ digest: DigestClient?) { self.digest = digest }
+
+    /// Sets which challenges are answered.
+    mutating func hold(to trust: DigestTrust) { digest?.hold(to: trust) }
+
+    /// Replaces a request's credentials by new ones, or removes them if it does not go to the server.
+    mutating func authorize(_ request: inout SIPRequest, by flow: SIPFlow) {
+        request.headers.removeAll("Authorization")
+        request.headers.removeAll("Proxy-Authorization")
+        if flow.isToServer { digest?.authorize(&request) }
+    }
+
+    /// Handles the challenge to a request that was sent on that flow.
+    ///
+    /// - Returns: Whether the request is to be sent again.
+    mutating func take(_ response: SIPResponse, to request: SIPRequest, by flow: SIPFlow) -> Bool {
+        flow.isToServer && digest?.take(response, to: request) == .retry
+    }
+
+    /// A request that went by that flow was served.
+    mutating func succeeded(by flow: SIPFlow) { if flow.isToServer { digest?.succeeded() } }
+}

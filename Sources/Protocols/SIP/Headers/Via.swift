@@ -75,9 +75,6 @@ public struct Via: Hashable, Sendable, CustomStringConvertible {
     /// The source of the request, as ``stamp(sourceHost:sourcePort:)`` recorded it.
     public var source: SIPHost { parameters["received"].flatMap { SIPHost($0) } ?? host }
 
-    /// Whether both name the same sender.
-    func isSameSender(as other: Via) -> Bool { host.isSame(as: other.host) && port == other.port }
-
     /// The text.
     public var description: String {
         "SIP/2.0/\(transport) \(host)" + (port.map { ":\($0)" } ?? "") + parameters.text
