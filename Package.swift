@@ -162,7 +162,7 @@ let package = Package(
             "Signaling", "SignalingClient",
             [
                 "BlockingWork", "CallControl", "Core", "Cryptography", "Enrollment", "Files", "HTTPTransport", "JSON",
-                "SignalWire", "TLS", logging,
+                "Realtime", "SignalWire", "TLS", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -390,7 +390,7 @@ let package = Package(
             "ExchangeTests",
             nio + [
                 "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer", "HTTPTransport",
-                "JSON", "SDP", "SignalSupport", "SignalWire", logging,
+                "JSON", "Realtime", "SDP", "SignalSupport", "SignalWire", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(
@@ -403,7 +403,7 @@ let package = Package(
             "ExchangeIntegrationTests",
             nio + [
                 "Core", "Cryptography", "Enrollment", "ExchangeCore", "ExchangeServer", "HTTPTransport", "JSON",
-                "SignalSupport", "SignalWire", "TLS", logging,
+                "Realtime", "SignalSupport", "SignalWire", "TLS", logging,
             ]),
         tests(
             "CallTests",

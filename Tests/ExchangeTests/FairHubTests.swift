@@ -8,6 +8,7 @@ import SignalSupport
 import SignalWire
 import Testing
 import Core
+import Realtime
 
 /// An exchange on a slow disk with a full room, half of which is absent, and a user who has no part in it.
 private struct Crowd {
@@ -271,7 +272,7 @@ private func reads(_ channel: EmbeddedChannel) -> Bool? {
     @Test("A login with a signed token is not charged for others who have their turn when it becomes known")
     func signedLogin() throws {
         let key = try #require(SigningKey(name: "school", secret: String(repeating: "k", count: 32)))
-        let now = WallClock.now.seconds
+        let now = MonotonicClock.wallTime.seconds
         let signed = SignedToken(application: "school", user: "bob", issued: now, expires: now + 600)
         let token = try SignedTokenMint.sign(signed, with: key)
         let scenario = HubScenario(users: ["alice", "bob"], apiKeys: [key]) { message in

@@ -6,6 +6,7 @@ import NIOHTTP1
 import SignalWire
 import Testing
 import Core
+import Realtime
 
 @Suite("What the exchange answers over HTTP while nothing can be stored") struct UnwrittenTests {
     private let key: SigningKey
@@ -26,7 +27,7 @@ import Core
     }
 
     private func signed(for user: UserID) throws -> Redacted<String> {
-        let now = WallClock.now.seconds
+        let now = MonotonicClock.wallTime.seconds
         let token = SignedToken(application: "school", user: user, issued: now, expires: now + 600)
         return Redacted(try SignedTokenMint.sign(token, with: key))
     }

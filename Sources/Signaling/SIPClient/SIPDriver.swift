@@ -18,8 +18,7 @@ final class SIPDriver: SIPEdgeOwner {
     private var machine: AccountMachine
     private var promises: [UInt64: EventLoopPromise<AccountAnswer>] = [:]
     private var ticketCount: UInt64 = 0
-    private var timer: Scheduled<Void>?
-    private var due: Instant?
+    private var timer: WakeUpTimer
     /// The server's address that was tried last.
     private var lastTarget: SIPTarget?
     private var certificateFault: CertificateFault?
@@ -42,6 +41,7 @@ final class SIPDriver: SIPEdgeOwner {
         self.resolver = resolver
         self.edge = edge
         self.loop = loop
+        timer = WakeUpTimer(on: loop)
         self.hub = hub
         self.logger = logger
         edge.attach(to: self)
@@ -51,7 +51,7 @@ final class SIPDriver: SIPEdgeOwner {
 
     var session: SessionGrant? { machine.session }
 
-    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+    private var now: Instant { Instant(NIODeadline.now()) }
 
     func ask(_ request: AccountRequest, _ promise: EventLoopPromise<AccountAnswer>) {
         ticketCount += 1
@@ -129,18 +129,14 @@ final class SIPDriver: SIPEdgeOwner {
 
     /// Wakes the machine at its deadline, or earlier, which does no harm.
     private func arm() {
-        guard let next = machine.nextDeadline else {
-            timer?.cancel()
-            (timer, due) = (nil, nil)
-            return
-        }
-        if let due, due <= next { return }
-        timer?.cancel()
-        due = next
+        timer.set(machine.nextDeadline, wakeUp)
+    }
+
+    private var wakeUp: @Sendable () -> Void {
         let bound = NIOLoopBound(self, eventLoop: loop)
-        timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(clamping: next.nanoseconds))) {
+        return {
             let driver = bound.value
-            (driver.timer, driver.due) = (nil, nil)
+            driver.timer.clear()
             driver.feed(.timerFired)
         }
     }

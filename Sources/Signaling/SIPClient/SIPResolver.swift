@@ -1,5 +1,6 @@
 internal import Realtime
 internal import DomainNames
+internal import HTTPTransport
 internal import NIOCore
 internal import NIOPosix
 internal import NameLookup
@@ -56,7 +57,7 @@ final class SIPResolver {
         if !questions.isEmpty { ask(questions) { $0.feed($1, name) } }
     }
 
-    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+    private var now: Instant { Instant(NIODeadline.now()) }
 
     /// Finds the server. A call while it is being found takes the place of the one before.
     func locate(_ tell: @escaping ([SIPTarget]) -> Void) {

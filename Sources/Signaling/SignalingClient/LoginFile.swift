@@ -2,6 +2,7 @@ internal import CallControl
 internal import Logging
 internal import SignalWire
 internal import Core
+internal import Realtime
 
 /// The login on disk, if the configuration has a place for it (contract AUTH-10).
 struct LoginFile {
@@ -35,7 +36,7 @@ struct LoginFile {
             }
             let lifetime = kept.expiresAt.map { end in
                 // The file may say anything.
-                let (left, overflow) = end.subtractingReportingOverflow(WallClock.now.unixMilliseconds)
+                let (left, overflow) = end.subtractingReportingOverflow(MonotonicClock.wallTime.unixMilliseconds)
                 return Duration.milliseconds(overflow ? 0 : left)
             }
             return RESTClient.Login(
@@ -51,7 +52,7 @@ struct LoginFile {
     func save(_ login: RESTClient.Login) {
         guard let store else { return }
         let end = login.lifetime.map {
-            WallClock.now.unixMilliseconds + $0.components.seconds * 1_000
+            MonotonicClock.wallTime.unixMilliseconds + $0.components.seconds * 1_000
         }
         let kept = SessionStore.Kept(
             application: store.application, server: store.server, device: device,

@@ -66,7 +66,7 @@ final class ServiceDriver {
 
     private var configuration: HandsetServiceConfiguration { rest.configuration }
 
-    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+    private var now: Instant { Instant(NIODeadline.now()) }
 
     // MARK: What callers want
 

@@ -1,5 +1,6 @@
 internal import CallControl
 internal import SignalWire
+internal import HTTPTransport
 
 extension SignalingError.Code {
     /// A challenge was too old when it came back: ask for another.
@@ -91,6 +92,36 @@ extension ServiceFailure {
         case (500..., _): return failure(.serverError, "", .retry(after: retryAfter))
         case (400, _?), (413, _?): return failure(.invalidRequest, "", .none)
         default: return failure(.notAnExchange, "Check the address: it should be that of an exchange.", .none)
+        }
+    }
+}
+
+extension ServiceFailure {
+    /// What it means that bytes could not be got to `endpoint` or back.
+    static func transport(_ error: any Error, to endpoint: HTTPEndpoint, doing activity: String) -> ServiceFailure {
+        (error as? ServiceFailure) ?? explained(TransportFailure(error, to: endpoint), doing: activity)
+    }
+
+    private static func explained(_ failure: TransportFailure, doing activity: String) -> ServiceFailure {
+        func failed(
+            _ code: SignalingError.Code, _ advice: String, _ remedy: Remedy = .retry(after: nil), isBurden: Bool = true
+        ) -> ServiceFailure {
+            ServiceFailure(
+                SignalingError(code, activity: activity, cause: failure.cause, advice: advice), remedy: remedy,
+                isBurden: isBurden)
+        }
+        let startIt = "Check the address, and that the exchange runs there."
+        return switch failure.kind {
+        // An overloaded server does not answer in time; if no server is running, an attempt causes no load.
+        case .nobodyThere: failed(.serverUnreachable, startIt, isBurden: false)
+        case .unreachable, .fault: failed(.serverUnreachable, startIt)
+        case .closed: failed(.disconnected, failure.advice)
+        case .untrusted, .wrongName: failed(.certificateNotTrusted, failure.advice, .none)
+        case .plainText: failed(.notAnExchange, failure.advice, .none)
+        case .handshake: failed(.serverUnreachable, failure.advice)
+        case .notHTTP: failed(.notAnExchange, startIt, .none)
+        case .notUpgraded(let status):
+            .rest(status: status ?? 0, body: nil, retryAfter: nil, traceID: nil, doing: activity)
         }
     }
 }

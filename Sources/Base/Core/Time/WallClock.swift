@@ -8,6 +8,9 @@ public struct WallClock: Comparable, Hashable, Sendable {
     @inlinable
     public init(unixMilliseconds: Int64) { self.unixMilliseconds = unixMilliseconds }
 
+    /// Seconds since 1970-01-01 00:00 UTC.
+    public var seconds: Double { Double(unixMilliseconds) / 1_000 }
+
     /// Orders times of day.
     @inlinable
     public static func < (left: Self, right: Self) -> Bool { left.unixMilliseconds < right.unixMilliseconds }

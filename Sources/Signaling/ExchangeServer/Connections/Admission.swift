@@ -27,7 +27,7 @@ final class Admission {
     private var crowds = Episode()
     private var partials = Episode()
     private var failures = Episode()
-    private var timer: (due: Instant, scheduled: Scheduled<Void>)?
+    private let timer: DeadlineTimer
     /// Connections that were refused because there were too many.
     private(set) var refused = 0
     /// Connections that there was no descriptor for.
@@ -45,13 +45,14 @@ final class Admission {
         messages = InboundBudget(limit: configuration.memoryShares.messages)
         proxies = configuration.trustedProxies.compactMap { ClientAddress($0) }
         self.loop = loop
+        timer = DeadlineTimer(on: loop)
         self.thread = thread
         self.logger = logger
         strangers.onCrowded = { [weak self] in self?.reportCrowd() }
         messages.onCrowded = { [weak self] in self?.reportPartialMessages() }
     }
 
-    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+    private var now: Instant { Instant(NIODeadline.now()) }
 
     // MARK: - Connections
 
@@ -191,21 +192,10 @@ final class Admission {
             refusals.nextDeadline, crowds.nextDeadline, partials.nextDeadline, failures.nextDeadline,
             memory.nextDeadline,
         ]
-        let next = deadlines.compactMap { $0 }.min()
-        guard next != timer?.due else { return }
-        timer?.scheduled.cancel()
-        timer = next.map { next in
-            let deadline = NIODeadline.uptimeNanoseconds(UInt64(clamping: next.nanoseconds))
-            let scheduled = loop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
-                guard let self else { return }
-                wake()
-            }
-            return (next, scheduled)
-        }
+        timer.set(deadlines.compactMap { $0 }.min()) { [weak self] in self?.wake() }
     }
 
     private func wake() {
-        timer = nil
         let now = now
         if let count = refusals.end(at: now) {
             logger.notice("Connections are accepted again", metadata: ["refused": "\(count)"])
@@ -224,7 +214,7 @@ final class Admission {
     }
 
     /// Stops telling: the exchange is about to end.
-    func stop() { timer?.scheduled.cancel() }
+    func stop() { timer.cancel() }
 }
 
 /// One counted connection.
@@ -237,5 +227,62 @@ final class CountedConnection {
     fileprivate init(peer: ClientAddress, counted: ClientAddress?) {
         self.peer = peer
         self.counted = counted
+    }
+}
+
+/// A recurring condition that is logged twice: when it begins, and when it has not recurred for ``calm``.
+struct Episode: Hashable, Sendable {
+    /// Time without a recurrence after which it has ended.
+    static let calm = Duration.seconds(30)
+
+    /// How often it has happened since it began.
+    private(set) var count = 0
+    private var last: Instant?
+
+    /// When ``end(at:)`` must be called; `nil` outside an episode.
+    var nextDeadline: Instant? { last?.advanced(by: Self.calm) }
+
+    /// It happens; true if that is the first time.
+    mutating func happen(at now: Instant) -> Bool {
+        defer { last = now }
+        count += 1
+        return last == nil
+    }
+
+    /// The number of occurrences, if the episode has ended.
+    mutating func end(at now: Instant) -> Int? {
+        guard let due = nextDeadline, now >= due else { return nil }
+        defer { self = Episode() }
+        return count
+    }
+}
+
+/// When to return free memory to the system: some time after many connections have closed.
+///
+/// The memory of thousands of closed connections is free, and the allocator keeps it if only a little memory behind it
+/// is still in use. A check costs some milliseconds, so it runs seldom.
+struct MemoryReturn: Hashable, Sendable {
+    /// As many connections must have closed since the last time.
+    static let closings = 1_000
+    /// How long afterwards: those that came with the others are gone by then.
+    static let delay = Duration.seconds(15)
+    /// Growth of the process since the last time from which on it is worth it.
+    static let worthwhileBytes = 32 << 20
+
+    private var closed = 0
+    /// When memory is to be returned.
+    private(set) var nextDeadline: Instant?
+
+    /// A connection has closed.
+    mutating func closed(at now: Instant) {
+        closed += 1
+        if closed >= Self.closings, nextDeadline == nil { nextDeadline = now.advanced(by: Self.delay) }
+    }
+
+    /// Whether it is time; resets the count if so.
+    mutating func take(at now: Instant) -> Bool {
+        guard let due = nextDeadline, now >= due else { return false }
+        self = MemoryReturn()
+        return true
     }
 }

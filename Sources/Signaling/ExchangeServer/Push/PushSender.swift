@@ -6,6 +6,7 @@ import NIOCore
 import NIOHTTP1
 import SignalWire
 import Core
+import Realtime
 
 /// Asks webhooks: one request for each attempt at a push. It decides nothing.
 final class PushSender: Sendable {
@@ -36,7 +37,7 @@ final class PushSender: Sendable {
         }
         var destination: HTTPEndpoint?
         do {
-            let form = try PushRequest(push, to: webhook, at: now, .now)
+            let form = try PushRequest(push, to: webhook, at: now, MonotonicClock.wallTime)
             let endpoint = try HTTPEndpoint(form.url)
             destination = endpoint
             // A webhook handles an id once, so a kept connection that has just ended costs no attempt.
@@ -45,7 +46,9 @@ final class PushSender: Sendable {
             for header in form.headers { request.headers.add(name: header.name, value: header.value) }
             request.headers.add(name: "user-agent", value: "handset")
             let answer = try await client.send(request)
-            let wait = answer.headers.first(name: "retry-after").flatMap { RetryAfter.parse($0, now: .now) }
+            let wait = answer.headers.first(name: "retry-after").flatMap {
+                RetryAfter.parse($0, now: MonotonicClock.wallTime)
+            }
             return PushAnswer(
                 answer.status, wait: wait, body: Self.body(of: answer), shape: webhook.shape,
                 token: push.target.token.secret)

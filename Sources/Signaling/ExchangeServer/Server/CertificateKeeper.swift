@@ -4,6 +4,7 @@ import HTTPTransport
 import Logging
 import NIOCore
 import Core
+import Realtime
 
 /// Has new connections get the newest certificate: that in the files, which are looked at every second, or one that the
 /// exchange issues by itself before the last one ends.
@@ -78,7 +79,7 @@ final class CertificateKeeper {
             }
         case .own(let authority, let good):
             start()
-            let now = WallClock.now
+            let now = MonotonicClock.wallTime
             guard !good.contains(now.unixMilliseconds / 1_000) else { return }
             // Once at a time: the next look is at the new one, or after an hour.
             source = .own(authority, good: now.unixMilliseconds / 1_000 - 3_600...now.unixMilliseconds / 1_000 + 3_600)
@@ -144,7 +145,7 @@ final class CertificateKeeper {
                 "A new certificate is in use; open connections keep the earlier one",
                 metadata: [
                     "serial": "\(identity.serial)",
-                    "days": "\((Int64(identity.end) - WallClock.now.unixMilliseconds / 1_000) / 86_400)",
+                    "days": "\((Int64(identity.end) - MonotonicClock.wallTime.unixMilliseconds / 1_000) / 86_400)",
                 ])
         case .failure(let error):
             logger.error(
@@ -219,7 +220,7 @@ enum PreparedCertificate: Sendable {
                 throw ExchangeError(error)
             }
         } else if let authority = configuration.ownAuthority {
-            self = .own(try authority.issue(at: .now))
+            self = .own(try authority.issue(at: MonotonicClock.wallTime))
         } else {
             self = .none
         }

@@ -6,6 +6,7 @@ import Logging
 import NIOCore
 import SignalWire
 import Core
+import Realtime
 
 /// How a device joins by a code (contract AUTH-13).
 ///
@@ -77,7 +78,8 @@ final class EnrollmentService {
         let configured = configuration.users
         passwords.run { () -> Result<Enrolled, any Error> in
             Result {
-                try Enrolled(secret, key, in: file, beside: configured, at: WallClock.now.unixMilliseconds / 1_000)
+                try Enrolled(
+                    secret, key, in: file, beside: configured, at: MonotonicClock.wallTime.unixMilliseconds / 1_000)
             }
         } then: { [self] result in
             let result = result.flatMap { $0 }

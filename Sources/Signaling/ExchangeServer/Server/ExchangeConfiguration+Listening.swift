@@ -1,3 +1,4 @@
+import ConfigReader
 import HTTPTransport
 import NIOCore
 
@@ -49,6 +50,28 @@ extension ExchangeConfiguration {
                 "will not listen on \(listenAddress) without TLS: passwords and keys "
                     + "would cross the network in the clear. Give a certificate and its key, listen on 127.0.0.1, "
                     + "or set plain_text: allowed if something else protects the network.")
+        }
+    }
+}
+
+/// Judging where to listen when a configuration is read, as the server does when it begins to.
+extension ExchangeConfiguration {
+    func judgeListening(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        // An unreadable certificate is reported elsewhere; the intent to use TLS is clear.
+        let isEncrypted = self.isEncrypted || section.has(\.certificate)
+        do throws(ExchangeError) {
+            switch section.fileChecks {
+            case .inputs: break  // A caller that reads a part of the configuration does not listen.
+            case .none:
+                // Another machine has other names; an address is the same everywhere.
+                guard let address = listenAddress.literal else { return }
+                try refusePlainText(at: address, isEncrypted: isEncrypted)
+            case .all:
+                let address = try resolveListenAddress(isEncrypted: isEncrypted)
+                do throws(ListenError) { try listenAddress.tryToBind(address) } catch { throw ExchangeError(error) }
+            }
+        } catch {
+            problems.append(section.problem(\.listen, "\(error)"))
         }
     }
 }

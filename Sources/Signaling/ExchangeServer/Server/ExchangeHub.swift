@@ -5,6 +5,7 @@ import Logging
 import NIOCore
 import SignalWire
 import Core
+import Realtime
 
 /// Drives the core: gives it what sockets and clock bring, and does what it puts out.
 ///
@@ -115,7 +116,7 @@ final class ExchangeHub {
     /// Delivers to this what the core has for attached connections.
     func use(_ streams: StreamService) { self.streams = streams }
 
-    var now: Instant { clock?() ?? Instant(nanoseconds: Int64(clamping: loop.now.uptimeNanoseconds)) }
+    var now: Instant { clock?() ?? Instant(loop.now) }
 
     // MARK: - Inputs
 
@@ -509,7 +510,7 @@ final class ExchangeHub {
     /// Registers a valid signed token with the core; other tokens need no registration.
     func admit(_ token: Redacted<String>) throws(RPCError) {
         let presentation = try core.presentation(
-            of: token, to: setup.signedTokens, wall: WallClock.now.seconds, at: now)
+            of: token, to: setup.signedTokens, wall: MonotonicClock.wallTime.seconds, at: now)
         if let presentation { handle(presentation) }
     }
 

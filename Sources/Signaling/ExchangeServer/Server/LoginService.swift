@@ -276,3 +276,19 @@ final class LoginService {
         return apps.first { $0.key.text == given.name && $0.secret == secret }?.key
     }
 }
+
+/// What a `Basic` authorization header holds (RFC 7617 §2).
+private struct BasicCredentials {
+    let name: String
+    let secret: String
+
+    /// - Parameter header: The header's value; `nil` or anything else than `Basic BASE64` gives `nil`.
+    init?(_ header: String?) {
+        guard let parts = header?.split(separator: " ", maxSplits: 1), parts.count == 2,
+            parts[0].lowercased() == "basic", let bytes = Base64.unpaddedBytes(of: parts[1].utf8),
+            let text = String(validating: bytes, as: UTF8.self), let colon = text.firstIndex(of: ":")
+        else { return nil }
+        name = String(text[..<colon])
+        secret = String(text[text.index(after: colon)...])
+    }
+}

@@ -6,6 +6,7 @@ import NIOHTTP1
 import NIOPosix
 import Core
 import SignalWire
+import Realtime
 
 /// The REST half of the wire: who may come, whose turn it is, and which service answers.
 ///
@@ -242,7 +243,7 @@ final class RESTService {
                 return .failure(.badRequest, "The Host header is not a host.", trace: request.trace)
             }
             let user = grant.isAnonymous || grant.room != nil ? nil : grant.user
-            let ice = ICEServerOffer(configuration.iceServers, user: user, guest: .guest(), at: .now)
+            let ice = ICEServerOffer(configuration.iceServers, user: user, guest: .guest(), at: MonotonicClock.wallTime)
             return .success(
                 ConnectionResources(
                     webSocketURL: url, iceServers: ice.servers,

@@ -5,6 +5,7 @@ import NIOHTTP1
 import SDP
 import SignalWire
 import Core
+import Realtime
 
 /// WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): streams that are offered over HTTP and answered by devices.
 ///
@@ -24,7 +25,7 @@ final class StreamService {
     private(set) var allowedOrigins: [String]
     private var table: StreamTable
     private var waiting: [TraceID: (request: RESTRequest, reply: (HTTPAnswer) -> Void)] = [:]
-    private var timer: (due: Instant, scheduled: Scheduled<Void>)?
+    private let timer: DeadlineTimer
     /// Inputs that came in while outputs of an earlier one were being carried out, oldest first.
     private var inputs: [StreamTable.Input] = []
     private var isBusy = false
@@ -36,6 +37,7 @@ final class StreamService {
         var settings = StreamTable.Settings()
         settings.ringing = configuration.streamRinging
         table = StreamTable(settings: settings)
+        timer = DeadlineTimer(on: hub.loop)
         hub.use(self)
     }
 
@@ -94,7 +96,7 @@ final class StreamService {
     /// Answers all waiting clients: the exchange is about to end.
     func stop() {
         handle(.stopping)
-        timer?.scheduled.cancel()
+        timer.cancel()
     }
 
     // MARK: - Requests
@@ -228,7 +230,7 @@ final class StreamService {
 
     // MARK: - Driving the table
 
-    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+    private var now: Instant { Instant(NIODeadline.now()) }
 
     private func handle(_ input: StreamTable.Input) {
         inputs.append(input)
@@ -260,18 +262,7 @@ final class StreamService {
     }
 
     private func setTimer() {
-        let due = table.nextDeadline
-        guard due != timer?.due else { return }
-        timer?.scheduled.cancel()
-        timer = due.map { due in
-            let deadline = NIODeadline.uptimeNanoseconds(UInt64(clamping: due.nanoseconds))
-            let scheduled = hub.loop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
-                guard let self else { return }
-                timer = nil
-                handle(.timer)
-            }
-            return (due, scheduled)
-        }
+        timer.set(table.nextDeadline) { [weak self] in self?.handle(.timer) }
     }
 
     // MARK: - Answers
@@ -284,7 +275,7 @@ final class StreamService {
             answer.headers.add(name: "Location", value: StreamPath.session(kind, id).text)
             answer.headers.add(name: "ETag", value: tag)
             let ice = ICEServerOffer(
-                iceServers, user: table.sessions[id]?.opening.caller, guest: .guest(), at: .now)
+                iceServers, user: table.sessions[id]?.opening.caller, guest: .guest(), at: MonotonicClock.wallTime)
             for link in ice.servers.flatMap(\.links) { answer.headers.add(name: "Link", value: link) }
         case .taken: answer = HTTPAnswer(status: .noContent, body: [])
         case .restarted(let fragment, let tag):

@@ -7,13 +7,23 @@ import Core
 
 /// Writes changes within one transaction. Statements are prepared once for a connection.
 struct ChangeWriter {
-    let database: Database
+    private let database: Database
     /// For deadlines and moments: as the others in the file are.
-    let times: TimeMap
+    private let times: TimeMap
     /// For records: as the clock is now.
-    let recordTimes: TimeMap
-    let bodies: SharedBodies
-    let removal: RecordRemoval
+    private let recordTimes: TimeMap
+    private let bodies: SharedBodies
+    private let removal: RecordRemoval
+
+    init(
+        database: Database, times: TimeMap, recordTimes: TimeMap, bodies: SharedBodies, removal: RecordRemoval
+    ) {
+        self.database = database
+        self.times = times
+        self.recordTimes = recordTimes
+        self.bodies = bodies
+        self.removal = removal
+    }
 
     func write(_ change: Change) throws {
         switch change {
@@ -70,7 +80,7 @@ struct ChangeWriter {
         }
     }
 
-    func run(_ sql: String, _ arguments: [(any DatabaseValueConvertible)?]) throws {
+    private func run(_ sql: String, _ arguments: [(any DatabaseValueConvertible)?]) throws {
         try database.cachedStatement(sql: sql).execute(arguments: StatementArguments(arguments))
     }
 
@@ -222,5 +232,162 @@ struct ChangeWriter {
         guard others > 0 else { return }
         try run(
             "DELETE FROM call_records WHERE rowid IN (SELECT rowid FROM call_records ORDER BY rowid LIMIT ?)", [others])
+    }
+
+    private func write(_ entry: StoredAcquaintance) throws {
+        try run(
+            """
+            INSERT INTO acquaintances (owner, user, used_ms) VALUES (?1, ?2, ?3)
+            ON CONFLICT DO UPDATE SET used_ms = ?3
+            """, [entry.owner.text, entry.user.text, times.milliseconds(entry.used)])
+    }
+}
+
+/// The bodies of events that one transaction writes: those that several events have are rows of their own.
+final class SharedBodies {
+    private var uses: [UInt64: Int] = [:]
+    /// The rows of those that have been written.
+    private var rows: [UInt64: Int64] = [:]
+
+    init(_ changes: [Change]) {
+        for case .event(let event) in changes { uses[event.body.number, default: 0] += 1 }
+    }
+
+    /// The row of a body that several events of this transaction share; `nil` for one that is stored in its event's
+    /// row.
+    func row(of body: EventBody, write: (EventBody) throws -> Int64) rethrows -> Int64? {
+        guard uses[body.number] ?? 0 > 1 else { return nil }
+        if let row = rows[body.number] { return row }
+        let row = try write(body)
+        rows[body.number] = row
+        return row
+    }
+}
+
+/// Events, and how they are numbered.
+extension ChangeWriter {
+    private func write(_ event: StoredEvent) throws {
+        let (device, except, isForAll): (DeviceID?, DeviceID?, Bool) =
+            switch event.audience {
+            case .device(let device): (device, nil, false)
+            case .registered(let except): (nil, except, false)
+            case .every: (nil, nil, true)
+            }
+        let shared = try bodies.row(of: event.body) { body in
+            try run("INSERT INTO event_bodies (text) VALUES (?)", [body.text.text])
+            return database.lastInsertedRowID
+        }
+        try run(
+            """
+            INSERT INTO events (user, guest, room, sequence, body, shared, device, except_device, for_all, at_ms)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET body = excluded.body, shared = excluded.shared, device = excluded.device,
+                except_device = excluded.except_device, for_all = excluded.for_all, at_ms = excluded.at_ms
+            """,
+            [
+                event.principal.user.text, event.principal.guestColumn, event.principal.roomColumn,
+                Int64(clamping: event.sequence), shared == nil ? event.body.text.text : "", shared, device?.text,
+                except?.text, isForAll, times.milliseconds(event.at),
+            ])
+    }
+
+    private func reserve(_ principal: Principal, upTo number: Int64) throws {
+        try run(
+            """
+            INSERT INTO streams (user, guest, room, reserved) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT DO UPDATE SET reserved = max(reserved, ?4)
+            """, [principal.user.text, principal.guestColumn, principal.roomColumn, number])
+    }
+
+    private func forget(_ principal: Principal, upTo number: Int64) throws {
+        let key: [(any DatabaseValueConvertible)?] = [
+            principal.user.text, principal.guestColumn, principal.roomColumn, number,
+        ]
+        try run("DELETE FROM events WHERE user = ? AND guest = ? AND room = ? AND sequence <= ?", key)
+        try run(
+            """
+            INSERT INTO streams (user, guest, room, forgotten) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT DO UPDATE SET forgotten = max(forgotten, ?4)
+            """, key)
+        try run("DELETE FROM outdated_events WHERE user = ? AND guest = ? AND room = ? AND sequence <= ?", key)
+    }
+
+    private func pruneEvents(before: Int64) throws {
+        // The newest of those for all devices counts for each of them.
+        try run(
+            """
+            INSERT INTO streams (user, guest, room, forgotten)
+            SELECT user, guest, room, max(sequence) FROM events WHERE at_ms < ? AND for_all GROUP BY user, guest, room
+            ON CONFLICT DO UPDATE SET forgotten = max(forgotten, excluded.forgotten)
+            """, [before])
+        try run(
+            """
+            INSERT INTO outdated_events (user, guest, room, device, except_device, sequence)
+            SELECT user, guest, room, coalesce(device, ''), coalesce(except_device, ''), max(sequence) FROM events
+            WHERE at_ms < ? AND NOT for_all
+            GROUP BY user, guest, room, coalesce(device, ''), coalesce(except_device, '')
+            ON CONFLICT DO UPDATE SET sequence = max(sequence, excluded.sequence)
+            """, [before])
+        try run("DELETE FROM events WHERE at_ms < ?", [before])
+    }
+}
+
+/// Pushes that are to be made, and those that could not be.
+extension ChangeWriter {
+    private func write(_ push: StoredPush) throws {
+        try run(
+            """
+            INSERT INTO pushes (
+                id, invite, user, device, target, message, inviter, group_id, payload, reason, deadline_ms, expires_ms,
+                due_ms, attempts, settled
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET due_ms = excluded.due_ms, attempts = excluded.attempts, settled = excluded.settled
+            """,
+            [
+                push.id.text, push.invite.text, push.user.text, push.device.text, try StoreCoding.text(push.target),
+                push.message.rawValue, push.inviter.text, push.group?.text, push.payload?.text,
+                push.reason,
+                times.milliseconds(push.deadline), times.milliseconds(push.expires), times.milliseconds(push.due),
+                push.attempts, push.isSettled,
+            ])
+    }
+
+    private func write(_ push: DeadPush, at: Instant) throws {
+        try run(
+            """
+            INSERT INTO dead_pushes (id, invite, user, device, kind, message, reason, detail, attempts, died_ms)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                push.id.text, push.invite.text, push.user.text, push.device.text, push.kind.text, push.message,
+                push.reason.rawValue,
+                push.detail, push.attempts, recordTimes.milliseconds(at),
+            ])
+        try run(
+            "DELETE FROM dead_pushes WHERE rowid <= (SELECT max(rowid) FROM dead_pushes) - ?", [DeadPush.capacity])
+    }
+}
+
+/// Call records that one transaction removes: some hundred, because removing a million takes 25 s, in which the exchange
+/// answers no request.
+final class RecordRemoval {
+    static let rowsPerCommit = 500
+
+    let limits: RecordLimits
+    /// Records from before this time are removed: milliseconds since 1970. `nil` if there are none.
+    var outdated: Int64?
+    private(set) var rowsLeft = rowsPerCommit
+
+    /// - Parameter outdated: What earlier transactions have left.
+    init(_ limits: RecordLimits, outdated: Int64?) {
+        self.limits = limits
+        self.outdated = outdated
+    }
+
+    /// How many of `rows` may be removed. At least one, so that each new record can replace an old one.
+    func take(_ rows: Int) -> Int {
+        let taken = min(rows, max(1, rowsLeft))
+        rowsLeft -= min(taken, rowsLeft)
+        return taken
     }
 }

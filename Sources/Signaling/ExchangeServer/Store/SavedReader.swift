@@ -57,6 +57,22 @@ struct SavedReader {
         return saved
     }
 
+    private func push(_ row: Row) throws -> StoredPush? {
+        guard let message = StoredPush.Message(rawValue: try row.decode(forColumn: "message")) else { return nil }
+        var push = StoredPush(
+            id: try row.identifier("id"), invite: try row.identifier("invite"),
+            user: try row.identifier("user"), device: try row.identifier("device"),
+            target: try StoreCoding.value(DeviceRegister.PushTarget.self, try row.decode(forColumn: "target")),
+            message: message, inviter: try row.identifier("inviter"), group: try row.optionalIdentifier("group_id"),
+            reason: try row.decode(forColumn: "reason"),
+            deadline: times.instant(try row.decode(Int64?.self, forColumn: "deadline_ms")),
+            expires: times.instant(try row.decode(Int64.self, forColumn: "expires_ms")),
+            due: times.instant(try row.decode(Int64.self, forColumn: "due_ms")),
+            attempts: try row.decode(forColumn: "attempts"), isSettled: try row.decode(forColumn: "settled"))
+        push.payload = try kept("payload", row)
+        return push
+    }
+
     private func streams() throws -> [Saved.Stream] {
         var streams: [Principal: Saved.Stream] = [:]
         for row in try rows("SELECT * FROM streams") {
@@ -151,7 +167,7 @@ struct SavedReader {
         return invite
     }
 
-    func kept(_ column: String, _ row: Row) throws -> KeptJSON? {
+    private func kept(_ column: String, _ row: Row) throws -> KeptJSON? {
         try row.decode(String?.self, forColumn: column).map { try KeptJSON(text: $0) }
     }
 

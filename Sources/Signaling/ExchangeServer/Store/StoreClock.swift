@@ -1,6 +1,5 @@
 internal import Realtime
 internal import ExchangeCore
-internal import Glibc
 public import Core
 
 /// The clocks that a store goes by; tests give it others.
@@ -24,15 +23,7 @@ public struct StoreClock: Sendable {
     /// The machine's own clocks.
     public static var system: StoreClock {
         StoreClock(
-            instant: { Instant(nanoseconds: read(CLOCK_MONOTONIC)) },
-            timeOfDay: { WallClock(unixMilliseconds: read(CLOCK_REALTIME) / 1_000_000) }, boot: currentBoot())
-    }
-
-    private static func read(_ clock: clockid_t) -> Int64 {
-        var time = timespec()
-        // Fills `time`; both clocks are always there.
-        unsafe clock_gettime(clock, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+            instant: { MonotonicClock.now }, timeOfDay: { MonotonicClock.wallTime }, boot: currentBoot())
     }
 
     /// Empty where the system does not say; then no two runs are taken to be of one boot.

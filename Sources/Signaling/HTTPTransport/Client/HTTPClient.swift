@@ -66,8 +66,6 @@ package final class HTTPClient: Sendable {
 
 /// Connects, and carries out what the pool decides. On its event loop.
 private final class ClientDriver {
-    private typealias Pool = ConnectionPool
-
     private struct Pending {
         let request: HTTPFetch.Request
         let promise: EventLoopPromise<HTTPFetch.Answer>
@@ -84,10 +82,11 @@ private final class ClientDriver {
     private var handlers: [ConnectionPool.ConnectionNumber: FetchHandler] = [:]
     /// Connections that are being opened.
     private var opening: Set<ConnectionPool.ConnectionNumber> = []
-    private var timer: (at: Instant, task: Scheduled<Void>)?
+    private let timer: DeadlineTimer
 
     init(_ trust: TLSTrust, _ bounds: HTTPFetch.Bounds, _ keeping: HTTPClient.Keeping, on loop: any EventLoop) {
         self.loop = loop
+        timer = DeadlineTimer(on: loop)
         self.trust = trust
         self.bounds = bounds
         pool = ConnectionPool(idleLimit: keeping.connections, idleTime: keeping.time)
@@ -121,9 +120,8 @@ private final class ClientDriver {
 
     private func handle(_ input: ConnectionPool.Input) {
         var outbox: [ConnectionPool.Output] = []
-        let clock = NIODeadline.now().uptimeNanoseconds
-        pool.handle(input, at: Instant(nanoseconds: Int64(clamping: clock)), into: &outbox)
-        schedule()
+        pool.handle(input, at: Instant(NIODeadline.now()), into: &outbox)
+        timer.set(pool.nextDeadline) { self.handle(.timerFired) }
         for output in outbox {
             switch output {
             case .open(let connection, let number): open(connection, for: number)
@@ -135,19 +133,6 @@ private final class ClientDriver {
             case .refuse(let number): end(number) { $0.fail(CancellationError()) }
             }
         }
-    }
-
-    private func schedule() {
-        guard pool.nextDeadline != timer?.at else { return }
-        timer?.task.cancel()
-        timer = nil
-        guard let deadline = pool.nextDeadline else { return }
-        let when = NIODeadline.uptimeNanoseconds(UInt64(clamping: deadline.nanoseconds))
-        let task = loop.assumeIsolated().scheduleTask(deadline: when) {
-            self.timer = nil
-            self.handle(.timerFired)
-        }
-        timer = (deadline, task)
     }
 
     private func open(_ connection: ConnectionPool.ConnectionNumber, for number: Int) {

@@ -182,7 +182,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
 
     private func mayCome(_ context: ChannelHandlerContext) -> Bool {
         guard let rate = settings.frameRate else { return true }
-        return frames.take(rate, at: Instant(nanoseconds: Int64(clamping: context.eventLoop.now.uptimeNanoseconds)))
+        return frames.take(rate, at: Instant(context.eventLoop.now))
     }
 
     private func take(_ frame: WebSocketFrame) {
