@@ -5,7 +5,21 @@ internal import ConfigReader
 internal import Core
 internal import RTP
 
-/// From where and how a command calls: the options that `handset call` and `handset loopback call` have in common.
+/// The account that calls: the options that `handset call` and `handset loopback call` have in common.
+struct CallerOptions: ParsableArguments {
+    @Option(help: "The account's configuration file.", completion: .file())
+    var config: String?
+
+    @Option(help: "Which account of the configuration file, if it has several.", completion: Completions.accounts)
+    var account: String?
+
+    @Option(
+        help: "Base URL of the signaling server, instead of the one that follows from callee or configuration.",
+        transform: ServerURL.argument)
+    var server: String?
+}
+
+/// From where and how a command calls.
 struct CallerConfiguration {
     /// Path of the account's configuration.
     let config: String?
@@ -28,6 +42,12 @@ struct CallerConfiguration {
         }
         if let webrtc { configuration.media.offers = webrtc ? .webRTC : .sdes }
         return configuration
+    }
+}
+
+extension CallerConfiguration {
+    init(_ options: CallerOptions, webrtc: Bool?) {
+        self.init(config: options.config, account: options.account, server: options.server, webrtc: webrtc)
     }
 }
 

@@ -45,16 +45,7 @@ struct CallCommand: AsyncParsableCommand {
     @Option(help: "A WAV file in which to record what comes back.", completion: .file())
     var record: String?
 
-    @Option(help: "The account's configuration file.", completion: .file())
-    var config: String?
-
-    @Option(help: "Which account of the configuration file, if it has several.", completion: Completions.accounts)
-    var account: String?
-
-    @Option(
-        help: "Base URL of the signaling server, instead of the one that follows from callee or configuration.",
-        transform: ServerURL.argument)
-    var server: String?
+    @OptionGroup var caller: CallerOptions
 
     @Flag(
         inversion: .prefixedNo,
@@ -309,7 +300,7 @@ struct CallCommand: AsyncParsableCommand {
     }
 
     private func deviceConfiguration() throws -> DeviceConfiguration {
-        var configuration = try CallerConfiguration(config: config, account: account, server: server, webrtc: webrtc)
+        var configuration = try CallerConfiguration(caller, webrtc: webrtc)
             .read(for: callee)
         if usesCard {
             configuration.behaviour.source = .card

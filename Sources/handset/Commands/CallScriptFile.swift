@@ -12,7 +12,7 @@ struct CallScriptFile {
     let script: CallScript
     /// What is played, said or compared with, by line.
     let sounds: [Int: [Int16]]
-    private let startedAt = SystemTime.now().rfc3339
+    private let startedAt = MonotonicClock.wallTime.rfc3339
 
     /// - Parameter path: The script. Files that it names are found from its folder.
     init(_ path: String) throws {

@@ -26,27 +26,12 @@ struct EnrollCommand: AsyncParsableCommand {
         completion: Completions.sources)
     var source: String?
 
-    @Option(help: "Where configurations are.", completion: .directory)
-    var folder = "/etc/handset"
-
-    @Option(
-        help: "Where the device keeps its login and records; /var/lib/handset/NAME unless given.",
-        completion: .directory)
-    var state: String?
-
-    @Option(
-        help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.",
-        completion: .file())
-    var control: String?
+    @OptionGroup var paths: SetupPaths
 
     @Option(help: "The unit's user and its group.")
     var group = "handset"
 
-    @Option(help: "The program that logs in, as the exchange knows it; demo, as in the examples, unless given.")
-    var appKey: String?
-
-    @Option(help: "The file with that program's secret, which is copied into the folder.", completion: .file())
-    var appSecretFile: String?
+    @OptionGroup var application: SetupApplication
 
     @Flag(help: "Replace an existing configuration.")
     var force = false
@@ -80,10 +65,11 @@ struct EnrollCommand: AsyncParsableCommand {
 
     /// Of `handset setup`, which does all this.
     private var arguments: [String] {
-        var arguments = [name ?? Self.machine, "--folder=\(folder)", "--group=\(group)"]
+        var arguments = [name ?? Self.machine, "--folder=\(paths.folder)", "--group=\(group)"]
         arguments.append("--source=\(source ?? "echo")")
         let options = [
-            ("state", state), ("control", control), ("app-key", appKey), ("app-secret-file", appSecretFile),
+            ("state", paths.state), ("control", paths.control), ("app-key", application.key),
+            ("app-secret-file", application.secretFile),
             ("log-level", logs.logLevel.rawValue),
         ]
         arguments += options.compactMap { name, value in value.map { "--\(name)=\($0)" } }

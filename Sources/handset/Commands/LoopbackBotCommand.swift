@@ -7,6 +7,7 @@ internal import BotWire
 internal import CallAgent
 internal import Files
 internal import Core
+internal import Realtime
 
 /// `handset loopback bot`: a voice bot, as its callers hear it.
 struct LoopbackBotCommand: AsyncParsableCommand {
@@ -110,7 +111,7 @@ struct LoopbackBotCommand: AsyncParsableCommand {
                 sparing: (say + [interrupt, greeting].compactMap(\.self)).compactMap(FileIdentity.init(path:)))
         }
         let output = try BotOutput(files, thresholds: limits.thresholds())
-        let startedAt = SystemTime.now().rfc3339
+        let startedAt = MonotonicClock.wallTime.rfc3339
         let ending = EndRequest()
         var measured: MeasuredBot
         if let plan = try wire.plan(for: bot) {

@@ -32,16 +32,7 @@ struct LoopbackCallCommand: AsyncParsableCommand {
             """)
     var callee: String?
 
-    @Option(help: "The account's configuration file.", completion: .file())
-    var config: String?
-
-    @Option(help: "Which account of the configuration file, if it has several.", completion: Completions.accounts)
-    var account: String?
-
-    @Option(
-        help: "Base URL of the signaling server, instead of the one that follows from callee or configuration.",
-        transform: ServerURL.argument)
-    var server: String?
+    @OptionGroup var caller: CallerOptions
 
     @Flag(
         inversion: .prefixedNo, help: "Connect as browsers do, by ICE and DTLS, or with --no-webrtc to a plain address."
@@ -96,7 +87,7 @@ struct LoopbackCallCommand: AsyncParsableCommand {
         logs.bootstrap()
         let configuration = try callee.map { callee in
             var configuration = try CallerConfiguration(
-                config: config, account: account, server: server, webrtc: webrtc
+                caller, webrtc: webrtc
             ).read(
                 for: callee)
             cards.apply(to: &configuration)
@@ -110,7 +101,7 @@ struct LoopbackCallCommand: AsyncParsableCommand {
             loopback, cards, call: configuration?.audio, keepsRecordingAt: record,
             sparing: [play.flatMap(FileIdentity.init(path:))].compactMap(\.self))
         defer { ends.remove() }
-        let startedAt = SystemTime.now().rfc3339
+        let startedAt = MonotonicClock.wallTime.rfc3339
         let ending = EndRequest()
         var run: LoopbackRun
         if let callee, let configuration {

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import AudioDevices
 internal import Loopback
 internal import Core
+internal import Realtime
 
 /// `handset loopback device`: a card, out and back in.
 struct LoopbackDeviceCommand: ParsableCommand {
@@ -87,7 +88,7 @@ extension CardLoopback {
             playback: card.playback ?? card.device, capture: card.capture ?? card.device)
         configuration.periodMilliseconds = card.periodMilliseconds
         configuration.realtimePriority = 20
-        self.init(configuration, startedAt: SystemTime.now().rfc3339)
+        self.init(configuration, startedAt: MonotonicClock.wallTime.rfc3339)
         bufferMilliseconds = card.bufferMilliseconds
         maximumDelayMilliseconds = card.longestDelayMilliseconds
     }

@@ -33,7 +33,7 @@ final class MeasuredEnds: Sendable {
     ) throws {
         self.options = options
         recordingPath = path
-        guard let measuring = options.measuring(startedAt: SystemTime.now().rfc3339) else {
+        guard let measuring = options.measuring(startedAt: MonotonicClock.wallTime.rfc3339) else {
             files = try SignalFiles(loopback, keepsRecordingAt: path, sparing: played)
             cards = nil
             return

@@ -100,24 +100,9 @@ struct SetupCommand: AsyncParsableCommand {
         completion: Completions.profiles)
     var profile: String?
 
-    @Option(help: "Where configurations are.", completion: .directory)
-    var folder = "/etc/handset"
+    @OptionGroup var paths: SetupPaths
 
-    @Option(
-        help: "Where the device keeps its login and records; /var/lib/handset/NAME unless given.",
-        completion: .directory)
-    var state: String?
-
-    @Option(
-        help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.",
-        completion: .file())
-    var control: String?
-
-    @Option(help: "The program that logs in, as the exchange knows it; demo, as in the examples, unless given.")
-    var appKey: String?
-
-    @Option(help: "The file with that program's secret, which is copied into the folder.", completion: .file())
-    var appSecretFile: String?
+    @OptionGroup var application: SetupApplication
 
     @Option(
         help: """
@@ -141,7 +126,7 @@ struct SetupCommand: AsyncParsableCommand {
         if let problem = SetupPlan.problem(withName: name) { throw ValidationError(problem) }
         try expectOneAccount()
         try expectSIPOptions()
-        guard (appKey == nil) == (appSecretFile == nil) else {
+        guard (application.key == nil) == (application.secretFile == nil) else {
             throw ValidationError("--app-key and --app-secret-file go together.")
         }
         if let profile, MachineProfile(rawValue: profile) == nil {
@@ -166,7 +151,7 @@ struct SetupCommand: AsyncParsableCommand {
 
     private func expectSIPOptions() throws {
         guard sip == nil else {
-            if server != nil || appKey != nil {
+            if server != nil || application.key != nil {
                 throw ValidationError(
                     "--server and --app-key are for an exchange; --sip-server says where a SIP server is.")
             }
@@ -279,10 +264,10 @@ struct SetupCommand: AsyncParsableCommand {
     private func plan(_ exchange: SetupExchange?, _ code: String?) throws -> SetupPlan {
         var plan = SetupPlan(name: name)
         // The configuration is read from its own folder, and not from this one.
-        plan.folder = RegularFile.absolute(folder)
-        if let state { plan.state = RegularFile.absolute(state) }
-        if let control { plan.controlSocket = RegularFile.absolute(control) }
-        plan.appKey = appKey
+        plan.folder = RegularFile.absolute(paths.folder)
+        if let state = paths.state { plan.state = RegularFile.absolute(state) }
+        if let control = paths.control { plan.controlSocket = RegularFile.absolute(control) }
+        plan.appKey = application.key
         plan.allowsPlainText = allowPlainText
         if let exchange {
             plan.server = try server ?? exchange.server()
@@ -395,9 +380,9 @@ struct SetupCommand: AsyncParsableCommand {
         let key = try draftKey(plan, &undo)
         undo.keep()
         progress.say("Joining the exchange at \(code.server)")
-        let secret = try appSecretFile.map { try Self.secret(in: $0) }
+        let secret = try self.application.secretFile.map { try Self.secret(in: $0) }
         let application = HandsetServiceConfiguration.Application(
-            name: "Handset", version: HandsetVersion.current, system: "Linux", key: appKey ?? "demo",
+            name: "Handset", version: HandsetVersion.current, system: "Linux", key: self.application.key ?? "demo",
             secret: secret ?? "demo")
         let outcome = try await DeviceEnrollment(code, application: application).join(with: key)
         progress.say("Joined as \(outcome.user)")
@@ -477,7 +462,7 @@ struct SetupCommand: AsyncParsableCommand {
         _ exchange: SetupExchange, _ plan: SetupPlan, _ undo: inout SetupUndo, _ progress: ProgressLines
     ) throws -> String {
         try exchange.expectApplication(
-            appKey ?? "demo", secret: appSecretFile.map { try Self.secret(in: $0) } ?? "demo")
+            application.key ?? "demo", secret: application.secretFile.map { try Self.secret(in: $0) } ?? "demo")
         // The token is on disk before the exchange knows its digest: an account whose token is lost cannot be used.
         let files = SetupFiles(plan: plan, group: group)
         let token =
@@ -508,7 +493,7 @@ struct SetupCommand: AsyncParsableCommand {
     /// What is copied into the folder.
     private func copies(_ plan: SetupPlan, _ exchange: SetupExchange?) throws -> [SetupFiles.File] {
         var copies: [SetupFiles.File] = []
-        if let appSecretFile { copies.append((plan.appSecretPath, try Self.secret(in: appSecretFile) + "\n")) }
+        if let file = application.secretFile { copies.append((plan.appSecretPath, try Self.secret(in: file) + "\n")) }
         if let roots = try roots(plan, exchange) {
             copies.append((plan.trustRootsPath, String(decoding: roots, as: UTF8.self)))
         }
@@ -560,4 +545,33 @@ struct SetupCommand: AsyncParsableCommand {
         let time = try await trial.callItself(waitsForAccount: exchangeConfig != nil)
         progress.say("Media flows both ways after \(time.milliseconds.rounded(toPlaces: 1)) ms")
     }
+}
+
+/// Where `handset setup` and `handset enroll` put files, and where the device that they set up keeps its own.
+struct SetupPaths: ParsableArguments {
+    @Option(help: "Where configurations are.", completion: .directory)
+    var folder = "/etc/handset"
+
+    @Option(
+        help: "Where the device keeps its login and records; /var/lib/handset/NAME unless given.",
+        completion: .directory)
+    var state: String?
+
+    @Option(
+        help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.",
+        completion: .file())
+    var control: String?
+}
+
+/// The program as which a device that is set up logs in at an exchange.
+struct SetupApplication: ParsableArguments {
+    @Option(
+        name: .customLong("app-key"),
+        help: "The program that logs in, as the exchange knows it; demo, as in the examples, unless given.")
+    var key: String?
+
+    @Option(
+        name: .customLong("app-secret-file"),
+        help: "The file with that program's secret, which is copied into the folder.", completion: .file())
+    var secretFile: String?
 }

@@ -5,6 +5,7 @@ internal import Core
 internal import ExchangeCore
 internal import Glibc
 internal import SignalWire
+internal import Realtime
 
 /// `handset user add`.
 struct UserAddCommand: ParsableCommand {
@@ -42,7 +43,8 @@ struct UserAddCommand: ParsableCommand {
 
     func run() throws {
         let (file, configured) = try place.resolve(makesFile: true)
-        var account = Account(id: id, publicIDs: publicIDs, email: email, added: SystemTime.now().unixMilliseconds)
+        var account = Account(
+            id: id, publicIDs: publicIDs, email: email, added: MonotonicClock.wallTime.unixMilliseconds)
         if password { account.password = .hash(PasswordHash.make(try UserCommand.passwordFromInput())) }
         var made: [(name: String, token: String)] = []
         func token(_ isWanted: Bool, _ name: String, _ path: WritableKeyPath<Account, [SecretDigest]>) {

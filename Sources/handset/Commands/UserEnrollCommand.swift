@@ -7,6 +7,7 @@ internal import ExchangeServer
 internal import Glibc
 internal import Files
 internal import SignalWire
+internal import Realtime
 
 /// `handset user enroll`.
 struct UserEnrollCommand: ParsableCommand {
@@ -86,7 +87,7 @@ struct UserEnrollCommand: ParsableCommand {
             throw CommandFailure(.failed, "\"\(id)\" is another id of \(owner.id); give that")
         }
         let isNew = owner == nil
-        if isNew { users.append(Account(id: id, added: SystemTime.now().unixMilliseconds)) }
+        if isNew { users.append(Account(id: id, added: MonotonicClock.wallTime.unixMilliseconds)) }
         let index = try UserRevokeCommand.index(of: id, in: users, configured)
         guard users[index].add(enrollment, at: now) else {
             throw CommandFailure(

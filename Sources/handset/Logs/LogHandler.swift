@@ -1,6 +1,6 @@
-internal import Glibc
 internal import Logging
 internal import Core
+internal import Realtime
 
 /// Handset's backend of swift-log: writes each event as one line.
 struct LineLogHandler: LogHandler {
@@ -18,7 +18,8 @@ struct LineLogHandler: LogHandler {
     /// - Parameter limiter: Decides which lines are written; nil for all.
     init(
         label: String, level: Logger.Level, format: LogFormat, style: TerminalStyle, limiter: LogLimiter? = nil,
-        now: @escaping @Sendable () -> WallClock = SystemTime.now, write: @escaping @Sendable (String) -> Void
+        now: @escaping @Sendable () -> WallClock = { MonotonicClock.wallTime },
+        write: @escaping @Sendable (String) -> Void
     ) {
         self.label = label
         logLevel = level
@@ -44,14 +45,5 @@ struct LineLogHandler: LogHandler {
         let line = LogLine(
             time: now(), level: event.level, label: label, message: message, metadata: all)
         write(format.render(line, style: style))
-    }
-}
-
-/// The time of day of this machine.
-enum SystemTime {
-    static let now: @Sendable () -> WallClock = {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return WallClock(unixMilliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
     }
 }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Logging
 internal import Synchronization
+internal import Realtime
 
 /// The options of every command that logs.
 struct LogOptions: ParsableArguments {
@@ -19,13 +20,13 @@ struct LogOptions: ParsableArguments {
         let style = TerminalStyle.standardError
         // Without a thread for it, which a machine without memory may refuse, each line is written where it is logged.
         let writer = try? LogWriter(
-            lossLine: { format.render(LogLine(lost: $0, at: SystemTime.now()), style: style) },
+            lossLine: { format.render(LogLine(lost: $0, at: MonotonicClock.wallTime), style: style) },
             output: { Terminal.printError($0) })
         let write: @Sendable (String) -> Void = { line in
             if let writer { writer.write(line) } else { Terminal.printError(line) }
         }
         let limiter = LogLimiter { withheld in
-            write(format.render(LogLine(withheld, at: SystemTime.now()), style: style))
+            write(format.render(LogLine(withheld, at: MonotonicClock.wallTime), style: style))
         }
         Self.log.withLock { $0 = (limiter, writer) }
         LoggingSystem.bootstrap { label in

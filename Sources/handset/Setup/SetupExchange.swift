@@ -2,6 +2,7 @@ internal import Core
 internal import ExchangeCore
 internal import ExchangeServer
 internal import SignalWire
+internal import Realtime
 
 /// The exchange whose configuration `handset setup` has: how a device on this machine reaches it, and its accounts.
 struct SetupExchange {
@@ -63,7 +64,7 @@ struct SetupExchange {
         _ name: String, _ digest: SecretDigest, _ undo: inout SetupUndo, _ progress: ProgressLines
     ) throws {
         let id = UserID(ours: name)
-        let account = Account(id: id, mediaTokens: [digest], added: SystemTime.now().unixMilliseconds)
+        let account = Account(id: id, mediaTokens: [digest], added: MonotonicClock.wallTime.unixMilliseconds)
         var isAdded = false
         try file.change { users in
             guard let owner = (configured + users).first(where: { ([$0.id] + $0.publicIDs).contains(id) }) else {
