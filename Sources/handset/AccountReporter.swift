@@ -87,7 +87,7 @@ final class AccountReporter: Sendable {
         await memory.hear(event)
         DeviceEventLog.log(event, configuration, logger)
         if case .signaling(let event) = event { await note(event, of: account) }
-        await control?.tell(event, of: account)
+        await control?.notify(event, of: account)
         if case .ended(let call, _, let report?) = event, report.sound != nil {
             DeviceEventLog.log(report, of: call, card: media.cardStatistics, logger)
         }

@@ -42,7 +42,7 @@ final class AccountsStatus: Sendable {
             defer { state.hasConnected = true }
             return (!state.hasConnected, state.isReady)
         }
-        if isReady { unit.tell(.ready, status: await text) }
+        if isReady { unit.notify(.ready, status: await text) }
         return isFirst
     }
 
@@ -51,15 +51,15 @@ final class AccountsStatus: Sendable {
         let isChange = state.withLock { state in
             isConnected ? state.connected.insert(account).inserted : state.connected.remove(account) != nil
         }
-        if isChange { unit.tell(status: await text) }
+        if isChange { unit.notify(status: await text) }
     }
 
     /// The process has started; accounts may still be connecting.
     func becomeReady() async {
         state.withLock { $0.isReady = true }
-        unit.tell(.ready, status: await text)
+        unit.notify(.ready, status: await text)
     }
 
     /// The accounts wait for this.
-    func wait(for what: String) { unit.tell(status: what) }
+    func wait(for what: String) { unit.notify(status: what) }
 }

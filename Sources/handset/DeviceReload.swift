@@ -35,7 +35,7 @@ actor DeviceReload {
     ///
     /// - Parameter status: What the device is doing afterwards, for the service manager.
     func run(status: () async -> String) async {
-        unit.tell(.reloading(at: MonotonicClock.now), status: "Reading the configuration again")
+        unit.notify(.reloading(at: MonotonicClock.now), status: "Reading the configuration again")
         do {
             // Read once: what is compared and taken is what was checked.
             let document = try ConfigDocument.read(path: path)
@@ -53,7 +53,7 @@ actor DeviceReload {
             logger.error(
                 "The configuration is wrong, so the earlier one stays in use", metadata: ["error": "\(error)"])
         }
-        unit.tell(.ready, status: await status())
+        unit.notify(.ready, status: await status())
     }
 
     private func take(_ new: AccountsConfiguration, _ document: ConfigSection) async {

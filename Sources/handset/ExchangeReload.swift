@@ -29,7 +29,7 @@ actor ExchangeReload {
 
     /// Applies what can change during sessions and calls, and reports what waits for the next start.
     func run() async {
-        unit.tell(.reloading(at: MonotonicClock.now), status: "Reading the configuration again")
+        unit.notify(.reloading(at: MonotonicClock.now), status: "Reading the configuration again")
         do {
             try ConfigurationCheck.expect("serve", path: path)
             let document = try ConfigDocument.read(path: path)
@@ -51,7 +51,7 @@ actor ExchangeReload {
             logger.error(
                 "The configuration is wrong, so the earlier one stays in use", metadata: ["error": "\(error)"])
         }
-        unit.tell(.ready, status: "Listening at \(server.url)")
+        unit.notify(.ready, status: "Listening at \(server.url)")
     }
 
     private static func list(_ keys: [String]) -> String { keys.isEmpty ? "nothing" : keys.joined(separator: ", ") }

@@ -113,7 +113,7 @@ extension ExitStatus {
             switch error.code {
             case .inUse: .portInUse
             case .notUsable: .failed
-            case .nobodyThere, .lost: .deviceUnreachable
+            case .noDevice, .lost: .deviceUnreachable
             }
     }
 

@@ -43,7 +43,7 @@ public final class ServiceManager: Sendable {
     deinit { if descriptor >= 0 { close(descriptor) } }
 
     /// Sends notices without blocking. After `stopping`, notices of readiness, reload and status are suppressed.
-    public func tell(_ notices: ServiceNotice...) throws(ServiceManagerError) {
+    public func notify(_ notices: ServiceNotice...) throws(ServiceManagerError) {
         let isTold = isStopping.withLock { isStopping in
             if notices.contains(.stopping) { isStopping = true }
             return !isStopping || notices.allSatisfy(\.fitsTheEnd) || notices.contains(.stopping)

@@ -17,13 +17,13 @@ struct ServiceUnit: Sendable {
     }
 
     /// Sends the service manager a notice with a status line.
-    func tell(_ notice: ServiceNotice, status: String) {
-        send { manager throws(ServiceManagerError) in try manager.tell(notice, .status(status)) }
+    func notify(_ notice: ServiceNotice, status: String) {
+        send { manager throws(ServiceManagerError) in try manager.notify(notice, .status(status)) }
     }
 
     /// Sends the service manager a status line.
-    func tell(status: String) {
-        send { manager throws(ServiceManagerError) in try manager.tell(.status(status)) }
+    func notify(status: String) {
+        send { manager throws(ServiceManagerError) in try manager.notify(.status(status)) }
     }
 
     /// Feeds the watchdog, if there is one, three times as often as it must be fed, each time after `isAlive` has said yes.
@@ -35,7 +35,7 @@ struct ServiceUnit: Sendable {
         return Task {
             while !Task.isCancelled {
                 if await isAlive() {
-                    send { manager throws(ServiceManagerError) in try manager.tell(.alive) }
+                    send { manager throws(ServiceManagerError) in try manager.notify(.alive) }
                 } else {
                     logger.error("The watchdog gets no notification: a part of the process does not answer")
                 }
@@ -44,10 +44,10 @@ struct ServiceUnit: Sendable {
         }
     }
 
-    private func send(_ tell: (ServiceManager) throws(ServiceManagerError) -> Void) {
+    private func send(_ notify: (ServiceManager) throws(ServiceManagerError) -> Void) {
         guard let manager else { return }
         do throws(ServiceManagerError) {
-            try tell(manager)
+            try notify(manager)
         } catch {
             logger.warning("The service manager was not notified", metadata: ["error": "\(error)"])
         }

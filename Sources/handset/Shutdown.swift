@@ -49,7 +49,7 @@ enum Shutdown {
     private static let ending = Mutex<(seconds: Int, end: @Sendable () -> Void)?>(nil)
 
     /// What the running command does about SIGUSR1.
-    private static let wish = Mutex<(@Sendable () -> Void)?>(nil)
+    private static let userSignal = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// What the running command does about SIGHUP, in place of its end.
     private static let hangUp = Mutex<(@Sendable () -> Void)?>(nil)
@@ -72,7 +72,7 @@ enum Shutdown {
 
     /// Says what SIGUSR1 leads to; without this, nothing. `act` is called on the first thread, and must not block.
     static func onUserSignal(_ act: @escaping @Sendable () -> Void) {
-        wish.withLock { $0 = act }
+        userSignal.withLock { $0 = act }
     }
 
     /// Says what SIGHUP leads to; without this, the end. `act` is called on the first thread, and must not block.
@@ -129,7 +129,7 @@ enum Shutdown {
 
     private static func input(from number: Int32) -> ShutdownPolicy.Input? {
         switch number {
-        case SIGUSR1: wish.withLock { $0 }?()
+        case SIGUSR1: userSignal.withLock { $0 }?()
         case SIGHUP:
             guard let act = hangUp.withLock({ $0 }) else { return .signal }
             act()

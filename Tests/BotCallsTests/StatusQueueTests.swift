@@ -27,7 +27,7 @@ struct StatusQueueTests {
             let address = try #require(WebAddress("http://bot.example/status", [.http]))
             let wireCall = WireCall(call: "CA\(call.number)", stream: "", account: "AC1", from: "a", to: "b")
             let request = try #require(TwilioWebhook(wireCall, status).request(to: Webhook(address), token: nil))
-            feed(.tell(StatusQueue.News(call: call, what: status.rawValue, request: request)))
+            feed(.add(StatusQueue.Report(call: call, what: status.rawValue, request: request)))
         }
 
         mutating func wait(_ time: Duration) {

@@ -13,8 +13,8 @@ struct CalleeTests {
         for (callees, admitted) in [(nil, ["bob", "carol"]), (list("bob"), ["bob"]), (list(), [])] {
             let device = try await site.device("echo", named: "desk") { $0.account.callees = callees }
             for target in ["bob", "carol"] {
-                let wish = CallTransfer.Wish(target: try UserID(target))
-                #expect(await device.device.admits(wish) == admitted.contains(target), "\(target) of \(admitted)")
+                let request = CallTransfer.Request(target: try UserID(target))
+                #expect(await device.device.admits(request) == admitted.contains(target), "\(target) of \(admitted)")
             }
             for target in ["bob", "carol"] {
                 let user = await device.device.configuration.account.mayTransferForBot(target)
@@ -28,7 +28,7 @@ struct CalleeTests {
             $0.answer.transfers = .refuse
             $0.account.callees = list("bob")
         }
-        #expect(await !closed.device.admits(CallTransfer.Wish(target: "bob")))
+        #expect(await !closed.device.admits(CallTransfer.Request(target: "bob")))
         try await site.close(closed)
     }
 }

@@ -15,7 +15,7 @@ struct InviteTests {
         throw StreamEnded()
     }
 
-    private func news(_ device: Handheld) async throws -> InviteNews {
+    private func news(_ device: Handheld) async throws -> InviteEvent {
         while let event = await device.next() {
             if case .invite(let news) = event { return news }
         }

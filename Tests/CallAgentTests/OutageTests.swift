@@ -11,7 +11,7 @@ import Core
 
 @Suite("Devices whose exchange is away, with real sockets", .witnessed(slack: .seconds(1)), .timeLimit(.minutes(5)))
 struct OutageTests {
-    private func news(_ device: Handheld) async throws -> InviteNews {
+    private func news(_ device: Handheld) async throws -> InviteEvent {
         while let event = await device.next() {
             if case .invite(let news) = event { return news }
         }

@@ -236,8 +236,8 @@ private struct ExchangeWalk {
                 idempotencyKey: IdempotencyKey(ours: "asking-\(sent)")))
         known.add(asking.id)
         try await other.accept(asking.id, .call(.answer("v=0")))
-        let wish = CallTransfer.Wish(target: "alice", replaces: replaced)
-        try await service.send(CallSignal(invite: asking.id, .transfer(wish)))
+        let request = CallTransfer.Request(target: "alice", replaces: replaced)
+        try await service.send(CallSignal(invite: asking.id, .transfer(request)))
         var options = InviteOptions(
             to: "alice", data: ["offer": description("offer", draw.body())], timeToLive: .seconds(2),
             idempotencyKey: IdempotencyKey(ours: "placed-\(sent)"))

@@ -5,7 +5,7 @@ import Core
 
 @Suite("Coming back: soon after the server is back, and never all at once")
 struct ReconnectBackoffTests {
-    private static let nobodyThere = ServiceFailure(
+    private static let noServer = ServiceFailure(
         passingFailure.error, remedy: passingFailure.remedy, isBurden: false)
 
     /// The longest of the waits that connections with other seeds choose in the state that `prepare` brings about.
@@ -25,7 +25,7 @@ struct ReconnectBackoffTests {
                 timeline.feed(.link(.socketClosed(code: nil), attempt: 1))
                 guard retries else { return timeline }
                 timeline.runToQuiescence(firing: .timerFired, limit: 1)
-                timeline.feed(.link(.resourcesFailed(Self.nobodyThere), attempt: 2))
+                timeline.feed(.link(.resourcesFailed(Self.noServer), attempt: 2))
                 return timeline
             }
         }
@@ -81,7 +81,7 @@ struct ReconnectBackoffTests {
                 return timeline
             }
         }
-        #expect(longest(Self.nobodyThere) < 7)
+        #expect(longest(Self.noServer) < 7)
         #expect((7...8).contains(longest(passingFailure)))
     }
 

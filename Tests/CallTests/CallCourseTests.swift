@@ -381,12 +381,12 @@ struct CallCourseTests {
     }
 
     @Test("CALL-8: A transfer that the peer asks for before we know of the answer waits for that")
-    func earlyWish() {
+    func earlyRequest() {
         var call = Driven.incoming(traits: .sip)
         call.feed(.begin)
         call.feed(.user(.answer(after: .zero)))
-        let wish = CallSignal(invite: Driven.invite, .transfer(CallTransfer.Wish(target: "carol")), from: "bob")
-        #expect(call.feed(.peer(wish)).isEmpty)
+        let request = CallSignal(invite: Driven.invite, .transfer(CallTransfer.Request(target: "carol")), from: "bob")
+        #expect(call.feed(.peer(request)).isEmpty)
         call.feed(.media(.report(.ready(description: .answer("")))))
         let confirmed = call.feed(.service(.event(.answerConfirmed)))
         #expect(
@@ -426,14 +426,14 @@ struct CallCourseTests {
     func transfer() throws {
         var old = Driven.incoming()
         old.connectIncoming()
-        let admitted = old.feed(.device(.decided(CallTransfer.Wish(target: "carol"), isAdmitted: true)))
+        let admitted = old.feed(.device(.decided(CallTransfer.Request(target: "carol"), isAdmitted: true)))
         #expect(admitted.signals == [.transferProgress])
         #expect(admitted.contains { if case .device(.placeSuccessor("carol", _)) = $0 { true } else { false } })
         var new = Driven.outgoing(inPlaceOf: (call: CallID(number: 1), peer: "bob"))
         old.feed(.device(.successorPlaced(new.session.id, to: "carol")))
         #expect(!old.session.canBeTransferred, "one at a time")
         new.connectOutgoing()
-        var news: [CallCourse.DeviceNews] = []
+        var news: [CallCourse.DeviceNotice] = []
         for case .device(.inform(CallID(number: 1), let word)) in new.outputs { news.append(word) }
         #expect(news.count == 1)
         for word in news { old.feed(.device(word)) }
@@ -449,7 +449,7 @@ struct CallCourseTests {
         old.connectIncoming()
         var new = Driven.incoming(replacing: CallID(number: 7))
         new.feed(.begin)
-        var words: [CallCourse.DeviceNews] = []
+        var words: [CallCourse.DeviceNotice] = []
         func collect(_ outputs: [CallCourse.Output]) {
             for case .device(.inform(CallID(number: 7), let word)) in outputs { words.append(word) }
         }
@@ -545,7 +545,7 @@ struct CallCourseTests {
             signal(.candidate(.candidate("candidate:1"))), signal(.offer(CallDescription(.wanted))),
             signal(.offer(CallDescription(.unreadable))), signal(.answer(CallDescription(.unreadable))),
             signal(.offerRefused), signal(.earlyAnswer(CallDescription(.unreadable))), signal(.acknowledged(host: nil)),
-            signal(.key(key)), signal(.transfer(CallTransfer.Wish(target: "carol"))),
+            signal(.key(key)), signal(.transfer(CallTransfer.Request(target: "carol"))),
             signal(.transferProgress(.accepted)),
             .media(.report(.ready(description: .offer("")))), .media(.report(.pathFound)),
             .media(.report(.ready(description: .answer("")))), .media(.report(.connected(isVerified: true))),
@@ -562,7 +562,7 @@ struct CallCourseTests {
             .participant(.transfer(id, to: "carol"), from: .program),
             .participant(.done(id, failure: nil), from: .program),
             .participant(.left(id), from: .program), .device(.successorConnects("carol")), .device(.successorEnded),
-            .device(.replaced(by: "carol")), .device(.decided(CallTransfer.Wish(target: "carol"), isAdmitted: true)),
+            .device(.replaced(by: "carol")), .device(.decided(CallTransfer.Request(target: "carol"), isAdmitted: true)),
             .device(.successorPlaced(CallID(number: 9), to: "carol")), .device(.judged("carol")), .device(.judged(nil)),
             .device(.successor(CallID(number: 9), .accepted)), .device(.recordKept),
         ]

@@ -75,11 +75,11 @@ struct ControlRequestTests {
             (#"{"request":"record","start":true,"file":"/b"}"#, .record(.start(file: "/b"), nil)),
             (#"{"request":"record","start":false,"call":1}"#, .record(.stop, 1)),
             (#"{"request":"attach"}"#, .attach(nil)), (#"{"request":"detach","call":2}"#, .detach(2)),
-        ] as [(String, ControlRequest.Wish)])
-    func wishes(text: String, wish: ControlRequest.Wish) throws {
-        #expect(try read(text) == ControlRequest(wish))
-        let written = ControlCoding.line(ControlRequest(wish, id: 7))
-        #expect(try ControlRequest(line: Array(written.dropLast())) == ControlRequest(wish, id: 7))
+        ] as [(String, ControlRequest.Action)])
+    func actions(text: String, action: ControlRequest.Action) throws {
+        #expect(try read(text) == ControlRequest(action))
+        let written = ControlCoding.line(ControlRequest(action, id: 7))
+        #expect(try ControlRequest(line: Array(written.dropLast())) == ControlRequest(action, id: 7))
     }
 
     @Test("An id comes back, be it a number or a text, also with what is wrong")

@@ -11,7 +11,7 @@ struct FrozenControlTests {
         microphoneDBFS: -30, microphonePeakDBFS: -20, loudspeakerDBFS: -40, loudspeakerPeakDBFS: -35)
     private static let load = ControlLoad(busy: 0.5, complexityLimit: 10, takesCalls: true)
 
-    private static let wishes: [ControlRequest.Wish] = [
+    private static let actions: [ControlRequest.Action] = [
         .status, .mute(true), .mute(false), .volume(playbackDB: -6, microphoneDB: 3), .call(to: "bob"), .answer(1),
         .reject(1, isBusy: true), .hangUp(1), .card(1), .dtmf("1#", 1), .watch(levels: true),
         .drain(true), .drain(false),
@@ -94,8 +94,8 @@ struct FrozenControlTests {
             try members.take(line)
             present.formUnion(members.lines("\(prefix) "))
         }
-        for wish in Self.wishes {
-            let request = ControlRequest(wish, account: "desk", id: 1)
+        for action in Self.actions {
+            let request = ControlRequest(action, account: "desk", id: 1)
             try take(ControlCoding.line(request), as: "request \(try name("request", of: request))")
         }
         for name in ControlRequest.Name.allCases { present.insert("request \(name.rawValue)") }

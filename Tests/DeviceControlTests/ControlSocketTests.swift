@@ -25,12 +25,12 @@ struct ControlSocketTests {
 
     @Test("A user without access by the socket's mode learns of the group, and not of a device that does not run")
     func advice() {
-        let forbidden = ControlSocketError(.nobodyThere, path, "connect", errno: EACCES).description
+        let forbidden = ControlSocketError(.noDevice, path, "connect", errno: EACCES).description
         #expect(
             forbidden.hasSuffix(
                 "Permission denied. Use root or the device's user, or join the socket's group: "
                     + "`usermod -aG handset-control USER`, and a new login."))
-        let absent = ControlSocketError(.nobodyThere, path, "connect", errno: ECONNREFUSED).description
+        let absent = ControlSocketError(.noDevice, path, "connect", errno: ECONNREFUSED).description
         #expect(absent.contains("Does `handset run` run") && !absent.contains("usermod"))
     }
 
@@ -106,7 +106,7 @@ struct ControlSocketTests {
             _ = try ControlClient(path: path)
             Issue.record("somebody is there")
         } catch {
-            #expect(error.code == .nobodyThere)
+            #expect(error.code == .noDevice)
             #expect(error.description.contains(path) && error.description.contains("handset run"))
         }
     }

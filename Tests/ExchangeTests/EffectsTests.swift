@@ -14,7 +14,7 @@ private func session(_ user: UserID, _ number: UInt64) -> Session {
 extension Effects {
     /// Whom events are for, in order.
     fileprivate var told: [Principal] {
-        (0..<count).compactMap { if case .tell(let principal, _, _) = self[$0] { principal } else { nil } }
+        (0..<count).compactMap { if case .notify(let principal, _, _) = self[$0] { principal } else { nil } }
     }
 }
 

@@ -35,7 +35,7 @@ import Testing
         for errno in [ENETUNREACH, EHOSTUNREACH] {
             let failure = TransportFailure(
                 IOError(errnoCode: errno, reason: "connect(descriptor:addr:size:)"), to: endpoint)
-            #expect(failure.kind == .nobodyThere)
+            #expect(failure.kind == .noServer)
             #expect("\(failure)".contains("no route leads from this machine to 192.0.2.1:8443"))
             #expect(!"\(failure)".contains("descriptor"))
         }
@@ -161,7 +161,7 @@ import Testing
         let listener = LoopbackListener()
         close(listener.descriptor)
         let nobody = try await failure { try await EchoClient.open("ws://127.0.0.1:\(listener.port)/") }
-        #expect(nobody.kind == .nobodyThere && nobody.cause.contains("nothing listens"))
+        #expect(nobody.kind == .noServer && nobody.cause.contains("nothing listens"))
     }
 
     @Test(

@@ -168,7 +168,7 @@ import Testing
     func nobody() async throws {
         let client = client()
         let kind = try await failure(of: client, try request(port: 1))
-        #expect(kind == .nobodyThere)
+        #expect(kind == .noServer)
         let unknown = try request(port: 80, host: "nobody.invalid")
         do {
             _ = try await client.send(unknown)

@@ -25,15 +25,15 @@ struct ControlWordsTests {
             (["transfer", "1", "carol"], .transfer(1, to: "carol", replacing: nil)),
             (["transfer", "1", "carol", "to-call", "2"], .transfer(1, to: "carol", replacing: 2)),
             (["attach", "2"], .attach(2)), (["detach"], .detach(nil)),
-        ] as [([String], ControlRequest.Wish)])
-    func words(words: [String], wish: ControlRequest.Wish) throws {
-        #expect(try ControlWords.request(words).wish == wish)
+        ] as [([String], ControlRequest.Action)])
+    func words(words: [String], action: ControlRequest.Action) throws {
+        #expect(try ControlWords.request(words).action == action)
     }
 
     @Test("A file is found from where its name was typed, because the device has another working folder")
     func relativePath() throws {
         let folder = FileManager.default.currentDirectoryPath
-        #expect(try ControlWords.request(["play", "a.wav"]).wish == .play(file: "\(folder)/a.wav", nil))
+        #expect(try ControlWords.request(["play", "a.wav"]).action == .play(file: "\(folder)/a.wav", nil))
         for words in [["play"], ["record"], ["record", "2"], ["record", "stop", "/a"], ["play", "x", "/a"]] {
             #expect(throws: ControlWords.self) { try ControlWords.request(words) }
         }

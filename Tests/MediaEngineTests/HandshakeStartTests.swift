@@ -49,7 +49,7 @@ struct HandshakeStartTests {
     func waits() throws {
         var bench = try Bench()
         try bench.finishLeft(sendsLastFlight: true)
-        let isReady = bench.call.left.pointee.takeNews().contains(.ready)
+        let isReady = bench.call.left.pointee.takeEvents().contains(.ready)
         #expect(isReady, "CALL-2: the call can carry media, and does not wait for sound")
         try bench.call.run(seconds: 0.08)
         let before = bench.sent

@@ -102,7 +102,7 @@ struct RelayedCallTests {
     }
 
     @Test("Without a listener the call fails at once, with that error")
-    func nobodyThere() async throws {
+    func noServer() async throws {
         let server = try RelayServer()
         server.kill()
         let pair = try EnginePair()

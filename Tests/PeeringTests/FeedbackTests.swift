@@ -134,7 +134,7 @@ struct FeedbackTests {
         #expect(statistics.feedback.pictureRequests == 2)
         #expect(statistics.feedback.bitrateLimits == 1)
         #expect(statistics.controlPacketsReceived == 4 && statistics.dropped.total == 0)
-        let news = pair.left.takeNews()
+        let news = pair.left.takeEvents()
         #expect(news == [.ready])
     }
 

@@ -110,16 +110,16 @@ struct KeyChangeTests {
         _ = pair.rightMedia()
         var isFlowing = pair.right.isFlowing
         #expect(isFlowing)
-        _ = pair.right.takeNews()
+        _ = pair.right.takeEvents()
         pair.right.beginFlow()
         _ = pair.rightMedia()
         isFlowing = pair.right.isFlowing
-        var news = pair.right.takeNews()
+        var news = pair.right.takeEvents()
         #expect(!isFlowing && !news.contains(.flowing))
         try PeerPair.deliver(second, to: &pair.right, from: PeerPair.leftAddress, at: Self.at(4_020))
         pair.now = Self.at(8_000)
         _ = pair.rightMedia()
-        news = pair.right.takeNews()
+        news = pair.right.takeEvents()
         #expect(news.contains(.flowing))
     }
 }

@@ -38,7 +38,7 @@ struct PeerSessionTests {
         try PeerPair.deliver(report, to: &pair.left, from: PeerPair.rightAddress, at: .zero)
         both = (pair.left.isFlowing, pair.right.isFlowing)
         #expect(both == (true, false))
-        let news = pair.left.takeNews()
+        let news = pair.left.takeEvents()
         #expect(news.contains(.flowing) && news.contains(.mediaReceived))
 
         let answer = try #require(PeerPair.control(of: &pair.left, .zero))
@@ -50,12 +50,12 @@ struct PeerSessionTests {
     @Test("CALL-2: A call to a described address is ready at once, and again when another one answers")
     func readyAtOnce() throws {
         var pair = try PeerPair()
-        var news = pair.left.takeNews()
+        var news = pair.left.takeEvents()
         #expect(news.contains(.ready))
-        news = pair.left.takeNews()
+        news = pair.left.takeEvents()
         #expect(!news.contains(.ready))
         pair.left.beginFlow()
-        news = pair.left.takeNews()
+        news = pair.left.takeEvents()
         #expect(news.contains(.ready))
     }
 
@@ -83,7 +83,7 @@ struct PeerSessionTests {
         try PeerPair.deliver(packet, to: &pair.left, from: PeerPair.rightAddress, at: .zero)
         var both = (pair.left.isFlowing, pair.right.isFlowing)
         #expect(both == (true, false), "the sender does not know yet that it is heard")
-        let news = pair.left.takeNews()
+        let news = pair.left.takeEvents()
         #expect(news.contains(.flowing))
 
         let report = try #require(PeerPair.control(of: &pair.left, .zero))
@@ -140,7 +140,7 @@ struct PeerSessionTests {
         #expect(statistics.dropped.replayed == 1)
         #expect(statistics.dropped.total == packet.count + 1)
         #expect(statistics.packetsReceived == 1)
-        let news = pair.right.takeNews()
+        let news = pair.right.takeEvents()
         #expect(!news.contains(.goodbyeReceived) && !news.contains(.flowing))
     }
 
@@ -154,7 +154,7 @@ struct PeerSessionTests {
         #expect(unmoved == PeerPair.leftAddress)
         let genuine = pair.leftMedia()
         try PeerPair.deliver(genuine, to: &pair.right, from: moved, at: .zero)
-        let (address, news) = (pair.right.path?.datagrams.remote, pair.right.takeNews())
+        let (address, news) = (pair.right.path?.datagrams.remote, pair.right.takeEvents())
         #expect(address == moved && news.contains(.routeChanged))
     }
 
@@ -167,9 +167,9 @@ struct PeerSessionTests {
         var forged = goodbye
         forged[forged.count - 1] ^= 1
         try PeerPair.deliver(forged, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
-        let before = pair.right.takeNews()
+        let before = pair.right.takeEvents()
         try PeerPair.deliver(goodbye, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
-        let after = pair.right.takeNews()
+        let after = pair.right.takeEvents()
         #expect(!before.contains(.goodbyeReceived) && after.contains(.goodbyeReceived))
     }
 

@@ -1110,7 +1110,7 @@ struct AccountCallTests {
     func transferor() throws {
         var run = try AccountRun()
         let (invite, to) = try talking(&run)
-        let wish = CallTransfer.Wish(target: "carol")
+        let wish = CallTransfer.Request(target: "carol")
         run.ask(.send(CallSignal(invite: invite, .transfer(wish))))
         let refer = try run.request(.refer)
         #expect(refer.headers["Refer-To"] == "<sip:carol@sip.test>")
@@ -1138,7 +1138,7 @@ struct AccountCallTests {
         run.ask(.invite(AccountRun.options(to: "carol")))
         try run.respond(200, to: try run.request(.invite), body: Array(AccountRun.reply.utf8))
         guard case .inviteAccepted(let answer)? = run.events.last else { return #expect(Bool(false)) }
-        let wish = CallTransfer.Wish(target: "carol", replaces: answer.invite)
+        let wish = CallTransfer.Request(target: "carol", replaces: answer.invite)
         run.ask(.send(CallSignal(invite: invite, .transfer(wish))))
         #expect(try run.request(.refer).headers["Refer-To"]?.contains("?Replaces=") == true)
         // Somebody else takes the place of the first call's peer.

@@ -217,5 +217,5 @@ extension CallSignal {
     }
 
     /// The transfer that it requests.
-    var wish: CallTransfer.Wish? { if case .transfer(let wish)? = message { wish } else { nil } }
+    var wish: CallTransfer.Request? { if case .transfer(let wish)? = message { wish } else { nil } }
 }

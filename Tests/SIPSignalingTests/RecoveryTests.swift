@@ -240,7 +240,7 @@ struct RecoveryTests {
         var run = try AccountRun()
         try run.connect()
         let (invite, to) = try talk(&run)
-        let wish = CallTransfer.Wish(target: "carol")
+        let wish = CallTransfer.Request(target: "carol")
         run.ask(.send(CallSignal(invite: invite, .transfer(wish))))
         try run.respond(202, to: try run.request(.refer))
         run.run(.seconds(100))
@@ -264,7 +264,7 @@ struct RecoveryTests {
         var run = try AccountRun()
         try run.connect()
         let (invite, to) = try talk(&run)
-        run.ask(.send(CallSignal(invite: invite, .transfer(CallTransfer.Wish(target: "carol")))))
+        run.ask(.send(CallSignal(invite: invite, .transfer(CallTransfer.Request(target: "carol")))))
         try run.respond(202, to: try run.request(.refer))
         guard
             case .request(var request) = try run.peerRequest(

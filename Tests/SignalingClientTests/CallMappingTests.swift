@@ -18,9 +18,9 @@ struct CallMappingTests {
         (.offer(CallDescription(.wanted)), ["type": "wanted"]),
         (.answer(.answer("v=0")), ["type": "answer", "sdp": "v=0"]),
         (.offerRefused, [:]), (.probe, [:]),
-        (.transfer(CallTransfer.Wish(target: "carol", replaces: "i2")), ["to": "carol", "replaces": "i2"]),
+        (.transfer(CallTransfer.Request(target: "carol", replaces: "i2")), ["to": "carol", "replaces": "i2"]),
         (
-            .transfer(CallTransfer.Wish(target: "carol", isOutside: true, isUnlisted: true)),
+            .transfer(CallTransfer.Request(target: "carol", isOutside: true, isUnlisted: true)),
             ["to": "carol", "outside": true, "unlisted": true]
         ),
         (.transferProgress(.ringing), ["state": "ringing"]),

@@ -412,7 +412,7 @@ final class BotCall: @unchecked Sendable {
         }
         var turns: [TurnEvent] = []
         port?.takeTurns(into: &turns)
-        for turn in turns { if let news = TurnNews(turn, format.rate) { tell(news) } }
+        for turn in turns { if let notice = TurnNotice(turn, format.rate) { tell(notice) } }
         guard let room = port?.roomAt48kHz else { return }
         var frame = BotLine.Frame(room: room, outboundBytes: socket?.waitingBytes ?? 0)
         frame.missedAt48kHz = port?.missedSamples ?? 0
@@ -423,9 +423,9 @@ final class BotCall: @unchecked Sendable {
 
     private func note(_ notice: ParticipantNotice) { environment.publish(.noted(notice, call.id)) }
 
-    private func tell(_ news: TurnNews) {
+    private func tell(_ notice: TurnNotice) {
         guard let summary = port?.turns else { return }
-        environment.publish(.turn(call.id, news, summary))
+        environment.publish(.turn(call.id, notice, summary))
     }
 
     private func watch(_ wakeup: Int32) {
@@ -476,10 +476,10 @@ final class BotCall: @unchecked Sendable {
             FormFields.Field("CallbackSource", "call-progress-events"), FormFields.Field("SequenceNumber", "\(told)"),
         ]
         told += 1
-        let news = TwilioWebhook(
+        let notice = TwilioWebhook(
             wireCall(stream: ""), status, more: fields + more + plan.wire.moreFields(name, event: event))
-        guard let request = news.request(to: webhook, token: plan.token?.revealed) else { return }
-        courier.tell(StatusQueue.News(call: call.id, what: status.rawValue, request: request))
+        guard let request = notice.request(to: webhook, token: plan.token?.revealed) else { return }
+        courier.report(StatusQueue.Report(call: call.id, what: status.rawValue, request: request))
     }
 
     /// Reports what happens to a stream, if its answer requested that. The end is reported once.
@@ -488,11 +488,11 @@ final class BotCall: @unchecked Sendable {
         let event =
             event == .stopped && !stream.hasStarted ? .failed("the call ended before the stream was open") : event
         if event == .started { followed?.hasStarted = true } else { followed = nil }
-        let news = StreamWebhook(
+        let notice = StreamWebhook(
             wireCall(stream: stream.stream), name: stream.name, event,
             unixMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
-        guard let request = news.request(to: stream.webhook, token: environment.plan.token?.revealed) else { return }
-        courier.tell(StatusQueue.News(call: call.id, what: event.name, request: request))
+        guard let request = notice.request(to: stream.webhook, token: environment.plan.token?.revealed) else { return }
+        courier.report(StatusQueue.Report(call: call.id, what: event.name, request: request))
     }
 }
 

@@ -205,7 +205,7 @@ public final class BotCalls: CallParticipant {
         try? await listening?.close()
         try? await loop.flatSubmit { [registry, courier, environment] in
             registry.removeAll()
-            return courier.finish(within: Self.lastNews).and(environment.farewells.finish(within: Self.lastNews))
+            return courier.finish(within: Self.lastNews).and(environment.closingRequests.finish(within: Self.lastNews))
                 .map { _, cutOff in
                     guard cutOff > 0 else { return }
                     environment.warn("\(cutOff) hang-ups were not reported: the device stops")

@@ -23,7 +23,7 @@ final class BotEnvironment: Sendable {
     /// Legs to bots that are offered them by HTTP.
     let legs = LegTable()
     /// Hang-ups on their way to bots' servers.
-    let farewells: Farewells
+    let closingRequests: ClosingRequests
 
     init(
         _ plan: BotPlan, fallback: [UInt8]?, trust: TLSTrust, loop: any EventLoop,
@@ -42,7 +42,7 @@ final class BotEnvironment: Sendable {
         self.publish = publish
         self.order = order
         lookup = BotLookup(on: loop)
-        farewells = Farewells(on: loop)
+        closingRequests = ClosingRequests(on: loop)
         let own = [plan.address] + [plan.statusCallback].compactMap { $0 }
         hosts = HostGuard(own: own.map(\.host), allowed: plan.allowedHosts)
     }
@@ -87,7 +87,7 @@ final class BotEnvironment: Sendable {
         let rest = addresses.dropFirst()
         guard !rest.isEmpty else { return answer }
         return answer.flatMapError { [self] error in
-            TransportFailure(error, to: fetch.endpoint).kind == .nobodyThere
+            TransportFailure(error, to: fetch.endpoint).kind == .noServer
                 ? send(fetch, to: rest) : loop.makeFailedFuture(error)
         }
     }
@@ -114,7 +114,7 @@ extension HTTPEndpoint {
 }
 
 /// Requests under way that end something at a bot's server: they get out before the loop ends.
-final class Farewells: @unchecked Sendable {
+final class ClosingRequests: @unchecked Sendable {
     // Only the event loop uses it.
     private let loop: any EventLoop
     private var count = 0

@@ -167,7 +167,7 @@ extension BotEnvironment {
     /// Reports the end of a call to a bot's server; a failure is only logged.
     fileprivate func tell(_ request: OfferRequest) {
         let answer = send(request)
-        farewells.add(answer)
+        closingRequests.add(answer)
         answer.whenComplete { [self] result in
             switch result {
             // It may have ended it by itself.

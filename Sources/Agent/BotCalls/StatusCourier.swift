@@ -15,7 +15,7 @@ final class StatusCourier: @unchecked Sendable {
 
     init(_ environment: BotEnvironment) { self.environment = environment }
 
-    func tell(_ news: StatusQueue.News) { feed(.tell(news)) }
+    func report(_ report: StatusQueue.Report) { feed(.add(report)) }
 
     /// Completes once everything is delivered or lost, after this time at the latest.
     func finish(within limit: TimeAmount) -> EventLoopFuture<Void> {
@@ -34,8 +34,8 @@ final class StatusCourier: @unchecked Sendable {
     private func feed(_ input: StatusQueue.Input) {
         for output in queue.handle(input, at: MonotonicClock.now) {
             switch output {
-            case .send(let news): send(news)
-            case .lost(let news, let why): warn(news, why)
+            case .send(let report): send(report)
+            case .lost(let report, let why): warn(report, why)
             }
         }
         timer?.cancel()
@@ -49,18 +49,18 @@ final class StatusCourier: @unchecked Sendable {
         }
     }
 
-    private func send(_ news: StatusQueue.News) {
-        environment.send(news.request).assumeIsolated().whenComplete { [self] result in
+    private func send(_ report: StatusQueue.Report) {
+        environment.send(report.request).assumeIsolated().whenComplete { [self] result in
             switch result {
-            case .success(let answer): feed(.answered(call: news.call, answer.status))
+            case .success(let answer): feed(.answered(call: report.call, answer.status))
             case .failure(let error):
-                feed(.failed(call: news.call, environment.explain(error, news.request.webhook.address)))
+                feed(.failed(call: report.call, environment.explain(error, report.request.webhook.address)))
             }
         }
     }
 
-    private func warn(_ news: StatusQueue.News, _ why: String) {
+    private func warn(_ report: StatusQueue.Report, _ why: String) {
         guard let leftOut = warnings.admit(at: MonotonicClock.now) else { return }
-        environment.warn("the status callback \"\(news.what)\" has failed: \(why)", leftOut: leftOut)
+        environment.warn("the status callback \"\(report.what)\" has failed: \(why)", leftOut: leftOut)
     }
 }

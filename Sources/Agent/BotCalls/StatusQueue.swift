@@ -5,7 +5,7 @@ internal import Core
 /// Status callbacks on their way: those of a call in order, each tried three times at most, and a bounded number of them.
 struct StatusQueue: ProtocolCore, Sendable {
     /// A report of a call to a bot's server.
-    struct News: Equatable, Sendable {
+    struct Report: Equatable, Sendable {
         var call: CallID
         /// What it is, for the log.
         var what: String
@@ -13,7 +13,7 @@ struct StatusQueue: ProtocolCore, Sendable {
     }
 
     enum Input: Equatable, Sendable {
-        case tell(News)
+        case add(Report)
         /// The server has answered a call's report with this status of HTTP.
         case answered(call: CallID, Int)
         /// It did not answer.
@@ -25,9 +25,9 @@ struct StatusQueue: ProtocolCore, Sendable {
     }
 
     enum Output: Equatable, Sendable {
-        case send(News)
+        case send(Report)
         /// A report that did not reach the server, and why.
-        case lost(News, String)
+        case lost(Report, String)
     }
 
     /// Reports that may wait.
@@ -44,7 +44,7 @@ struct StatusQueue: ProtocolCore, Sendable {
     }
 
     private struct Line: Sendable {
-        var news: [News]
+        var reports: [Report]
         var tries = 0
         var step = Step.ready
     }
@@ -70,7 +70,7 @@ struct StatusQueue: ProtocolCore, Sendable {
 
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
-        case .tell(let news): add(news, into: &outbox)
+        case .add(let report): add(report, into: &outbox)
         case .answered(let call, let status):
             switch status {
             case 200..<300: settle(call, lost: nil, into: &outbox)
@@ -85,23 +85,23 @@ struct StatusQueue: ProtocolCore, Sendable {
         }
         while sending < Self.mostSending, !ready.isEmpty {
             let call = ready.removeFirst()
-            guard let news = lines[call]?.news.first else { continue }
+            guard let report = lines[call]?.reports.first else { continue }
             lines[call]?.step = .sending
             sending += 1
-            outbox.append(.send(news))
+            outbox.append(.send(report))
         }
     }
 
-    private mutating func add(_ news: News, into outbox: inout [Output]) {
+    private mutating func add(_ report: Report, into outbox: inout [Output]) {
         guard waiting < Self.mostWaiting else {
-            return outbox.append(.lost(news, "\(Self.mostWaiting) others are waiting, the limit"))
+            return outbox.append(.lost(report, "\(Self.mostWaiting) others are waiting, the limit"))
         }
         waiting += 1
-        if lines[news.call] == nil {
-            lines[news.call] = Line(news: [news])
-            ready.append(news.call)
+        if lines[report.call] == nil {
+            lines[report.call] = Line(reports: [report])
+            ready.append(report.call)
         } else {
-            lines[news.call]?.news.append(news)
+            lines[report.call]?.reports.append(report)
         }
     }
 
@@ -110,12 +110,12 @@ struct StatusQueue: ProtocolCore, Sendable {
         guard var line = lines[call], case .sending = line.step else { return }
         sending -= 1
         waiting -= 1
-        let news = line.news.removeFirst()
-        if let why { outbox.append(.lost(news, why)) }
+        let report = line.reports.removeFirst()
+        if let why { outbox.append(.lost(report, why)) }
         line.tries = 0
         line.step = .ready
-        lines[call] = line.news.isEmpty ? nil : line
-        if !line.news.isEmpty { ready.append(call) }
+        lines[call] = line.reports.isEmpty ? nil : line
+        if !line.reports.isEmpty { ready.append(call) }
     }
 
     private mutating func retry(_ call: CallID, _ why: String, at now: Instant, into outbox: inout [Output]) {

@@ -307,7 +307,7 @@ package struct CallCourse: ProtocolCore, Sendable {
         if let replaced = transfers.replaces { outbox.append(.device(.inform(replaced, .replaced(by: machine.peer)))) }
         outbox.append(.media(.reportEarly))
         if let target = transfers.takeWaitingTarget() { askForParticipant(target, at: now, into: &outbox) }
-        if let wish = transfers.takeWaitingWish() { consider(wish, into: &outbox) }
+        if let request = transfers.takeWaitingRequest() { consider(request, into: &outbox) }
     }
 
     private mutating func becomeEstablished(after time: Duration, at now: Instant, into outbox: inout [Output]) {
@@ -386,7 +386,7 @@ package struct CallCourse: ProtocolCore, Sendable {
 
     // MARK: The service
 
-    private mutating func take(_ news: ServiceNews, at now: Instant, into outbox: inout [Output]) {
+    private mutating func take(_ news: ServiceNotice, at now: Instant, into outbox: inout [Output]) {
         switch news {
         case .event(let event):
             if case .inviteSent(let id, _) = event {
@@ -431,7 +431,7 @@ package struct CallCourse: ProtocolCore, Sendable {
         guard machine.isWith(signal.from) else { return }
         switch signal.message {
         case .candidate(let candidate)?: give(candidates.received(candidate), into: &outbox)
-        case .offer(let offer)? where traits.takesOfferWishes && offer.content == .wanted:
+        case .offer(let offer)? where traits.takesOfferRequests && offer.content == .wanted:
             outbox.append(.media(.offerAgain))
         case .offer(let offer)?:
             outbox.append(.media(.answerOffer(offer, isInviter: machine.isOutgoing && !traits.ordersOffers)))
@@ -449,7 +449,7 @@ package struct CallCourse: ProtocolCore, Sendable {
             acknowledgement = Acknowledgement(host: host)
             outbox.append(.media(.liftSoundLimit(host: host)))
             feed(.service(.acknowledged), at: now, into: &outbox)
-        case .transfer(let wish)?: hear(wish, into: &outbox)
+        case .transfer(let request)?: hear(request, into: &outbox)
         case .transferProgress(let progress)?: hear(progress, at: now, into: &outbox)
         case .probe?, nil: break  // The device answers probes; what cannot be read is ignored.
         }
@@ -478,7 +478,7 @@ package struct CallCourse: ProtocolCore, Sendable {
 
     // MARK: The media
 
-    private mutating func take(_ news: MediaNews, at now: Instant, into outbox: inout [Output]) {
+    private mutating func take(_ news: MediaNotice, at now: Instant, into outbox: inout [Output]) {
         switch news {
         case .report(let report): feed(.media(report), at: now, into: &outbox)
         case .answerApplied: answerApplied(at: now, into: &outbox)
@@ -645,7 +645,7 @@ package struct CallCourse: ProtocolCore, Sendable {
     }
 
     private mutating func note(
-        _ news: TurnNews, _ summary: TurnSummary, from kind: ParticipantKind, into outbox: inout [Output]
+        _ news: TurnNotice, _ summary: TurnSummary, from kind: ParticipantKind, into outbox: inout [Output]
     ) {
         turns.note(summary, from: kind)
         switch news {
@@ -679,17 +679,17 @@ package struct CallCourse: ProtocolCore, Sendable {
         guard !transfers.isUnderWay else {
             throw SignalingError(.alreadyHandled, activity: activity, cause: "a transfer of it is under way")
         }
-        var wish = CallTransfer.Wish(target: target)
+        var request = CallTransfer.Request(target: target)
         if let consulted {
             guard consulted.isAnswered, let invite = consulted.inviteID else {
                 throw SignalingError(
                     .inviteEnded, activity: activity, cause: "\(consulted.id) is not answered, or has ended")
             }
-            wish.replaces = invite
+            request.replaces = invite
         }
         transfers.ask(target)
         deadlines.set(.transfer, at: now.advanced(by: Self.transferTime))
-        signal(.transfer(wish), into: &outbox)
+        signal(.transfer(request), into: &outbox)
     }
 
     /// The participant transfers the peer to a user, once the service has confirmed our accept.
@@ -717,13 +717,13 @@ package struct CallCourse: ProtocolCore, Sendable {
 
     /// The peer asks us to call another user. It may know of our accept before the service has confirmed it to us; then its request
     /// waits for that.
-    private mutating func hear(_ wish: CallTransfer.Wish, into outbox: inout [Output]) {
-        if machine.progress == .connecting, !machine.isAnswered { return transfers.wait(wish) }
-        consider(wish, into: &outbox)
+    private mutating func hear(_ request: CallTransfer.Request, into outbox: inout [Output]) {
+        if machine.progress == .connecting, !machine.isAnswered { return transfers.wait(request) }
+        consider(request, into: &outbox)
     }
 
-    private func consider(_ wish: CallTransfer.Wish, into outbox: inout [Output]) {
-        if invite.id != nil { outbox.append(.device(.consider(wish))) }
+    private func consider(_ request: CallTransfer.Request, into outbox: inout [Output]) {
+        if invite.id != nil { outbox.append(.device(.consider(request))) }
     }
 
     /// The peer reports the progress of the transfer that we have asked it for.
@@ -748,14 +748,14 @@ package struct CallCourse: ProtocolCore, Sendable {
 
     // MARK: The device
 
-    private mutating func take(_ news: DeviceNews, at now: Instant, into outbox: inout [Output]) {
+    private mutating func take(_ news: DeviceNotice, at now: Instant, into outbox: inout [Output]) {
         switch news {
         case .successorConnects(let peer): transfers.noteSuccessor(peer)
         case .successorEnded: transfers.noteSuccessor(nil)
         case .replaced(let peer):
             transfers.noteReplaced(by: peer)
             handOver(at: now, into: &outbox)
-        case .decided(let wish, let isAdmitted): decide(wish, isAdmitted: isAdmitted, into: &outbox)
+        case .decided(let request, let isAdmitted): decide(request, isAdmitted: isAdmitted, into: &outbox)
         case .successorPlaced(let call, let target): transfers.place(call, to: target)
         case .successor(let call, let progress):
             guard let target = transfers.note(progress, of: call) else { return }
@@ -770,16 +770,16 @@ package struct CallCourse: ProtocolCore, Sendable {
         }
     }
 
-    private func decide(_ wish: CallTransfer.Wish, isAdmitted: Bool, into outbox: inout [Output]) {
+    private func decide(_ request: CallTransfer.Request, isAdmitted: Bool, into outbox: inout [Output]) {
         outbox += [
-            .event(.transferRequested(to: wish.target, isAccepted: isAdmitted)),
-            .note(.transferRequested(to: wish.target, isAccepted: isAdmitted)),
+            .event(.transferRequested(to: request.target, isAccepted: isAdmitted)),
+            .note(.transferRequested(to: request.target, isAccepted: isAdmitted)),
         ]
         let progress = isAdmitted ? CallTransfer.Progress.trying : .refused
         signal(.transferProgress(progress), into: &outbox)
         guard isAdmitted, let invite = invite.id else { return }
-        let origin = CallTransfer.Origin(invite: invite, replaces: wish.replaces)
-        outbox.append(.device(.placeSuccessor(wish.target, origin)))
+        let origin = CallTransfer.Origin(invite: invite, replaces: request.replaces)
+        outbox.append(.device(.placeSuccessor(request.target, origin)))
     }
 }
 

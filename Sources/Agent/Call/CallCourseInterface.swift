@@ -10,13 +10,13 @@ extension CallCourse {
         /// The call begins: it was dialled, or its invite arrived.
         case begin
         case user(UserRequest)
-        case service(ServiceNews)
+        case service(ServiceNotice)
         /// The peer signals about the call, with a kind that ``CallCourse/takes(_:by:)``.
         case peer(CallSignal)
-        case media(MediaNews)
+        case media(MediaNotice)
         /// What the call's participant asks and reports; notices for the log are not the call's.
         case participant(ParticipantEvent, from: ParticipantKind)
-        case device(DeviceNews)
+        case device(DeviceNotice)
         /// `nextDeadline` has come. Early calls are harmless.
         case timerFired
     }
@@ -44,7 +44,7 @@ extension CallCourse {
     }
 
     /// Reports of the signaling service.
-    package enum ServiceNews: Sendable {
+    package enum ServiceNotice: Sendable {
         /// An event about the call or its invite.
         case event(CallMachine.ServiceEvent)
         /// The service has taken our accept; its confirmation follows.
@@ -54,7 +54,7 @@ extension CallCourse {
     }
 
     /// Reports of the call's media (`MediaControl`).
-    package enum MediaNews: Sendable {
+    package enum MediaNotice: Sendable {
         /// What the call's machine expects of the media.
         case report(CallMachine.MediaReport)
         /// The callee's answer was applied (``MediaOrder/applyAnswer(_:)``).
@@ -96,7 +96,7 @@ extension CallCourse {
     }
 
     /// What the device and its other calls have to do with this one.
-    package enum DeviceNews: Sendable {
+    package enum DeviceNotice: Sendable {
         /// The call that an invite replaces this one by is about to be accepted, with that peer.
         case successorConnects(UserID)
         /// It has ended.
@@ -104,7 +104,7 @@ extension CallCourse {
         /// It was answered: this call ends.
         case replaced(by: UserID)
         /// Whether the transfer that the peer asks for is carried out.
-        case decided(CallTransfer.Wish, isAdmitted: Bool)
+        case decided(CallTransfer.Request, isAdmitted: Bool)
         /// The call to the target of the transfer was made.
         case successorPlaced(CallID, to: UserID)
         /// How that call proceeds.
@@ -134,7 +134,7 @@ extension CallCourse {
         case reject(InviteID, InviteRejection)
         case hangUp(CallHangUp)
         case signal(CallSignal)
-        /// ``ServiceNews/probed(_:)`` follows.
+        /// ``ServiceNotice/probed(_:)`` follows.
         case probe(InviteID, peer: UserID?)
     }
 
@@ -164,7 +164,7 @@ extension CallCourse {
         case add([CallCandidate])
         /// The peer has answered by signaling: sound to it needs no limit any more, if it is at this host; nil if its host is unknown.
         case liftSoundLimit(host: String?)
-        /// Look whether anything comes from the peer; ``MediaNews/observed(_:)`` follows.
+        /// Look whether anything comes from the peer; ``MediaNotice/observed(_:)`` follows.
         case observe
         /// Log that the peer has sent no sound for this time, if it has sent none.
         case checkSound(after: Duration)
@@ -172,7 +172,7 @@ extension CallCourse {
         case press(keys: String)
         /// Stop, also before a media worker runs the call.
         case release
-        /// Stop the stream; ``MediaNews/over`` follows.
+        /// Stop the stream; ``MediaNotice/over`` follows.
         case stop
     }
 
@@ -193,17 +193,17 @@ extension CallCourse {
     package enum DeviceOrder: Sendable {
         /// Decide whether the call that came in is answered.
         case decide
-        /// Decide whether the transfer that the peer asks for is carried out; ``DeviceNews/decided(_:isAdmitted:)`` follows.
-        case consider(CallTransfer.Wish)
-        /// Judge the target that the participant names; ``DeviceNews/judged(_:)`` follows.
+        /// Decide whether the transfer that the peer asks for is carried out; ``DeviceNotice/decided(_:isAdmitted:)`` follows.
+        case consider(CallTransfer.Request)
+        /// Judge the target that the participant names; ``DeviceNotice/judged(_:)`` follows.
         case judge(target: String)
-        /// Call the target of a transfer; ``DeviceNews/successorPlaced(_:to:)`` follows.
+        /// Call the target of a transfer; ``DeviceNotice/successorPlaced(_:to:)`` follows.
         case placeSuccessor(UserID, CallTransfer.Origin)
         /// Feed another call.
-        case inform(CallID, DeviceNews)
+        case inform(CallID, DeviceNotice)
         /// The call has ended, except that its media and its record may not be finished.
         case ended(CallRecord)
-        /// Put the record on disk; ``DeviceNews/recordKept`` follows.
+        /// Put the record on disk; ``DeviceNotice/recordKept`` follows.
         case keep(CallRecord, TurnSummary?)
         /// The call, its media and its record are finished: nothing follows.
         case over(CallRecord)

@@ -21,7 +21,7 @@ package struct CallSession: ProtocolCore, Sendable {
         /// The call begins: it was dialled, or its invite arrived.
         case begin
         case user(CallCourse.UserRequest)
-        case service(CallCourse.ServiceNews)
+        case service(CallCourse.ServiceNotice)
         /// The peer signals about the call, with a kind that ``CallSession/takes(_:by:)``.
         case peer(CallSignal)
         /// The media engine reports, and what carries out its orders.
@@ -30,7 +30,7 @@ package struct CallSession: ProtocolCore, Sendable {
         case failed(MediaFailure)
         /// What the call's participant asks and reports; notices for the log are not the call's.
         case participant(ParticipantEvent, from: ParticipantKind)
-        case device(CallCourse.DeviceNews)
+        case device(CallCourse.DeviceNotice)
         /// `nextDeadline` has come. Early calls are harmless.
         case timerFired
     }

@@ -15,7 +15,7 @@ struct MediaControl: Sendable {
         /// What the media engine does.
         case engine(CallSession.EngineOrder)
         /// What the call's course takes.
-        case news(CallCourse.MediaNews)
+        case news(CallCourse.MediaNotice)
         case note(CallNote)
     }
 
@@ -85,7 +85,7 @@ struct MediaControl: Sendable {
         case .makeOffer: prepare(.preparingOffer, into: &outbox)
         case .makeAnswer(let offer):
             // The caller leaves the offer to us, and only its answer to that says where media comes from.
-            let isWanted = offer.content == .wanted && traits.takesOfferWishes
+            let isWanted = offer.content == .wanted && traits.takesOfferRequests
             prepare(isWanted ? .preparingOffer : .preparingAnswer(offer), into: &outbox)
         case .applyAnswer(let answer): apply(answer, isAcknowledged, into: &outbox)
         case .hearEarly(let answer): hearEarly(answer, into: &outbox)
@@ -376,7 +376,7 @@ struct MediaControl: Sendable {
     /// The peer requests an offer: it may choose from all that this device can do from then on.
     private mutating func offerAgain(into outbox: inout [Output]) {
         do throws(NegotiationError) {
-            let offer = try negotiated.offerAgain().map { CallCourse.MediaNews.offered($0, restartsICE: false) }
+            let offer = try negotiated.offerAgain().map { CallCourse.MediaNotice.offered($0, restartsICE: false) }
             outbox.append(.news(offer ?? .nothingOffered(fault: nil)))
         } catch {
             outbox.append(.news(.nothingOffered(fault: "\(error)")))
@@ -418,7 +418,7 @@ struct MediaControl: Sendable {
         switch change {
         case .early(let agreed): heard(agreed, failure, isAcknowledged, into: &outbox)
         case .afterEarly:
-            outbox.append(.news(failure.map { CallCourse.MediaNews.report(.failed($0)) } ?? .answerApplied))
+            outbox.append(.news(failure.map { CallCourse.MediaNotice.report(.failed($0)) } ?? .answerApplied))
         case .answer(let new):
             if let new, failure == nil {
                 outbox.append(.news(.answered(new.answer, owesRestart: new.owesRestart)))

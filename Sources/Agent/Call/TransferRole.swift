@@ -13,7 +13,7 @@ struct TransferRole {
 
     private var state = State.idle
     /// What the peer has asked for before the service confirmed to us that the call is answered. The last request counts.
-    private var waitingWish: CallTransfer.Wish?
+    private var waitingRequest: CallTransfer.Request?
     /// The target of the participant's transfer, until the same.
     private var waitingTarget: UserID?
     /// The peer of the call that an invite replaces this one by, while that is about to be accepted.
@@ -47,13 +47,13 @@ struct TransferRole {
 
     // MARK: Before the call is answered
 
-    mutating func wait(_ wish: CallTransfer.Wish) { waitingWish = wish }
+    mutating func wait(_ request: CallTransfer.Request) { waitingRequest = request }
 
     mutating func wait(_ target: UserID) { waitingTarget = target }
 
-    mutating func takeWaitingWish() -> CallTransfer.Wish? {
-        defer { waitingWish = nil }
-        return waitingWish
+    mutating func takeWaitingRequest() -> CallTransfer.Request? {
+        defer { waitingRequest = nil }
+        return waitingRequest
     }
 
     mutating func takeWaitingTarget() -> UserID? {

@@ -73,11 +73,11 @@ struct CallAdmission {
     }
 
     /// Whether a transfer that a peer asks for is carried out.
-    func admits(_ wish: CallTransfer.Wish, by traits: SignalingTraits) -> Bool {
-        guard configuration.answer.transfers.admits(wish) else { return false }
+    func admits(_ request: CallTransfer.Request, by traits: SignalingTraits) -> Bool {
+        guard configuration.answer.transfers.admits(request) else { return false }
         // A service that judges targets has compared the address, of which the name is a part.
         guard !traits.judgesTargets, configuration.account.callees != nil else { return true }
-        return configuration.account.lists(wish.target)
+        return configuration.account.lists(request.target)
     }
 
     /// Why a call can have no media; nil if it can.

@@ -94,7 +94,7 @@ struct CallRequests {
 
     /// - Parameter confirmations: What the call is fed when the service has done it.
     private func request(
-        of id: CallID, for device: isolated Device, _ confirmations: [CallCourse.ServiceNews],
+        of id: CallID, for device: isolated Device, _ confirmations: [CallCourse.ServiceNotice],
         orElse failure: @escaping @Sendable (SignalingError) -> CallMachine.ServiceEvent, _ ask: @escaping Request
     ) {
         let asking = hand(for: device, ask)

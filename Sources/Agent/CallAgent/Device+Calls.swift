@@ -168,7 +168,7 @@ extension Device {
     private func carryOut(_ order: CallCourse.DeviceOrder, of id: CallID) {
         switch order {
         case .decide: decide(id)
-        case .consider(let wish): consider(wish, of: id)
+        case .consider(let request): consider(request, of: id)
         case .judge(let target):
             feed(.device(.judged(configuration.account.mayTransferForBot(target))), to: id)
         case .placeSuccessor(let target, let origin): placeSuccessor(of: id, to: target, origin)
@@ -197,16 +197,16 @@ extension Device {
     }
 
     /// Whether a call's peer is transferred as it asks.
-    private func consider(_ wish: CallTransfer.Wish, of id: CallID) {
+    private func consider(_ request: CallTransfer.Request, of id: CallID) {
         guard let call = calls[id]?.session else { return }
         // The last question reserves room, so that the call must begin at once. Until the target answers there are two calls.
         let isAdmitted =
-            call.canBeTransferred && admits(wish) && obstacle(toCallPlaying: call.audio.source) == nil
-        feed(.device(.decided(wish, isAdmitted: isAdmitted)), to: id)
+            call.canBeTransferred && admits(request) && obstacle(toCallPlaying: call.audio.source) == nil
+        feed(.device(.decided(request, isAdmitted: isAdmitted)), to: id)
     }
 
     /// Whether a transfer that a peer asks for is carried out.
-    func admits(_ wish: CallTransfer.Wish) -> Bool { admission.admits(wish, by: traits) }
+    func admits(_ request: CallTransfer.Request) -> Bool { admission.admits(request, by: traits) }
 
     /// Calls the user that the peer of a call has named.
     private func placeSuccessor(of id: CallID, to target: UserID, _ origin: CallTransfer.Origin) {

@@ -19,7 +19,7 @@ public enum DeviceEvent: Sendable {
     /// An incoming invite that is no call.
     case invited(IncomingInvite)
     /// An event of an invite that is no call.
-    case invite(InviteNews)
+    case invite(InviteEvent)
     /// The invitee took our call, or we took theirs; it may not be able to carry media yet.
     case answered(CallID)
     /// The call can carry media, since that time after its invite (contract CALL-2). Its duration counts from now on.

@@ -47,7 +47,7 @@ public struct IncomingInvite: Sendable {
         try await device.service.send(CallSignal(invite: id, type: type, data: data))
     }
 
-    /// Leaves an accepted invite; the inviter receives ``InviteNews/left(_:by:)``.
+    /// Leaves an accepted invite; the inviter receives ``InviteEvent/left(_:by:)``.
     public func leave() async throws(SignalingError) {
         try await device.service.hangUp(CallHangUp(invite: id, reason: .completed, duration: .zero))
     }
@@ -95,7 +95,7 @@ public struct OutgoingInvite: Sendable {
 }
 
 /// Events of an invite that is not a call.
-public enum InviteNews: Sendable, Hashable {
+public enum InviteEvent: Sendable, Hashable {
     /// One of those asked says yes.
     case accepted(InviteAnswer)
     /// One of those asked says no.

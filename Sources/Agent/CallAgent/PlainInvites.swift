@@ -7,7 +7,7 @@ internal import Core
 struct PlainInvites {
     /// What is to be done.
     enum Effect: Equatable {
-        case publish(InviteNews)
+        case publish(InviteEvent)
         /// No decision came in time.
         case sendReject(InviteRejection)
     }
@@ -174,8 +174,8 @@ struct PlainInvites {
         case .timedOut(let users): _ = keep(.timedOut(users), for: id)
         case .inviteEnded: _ = keep(.endedByService, for: id)
         case .inviteSent: if pending[id] == nil { earlyAnswers[id] = [] }
-        case .hungUp(let news):
-            if seen.contains(id), let user = news.from { return [.publish(.left(id, by: user))] }
+        case .hungUp(let details):
+            if seen.contains(id), let user = details.from { return [.publish(.left(id, by: user))] }
         case .inviteFailed, .answerConfirmed, .answerFailed, .cancelConfirmed, .cancelFailed, .handledElsewhere,
             .cancelled, .acknowledged, .disconnected:
             break  // Over already, or not about an invite.

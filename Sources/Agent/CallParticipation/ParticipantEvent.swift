@@ -15,7 +15,7 @@ public enum ParticipantEvent: Sendable, Equatable {
     /// A request that the peer call this user, any text, in the device's place.
     case transfer(CallID, to: String)
     /// The speaker has changed; with the figures of all turns so far.
-    case turn(CallID, TurnNews, TurnSummary)
+    case turn(CallID, TurnNotice, TurnSummary)
     /// The call is to end: the participant has finished, was heard out, or has failed.
     case done(CallID, failure: String?)
     /// The participant has left the call: later events of the call are those of another participant.

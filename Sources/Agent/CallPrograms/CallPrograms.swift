@@ -190,11 +190,11 @@ public final class CallPrograms: CallParticipant {
         while true {
             wait(for: runs)
             let now = MonotonicClock.now
-            let news = inbox.withLock { inbox in
+            let arrived = inbox.withLock { inbox in
                 defer { inbox.items = [] }
                 return inbox
             }
-            for item in news.items {
+            for item in arrived.items {
                 switch item {
                 case .begun(let run): runs.append(run)
                 case .input(let call, let input):
@@ -202,10 +202,10 @@ public final class CallPrograms: CallParticipant {
                     if case .end = input { publish(.left(call)) }
                 }
             }
-            if news.isFinished { for run in runs { run.handle(.stop, at: now) } }
+            if arrived.isFinished { for run in runs { run.handle(.stop, at: now) } }
             for run in runs { run.tick(at: now) }
             runs.removeAll(where: \.isDone)
-            if news.isFinished, runs.isEmpty { return }
+            if arrived.isFinished, runs.isEmpty { return }
         }
     }
 

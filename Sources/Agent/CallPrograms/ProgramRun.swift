@@ -334,9 +334,9 @@ final class ProgramRun: @unchecked Sendable {
         clear(isAsked: false)
     }
 
-    private func tell(_ news: TurnNews) {
+    private func tell(_ notice: TurnNotice) {
         guard !hasLeft, let summary = port.turns else { return }
-        publish(.turn(call, news, summary))
+        publish(.turn(call, notice, summary))
     }
 
     private func tellTurns() {
@@ -348,7 +348,7 @@ final class ProgramRun: @unchecked Sendable {
             case .speechEnded(let at): send(.speech(isOver: true, at: at))
             case .lowered, .restored, .answered: break
             }
-            if let news = TurnNews(turn, plan.format.rate) { tell(news) }
+            if let notice = TurnNotice(turn, plan.format.rate) { tell(notice) }
         }
     }
 

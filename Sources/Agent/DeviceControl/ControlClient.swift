@@ -21,13 +21,13 @@ public final class ControlClient: Sendable {
     public init(path: String) throws(ControlSocketError) {
         self.path = path
         guard let address = UnixAddress(path) else {
-            throw ControlSocketError(.nobodyThere, path, "connect", cause: UnixAddress.tooLong)
+            throw ControlSocketError(.noDevice, path, "connect", cause: UnixAddress.tooLong)
         }
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         descriptor = Glibc.socket(AF_UNIX, type, 0)
-        guard descriptor >= 0 else { throw ControlSocketError(.nobodyThere, path, "make a socket", errno: errno) }
+        guard descriptor >= 0 else { throw ControlSocketError(.noDevice, path, "make a socket", errno: errno) }
         guard address.connect(descriptor) else {
-            throw ControlSocketError(.nobodyThere, path, "connect", errno: errno)
+            throw ControlSocketError(.noDevice, path, "connect", errno: errno)
         }
         setPatience(seconds: Self.patienceSeconds)
     }

@@ -36,7 +36,7 @@ struct ControlRequestHandler: Sendable {
 
     func carryOut(_ request: ControlRequest) async throws(ControlFault) -> Outcome {
         let targets = try ControlTargets(await accounts.members, wanted: request.account)
-        switch request.wish {
+        switch request.action {
         case .status, .watch: return Outcome(ControlReply(status: await status(targets)))
         case .mute(let isMuted):
             try expectCard()
@@ -88,7 +88,7 @@ struct ControlRequestHandler: Sendable {
             }
             if isRefused { throw ControlFault(.wrongState, "the device is about to end, and takes no more calls") }
             return Outcome()
-        case .play, .stop, .record, .attach, .detach: return try await carryOut(sound: request.wish, targets)
+        case .play, .stop, .record, .attach, .detach: return try await carryOut(sound: request.action, targets)
         case .transfer(let number, let target, let other):
             return try await transfer(number, target, other, targets)
         }
@@ -105,10 +105,10 @@ struct ControlRequestHandler: Sendable {
 
     /// Changes what an established call plays and records, and who takes part in it.
     private func carryOut(
-        sound wish: ControlRequest.Wish, _ targets: ControlTargets
+        sound action: ControlRequest.Action, _ targets: ControlTargets
     ) async throws(ControlFault) -> Outcome {
         let number: UInt64? =
-            switch wish {
+            switch action {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer: nil
             }
@@ -116,7 +116,7 @@ struct ControlRequestHandler: Sendable {
         let device = call.device
         var reply = call.reply
         do throws(CallSoundError) {
-            switch wish {
+            switch action {
             case .play(let path, _): try await device.play(path, on: call.id)
             case .stop: try await device.stopPlaying(on: call.id)
             case .record(.start(let path), _): reply.file = try await device.record(call.id, to: path)

@@ -80,8 +80,8 @@ public actor ControlServer {
     }
 
     /// Reports to watching clients what has happened to the device of an account, or to the process.
-    public func tell(_ event: DeviceEvent, of account: String?) {
-        if let event = ControlEvent(event) { tell(event, of: account) }
+    public func notify(_ event: DeviceEvent, of account: String?) {
+        if let event = ControlEvent(event) { notify(event, of: account) }
     }
 
     /// Disconnects all clients, and accepts no more. Waiting events may be lost.
@@ -169,16 +169,16 @@ public actor ControlServer {
             let request = try ControlRequest(line)
             let before = clients[number]
             do throws(ControlFault) {
-                if case .watch(let levels) = request.wish {
+                if case .watch(let levels) = request.action {
                     try await handler.check(request)
                     events = watch(number, levels: levels, account: request.account)
                 }
                 let outcome = try await handler.carryOut(request)
                 reply = outcome.reply
                 reply.id = request.id
-                if let event = outcome.event { tell(event, of: outcome.reply.account) }
+                if let event = outcome.event { notify(event, of: outcome.reply.account) }
             } catch {
-                if case .watch = request.wish, let before { unwatch(number, as: before) }
+                if case .watch = request.action, let before { unwatch(number, as: before) }
                 events = nil
                 reply = ControlReply(id: request.id, error)
             }
@@ -224,7 +224,7 @@ public actor ControlServer {
         clients[number]?.account = before.account
     }
 
-    private func tell(_ event: ControlEvent, of account: String?) {
+    private func notify(_ event: ControlEvent, of account: String?) {
         let line = Self.line(event, of: account)
         for client in clients.values {
             // What is of no account concerns everybody.

@@ -10,7 +10,7 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
         /// The socket cannot be created or listened on.
         case notUsable
         /// No device can be reached there.
-        case nobodyThere
+        case noDevice
         /// The device ended, or does not answer.
         case lost
     }
@@ -43,9 +43,9 @@ public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvert
             switch code {
             case .inUse: "Stop it, or give this device another path in control.socket."
             case .notUsable: "Check the folder, or give another path in control.socket."
-            case .nobodyThere where isForbidden:
+            case .noDevice where isForbidden:
                 "Use root or the device's user, or join the socket's group: `usermod -aG handset-control USER`, and a new login."
-            case .nobodyThere:
+            case .noDevice:
                 "Does `handset run` run, with control.socket in its configuration? --socket and --config name others."
             case .lost: "Look at the device's log."
             }

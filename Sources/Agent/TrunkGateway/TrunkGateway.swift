@@ -9,7 +9,7 @@ public actor TrunkGateway {
     private let exchange: Device
     private let network: Device
     private let logger: Logger
-    private let news: AsyncStream<(TrunkSide, DeviceEvent)>
+    private let events: AsyncStream<(TrunkSide, DeviceEvent)>
     private let sink: AsyncStream<(TrunkSide, DeviceEvent)>.Continuation
     private var core: TrunkCore
     private var calls: [TrunkLeg: CallID] = [:]
@@ -24,7 +24,7 @@ public actor TrunkGateway {
         self.logger = logger
         core = TrunkCore(routes: configuration.routes, limit: configuration.callLimit)
         // The devices bound their events, and the end of a call must not be lost behind them.
-        (news, sink) = AsyncStream.makeStream(of: (TrunkSide, DeviceEvent).self, bufferingPolicy: .unbounded)
+        (events, sink) = AsyncStream.makeStream(of: (TrunkSide, DeviceEvent).self, bufferingPolicy: .unbounded)
     }
 
     /// Connects both devices, and carries calls from then on. If one cannot be connected for good, both are shut down.
@@ -34,7 +34,7 @@ public actor TrunkGateway {
             listeners.append(Task { [sink] in for await event in events { sink.yield((side, event)) } })
         }
         // One after the other, so that no call meets a half that is not there.
-        listeners.append(Task { for await (side, event) in news { await self.hear(event, side) } })
+        listeners.append(Task { for await (side, event) in events { await self.hear(event, side) } })
         do throws(SignalingError) {
             try await exchange.connect()
             try await network.connect()

@@ -376,19 +376,19 @@ struct CardMachine: ProtocolCore, Sendable {
 
 /// Reports the first of many equal events at once, and the others as a number, at most every ten seconds.
 struct EventLimiter: BitwiseCopyable, Sendable {
-    private var untold = 0
+    private var unreported = 0
     private var quietUntil: Instant?
 
     private static let interval = Duration.seconds(10)
 
     /// When ``takeDue(at:)`` will return events.
-    var deadline: Instant? { untold > 0 ? quietUntil : nil }
+    var deadline: Instant? { unreported > 0 ? quietUntil : nil }
 
     /// Counts one event.
     ///
     /// - Returns: How many are to be reported now; nil for none.
     mutating func count(at now: Instant) -> Int? {
-        untold += 1
+        unreported += 1
         if let quietUntil, now < quietUntil { return nil }
         return take(at: now)
     }
@@ -400,8 +400,8 @@ struct EventLimiter: BitwiseCopyable, Sendable {
     }
 
     private mutating func take(at now: Instant) -> Int? {
-        defer { untold = 0 }
+        defer { unreported = 0 }
         quietUntil = now.advanced(by: Self.interval)
-        return untold
+        return unreported
     }
 }

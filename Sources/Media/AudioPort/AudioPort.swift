@@ -25,7 +25,7 @@ public struct AudioPort: ~Copyable {
     /// An order that found its ring full.
     private var waitingOrder: PlayOrder?
     private var reports: SPSCRing<PlayReport>.Consumer
-    private var news: SPSCRing<TurnEvent>.Consumer
+    private var turnEvents: SPSCRing<TurnEvent>.Consumer
     /// How turns were taken so far, in samples at 48 kHz; nil if that is not followed.
     public private(set) var turns: TurnSummary?
     /// Times the caller has interrupted the program.
@@ -64,27 +64,27 @@ public struct AudioPort: ~Copyable {
         let queue = AudioRing(capacity: queueCapacity)
         let orders = SPSCRing<PlayOrder>(capacity: messageCapacity)
         let reports = SPSCRing<PlayReport>(capacity: messageCapacity)
-        let news = SPSCRing<TurnEvent>(capacity: messageCapacity)
+        let turnEvents = SPSCRing<TurnEvent>(capacity: messageCapacity)
         return PortPair(
             port: AudioPort(
                 rate, heard: heard.consumer, queue: queue.producer, orders: orders.producer, reports: reports.consumer,
-                news: news.consumer),
+                turnEvents: turnEvents.consumer),
             line: PortLine(
                 heard: heard.producer, queue: queue.consumer, orders: orders.consumer, reports: reports.producer,
-                news: news.producer, rate: rate, turns: turns, signal: signal))
+                turnEvents: turnEvents.producer, rate: rate, turns: turns, signal: signal))
     }
 
     private init(
         _ rate: PortRate, heard: consuming AudioRing.Consumer, queue: consuming AudioRing.Producer,
         orders: consuming SPSCRing<PlayOrder>.Producer, reports: consuming SPSCRing<PlayReport>.Consumer,
-        news: consuming SPSCRing<TurnEvent>.Consumer
+        turnEvents: consuming SPSCRing<TurnEvent>.Consumer
     ) {
         self.rate = rate
         self.heard = heard
         self.queue = queue
         self.orders = orders
         self.reports = reports
-        self.news = news
+        self.turnEvents = turnEvents
         narrower = rate == .hz48000 ? nil : Resampler(from: 48_000, to: rate.rawValue, quality: 4)
         widener = SpurtResampler(rate)
         widestRate = rate
@@ -211,7 +211,7 @@ public struct AudioPort: ~Copyable {
 
     /// Appends who has spoken since this was last asked, in order; positions are at the program's rate.
     public mutating func takeTurns(into events: inout [TurnEvent]) {
-        while let event = news.pop() { events.append(event.divided(by: rate.ratio)) }
+        while let event = turnEvents.pop() { events.append(event.divided(by: rate.ratio)) }
     }
 
     /// Brings what the resampler holds into the queue, as far as there is room.

@@ -11,7 +11,7 @@ public struct PortLine: ~Copyable, Sendable {
     private var queue: AudioRing.Consumer
     private var orders: SPSCRing<PlayOrder>.Consumer
     private var reports: SPSCRing<PlayReport>.Producer
-    private var news: SPSCRing<TurnEvent>.Producer
+    private var turnEvents: SPSCRing<TurnEvent>.Producer
     private let handle: WakeupHandle
     // Keeps the handle's descriptor open. Untouched on the media thread, so no retain there.
     private let signal: PortSignal
@@ -34,14 +34,14 @@ public struct PortLine: ~Copyable, Sendable {
     init(
         heard: consuming AudioRing.Producer, queue: consuming AudioRing.Consumer,
         orders: consuming SPSCRing<PlayOrder>.Consumer, reports: consuming SPSCRing<PlayReport>.Producer,
-        news: consuming SPSCRing<TurnEvent>.Producer, rate: PortRate, turns: TurnPlan?, signal: PortSignal
+        turnEvents: consuming SPSCRing<TurnEvent>.Producer, rate: PortRate, turns: TurnPlan?, signal: PortSignal
     ) {
         widestRate = rate.rawValue
         self.heard = heard
         self.queue = queue
         self.orders = orders
         self.reports = reports
-        self.news = news
+        self.turnEvents = turnEvents
         self.signal = signal
         handle = signal.handle
         followsTurns = turns != nil
@@ -186,7 +186,7 @@ public struct PortLine: ~Copyable, Sendable {
 
     @_noAllocation @_noLocks
     private mutating func tell(_ event: TurnEvent) {
-        if !news.push(event) { report.eventsLost &+= 1 }
+        if !turnEvents.push(event) { report.eventsLost &+= 1 }
     }
 
     /// Ends the line with its call.

@@ -51,7 +51,7 @@ public enum TurnEvent: BitwiseCopyable, Equatable, Sendable {
 }
 
 /// What a device reports of speech in a call. Times count from the beginning of the call's sound.
-public enum TurnNews: Equatable, Sendable {
+public enum TurnNotice: Equatable, Sendable {
     /// The caller speaks, since then.
     case speechBegan(at: Duration)
     /// The caller has spoken until then.

@@ -144,7 +144,7 @@ package struct MediaCall: ~Copyable {
 
     /// Takes what has happened in the network half since this was last asked.
     @_noAllocation @_noLocks
-    package mutating func takeNews() -> PeerSession.News { peer.takeNews() }
+    package mutating func takeEvents() -> PeerSession.Events { peer.takeEvents() }
 
     /// Takes what the rate controller has changed that the user is to know.
     @_noAllocation @_noLocks

@@ -30,7 +30,7 @@ struct WorkerLoop: ~Copyable {
     /// Of this thread, until its first call.
     private var faultsBefore: Int?
     private var isRunning = true
-    private var hasNews = false
+    private var hasEvents = false
     private var hasForwarded = false
     /// Connections being made.
     private var connecting = 0
@@ -94,8 +94,8 @@ struct WorkerLoop: ~Copyable {
         removeLeavingCalls()
         flush()
         measureLoad(at: now)
-        if hasNews {
-            hasNews = false
+        if hasEvents {
+            hasEvents = false
             eventSignal.signal()
         }
         if hasForwarded {
@@ -135,7 +135,7 @@ extension WorkerLoop {
             if case .none = faultsBefore { faultsBefore = ThreadMemory.pageFaults }
             if calls.count < calls.capacity {
                 unsafe calls.append(call)
-                takeNews(of: calls.count - 1, at: now)
+                takeEvents(of: calls.count - 1, at: now)
             } else {
                 unsafe emit(.refused(call))
             }
@@ -157,19 +157,19 @@ extension WorkerLoop {
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.use(path, roundTripNanoseconds: roundTrip, at: now)
             calls.update(index)
-            takeNews(of: index, at: now)
+            takeEvents(of: index, at: now)
         case .redirect(let id, let remote, let control):
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.redirect(to: remote, control: control, at: now)
             calls.update(index)
-            takeNews(of: index, at: now)
+            takeEvents(of: index, at: now)
         case .answered(let id):
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.answered()
         case .beginFlow(let id):
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.beginFlow()
-            takeNews(of: index, at: now)
+            takeEvents(of: index, at: now)
         case .liftSoundLimit(let id):
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.liftSoundLimit()
@@ -179,7 +179,7 @@ extension WorkerLoop {
             if let index = calls.index(of: id) {
                 unsafe calls[index].pointee.install(&pair.pointee, at: now)
                 early.give(to: index, of: calls, at: now)
-                takeNews(of: index, at: now)
+                takeEvents(of: index, at: now)
             }
             unsafe emit(.replaced(pair))
         case .change(let id, let change):
@@ -258,7 +258,7 @@ extension WorkerLoop {
     private mutating func emit(_ event: WorkerEvent) -> Bool {
         let taken = events.push(event)
         if !taken { counters.eventsLost += 1 }
-        hasNews = true
+        hasEvents = true
         return taken
     }
 }
@@ -307,7 +307,7 @@ extension WorkerLoop {
     private mutating func route(_ index: Int) {
         switch Self.deliver(&incoming, index, to: calls, &early, &guessesLeft, &counters) {
         case .call(let position):
-            takeNews(of: position, at: incoming.arrival(index))
+            takeEvents(of: position, at: incoming.arrival(index))
             sendRepairs(of: position, at: incoming.arrival(index))
         case .notMedia: forward(index)
         case .dropped: break
@@ -315,21 +315,21 @@ extension WorkerLoop {
     }
 
     @_noAllocation @_noLocks
-    private mutating func takeNews(of position: Int, at arrival: Instant) {
+    private mutating func takeEvents(of position: Int, at arrival: Instant) {
         let call = unsafe calls[position]
-        unsafe tellNews(of: call)
-        let news = unsafe call.pointee.takeNews()
-        guard !news.isEmpty else { return }
+        unsafe reportEvents(of: call)
+        let taken = unsafe call.pointee.takeEvents()
+        guard !taken.isEmpty else { return }
         let id = unsafe call.pointee.id
-        if news.contains(.routeChanged) || news.contains(.mediaReceived) { calls.update(position) }
-        if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: arrival)) }
-        if news.contains(.ready) { emit(.ready(id, at: MonotonicClock.now)) }
-        if news.contains(.flowing) { emit(.flowing(id, at: MonotonicClock.now)) }
-        if news.contains(.goodbyeReceived) { emit(.goodbyeReceived(id)) }
+        if taken.contains(.routeChanged) || taken.contains(.mediaReceived) { calls.update(position) }
+        if taken.contains(.mediaReceived) { emit(.mediaReceived(id, at: arrival)) }
+        if taken.contains(.ready) { emit(.ready(id, at: MonotonicClock.now)) }
+        if taken.contains(.flowing) { emit(.flowing(id, at: MonotonicClock.now)) }
+        if taken.contains(.goodbyeReceived) { emit(.goodbyeReceived(id)) }
     }
 
     @_noAllocation @_noLocks
-    private mutating func tellNews(of call: UnsafeMutablePointer<MediaCall>) {
+    private mutating func reportEvents(of call: UnsafeMutablePointer<MediaCall>) {
         while let digit = unsafe call.pointee.takeDigit() {
             emit(.digit(unsafe call.pointee.id, code: digit.code, milliseconds: digit.milliseconds))
         }
@@ -373,7 +373,7 @@ extension WorkerLoop {
                 counters.worstLatenessNanoseconds, deadline.nanoseconds(to: now))
             if let rest = unsafe call.pointee.takeUpChange() { unsafe emit(.changed(rest)) }
             unsafe runFrames(of: call, at: now)
-            unsafe tellNews(of: call)
+            unsafe reportEvents(of: call)
             if unsafe call.pointee.takeSilence(at: now) { emit(.fellSilent(unsafe call.pointee.id)) }
             if unsafe call.pointee.takePlaybackEnd() { emit(.playbackEnded(unsafe call.pointee.id)) }
             if let number = unsafe call.pointee.takeAnnouncementEnd() {

@@ -37,11 +37,11 @@ public struct AnswerPolicy: Hashable, Sendable {
         case anywhere
 
         /// Whether a transfer request is carried out.
-        public func admits(_ wish: CallTransfer.Wish) -> Bool {
+        public func admits(_ request: CallTransfer.Request) -> Bool {
             switch self {
             case .refuse: false
-            case .service: !wish.isUnlisted && !wish.isOutside
-            case .anywhere: !wish.isUnlisted
+            case .service: !request.isUnlisted && !request.isOutside
+            case .anywhere: !request.isUnlisted
             }
         }
     }

@@ -88,9 +88,9 @@ extension CallMachine {
             hangUp(invite.invite, .acceptFailed, by: .neither, at: now, into: &outbox)
         case .user(.hangUp), .user(.handOver), .user(.reject):
             hangUp(invite.invite, .cancelled, by: .local, at: now, into: &outbox)
-        case .service(.hungUp(let news)):
-            note(told: news.cause)
-            end(news.reason, by: .remote, error: draft.error, at: now, into: &outbox)
+        case .service(.hungUp(let details)):
+            note(told: details.cause)
+            end(details.reason, by: .remote, error: draft.error, at: now, into: &outbox)
         case .service(let word):
             guard let told = IncomingInviteMachine.Input(word) else { return }
             follow(told, invite, at: now, into: &outbox)

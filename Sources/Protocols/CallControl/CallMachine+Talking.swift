@@ -20,8 +20,8 @@ extension CallMachine {
             hangUp(invite, .cancelled, by: .local, at: now, into: &outbox)
         case .user(.handOver):
             hangUp(invite, .completed, by: .local, at: now, into: &outbox)
-        case .service(.hungUp(let news)):
-            finish(news, answeredAt, at: now, into: &outbox)
+        case .service(.hungUp(let details)):
+            finish(details, answeredAt, at: now, into: &outbox)
         case .begin, .user(.answer), .user(.reject), .media(.ready), .service, .timerFired:
             break  // The invite is settled: the service may still speak of it.
         }
@@ -39,8 +39,8 @@ extension CallMachine {
             hangUp(invite, .connectionLost, by: .neither, duration: duration, at: now, into: &outbox)
         case .media(.failed(let failure)):
             hangUp(invite, .internalError, by: .neither, failure, duration: duration, at: now, into: &outbox)
-        case .service(.hungUp(let news)):
-            finish(news, answeredAt, at: now, into: &outbox)
+        case .service(.hungUp(let details)):
+            finish(details, answeredAt, at: now, into: &outbox)
         case .media(.flowing):
             flow(at: now, into: &outbox)
         case .begin, .user(.answer), .user(.reject), .media(.ready), .media(.pathFound), .media(.connected), .service,
@@ -51,13 +51,13 @@ extension CallMachine {
 
     /// The peer hung up. Its measure of the duration is taken, as far as it can be true, so that both record the same.
     private mutating func finish(
-        _ news: CallHangUp, _ answeredAt: Instant, at now: Instant, into outbox: inout [Output]
+        _ details: CallHangUp, _ answeredAt: Instant, at now: Instant, into outbox: inout [Output]
     ) {
         let longest = answeredAt.duration(to: now) + .seconds(1)
-        let duration = min(max(news.duration, .zero), longest)
-        note(told: news.cause)
+        let duration = min(max(details.duration, .zero), longest)
+        note(told: details.cause)
         end(
-            news.reason, by: .remote, error: draft.error, duration: duration, at: now,
+            details.reason, by: .remote, error: draft.error, duration: duration, at: now,
             into: &outbox)
     }
 
@@ -108,9 +108,9 @@ extension CallMachine {
         duration: Duration = .zero, at now: Instant, into outbox: inout [Output]
     ) {
         if let failure { note(failure) }
-        let news = CallHangUp(
+        let details = CallHangUp(
             invite: invite, reason: reason, cause: draft.cause, duration: duration, peer: namedPeer)
-        outbox.append(.sendHangUp(news))
+        outbox.append(.sendHangUp(details))
         end(reason, by: ender, error: draft.error, duration: duration, at: now, into: &outbox)
     }
 

@@ -241,7 +241,7 @@ public struct CallMachine: ProtocolCore, Sendable {
             break  // Not yet, no more, or begun already.
         case (_, .service(.accepted(let answer))) where !isWith(answer.invitee):
             letGo(answer, into: &outbox)
-        case (_, .service(.hungUp(let news))) where !isWith(news.from):
+        case (_, .service(.hungUp(let details))) where !isWith(details.from):
             break  // One who was let go.
         case (_, .service(.disconnected)):
             end(.disconnected, by: .local, at: now, into: &outbox)

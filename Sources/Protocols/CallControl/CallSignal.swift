@@ -12,7 +12,7 @@ public enum CallMessage: Hashable, Sendable {
     /// The other side's new offer cannot be taken: what was agreed before stays, and nothing waits for an answer any more.
     case offerRefused
     /// A request that the other side calls a third party in place of this call.
-    case transfer(CallTransfer.Wish)
+    case transfer(CallTransfer.Request)
     /// How that proceeds.
     case transferProgress(CallTransfer.Progress)
     /// A telephone key.

@@ -1,7 +1,7 @@
 /// A transfer (contract CALL-8), as messages of the call that is given up and the invite that takes its place have it.
 public enum CallTransfer {
     /// A party of a call asks the other to call a third one in its place.
-    public struct Wish: Hashable, Sendable {
+    public struct Request: Hashable, Sendable {
         /// The user to call.
         public var target: UserID
         /// The requester's call with the target, which the new call replaces.

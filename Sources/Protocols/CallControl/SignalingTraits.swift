@@ -5,14 +5,14 @@ public struct SignalingTraits: Hashable, Sendable {
     /// Whether the service waits for all candidates of our answer before it sends, and confirms, an accept.
     public var gathersForAccept = false
     /// Whether a caller may leave the offer to us (``CallDescription/Content/wanted``).
-    public var takesOfferWishes = false
+    public var takesOfferRequests = false
     /// Whether the callee may be heard before it answers (``CallMessage/earlyAnswer(_:)``).
     public var hasEarlyMedia = false
     /// Whether telephone keys come by signaling (``CallMessage/key(_:)``).
     public var carriesKeys = false
     /// Whether the service sees to it that new offers do not cross; otherwise the inviter's counts.
     public var ordersOffers = false
-    /// Whether the service compares targets of transfers with the account's callees (``CallTransfer/Wish/isUnlisted``).
+    /// Whether the service compares targets of transfers with the account's callees (``CallTransfer/Request/isUnlisted``).
     public var judgesTargets = false
     /// Whether calls come from peers of which nothing vouches for what their descriptions say.
     public var takesStrangers = false

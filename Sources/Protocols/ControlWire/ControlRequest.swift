@@ -9,7 +9,7 @@ public struct ControlRequest: Hashable, Sendable {
     }
 
     /// The request itself. If it names no call, the device finds the call that is meant (``CallChoice``).
-    public enum Wish: Hashable, Sendable {
+    public enum Action: Hashable, Sendable {
         /// Report the device's state.
         case status
         /// Mute the microphone, or unmute it.
@@ -65,13 +65,13 @@ public struct ControlRequest: Hashable, Sendable {
     /// The id for the answer: a string or a whole number; nil for none.
     public var id: JSONValue?
     /// The request itself.
-    public var wish: Wish
+    public var action: Action
     /// The account that is meant; nil if the named call implies it, or there is only one account.
     public var account: String?
 
     /// Makes a request.
-    public init(_ wish: Wish, account: String? = nil, id: JSONValue? = nil) {
-        self.wish = wish
+    public init(_ action: Action, account: String? = nil, id: JSONValue? = nil) {
+        self.action = action
         self.account = account
         self.id = id
     }
@@ -99,14 +99,14 @@ public struct ControlRequest: Hashable, Sendable {
         do throws(ControlFault) {
             id = try fields.id()
             account = try fields.account()
-            wish = try Self.wish(&fields)
+            action = try Self.action(&fields)
             try fields.finish()
         } catch {
             throw Refusal(id: try? RequestFields(members).readID(), fault: error)
         }
     }
 
-    private static func wish(_ fields: inout RequestFields) throws(ControlFault) -> Wish {
+    private static func action(_ fields: inout RequestFields) throws(ControlFault) -> Action {
         switch try fields.name() {
         case .status: return .status
         case .mute: return .mute(true)
@@ -174,7 +174,7 @@ extension ControlRequest: Encodable {
             for case (let key, let value?) in others { members[key] = value }
         }
         func number(_ call: UInt64?) -> JSONValue? { call.map { .unsigned($0) } }
-        switch wish {
+        switch action {
         case .status: set(.status)
         case .mute(let isMuted): set(isMuted ? .mute : .unmute)
         case .volume(let playback, let microphone):

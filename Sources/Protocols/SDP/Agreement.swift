@@ -148,10 +148,10 @@ struct Agreement {
         let opus = formats.remoteOpus
         let limit = maximumPacketTime ?? 120
         let said = section.packetTimeMilliseconds ?? opus.packetTimeMilliseconds
-        let wish = min(said ?? local.packetTimeMilliseconds, limit)
+        let preferred = min(said ?? local.packetTimeMilliseconds, limit)
         let floor = min(opus.minimumPacketTimeMilliseconds, limit)
         let ours = [10, 20, 40, 60]
-        let chosen = ours.last { $0 <= wish } ?? 10
+        let chosen = ours.last { $0 <= preferred } ?? 10
         return chosen >= floor ? chosen : ours.first { $0 >= floor } ?? chosen
     }
 }

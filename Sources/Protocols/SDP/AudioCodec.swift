@@ -154,11 +154,11 @@ struct PayloadNumbering: Equatable, Sendable {
     subscript(format: AudioFormat) -> Int? { numbers[format] }
 
     /// The format's number. A new format gets the requested number if that is free, and else the next free one.
-    mutating func number(for format: AudioFormat, wish: Int) -> Int {
+    mutating func number(for format: AudioFormat, preferred: Int) -> Int {
         if let number = numbers[format] { return number }
         let taken = Set(numbers.values)
-        let candidates = [wish] + Array(96...127) + Array(35...63)
-        let number = candidates.first { !taken.contains($0) } ?? wish
+        let candidates = [preferred] + Array(96...127) + Array(35...63)
+        let number = candidates.first { !taken.contains($0) } ?? preferred
         numbers[format] = number
         return number
     }

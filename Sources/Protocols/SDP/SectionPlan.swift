@@ -19,8 +19,8 @@ struct SectionPlan {
     mutating func number(after settled: OfferAnswer.Settlement?) {
         numbering = settled?.numbering ?? PayloadNumbering()
         for format in offeredFormats {
-            let wish = format == .codec(.opus) ? local.payloadType : format.usualPayloadType
-            _ = numbering.number(for: format, wish: wish)
+            let preferred = format == .codec(.opus) ? local.payloadType : format.usualPayloadType
+            _ = numbering.number(for: format, preferred: preferred)
         }
         extensions = ExtensionAgreement.numbers(
             for: local.headerExtensions, agreed: settled?.extensions ?? [:])

@@ -55,7 +55,7 @@ struct AccountCall: Sendable {
     var ourOffer: [UInt8]?
     var peerOffer = PeerOffer.none
     /// Set while our address has changed and the peer has not answered an offer with the new one.
-    var untold: Untold?
+    var pendingAddress: PendingAddress?
     /// Whether the peer has asked us for a transfer that the application has not decided on.
     var hasReferral = false
     /// When a transfer that we asked the peer for counts as failed, unless the peer reports on it before.
@@ -66,7 +66,7 @@ struct AccountCall: Sendable {
     var dial: Dial?
 
     /// A change of our address that the peer does not know yet.
-    struct Untold: Sendable {
+    struct PendingAddress: Sendable {
         /// Our earlier addresses, which a description may still contain.
         private var former: [SIPHost] = []
         /// Whether the offer with the new address is sent and not answered.
@@ -127,7 +127,7 @@ struct AccountCall: Sendable {
         case .none, .dropped, .askedForOurs, .settled: break
         }
         if let transferUntil { all.append(transferUntil) }
-        if let retryAt = untold?.retryAt { all.append(retryAt) }
+        if let retryAt = pendingAddress?.retryAt { all.append(retryAt) }
         switch phase {
         case .preparing, .calling: if let expires = dial?.expires { all.append(expires) }
         case .ringing, .accepting, .talking: break

@@ -144,11 +144,11 @@ struct AccountCalls: Sendable {
         from former: [SIPHost], to new: SIPHost, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         for (id, call) in calls.sorted(by: { $0.key < $1.key }) where call.isTalking {
-            guard !former.isEmpty || call.untold != nil else { continue }
-            var untold = call.untold ?? AccountCall.Untold()
-            untold.add(former)
-            calls[id]?.ours = untold.readdressed(call.ours, to: new) ?? call.ours
-            calls[id]?.untold = untold
+            guard !former.isEmpty || call.pendingAddress != nil else { continue }
+            var pendingAddress = call.pendingAddress ?? AccountCall.PendingAddress()
+            pendingAddress.add(former)
+            calls[id]?.ours = pendingAddress.readdressed(call.ours, to: new) ?? call.ours
+            calls[id]?.pendingAddress = pendingAddress
             tellAddress(of: id, now, &outbox)
         }
     }
@@ -156,19 +156,20 @@ struct AccountCalls: Sendable {
     /// Offers our description with our new address, unless an offer is in progress. It follows that
     /// offer if that one has another address.
     private mutating func tellAddress(of id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
-        guard let call = calls[id], call.ourOffer == nil, let untold = call.untold, !untold.isOut,
+        guard let call = calls[id], call.ourOffer == nil, let pendingAddress = call.pendingAddress,
+            !pendingAddress.isOut,
             let way = agent.flow(of: call.sip), !lostFlows.contains(way)
         else { return }
-        calls[id]?.untold?.isOut = true
-        calls[id]?.untold?.retryAt = nil
+        calls[id]?.pendingAddress?.isOut = true
+        calls[id]?.pendingAddress?.retryAt = nil
         run(.command(call.sip, .offer(call.ours)), now, &outbox)
     }
 
     /// An offer was refused, so that the peer may not know our address.
     private mutating func tellAddressAgain(_ id: InviteID, _ now: Instant) {
-        guard var untold = calls[id]?.untold else { return }
-        untold.refused(at: now)
-        calls[id]?.untold = untold
+        guard var pendingAddress = calls[id]?.pendingAddress else { return }
+        pendingAddress.refused(at: now)
+        calls[id]?.pendingAddress = pendingAddress
     }
 
     /// A flow is gone: the server's, the one for large requests, or a stranger's.
@@ -339,8 +340,8 @@ struct AccountCalls: Sendable {
             calls[id]?.transferUntil = nil
             tell(.transferProgress(.failed), of: due, &outbox)
         }
-        if let retryAt = due.untold?.retryAt, retryAt <= now {
-            calls[id]?.untold?.retryAt = nil
+        if let retryAt = due.pendingAddress?.retryAt, retryAt <= now {
+            calls[id]?.pendingAddress?.retryAt = nil
             tellAddress(of: id, now, &outbox)
         }
         switch due.phase {
@@ -526,9 +527,9 @@ struct AccountCalls: Sendable {
     }
 
     mutating func hangUp(
-        _ news: CallHangUp, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+        _ details: CallHangUp, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
-        end(news.invite, cause: nil, now, &outbox)
+        end(details.invite, cause: nil, now, &outbox)
         outbox.append(.answer(ticket, .done))
     }
 
@@ -546,8 +547,8 @@ struct AccountCalls: Sendable {
         }
         switch signal.message {
         case .candidate(let candidate)?: add(candidate, to: call, now, &outbox)
-        case .transfer(let wish)? where call.isTalking:
-            guard let failure = transfer(wish, in: call, activity, now, &outbox) else { break }
+        case .transfer(let request)? where call.isTalking:
+            guard let failure = transfer(request, in: call, activity, now, &outbox) else { break }
             return outbox.append(.answer(ticket, .failed(failure)))
         case .transferProgress(let progress)? where call.isTalking:
             // The user agent reports the progress of the call; only a refusal comes from the application.
@@ -652,14 +653,14 @@ struct AccountCalls: Sendable {
 
     /// Asks a call's peer to call another party.
     private mutating func transfer(
-        _ wish: CallTransfer.Wish, in call: AccountCall, _ activity: String, _ now: Instant,
+        _ request: CallTransfer.Request, in call: AccountCall, _ activity: String, _ now: Instant,
         _ outbox: inout [AccountOutput]
     ) -> SignalingError? {
-        guard let uri = names.uri(of: wish.target) else {
+        guard let uri = names.uri(of: request.target) else {
             return SignalingError(.invalidRequest, activity: activity, cause: "it does not name the user to call")
         }
         var other: SIPCall?
-        if let replaces = wish.replaces {
+        if let replaces = request.replaces {
             guard let consulted = calls[replaces], consulted.isTalking, replaces != call.invite else {
                 return Self.over(replaces, nil, activity)
             }
@@ -675,10 +676,10 @@ struct AccountCalls: Sendable {
         _ call: AccountCall, _ uri: AnyURI, _ outbox: inout [AccountOutput]
     ) {
         calls[call.invite]?.hasReferral = true
-        var wish = CallTransfer.Wish(target: SIPNames.user(of: NameAddress(uri)))
-        wish.isOutside = !names.isOwn(uri)
-        wish.isUnlisted = uri.callee(of: names.domain).map(callees.admits) != true
-        tell(.transfer(wish), of: call, &outbox)
+        var request = CallTransfer.Request(target: SIPNames.user(of: NameAddress(uri)))
+        request.isOutside = !names.isOwn(uri)
+        request.isUnlisted = uri.callee(of: names.domain).map(callees.admits) != true
+        tell(.transfer(request), of: call, &outbox)
     }
 
     private func tell(_ message: CallMessage, of call: AccountCall, _ outbox: inout [AccountOutput]) {
@@ -987,13 +988,13 @@ struct AccountCalls: Sendable {
 
     /// The peer has answered an offer, and so has our address, unless that offer was made before the change.
     private mutating func noteTold(_ id: InviteID, _ now: Instant) {
-        guard let call = calls[id], var untold = call.untold, let host = flow?.localHost else { return }
-        let ours = untold.readdressed(call.ours, to: host)
+        guard let call = calls[id], var pendingAddress = call.pendingAddress, let host = flow?.localHost else { return }
+        let ours = pendingAddress.readdressed(call.ours, to: host)
         if let ours {
             calls[id]?.ours = ours
-            untold.refused(at: now)
+            pendingAddress.refused(at: now)
         }
-        calls[id]?.untold = ours == nil ? nil : untold
+        calls[id]?.pendingAddress = ours == nil ? nil : pendingAddress
     }
 
     /// The answer to the application's offer goes to the application. The answer to an offer that we made ourselves (a
@@ -1010,7 +1011,7 @@ struct AccountCalls: Sendable {
             calls[id]?.ourOffer = nil
         }
         // The answer to a refresh with the earlier description does not confirm our new address.
-        if offer != nil || call.untold?.isOut == true && !isOtherWaiting { noteTold(id, now) }
+        if offer != nil || call.pendingAddress?.isOut == true && !isOtherWaiting { noteTold(id, now) }
         guard let answer else { return }
         calls[id]?.theirs = answer
         guard offer == nil else { return tell(answer: answer, of: call, &outbox) }
@@ -1075,8 +1076,8 @@ struct AccountCalls: Sendable {
                 case .lost where !call.isAcknowledged: .acceptFailed
                 case .refused, .unanswered, .unauthorized, .lost, .failed: .connectionLost
                 }
-            let news = CallHangUp(invite: id, reason: reason, duration: since.duration(to: now), from: call.peer)
-            outbox.append(.event(.callEnded(news)))
+            let details = CallHangUp(invite: id, reason: reason, duration: since.duration(to: now), from: call.peer)
+            outbox.append(.event(.callEnded(details)))
         }
         forget(id)
     }

@@ -134,7 +134,7 @@ extension SignalingTraits {
         var traits = SignalingTraits()
         traits.acknowledgesAnswers = true
         traits.gathersForAccept = true
-        traits.takesOfferWishes = true
+        traits.takesOfferRequests = true
         traits.hasEarlyMedia = true
         traits.carriesKeys = true
         traits.ordersOffers = true

@@ -257,7 +257,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .accept(let id, let acceptance): calls.accept(id, acceptance, ticket: ticket, now, &outbox)
         case .reject(let id, let rejection): calls.reject(id, rejection, ticket: ticket, now, &outbox)
         case .cancel(let id, let withdrawal): calls.cancel(id, withdrawal, ticket: ticket, now, &outbox)
-        case .hangUp(let news): calls.hangUp(news, ticket: ticket, now, &outbox)
+        case .hangUp(let details): calls.hangUp(details, ticket: ticket, now, &outbox)
         case .send(let signal): calls.send(signal, ticket: ticket, now, &outbox)
         case .probe(let id): calls.probe(id, ticket: ticket, now, &outbox)
         case .connect, .disconnect: break
@@ -486,10 +486,10 @@ public struct AccountMachine: ProtocolCore, Sendable {
                 guard let flow = link.flow else { continue }
                 requestCount += 1
                 feed(requests: .start(requestCount, request, flow), now, &outbox)
-            case .registered(let news):
+            case .registered(let update):
                 trust = registration?.digestTrust ?? trust
                 if trust.realms != nil { calls.agent.hold(to: trust) }
-                registered(news, now, &outbox)
+                registered(update, now, &outbox)
             case .failed(let failure): handle(failure, now, &outbox)
             case .lost: disconnected(&outbox)
             case .unregistered:

@@ -56,7 +56,7 @@ extension ExchangeCore {
         case respond(ConnectionID, RPCID, ClientResponse)
         case refuse(ConnectionID, RPCID?, RPCError)
         /// Send one event to several devices of one user.
-        case event([ConnectionID], ToldEvent)
+        case event([ConnectionID], DeliveredEvent)
         case close(ConnectionID, CloseReason)
         case note(ExchangeNote)
         /// Send the push to the webhook of its kind, and report the result with ``Input/pushAnswered(_:attempt:_:)``.

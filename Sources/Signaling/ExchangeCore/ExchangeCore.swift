@@ -84,7 +84,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         case .disconnected(let connection): lose(connection, at: now, into: &outbox)
         case .notify(let user, let payload):
             let event = effects.body(of: .notification(NotificationReceived(payload: payload)))
-            for session in sessions.sessions(of: user) { effects.tell(session.endpoint, event) }
+            for session in sessions.sessions(of: user) { effects.notify(session.endpoint, event) }
         case .move(let within, let url): requestMoves(within: within, to: url)
         case .pushAnswered(let id, let attempt, let answer):
             pushes.answered(id, attempt: attempt, answer, at: now, &effects)
@@ -160,8 +160,8 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         guard effects.count > 0 else { return }
         for index in 0..<effects.count {
             switch effects[index] {
-            case .tell(let principal, let audience, let event):
-                tell(principal, audience, event, at: now, into: &outbox)
+            case .notify(let principal, let audience, let event):
+                notify(principal, audience, event, at: now, into: &outbox)
             case .sendTransient(let event, let principal, let connection):
                 let told = streams.pass(event, to: principal, into: &outbox)
                 effects.count(\.events)
@@ -176,7 +176,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     }
 
     /// Numbers an event in a principal's stream and sends it to the devices of its audience.
-    private mutating func tell(
+    private mutating func notify(
         _ principal: Principal, _ audience: Audience, _ event: EventBody, at now: Instant, into outbox: inout [Output]
     ) {
         // Nothing is kept for a removed user: the next one of that name would find it.
@@ -554,7 +554,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     /// What is left of a device's earlier sessions.
     private struct Kept {
         /// The session that the device resumes, and the events that it missed.
-        var resumed: (session: Session, missed: [ToldEvent])?
+        var resumed: (session: Session, missed: [DeliveredEvent])?
         /// Peers were notified that the device was dropped.
         var wasMissed: Bool
     }

@@ -150,8 +150,8 @@ public final class SIPService: SignalingService {
     }
 
     /// Ends a call.
-    public nonisolated(nonsending) func hangUp(_ news: CallHangUp) async throws(SignalingError) {
-        try await tell(.hangUp(news))
+    public nonisolated(nonsending) func hangUp(_ details: CallHangUp) async throws(SignalingError) {
+        try await tell(.hangUp(details))
     }
 }
 

@@ -51,7 +51,7 @@ extension CallCandidate {
     }
 }
 
-extension CallTransfer.Wish {
+extension CallTransfer.Request {
     /// Reads a peer's request; nil if it names no target.
     fileprivate init?(_ data: JSONValue) {
         guard let text = data["to"]?.string, let target = try? UserID(text) else { return nil }
@@ -118,8 +118,8 @@ extension CallMessage {
         case .answer: self = .answer(CallDescription(data))
         case .offerRefused: self = .offerRefused
         case .transfer:
-            guard let wish = CallTransfer.Wish(data) else { return nil }
-            self = .transfer(wish)
+            guard let request = CallTransfer.Request(data) else { return nil }
+            self = .transfer(request)
         case .transferProgress:
             guard let progress = data["state"]?.string.flatMap(CallTransfer.Progress.init(rawValue:)) else {
                 return nil
@@ -137,7 +137,7 @@ extension CallMessage {
         case .candidate(let candidate): candidate.value
         case .offer(let description), .answer(let description): description.value
         case .offerRefused, .probe: [:]
-        case .transfer(let wish): wish.value
+        case .transfer(let request): request.value
         case .transferProgress(let progress): ["state": .string(progress.rawValue)]
         case .earlyAnswer, .key, .acknowledged: nil
         }

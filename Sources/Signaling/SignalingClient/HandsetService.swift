@@ -114,7 +114,7 @@ public final class HandsetService: SignalingService {
 
     /// Unregisters the device.
     public func unregister() async throws(SignalingError) {
-        try await tell(DeviceUnregister(), doing: "unregister the device")
+        try await notify(DeviceUnregister(), doing: "unregister the device")
     }
 
     /// Sends an invite.
@@ -134,26 +134,26 @@ public final class HandsetService: SignalingService {
     public nonisolated(nonsending) func accept(_ invite: InviteID, _ acceptance: InviteAcceptance)
         async throws(SignalingError)
     {
-        try await tell(InviteAccept(invite: invite, data: acceptance.data), .answer, doing: "accept the invite")
+        try await notify(InviteAccept(invite: invite, data: acceptance.data), .answer, doing: "accept the invite")
     }
 
     /// Rejects an invite.
     public nonisolated(nonsending) func reject(_ invite: InviteID, _ rejection: InviteRejection)
         async throws(SignalingError)
     {
-        try await tell(InviteReject(invite: invite, data: rejection.data), .answer, doing: "reject the invite")
+        try await notify(InviteReject(invite: invite, data: rejection.data), .answer, doing: "reject the invite")
     }
 
     /// Changes what a pending invite says.
     public nonisolated(nonsending) func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(InviteModify(invite: invite, data: data), .queued, doing: "change the invite")
+        try await notify(InviteModify(invite: invite, data: data), .queued, doing: "change the invite")
     }
 
     /// Takes an invite back.
     public nonisolated(nonsending) func cancel(_ invite: InviteID, _ withdrawal: InviteWithdrawal)
         async throws(SignalingError)
     {
-        try await tell(InviteCancel(invite: invite, data: withdrawal.data), .lasting, doing: "cancel the invite")
+        try await notify(InviteCancel(invite: invite, data: withdrawal.data), .lasting, doing: "cancel the invite")
     }
 
     /// Sends a message to the peer of a call.
@@ -162,7 +162,7 @@ public final class HandsetService: SignalingService {
     {
         let activity = "send a signal to the peer"
         let message = try SignalWire.CallSignal(signal, doing: activity)
-        try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: activity)
+        try await notify(message, retryAfterReconnect ? .queued : .atOnce, doing: activity)
     }
 
     /// Asks the exchange whether the peer of a call is connected, and has the peer hang up if it does not know the call any more. An
@@ -187,21 +187,22 @@ public final class HandsetService: SignalingService {
     }
 
     /// Notifies the peer of a call that it ended.
-    public nonisolated(nonsending) func hangUp(_ news: CallHangUp) async throws(SignalingError) {
+    public nonisolated(nonsending) func hangUp(_ details: CallHangUp) async throws(SignalingError) {
         let milliseconds =
-            news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000
+            details.duration.components.seconds * 1_000 + details.duration.components.attoseconds
+            / 1_000_000_000_000_000
         let message = CallEnd(
-            invite: news.invite, reason: news.reason.rawValue, cause: news.cause?.rawValue,
+            invite: details.invite, reason: details.reason.rawValue, cause: details.cause?.rawValue,
             durationMilliseconds: milliseconds,
-            peer: news.peer)
-        try await tell(message, .lasting, doing: "hang up")
+            peer: details.peer)
+        try await notify(message, .lasting, doing: "hang up")
     }
 }
 
 // MARK: To the loop and back
 
 extension HandsetService {
-    nonisolated(nonsending) func tell<Method: RPCMethod>(
+    nonisolated(nonsending) func notify<Method: RPCMethod>(
         _ message: Method, _ policy: SendPolicy = .atOnce, doing activity: String
     ) async throws(SignalingError) where Method.Result == Empty {
         _ = try await ask { (driver, promise: EventLoopPromise<Empty>) in
@@ -271,7 +272,7 @@ extension HandsetService: RoomSignaling, GroupSignaling {
     /// Sends a signal in a room.
     public func send(_ signal: CallControl.RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
         let message = SignalWire.RoomSignal(room: signal.room, to: signal.to, type: signal.type, data: signal.data)
-        try await tell(
+        try await notify(
             message, retryAfterReconnect ? .queued : .atOnce, doing: "send a signal in the room \(signal.room)")
     }
 
@@ -288,17 +289,17 @@ extension HandsetService: RoomSignaling, GroupSignaling {
 
     /// Joins a group.
     public func join(group: GroupID) async throws(SignalingError) {
-        try await tell(GroupJoin(group: group), doing: "join the group \(group)")
+        try await notify(GroupJoin(group: group), doing: "join the group \(group)")
     }
 
     /// Leaves a group.
     public func leave(group: GroupID) async throws(SignalingError) {
-        try await tell(GroupLeave(group: group), doing: "leave the group \(group)")
+        try await notify(GroupLeave(group: group), doing: "leave the group \(group)")
     }
 
     /// Ends a group.
     public func dismiss(group: GroupID) async throws(SignalingError) {
-        try await tell(GroupDismiss(group: group), doing: "dismiss the group \(group)")
+        try await notify(GroupDismiss(group: group), doing: "dismiss the group \(group)")
     }
 
     /// A group with its members.

@@ -113,7 +113,7 @@ extension ServiceFailure {
         let startIt = "Check the address, and that the exchange runs there."
         return switch failure.kind {
         // An overloaded server does not answer in time; if no server is running, an attempt causes no load.
-        case .nobodyThere: failed(.serverUnreachable, startIt, isBurden: false)
+        case .noServer: failed(.serverUnreachable, startIt, isBurden: false)
         case .unreachable, .fault: failed(.serverUnreachable, startIt)
         case .closed: failed(.disconnected, failure.advice)
         case .untrusted, .wrongName: failed(.certificateNotTrusted, failure.advice, .none)

@@ -88,7 +88,7 @@ public protocol CallSignaling: Sendable {
     nonisolated(nonsending) func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError)
 
     /// Notifies the peer of a call that it ended.
-    nonisolated(nonsending) func hangUp(_ news: CallHangUp) async throws(SignalingError)
+    nonisolated(nonsending) func hangUp(_ details: CallHangUp) async throws(SignalingError)
 
     /// Checks over signaling whether the peer of a call is still connected (contract CALL-4).
     ///

@@ -53,13 +53,13 @@ struct ControlCommand: ParsableCommand {
         var request = try ControlWords.request(words)
         request.account = account
         let client = try ControlClient(path: try path())
-        if case .watch = request.wish { Shutdown.onFirstSignal { client.stop() } }
+        if case .watch = request.action { Shutdown.onFirstSignal { client.stop() } }
         let (reply, line) = try client.ask(request)
         if let fault = reply.error {
             if json { Terminal.print(line) }
             throw CommandFailure(.failed, fault.message)
         }
-        switch request.wish {
+        switch request.action {
         case .status: Terminal.print(json ? line : reply.status.map(ControlText.status) ?? line)
         case .watch: try watch(client, reply, line)
         default: Terminal.print(json ? line : ControlText.done(request, reply))

@@ -29,11 +29,11 @@ struct ControlWords: Error, CustomStringConvertible {
         switch name {
         case "status", "mute", "unmute", "drain", "undrain", "watch":
             try atMost(0)
-            let wishes: [String: ControlRequest.Wish] = [
+            let actions: [String: ControlRequest.Action] = [
                 "status": .status, "mute": .mute(true), "unmute": .mute(false), "drain": .drain(true),
                 "undrain": .drain(false), "watch": .watch(levels: true),
             ]
-            return ControlRequest(wishes[name] ?? .status)
+            return ControlRequest(actions[name] ?? .status)
         case "volume": return ControlRequest(try volume(rest))
         case "call":
             try atMost(1)
@@ -80,7 +80,7 @@ struct ControlWords: Error, CustomStringConvertible {
         }
     }
 
-    private static func transfer(_ words: [String]) throws(ControlWords) -> ControlRequest.Wish {
+    private static func transfer(_ words: [String]) throws(ControlWords) -> ControlRequest.Action {
         guard words.count == 2 || words.count == 4 && ["to-call", "--to-call"].contains(words[2]), !words[1].isEmpty
         else {
             throw ControlWords(
@@ -92,7 +92,7 @@ struct ControlWords: Error, CustomStringConvertible {
             try number(words[0]), to: words[1], replacing: words.count == 4 ? try number(words[3]) : nil)
     }
 
-    private static func record(_ words: [String]) throws(ControlWords) -> ControlRequest.Wish {
+    private static func record(_ words: [String]) throws(ControlWords) -> ControlRequest.Action {
         var rest = words[...]
         var call: UInt64?
         if let first = rest.first, first != "start", first != "stop" {
@@ -114,7 +114,7 @@ struct ControlWords: Error, CustomStringConvertible {
         return path
     }
 
-    private static func volume(_ words: [String]) throws(ControlWords) -> ControlRequest.Wish {
+    private static func volume(_ words: [String]) throws(ControlWords) -> ControlRequest.Action {
         let isMicrophone = words.first == "microphone"
         let range = ControlLimits.volumeDB
         guard words.count == (isMicrophone ? 2 : 1), let text = words.last, let value = Double(text),

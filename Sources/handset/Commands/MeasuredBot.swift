@@ -105,7 +105,7 @@ struct MeasuredBot {
 
     private static func failure(_ callee: String, _ record: CallRecord?) -> CommandFailure {
         let reason = record?.reason ?? .internalError
-        let isThere = record?.foundNobodyOnline != true
+        let isThere = record?.foundNoDevice != true
         let isNotAnswered = !isThere || [.declined, .busy, .noAnswer].contains(reason)
         let error = record?.error.map { " (\($0))" } ?? ""
         return CommandFailure(

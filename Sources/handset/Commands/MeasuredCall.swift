@@ -106,7 +106,7 @@ struct MeasuredCall {
         if let fileError { throw fileError }
         let reason = record?.reason ?? .internalError
         guard !isEstablished else { return }
-        if let record, record.foundNobodyOnline {
+        if let record, record.foundNoDevice {
             throw CommandFailure(
                 .callNotAnswered,
                 "\(callee) is offline: no device of that user is connected. Start one that echoes, such as "

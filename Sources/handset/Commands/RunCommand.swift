@@ -50,7 +50,7 @@ struct RunCommand: AsyncParsableCommand {
         let (accounts, media) = try AccountFactory.accounts(configuration, locks, on: group, logger)
         let control = try await Self.listen(socket, for: accounts, group, logger)
         let unit = ServiceUnit(logger: logger)
-        unit.tell(status: "Logging in")
+        unit.notify(status: "Logging in")
         let status = AccountsStatus(accounts, unit, isNamed: configuration.isNamed)
         let reload = DeviceReload(
             path: config, server: server, capture: capture, document: document, configuration: configuration,
@@ -95,7 +95,7 @@ struct RunCommand: AsyncParsableCommand {
 
     /// Lets calls continue for the time of `--drain`.
     private func end(_ accounts: AccountSet, _ unit: ServiceUnit, _ logger: Logger) async {
-        unit.tell(.stopping, status: "Ending")
+        unit.notify(.stopping, status: "Ending")
         if draining.drain > 0 {
             logger.info("Waiting for calls to end", metadata: ["seconds": "\(draining.drain)"])
             await accounts.finishCalls(within: .seconds(draining.drain))
@@ -107,9 +107,9 @@ struct RunCommand: AsyncParsableCommand {
     static func onHangUp(_ act: @escaping @Sendable () async -> Void) {
         guard isatty(STDIN_FILENO) == 0 else { return }
         // One more that waits is enough for any number that come meanwhile.
-        let (wishes, wish) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        Task { for await _ in wishes { await act() } }
-        Shutdown.onHangUp { wish.yield() }
+        let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        Task { for await _ in reloads { await act() } }
+        Shutdown.onHangUp { reload.yield() }
     }
 
     /// Warns, before there is a call, if the media threads may wait for memory that was written out or dropped.

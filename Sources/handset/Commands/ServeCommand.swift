@@ -71,13 +71,13 @@ struct ServeCommand: AsyncParsableCommand {
             RunCommand.onHangUp { await reload.run() }
         }
         // From here on a reload may come, whose signal must not end the process.
-        unit.tell(.ready, status: "Listening at \(server.url)")
+        unit.notify(.ready, status: "Listening at \(server.url)")
         let watchdog = unit.feedWatchdog {
             _ = await server.counters()
             return true
         }
         await ending.wait()
-        unit.tell(.stopping, status: "Closing client connections")
+        unit.notify(.stopping, status: "Closing client connections")
         watchdog?.cancel()
         logger.info("Closing client connections")
         await server.stop()

@@ -35,7 +35,7 @@ struct TrunkCommand: AsyncParsableCommand {
         let gateway = TrunkGateway(
             configuration, exchange: exchange.device, network: network.device, logger: logger)
         let unit = ServiceUnit(logger: logger)
-        unit.tell(status: "Logging in")
+        unit.notify(status: "Logging in")
         await NetworkListener.start(on: exchange.group, logger: logger) { Task { await gateway.networkChanged() } }
         let watchdog = unit.feedWatchdog { await gateway.isAlive() }
         let ending = EndRequest(moreSeconds: draining.drain)
@@ -46,9 +46,9 @@ struct TrunkCommand: AsyncParsableCommand {
         }
         guard isConnected else { return }
         logger.info("Ready")
-        unit.tell(.ready, status: "Connected: carries calls")
+        unit.notify(.ready, status: "Connected: carries calls")
         await ending.wait()
-        unit.tell(.stopping, status: "Ending")
+        unit.notify(.stopping, status: "Ending")
         if draining.drain > 0 {
             logger.info("Waiting for calls to end", metadata: ["seconds": "\(draining.drain)"])
             await gateway.finishCalls(within: .seconds(draining.drain))

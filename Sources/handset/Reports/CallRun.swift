@@ -63,7 +63,7 @@ struct CallRun {
         report.setUpMilliseconds = setUpTime?.milliseconds
         report.durationMilliseconds = record?.duration.milliseconds ?? 0
         report.cause = record?.cause
-        report.error = record?.foundNobodyOnline == true ? nil : record?.error.map { "\($0)" }
+        report.error = record?.foundNoDevice == true ? nil : record?.error.map { "\($0)" }
         if let keyError {
             report.keysFailed = true
             report.error = report.error ?? "the keys could not be pressed: \(keyError)"
@@ -85,7 +85,7 @@ struct CallRun {
     private var outcome: CallReport.Outcome {
         let reason = record?.reason ?? .internalError
         if isInterrupted, reason == .completed || reason == .cancelled { return .interrupted }
-        return record?.foundNobodyOnline == true ? .notThere : .ended(reason)
+        return record?.foundNoDevice == true ? .notThere : .ended(reason)
     }
 
     private func compare(_ report: inout CallReport) {
@@ -105,5 +105,5 @@ struct CallRun {
 
 extension CallRecord {
     /// Whether the call failed because no device of the callee was connected.
-    var foundNobodyOnline: Bool { error?.code == .noDeviceOnline }
+    var foundNoDevice: Bool { error?.code == .noDeviceOnline }
 }

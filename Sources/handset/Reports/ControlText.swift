@@ -119,7 +119,7 @@ enum ControlText {
     static func done(_ request: ControlRequest, _ reply: ControlReply) -> String {
         if let sound = reply.sound { return Self.sound(sound) }
         let call = reply.call.map { "call \($0)" } ?? "done"
-        return switch request.wish {
+        return switch request.action {
         case .call(let user): "calling \(printable(user)): \(call)"
         case .answer: "\(call): answered"
         case .reject: "\(call): rejected"

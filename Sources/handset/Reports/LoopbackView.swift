@@ -25,8 +25,8 @@ final class LoopbackView: Sendable {
     func begin(_ line: String) { progress.say(line) }
 
     /// Shows progress.
-    func tell(_ news: CardLoopback.Progress) {
-        switch news {
+    func tell(_ event: CardLoopback.Progress) {
+        switch event {
         case .state(let state): if isLive { show(state) }
         case .minute(let minute): say(LoopbackSummary.line(minute))
         case .card(let absence?):

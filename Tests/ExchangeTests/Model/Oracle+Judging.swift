@@ -81,7 +81,7 @@ extension Oracle {
     // MARK: - Events
 
     /// - Parameter resumes: Somebody begins a session, which may be told of what was before it.
-    private func hear(_ told: ToldEvent, on connections: [ConnectionID], resumes: Bool) throws {
+    private func hear(_ told: DeliveredEvent, on connections: [ConnectionID], resumes: Bool) throws {
         let bytes = told.message
         try require(bytes.count <= SignalLimits.deliveredBytes, "an event has \(bytes.count) bytes")
         let event = try SignalCoding.decode(HeardEvent.self, from: bytes, within: .delivery)

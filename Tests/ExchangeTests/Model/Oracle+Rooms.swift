@@ -144,13 +144,13 @@ extension Oracle {
         case "group.leave":
             try require(isMember && group?.owner != seat.user, "\(seat.place) leaves \(id)")
             groups[id]?.members.removeAll { $0 == seat.user }
-            tell((group?.members ?? []), "groupChanged \(id) left \(seat.user)")
+            notify((group?.members ?? []), "groupChanged \(id) left \(seat.user)")
         case "group.dismiss":
             try require(group?.owner == seat.user, "\(seat.place) dismisses \(group?.owner ?? "")'s group")
             dissolve(id)
             // Who was away may still be told of it.
             allow(group?.secrets ?? [], [])
-            tell((group?.members ?? []), "groupChanged \(id) dismissed \(seat.user)")
+            notify((group?.members ?? []), "groupChanged \(id) dismissed \(seat.user)")
         case "group.members":
             try require(isMember, "\(seat.place) is told who is in a group that it is not in")
             try require(result.members == group?.members, "the members of \(id) are others")
@@ -173,7 +173,7 @@ extension Oracle {
         remember(.group, id)
         groups[id] = GroupModel(owner: seat.user, members: members, everybody: Set(members), secrets: secrets)
         allow(secrets, accounts(members))
-        tell(members, "groupChanged \(id) created \(seat.user)")
+        notify(members, "groupChanged \(id) created \(seat.user)")
     }
 
     private func applyMembership(_ id: String, _ seat: Seat) throws(Violation) {
@@ -183,10 +183,10 @@ extension Oracle {
         groups[id]?.everybody.insert(seat.user)
         let open = invites.values.filter { $0.group == id && !$0.isOver }
         allow(group.secrets + open.flatMap(\.secrets), accounts([seat.user]))
-        tell(group.members + [seat.user], "groupChanged \(id) joined \(seat.user)")
+        notify(group.members + [seat.user], "groupChanged \(id) joined \(seat.user)")
     }
 
-    private func tell(_ users: [String], _ key: String) {
+    private func notify(_ users: [String], _ key: String) {
         for user in users { for seat in registered(user) { expect(key, of: seat) } }
     }
 }

@@ -19,10 +19,10 @@ struct ServiceManagerTests {
         for place in [FileManager.default.temporaryDirectory.path + "/" + name, "@" + name] {
             let inbox = try DatagramInbox(place)
             let manager = try #require(try manager(["NOTIFY_SOCKET": place]))
-            try manager.tell(.ready, .status("Connected\nas echo"))
-            try manager.tell(.reloading(at: Instant(nanoseconds: 1_234_567_890)))
-            try manager.tell(.alive)
-            try manager.tell(.stopping)
+            try manager.notify(.ready, .status("Connected\nas echo"))
+            try manager.notify(.reloading(at: Instant(nanoseconds: 1_234_567_890)))
+            try manager.notify(.alive)
+            try manager.notify(.stopping)
             #expect(
                 inbox.texts == [
                     "READY=1\nSTATUS=Connected as echo", "RELOADING=1\nMONOTONIC_USEC=1234567", "WATCHDOG=1",
@@ -36,12 +36,12 @@ struct ServiceManagerTests {
         let name = "@handset-\(UUID().uuidString)"
         let inbox = try DatagramInbox(name)
         let manager = try #require(try manager(["NOTIFY_SOCKET": name]))
-        try manager.tell(.reloading(at: .zero), .status("Reading"))
-        try manager.tell(.stopping, .status("Ending"))
-        try manager.tell(.ready, .status("Connected"))
-        try manager.tell(.reloading(at: .zero))
-        try manager.tell(.status("Connected"))
-        try manager.tell(.alive)
+        try manager.notify(.reloading(at: .zero), .status("Reading"))
+        try manager.notify(.stopping, .status("Ending"))
+        try manager.notify(.ready, .status("Connected"))
+        try manager.notify(.reloading(at: .zero))
+        try manager.notify(.status("Connected"))
+        try manager.notify(.alive)
         #expect(
             inbox.texts == ["RELOADING=1\nMONOTONIC_USEC=0\nSTATUS=Reading", "STOPPING=1\nSTATUS=Ending", "WATCHDOG=1"])
     }
@@ -65,14 +65,14 @@ struct ServiceManagerTests {
         let name = "@" + String(repeating: "n", count: 70) + UUID().uuidString
         #expect(name.utf8.count == 107)
         let inbox = try DatagramInbox(name)
-        try #require(try manager(["NOTIFY_SOCKET": name])).tell(.ready)
+        try #require(try manager(["NOTIFY_SOCKET": name])).notify(.ready)
         #expect(inbox.texts == ["READY=1"])
     }
 
     @Test("A service manager that is gone is an error, and nothing waits for it")
     func gone() throws {
         let manager = try #require(try manager(["NOTIFY_SOCKET": "@handset-\(UUID().uuidString)"]))
-        #expect(throws: ServiceManagerError.self) { try manager.tell(.ready) }
+        #expect(throws: ServiceManagerError.self) { try manager.notify(.ready) }
     }
 
     @Test(

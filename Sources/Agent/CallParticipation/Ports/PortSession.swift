@@ -326,7 +326,7 @@ struct PortSession: ~Copyable {
         var found: [TurnEvent] = []
         port.takeTurns(into: &found)
         for event in found {
-            if let turns = port.turns, let told = TurnNews(event, port.rate) {
+            if let turns = port.turns, let told = TurnNotice(event, port.rate) {
                 reports.append(.turn(call, told, turns))
             }
             switch event {

@@ -18,7 +18,7 @@ public struct PeerSession: ~Copyable {
     private var repairs: RepairRequests
     private var flow = MediaFlow()
     private var readiness: MediaReadiness
-    private var news = News(rawValue: 0)
+    private var unreadEvents = Events(rawValue: 0)
     private var counters = PeerStatistics()
 
     /// Starts a session.
@@ -31,7 +31,7 @@ public struct PeerSession: ~Copyable {
         arrivals = ArrivalFeedback(plan, at: now)
         repairs = RepairRequests(ssrc: plan.localSSRC)
         readiness = MediaReadiness(plan)
-        if readiness.isReady { news.insert(.ready) }
+        if readiness.isReady { unreadEvents.insert(.ready) }
     }
 
     /// The result for a datagram.
@@ -69,7 +69,7 @@ public struct PeerSession: ~Copyable {
     }
 
     /// Something that has happened since it was last asked for.
-    public struct News: OptionSet, Sendable {
+    public struct Events: OptionSet, Sendable {
         /// The bits.
         public let rawValue: UInt8
         /// The set with these bits.
@@ -77,24 +77,24 @@ public struct PeerSession: ~Copyable {
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
         /// The peer's first packet has come.
-        public static var mediaReceived: News {
-            @_noAllocation @_noLocks get { News(rawValue: 1) }
+        public static var mediaReceived: Events {
+            @_noAllocation @_noLocks get { Events(rawValue: 1) }
         }
         /// Media flows both ways.
-        public static var flowing: News {
-            @_noAllocation @_noLocks get { News(rawValue: 2) }
+        public static var flowing: Events {
+            @_noAllocation @_noLocks get { Events(rawValue: 2) }
         }
         /// The peer has left (RTCP BYE).
-        public static var goodbyeReceived: News {
-            @_noAllocation @_noLocks get { News(rawValue: 4) }
+        public static var goodbyeReceived: Events {
+            @_noAllocation @_noLocks get { Events(rawValue: 4) }
         }
         /// The peer's address or SSRC is another now.
-        public static var routeChanged: News {
-            @_noAllocation @_noLocks get { News(rawValue: 8) }
+        public static var routeChanged: Events {
+            @_noAllocation @_noLocks get { Events(rawValue: 8) }
         }
         /// The call can carry media: there is a path, and keys if packets are protected.
-        public static var ready: News {
-            @_noAllocation @_noLocks get { News(rawValue: 16) }
+        public static var ready: Events {
+            @_noAllocation @_noLocks get { Events(rawValue: 16) }
         }
     }
 }
@@ -104,9 +104,9 @@ public struct PeerSession: ~Copyable {
 extension PeerSession {
     /// What has happened since the last time this was asked.
     @_noAllocation @_noLocks
-    public mutating func takeNews() -> News {
-        let taken = news
-        news = News(rawValue: 0)
+    public mutating func takeEvents() -> Events {
+        let taken = unreadEvents
+        unreadEvents = Events(rawValue: 0)
         return taken
     }
 
@@ -270,9 +270,9 @@ extension PeerSession {
         route.use(path)
         var exists = false
         if case .some = path { exists = true }
-        if readiness.noted(path: exists) { news.insert(.ready) }
+        if readiness.noted(path: exists) { unreadEvents.insert(.ready) }
         if let roundTripNanoseconds { reporter.setRoundTrip(nanoseconds: roundTripNanoseconds) }
-        news.insert(.routeChanged)
+        unreadEvents.insert(.routeChanged)
     }
 
     /// Sends to where a later description of the peer wants media; a call that ICE connects keeps its path.
@@ -280,7 +280,7 @@ extension PeerSession {
     /// - Parameter control: Where the peer wants its RTCP; nil with its media.
     @_noAllocation @_noLocks
     public mutating func redirect(to remote: SocketAddress, control: SocketAddress?, at now: Instant) {
-        if route.redirect(to: remote, control: control, at: now) { news.insert(.routeChanged) }
+        if route.redirect(to: remote, control: control, at: now) { unreadEvents.insert(.routeChanged) }
     }
 
     /// Sends to the described address again if the address in use was a guess and has fallen silent. To be called now and then.
@@ -289,7 +289,7 @@ extension PeerSession {
     @_noAllocation @_noLocks
     public mutating func endGuess(at now: Instant) -> Bool {
         guard !protection.isRequired, route.endGuess(at: now) else { return false }
-        news.insert(.routeChanged)
+        unreadEvents.insert(.routeChanged)
         return true
     }
 
@@ -307,14 +307,14 @@ extension PeerSession {
         protection.install(&pair, at: now)
         sender.forgetSent()
         if isHandshaken { noteConfirmation() }
-        if readiness.notedKeys() { news.insert(.ready) }
+        if readiness.notedKeys() { unreadEvents.insert(.ready) }
     }
 
     /// Another one has answered than the one that was heard before: path, keys and the flow of media are those to that one.
     @_noAllocation @_noLocks
     public mutating func beginFlow() {
         flow.begin()
-        if readiness.begin() { news.insert(.ready) }
+        if readiness.begin() { unreadEvents.insert(.ready) }
     }
 
     /// Takes packets of these formats from now on, and those of the formats before that still come (RFC 3264 §8.3.2).
@@ -425,7 +425,7 @@ extension PeerSession {
         var movesPath = true
         switch receiver.receive(header, at: arrival) {
         case .current(let isNewest): movesPath = isNewest
-        case .takesOver: news.insert(.routeChanged)
+        case .takesOver: unreadEvents.insert(.routeChanged)
         case .ofOtherStream:
             counters.dropped.ofOtherStream += 1
             return false
@@ -433,7 +433,7 @@ extension PeerSession {
             counters.dropped.looped += 1
             return false
         }
-        if movesPath, route.follow(origin, at: arrival) { news.insert(.routeChanged) }
+        if movesPath, route.follow(origin, at: arrival) { unreadEvents.insert(.routeChanged) }
         return true
     }
 
@@ -488,7 +488,7 @@ extension PeerSession {
         counters.feedback.pictureRequests += feedback.pictureRequests
         counters.feedback.bitrateLimits += feedback.bitrateLimits
         counters.feedback.transportWide += feedback.transportFeedbacks
-        if feedback.saidGoodbye { news.insert(.goodbyeReceived) }
+        if feedback.saidGoodbye { unreadEvents.insert(.goodbyeReceived) }
     }
 
     @_noAllocation @_noLocks
@@ -559,7 +559,7 @@ extension PeerSession {
         counters.packetsSent += 1
         counters.payloadBytesSent += payloadBytes
         reporter.sentMedia(payloadBytes: payloadBytes, timestamp: mediaTime, at: now)
-        if case .flowing = flow.sent(at: now) { news.insert(.flowing) }
+        if case .flowing = flow.sent(at: now) { unreadEvents.insert(.flowing) }
     }
 }
 
@@ -684,20 +684,20 @@ extension PeerSession {
 extension PeerSession {
     /// Takes over what the flow has found out.
     @_noAllocation @_noLocks
-    private mutating func note(_ change: MediaFlow.Change, _ other: News) {
+    private mutating func note(_ change: MediaFlow.Change, _ other: Events) {
         switch change {
         case .nothing: return
-        case .begun: news.insert(other)
+        case .begun: unreadEvents.insert(other)
         case .flowing:
-            news.insert(other)
-            news.insert(.flowing)
+            unreadEvents.insert(other)
+            unreadEvents.insert(.flowing)
         }
     }
 
     /// Takes over what the peer's report says about our packets' arrival.
     @_noAllocation @_noLocks
     private mutating func noteConfirmation() {
-        if case .flowing = flow.confirmed() { news.insert(.flowing) }
+        if case .flowing = flow.confirmed() { unreadEvents.insert(.flowing) }
     }
 }
 

@@ -11,7 +11,7 @@ struct Effects: Sendable {
     /// One thing to be done.
     enum Effect: Sendable {
         /// Number an event in a principal's stream, keep it, and send it to the devices of its audience.
-        case tell(Principal, Audience, EventBody)
+        case notify(Principal, Audience, EventBody)
         /// Number an event and send it on one connection without keeping it: a device that resumes asks again.
         case sendTransient(EventBody, Principal, ConnectionID)
         case schedule(ExchangeCore.Deadline, due: Instant)
@@ -91,17 +91,17 @@ struct Effects: Sendable {
     }
 
     /// Sends an event to a user's devices in the audience. The user has an account.
-    mutating func tell(_ user: UserID, _ audience: Audience, _ event: EventBody) {
-        asked.append(.tell(.account(user), audience, event))
+    mutating func notify(_ user: UserID, _ audience: Audience, _ event: EventBody) {
+        asked.append(.notify(.account(user), audience, event))
     }
 
     /// Sends an event to one device.
-    mutating func tell(_ endpoint: Endpoint, _ event: EventBody) {
-        asked.append(.tell(endpoint.principal, .device(endpoint.device), event))
+    mutating func notify(_ endpoint: Endpoint, _ event: EventBody) {
+        asked.append(.notify(endpoint.principal, .device(endpoint.device), event))
     }
 
     /// Sends an event to one device and no other.
-    mutating func tell(_ endpoint: Endpoint, _ event: ExchangeEvent) { tell(endpoint, body(of: event)) }
+    mutating func notify(_ endpoint: Endpoint, _ event: ExchangeEvent) { notify(endpoint, body(of: event)) }
 
     /// Sends an event to the device of a session without keeping it: the device asks again when it resumes.
     mutating func sendTransient(_ event: EventBody, to session: Session) {

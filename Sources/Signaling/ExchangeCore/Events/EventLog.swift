@@ -155,13 +155,13 @@ package struct EventLog: Sendable {
     }
 
     /// What a device missed since event number `after`; `nil` if that is not known any more.
-    func missed(after: UInt64, by device: DeviceID, isRegistered: Bool) -> [ToldEvent]? {
+    func missed(after: UInt64, by device: DeviceID, isRegistered: Bool) -> [DeliveredEvent]? {
         let old = outdated.filter { $0.key.includes(device, isRegistered: isRegistered) }.values.max() ?? 0
         guard max(forgotten, old) <= after, after <= sequence else { return nil }
         let missed = entries.filter {
             $0.sequence > after && $0.audience.includes(device, isRegistered: isRegistered)
         }
         guard missed.allSatisfy({ !$0.isUnread || $0.body.event != nil }) else { return nil }
-        return missed.map { ToldEvent(sequence: $0.sequence, body: $0.body) }
+        return missed.map { DeliveredEvent(sequence: $0.sequence, body: $0.body) }
     }
 }

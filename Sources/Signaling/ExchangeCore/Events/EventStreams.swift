@@ -34,7 +34,7 @@ struct EventStreams: Sendable {
     func sequence(of principal: Principal) -> UInt64 { logs[principal]?.sequence ?? 0 }
 
     /// What a device missed since event number `after`; `nil` if that is not known any more.
-    func missed(after: UInt64, by endpoint: Endpoint, isRegistered: Bool) -> [ToldEvent]? {
+    func missed(after: UInt64, by endpoint: Endpoint, isRegistered: Bool) -> [DeliveredEvent]? {
         (logs[endpoint.principal] ?? EventLog()).missed(
             after: after, by: endpoint.device, isRegistered: isRegistered)
     }
@@ -46,7 +46,7 @@ struct EventStreams: Sendable {
     mutating func add(
         _ event: EventBody, to principal: Principal, for audience: Audience, at now: Instant, _ budget: inout Budget,
         _ deadlines: inout Deadlines, into outbox: inout [ExchangeCore.Output]
-    ) -> (event: ToldEvent, isKept: Bool) {
+    ) -> (event: DeliveredEvent, isKept: Bool) {
         let forgotten = logs[principal]?.forgotten ?? 0
         let isKept = budget.hasRoom(for: event)
         let dropped: [EventBody]
@@ -57,7 +57,7 @@ struct EventStreams: Sendable {
             dropped = logs[principal, default: EventLog()].skip()
         }
         budget.leave(dropped)
-        let told = ToldEvent(sequence: sequence(of: principal), body: event)
+        let told = DeliveredEvent(sequence: sequence(of: principal), body: event)
         if isKept {
             let stored = StoredEvent(
                 principal: principal, sequence: told.sequence, body: event, audience: audience.stored, at: now)
@@ -71,11 +71,11 @@ struct EventStreams: Sendable {
     /// Numbers an event that is not kept.
     mutating func pass(
         _ event: EventBody, to principal: Principal, into outbox: inout [ExchangeCore.Output]
-    ) -> ToldEvent {
+    ) -> DeliveredEvent {
         if let reserved = logs[principal, default: EventLog()].pass() {
             outbox.append(.persist(.sequenceReserved(principal, upTo: reserved)))
         }
-        return ToldEvent(sequence: sequence(of: principal), body: event)
+        return DeliveredEvent(sequence: sequence(of: principal), body: event)
     }
 
     // MARK: - Forgetting
@@ -156,7 +156,7 @@ extension Audience {
 }
 
 /// An event as one user's devices receive it: the number is that user's, the body is shared by all receivers.
-package struct ToldEvent: Hashable, Sendable {
+package struct DeliveredEvent: Hashable, Sendable {
     var sequence: UInt64
     var body: EventBody
 

@@ -80,7 +80,7 @@ struct Groups: Sendable {
         restore(group)
         charge(group.id, &effects.budget)
         let event = GroupChanged(group: group.id, change: .created, user: owner, members: members, name: group.name)
-        Self.tell(members, event, &effects)
+        Self.notify(members, event, &effects)
         return GroupCreate.Result(group: group.id)
     }
 
@@ -96,7 +96,7 @@ struct Groups: Sendable {
         changed.insert(id)
         byID[id]?.members.append(user)
         joined[user, default: []].append(id)
-        Self.tell(group.members + [user], GroupChanged(group: id, change: .joined, user: user), &effects)
+        Self.notify(group.members + [user], GroupChanged(group: id, change: .joined, user: user), &effects)
     }
 
     /// Takes a user out of a group at its own request; the owner stays.
@@ -120,7 +120,7 @@ struct Groups: Sendable {
         changed.insert(group.id)
         byID[group.id]?.members.removeAll { $0 == user }
         forget(group.id, of: user)
-        Self.tell(group.members, GroupChanged(group: group.id, change: .left, user: user), &effects)
+        Self.notify(group.members, GroupChanged(group: group.id, change: .left, user: user), &effects)
     }
 
     /// Dismisses a group, and notifies its members.
@@ -130,7 +130,7 @@ struct Groups: Sendable {
         let left = owns(group.owner) - 1
         owned[group.owner] = left > 0 ? left : nil
         for member in group.members { forget(group.id, of: member) }
-        Self.tell(group.members, GroupChanged(group: group.id, change: .dismissed, user: group.owner), &effects)
+        Self.notify(group.members, GroupChanged(group: group.id, change: .dismissed, user: group.owner), &effects)
     }
 
     func listMembers(of id: GroupID, for user: UserID) throws(RPCError) -> GroupMembers.Result {
@@ -203,9 +203,9 @@ struct Groups: Sendable {
         budget.charge(.group(id), group.map(Weight.of) ?? 0, for: (group?.owner).map(Principal.account))
     }
 
-    private static func tell(_ members: [UserID], _ change: GroupChanged, _ effects: inout Effects) {
+    private static func notify(_ members: [UserID], _ change: GroupChanged, _ effects: inout Effects) {
         let event = effects.body(of: .groupChanged(change))
-        for member in members { effects.tell(member, .every, event) }
+        for member in members { effects.notify(member, .every, event) }
     }
 
     private static let unknownGroup = RPCError(

@@ -87,12 +87,12 @@ struct Calls: Sendable {
     func transfers(of call: Call) -> CallTransfers { transfers[call.id] ?? CallTransfers() }
 
     /// Records that a party asks the other to call another user in its place.
-    mutating func note(_ wish: CallTransfers.Wish, by user: UserID, in call: Call) {
-        transfers[call.id, default: CallTransfers()].wishes[user] = wish
+    mutating func note(_ request: CallTransfers.Request, by user: UserID, in call: Call) {
+        transfers[call.id, default: CallTransfers()].requests[user] = request
     }
 
     /// What a party has asked for is done.
-    mutating func forgetWish(of user: UserID, in call: Call) { transfers[call.id]?.wishes[user] = nil }
+    mutating func forgetRequest(of user: UserID, in call: Call) { transfers[call.id]?.requests[user] = nil }
 
     static let unknownCall = RPCError(
         .unknownCall, "The invite has not become a call, or the call has ended.")
@@ -124,7 +124,7 @@ struct Calls: Sendable {
         effects.recordEnd(of: call.invite, with: call.invitee.user, reason: reason, duration: duration, at: now)
         let event = CallEnded(
             invite: call.invite, reason: reason, cause: cause, durationMilliseconds: duration, from: endpoint.user)
-        effects.tell(peer, .callEnded(event))
+        effects.notify(peer, .callEnded(event))
         effects.note(.callEnded(call.invite, reason: reason, durationMilliseconds: duration))
     }
 
@@ -144,7 +144,7 @@ struct Calls: Sendable {
             guard let peer = call.peer(of: session.endpoint) else { continue }
             let event = CallEnded(
                 invite: call.invite, reason: reason, durationMilliseconds: duration, from: peer.user)
-            effects.tell(session.endpoint, .callEnded(event))
+            effects.notify(session.endpoint, .callEnded(event))
         }
         effects.note(.callEnded(call.invite, reason: reason, durationMilliseconds: duration))
     }
@@ -211,7 +211,7 @@ extension Call {
 /// What a call's parties have asked each other to do in their place, and how long the chain of transfers is (CALL-8).
 struct CallTransfers: Sendable {
     /// What one of them wants the other to do.
-    struct Wish: Sendable {
+    struct Request: Sendable {
         let target: UserID
         /// The asking party's call with the target, which the new one takes the place of.
         let replaces: InviteID?
@@ -245,5 +245,5 @@ struct CallTransfers: Sendable {
     /// The how-manyeth transfer in a row made the call; 0 if none did.
     var count = 0
     /// The last request of each party.
-    var wishes: [UserID: Wish] = [:]
+    var requests: [UserID: Request] = [:]
 }

@@ -104,7 +104,7 @@ struct Invites: Sendable {
         effects.count(\.invites)
         if let deadline = record.deadline { effects.schedule(.inviteTimesOut(record.id), due: deadline) }
         effects.note(.inviteSent(record.id, from: inviter, to: record.invitees))
-        Self.tell(record.invitees, of: record, event, &effects)
+        Self.notify(record.invitees, of: record, event, &effects)
         Self.tellGroup(members, of: record, but: record.invitees, event, &effects)
         return (record, given)
     }
@@ -129,14 +129,14 @@ struct Invites: Sendable {
             throw calls.noCall(old, for: inviter)
         }
         let known = calls.transfers(of: call)
-        guard let wish = known.wishes[peer.user], params.to == [wish.target], params.group == nil else {
+        guard let request = known.requests[peer.user], params.to == [request.target], params.group == nil else {
             throw RPCError(.notYours, "The peer of the call did not request this transfer.")
         }
         guard known.count < SignalLimits.transfersInARow else {
             throw RPCError(
                 .notAllowed, "The call was transferred \(known.count) times in a row, which is the limit.")
         }
-        if let replaces = wish.replaces {
+        if let replaces = request.replaces {
             let parties = Set([peer.user, invitees.first].compactMap { $0 })
             guard calls.calls(of: replaces).contains(where: { Set([$0.inviter.user, $0.invitee.user]) == parties })
             else { throw Calls.unknownCall }
@@ -144,7 +144,7 @@ struct Invites: Sendable {
         var members: [String: JSONValue] = [
             "invite": .string(old.text), "by": .string(peer.user.text), "count": .integer(Int64(known.count + 1)),
         ]
-        if let replaces = wish.replaces { members["replaces"] = .string(replaces.text) }
+        if let replaces = request.replaces { members["replaces"] = .string(replaces.text) }
         data[Self.transferKey] = .object(members)
         params.data = .object(data)
         return CallTransfers.Granted(count: known.count + 1, call: call, by: peer.user)
@@ -153,7 +153,7 @@ struct Invites: Sendable {
     /// An invite is a transfer, and what it was asked for with is good for no other.
     mutating func note(_ invite: InviteID, _ transfer: CallTransfers.Granted) {
         transfers[invite] = transfer.count
-        calls.forgetWish(of: transfer.by, in: transfer.call)
+        calls.forgetRequest(of: transfer.by, in: transfer.call)
     }
 
     // MARK: - Answering and ending
@@ -199,10 +199,10 @@ struct Invites: Sendable {
             effects.recordEnd(of: id, with: endpoint.user, reason: reason, duration: 0, at: now)
         }
         let event = effects.body(of: action == .accepted ? .inviteAccepted(answer) : .inviteRejected(answer))
-        effects.tell(record.inviter, event)
+        effects.notify(record.inviter, event)
         Self.tellGroup(members, of: record, but: [endpoint.user], event, &effects)
         let handled = InviteHandled(invite: id, device: endpoint.device, action: action)
-        effects.tell(
+        effects.notify(
             endpoint.user, .registered(except: endpoint.device), effects.body(of: .inviteHandled(handled)))
         return record
     }
@@ -236,7 +236,7 @@ struct Invites: Sendable {
         places.leave(record, by: released)
         effects.note(.inviteCancelled(record.id))
         let event = effects.body(of: .inviteCancelled(InviteCancelled(invite: record.id, data: data)))
-        Self.tell(released, of: record, event, &effects)
+        Self.notify(released, of: record, event, &effects)
         Self.tellGroup(groups.members(of: record.group), of: record, but: released, event, &effects)
         Self.tellMissed(released, of: record, &effects)
         return (record, released)
@@ -265,7 +265,7 @@ struct Invites: Sendable {
         records[record.id] = record
         charge(record.id, &effects.budget)
         let event = effects.body(of: .inviteModified(InviteModified(invite: record.id, data: params.data)))
-        Self.tell(pending, of: record, event, &effects)
+        Self.notify(pending, of: record, event, &effects)
         Self.tellGroup(members, of: record, but: pending, event, &effects)
     }
 
@@ -283,8 +283,8 @@ struct Invites: Sendable {
         places.leave(record, by: released)
         if user == nil { effects.note(.inviteTimedOut(id)) }
         let event = effects.body(of: .inviteTimedOut(InviteTimedOut(invite: id, invitees: released)))
-        Self.tell(released, of: record, event, &effects)
-        effects.tell(record.inviter, event)
+        Self.notify(released, of: record, event, &effects)
+        effects.notify(record.inviter, event)
         Self.tellGroup(groups.members(of: record.group), of: record, but: released, event, &effects)
         Self.tellMissed(released, of: record, &effects)
         return (record, released)
@@ -292,7 +292,7 @@ struct Invites: Sendable {
 
     /// Every invitee is done (INV-3): notifies the inviter, and keeps only how the invite ended.
     mutating func finish(_ record: InviteRecord, at now: Instant, _ effects: inout Effects) {
-        effects.tell(record.inviter, .inviteEnded(InviteEnded(invite: record.id)))
+        effects.notify(record.inviter, .inviteEnded(InviteEnded(invite: record.id)))
         effects.schedule(.inviteIsForgotten(record.id), due: now.advanced(by: memory))
         open.remove(record)
         places.leaveGroup(record)
@@ -347,10 +347,10 @@ struct Invites: Sendable {
                 CallSignalled(invite: params.invite, type: params.type, data: params.data, from: endpoint.user)))
         if let call = try calls.call(params.invite, params.peer, of: endpoint) {
             guard let peer = call.peer(of: endpoint) else { throw Calls.unknownCall }
-            let wish = params.type == Self.transferKey ? try CallTransfers.Wish(params.data) : nil
+            let request = params.type == Self.transferKey ? try CallTransfers.Request(params.data) : nil
             try effects.afford(Weight.of(event, for: 1))
-            if let wish { calls.note(wish, by: endpoint.user, in: call) }
-            return effects.tell(peer, event)
+            if let request { calls.note(request, by: endpoint.user, in: call) }
+            return effects.notify(peer, event)
         }
         guard let record = records[params.invite], !record.isEnded else {
             throw calls.noCall(params.invite, for: endpoint)
@@ -359,10 +359,10 @@ struct Invites: Sendable {
             let pending = record.pending.filter { params.peer == nil || params.peer == $0 }
             guard !pending.isEmpty else { throw Calls.unknownCall }
             try effects.afford(Weight.of(event, for: pending.count))
-            Self.tell(pending, of: record, event, &effects)
+            Self.notify(pending, of: record, event, &effects)
         } else if record.state(of: endpoint.user) == .pending, session.isRegistered {
             try effects.afford(Weight.of(event, for: 1))
-            effects.tell(record.inviter, event)
+            effects.notify(record.inviter, event)
         } else {
             throw RPCError(.notYours, "This device is neither inviter nor invitee.")
         }
@@ -415,7 +415,7 @@ struct Invites: Sendable {
             guard let peer = call.peer(of: session.endpoint) else { continue }
             let change = StreamChange(
                 invite: call.id.invite, connection: session.name, user: session.endpoint.user)
-            effects.tell(peer, event(change))
+            effects.notify(peer, event(change))
         }
     }
 
@@ -434,7 +434,7 @@ struct Invites: Sendable {
             let event = effects.body(of: record, at: now)
             left -= event.bytes
             guard left >= 0 else { return }
-            effects.tell(endpoint, event)
+            effects.notify(endpoint, event)
         }
     }
 
@@ -642,10 +642,10 @@ struct Invites: Sendable {
         budget.charge(.invite(id), record.map(Weight.of) ?? 0, for: record?.inviter.principal)
     }
 
-    private static func tell(
+    private static func notify(
         _ users: [UserID], of record: InviteRecord, _ event: EventBody, _ effects: inout Effects
     ) {
-        for user in users { effects.tell(user, record.ringing(of: user), event) }
+        for user in users { effects.notify(user, record.ringing(of: user), event) }
     }
 
     /// Notifies the members of an invite's group, except `others`, which are notified separately (GRP-2).
@@ -654,7 +654,7 @@ struct Invites: Sendable {
         _ effects: inout Effects
     ) {
         for member in members where !others.contains(member) {
-            effects.tell(member, record.ringing(of: member), event)
+            effects.notify(member, record.ringing(of: member), event)
         }
     }
 
@@ -662,7 +662,7 @@ struct Invites: Sendable {
     private static func tellMissed(_ users: [UserID], of record: InviteRecord, _ effects: inout Effects) {
         guard let payload = record.timeoutPayload?.value else { return }
         let event = effects.body(of: .inviteMissed(InviteMissed(invite: record.id, payload: payload)))
-        tell(users, of: record, event, &effects)
+        notify(users, of: record, event, &effects)
     }
 
     private static let unknownInvite = RPCError(

@@ -71,12 +71,12 @@ struct Rooms: Sendable {
         add(Occupant(session: session.id, endpoint: session.endpoint, participant: participant), to: room)
         changed.insert(session.id)
         for other in others {
-            effects.tell(other.endpoint, created)
+            effects.notify(other.endpoint, created)
             // The newcomer receives the room's current state: this participant is listed, but its connection is lost.
             guard sessions.isMissing(other.session) else { continue }
             let dropped = StreamChange(
                 room: room, connection: other.participant.connection, user: other.participant.user)
-            effects.tell(session.endpoint, .streamDropped(dropped))
+            effects.notify(session.endpoint, .streamDropped(dropped))
         }
         return result
     }
@@ -120,7 +120,7 @@ struct Rooms: Sendable {
                     room: params.room, type: params.type, data: params.data, from: sender.participant.connection,
                     user: sender.participant.user)))
         try effects.afford(Weight.of(signal, for: receivers.count))
-        for receiver in receivers { effects.tell(receiver.endpoint, signal) }
+        for receiver in receivers { effects.notify(receiver.endpoint, signal) }
     }
 
     /// Notifies the others in a session's rooms that its connection is lost or restored (CONN-8).
@@ -129,7 +129,7 @@ struct Rooms: Sendable {
             let change = StreamChange(room: room, connection: session.name, user: session.endpoint.user)
             let others = occupants(of: room).filter { $0.session != session.id }
             let told = effects.body(of: event(change))
-            for other in others { effects.tell(other.endpoint, told) }
+            for other in others { effects.notify(other.endpoint, told) }
         }
     }
 
@@ -195,7 +195,7 @@ struct Rooms: Sendable {
         let destroyed = effects.body(
             of: .connectionDestroyed(
                 ConnectionDestroyed(room: room, connection: left.participant.connection, reason: reason)))
-        for other in occupants(of: room) { effects.tell(other.endpoint, destroyed) }
+        for other in occupants(of: room) { effects.notify(other.endpoint, destroyed) }
         return true
     }
 

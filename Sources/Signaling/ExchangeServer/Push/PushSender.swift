@@ -69,7 +69,7 @@ final class PushSender: Sendable {
         guard let destination, !(error is CancellationError) else { return "failed (\(type(of: error)))" }
         if error as? HTTPFetch.Failure == .tooLate { return "no answer in time" }
         return switch TransportFailure(error, to: destination).kind {
-        case .nobodyThere, .unreachable: "cannot connect"
+        case .noServer, .unreachable: "cannot connect"
         case .closed: "the webhook closed the connection"
         case .untrusted, .wrongName: "TLS failed: the webhook's certificate is not trusted"
         case .plainText, .handshake: "TLS failed"

@@ -11,7 +11,7 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
     /// What kind of thing went wrong.
     package enum Kind: Hashable, Sendable {
         /// No server had anything to do with the attempt: the name is unknown, nothing listens, or there is no route.
-        case nobodyThere
+        case noServer
         /// There may be a server, and it does not answer, or the network has failed.
         case unreachable
         /// The server closed the connection without a word.
@@ -56,8 +56,8 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
         switch error {
         case let failure as TransportFailure: self = failure
         case let error as NIOConnectionError:
-            let isNobody = error.connectionErrors.allSatisfy { ($0.error as? IOError).map(Self.isNobodyThere) ?? false }
-            self.init(isNobody ? .nobodyThere : .unreachable, Self.cause(of: error, at: place))
+            let isNoServer = error.connectionErrors.allSatisfy { ($0.error as? IOError).map(Self.isNoServer) ?? false }
+            self.init(isNoServer ? .noServer : .unreachable, Self.cause(of: error, at: place))
         case let error as TLSError: self = Self.tls(error, at: endpoint)
         case is HTTPParserError: self.init(.notHTTP, "what \(place) sends is not HTTP")
         case ChannelError.connectTimeout: self.init(.unreachable, "\(place) does not answer")
@@ -65,7 +65,7 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
             ChannelError.ioOnClosedChannel, ChannelError.eof:
             self = .closed(by: endpoint)
         case let error as IOError:
-            self.init(Self.isNobodyThere(error) ? .nobodyThere : .unreachable, Self.cause(of: error, at: place))
+            self.init(Self.isNoServer(error) ? .noServer : .unreachable, Self.cause(of: error, at: place))
         case HTTPFetch.Failure.closed: self = .closed(by: endpoint)
         case HTTPFetch.Failure.tooLate: self = .silent(endpoint)
         case HTTPFetch.Failure.tooLong(let limit):
@@ -133,7 +133,7 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
         }
     }
 
-    private static func isNobodyThere(_ error: IOError) -> Bool {
+    private static func isNoServer(_ error: IOError) -> Bool {
         [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENETDOWN].contains(error.errnoCode)
     }
 
