@@ -13,6 +13,7 @@ import sqlite3
 import ssl
 import subprocess
 import tempfile
+import time
 from typing import Any, Self
 
 from exchange import Exchange, digest, media_token
@@ -23,6 +24,11 @@ KEPT, LOGIN, TURNS = 16, 4, 8  # MiB: `kept_memory_mib`, `login_memory_mib`, and
 ATTACKERS = [f"attacker-{number}" for number in range(4)]
 HONEST = ["ann", "ben"]
 FLEETING = ["here-today", "gone-tomorrow"]  # Removed and added again, revoked, over and over.
+JOINING = ["kim", "lee"]  # Their devices join by codes.
+# Who fill the slots of one user (crowd.py).
+VICTIM, WATCHERS, PASSERS_BY = "vic", [f"watcher-{number}" for number in range(4)], [f"passer-by-{number}" for number in range(7)]
+HANDS, NEWCOMERS = [f"hand-{number}" for number in range(3)], [f"newcomer-{number}" for number in range(3)]
+CROWD = [VICTIM, *WATCHERS, *PASSERS_BY, *HANDS, *NEWCOMERS]
 
 
 def public_id(user: str) -> str:
@@ -39,7 +45,8 @@ class Assaulted(Exchange):
         if is_private:
             settings["certificate"] = {"chain_file": "certificate.pem", "key_file": "key.pem"}
         users = [
-            {"id": user, "public_ids": [public_id(user)], "media_token_hashes": [digest(media_token(user))]} for user in ATTACKERS + HONEST
+            {"id": user, "public_ids": [public_id(user)], "media_token_hashes": [digest(media_token(user))]}
+            for user in ATTACKERS + HONEST + CROWD
         ]
         super().__init__(
             handset,
@@ -63,6 +70,7 @@ class Assaulted(Exchange):
         self.tls: ssl.SSLContext | None = None
         self.bodies, self.baseline, self.peak = [], 0, 0
         self.is_meant_to_run, self.restarts, self.checked = False, 0, 0
+        self.up_since = 0.0  # When it was ready.
         self.webhook: Pushes | None = None
         if is_private:
             self._certify()
@@ -104,10 +112,10 @@ class Assaulted(Exchange):
             "push": {"webhooks": [{"kind": "*", "url": self.webhook.url, "secret_file": "push.secret"}]}
         }
         path.write_text(json.dumps(settings))
-        for user in FLEETING:
+        for user in FLEETING + JOINING:
             await self.add(user)
         await self.start()
-        self.is_meant_to_run = True
+        self.is_meant_to_run, self.up_since = True, time.monotonic()
         return self
 
     # --- Accounts ---
@@ -163,7 +171,7 @@ class Assaulted(Exchange):
         assert ended in ((-how,) if how == signal.SIGKILL else (0, 130)), f"it ended with {ended} after {how.name}"
         self.check_database()
         await self.start()
-        self.is_meant_to_run, self.restarts = True, self.restarts + 1
+        self.is_meant_to_run, self.restarts, self.up_since = True, self.restarts + 1, time.monotonic()
 
     def check_database(self) -> None:
         """Checks with SQLite that a copy of the file and its log is sound."""

@@ -1,34 +1,43 @@
 """AUTH-13: a device joins by a code, and logs in by a key that only it has."""
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import subprocess
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
 
 from client import Device, RESTRefused, basic, refusal, remember
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from exchange import APP, Exchange
 
+if TYPE_CHECKING:
+    from conformance import Stage
 
-def text(data):
+
+def text(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 class Key:
     """A device's key, and the signatures of the page."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.private = Ed25519PrivateKey.generate()
         self.public = text(self.private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
-    def sign(self, *lines):
+    def sign(self, *lines: str) -> str:
         return text(self.private.sign("".join(f"{line}\n" for line in lines).encode()))
 
-    def joining(self, code):
+    def joining(self, code: str) -> dict:
         return {"code": code, "public_key": self.public, "signature": self.sign("handset-enroll-1", code, self.public)}
 
 
-async def login(exchange, key, user, enrollment, challenge=None):
+async def login(
+    exchange: Exchange, key: Key, user: str, enrollment: str, challenge: str | None = None
+) -> tuple[str, Awaitable[tuple[Any, str]]]:
     """A login by key; the challenge and the answer."""
     if challenge is None:
         body = {"user_id": user, "public_key": key.public}
@@ -38,7 +47,7 @@ async def login(exchange, key, user, enrollment, challenge=None):
     return challenge, exchange.rest("POST", "/v1.1/login", body, Authorization=basic(*APP))
 
 
-async def test_key_login(stage):
+async def test_key_login(stage: Stage) -> None:
     """AUTH-13: A device joins by a code, once, and logs in by its key; replays and other keys are refused"""
     handset = stage.handset
     exchange = await Exchange(handset, "keys", users_file="users.yaml").start()

@@ -11,13 +11,15 @@ import signal
 import time
 import traceback
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from assault import ATTACKERS, FLEETING, HONEST, MIB, Assaulted, public_id
+from assault import ATTACKERS, CROWD, FLEETING, HONEST, JOINING, MIB, Assaulted, public_id
 from attackers import Guest, User, Visitor
 from conformance import waits
+from crowd import Crowd
 from honest import Pair, Phone
 from intruders import Stranger
+from joining import Doorstep, Guesser, Owner
 from model import Oracle
 
 if TYPE_CHECKING:
@@ -104,26 +106,31 @@ class Model:
         return [*users, *others], phones
 
     async def run(self) -> None:
-        self.oracle.users = {name: user for user in ATTACKERS + FLEETING + HONEST for name in (user, public_id(user))}
+        self.oracle.users = {name: user for user in ATTACKERS + FLEETING + HONEST + JOINING + CROWD for name in (user, public_id(user))}
         await self.exchange.begin()
         self.exchange.webhook.look = self.look_at_push
         attackers, phones = self.people()
         pair = Pair(self, *phones)
         self.pair = pair
+        self.crowd = Crowd(self, [f"127.0.2.{number}" for number in range(1, 250)])
+        phones += self.crowd.members
+        self.door = Doorstep(self)
+        sources = [f"127.0.3.{number}" for number in range(1, 5)]
+        guessers = [Guesser(self, f"guesser-{source}", self.generator(source), source, self.door) for source in sources[:2]]
+        self.owners = [Owner(self.door, user, sources) for user in JOINING]
         for phone in phones:
             self.keep(phone.stay())
         async with asyncio.timeout(30):
             for phone in phones:
                 await phone.ready.wait()
         self.exchange.baseline = self.exchange.memory()
-        working = [
-            self.keep(work)
-            for work in (pair.live(), self.watch(), self.reap(), self.administer(), *(attacker.live() for attacker in attackers))
-        ]
+        living: list[Any] = [pair, self.crowd, *self.owners, *attackers, *guessers]
+        working = [self.keep(work) for work in (*(one.live() for one in living), self.watch(), self.reap(), self.administer())]
         done, _ = await asyncio.wait(working, timeout=self.seconds, return_when=asyncio.FIRST_EXCEPTION)
         for task in done:
             task.result()
         self.is_running = False
+        self.door.judge_times()
         await asyncio.sleep(1)
 
     # --- Faults and administration ---
@@ -164,7 +171,7 @@ class Model:
             else:
                 written = self.exchange.log.stat().st_size
                 await self.exchange.administer("remove", user)
-                await self.exchange.has_read_users(len(FLEETING) - 1, after=written)
+                await self.exchange.has_read_users(len(FLEETING + JOINING) - 1, after=written)
                 await self.written()
                 self.oracle.removals[user] += 1
                 await self.exchange.add(user)
@@ -194,7 +201,7 @@ class Model:
             f"{self.name}: seed {self.seed}, {oracle.steps} steps, {oracle.frames} messages, {self.pair.calls} honest "
             f"calls (half within {times[len(times) // 2]:.2f} s, the slowest {times[-1]:.2f} s), "
             f"{self.exchange.restarts} restarts, {self.exchange.peak // MIB} MiB at most from "
-            f"{self.exchange.baseline // MIB} MiB\n    {kinds}"
+            f"{self.exchange.baseline // MIB} MiB\n    {self.crowd.report()}\n    {self.door.report()}\n    {kinds}"
         )
 
     def verdict(self) -> str:
@@ -223,6 +230,7 @@ async def attack(stage: Stage, name: str, is_private: bool) -> None:
         await model.exchange.stop()
         model.exchange.check_database()
         model.exchange.check_secrets(model.oracle.tokens)
+        model.door.check_log()
     finally:
         verdict = model.verdict()
         with contextlib.suppress(Exception):
