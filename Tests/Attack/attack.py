@@ -21,7 +21,8 @@ async def finds(options: argparse.Namespace, name: str) -> bool:
             if PATHS[name].shows in fault["fault"]:
                 print(f"found {name} ({mode}) after {fault['at_seconds']:.0f} s: {fault['fault'][:160]}", flush=True)
                 return True
-        print(f"{name} ({mode}) was not found", flush=True)
+        withheld = f"; withheld beside a busy machine: {len(model.withheld)}, such as {model.withheld[-1][:160]}" if model.withheld else ""
+        print(f"{name} ({mode}) was not found{withheld}", flush=True)
     return False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import subprocess
+import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ METHODS: dict[str, dict | None] = {
     "presence.subscribe": {},
     "presence.unsubscribe": {},
 }
+# A login that fails, whether there is such a user or not.
+REFUSALS = "wrongPassword", "wrongAccessToken"
 
 
 def parameters(method: str, device: Device) -> dict:
@@ -87,6 +90,28 @@ async def test_password_login(exchange: Exchange) -> None:
         for name, password in (("pat", "wrong"), ("ada", PASSWORD), ("nobody", PASSWORD))
     ]
     assert len({refused.message.split("(")[0] for refused in wrong}) == 1
+
+
+async def test_refusals_take_the_same_time(exchange: Exchange) -> None:
+    """AUTH-1: The time of a refused login does not show whether there is such a user, or how the user logs in"""
+    (other,) = exchange.people(1)
+    users = ["nobody-of-that-name", "pat", "ada", other]
+    times: dict[str, list[float]] = {user: [] for user in users}
+    kinds: list[tuple[dict, int]] = [
+        ({"type": "Password", "password": "a wrong one"}, 8),
+        ({"type": "AccessToken", "access_token": "x" * 40}, 60),
+    ]
+    for body, rounds in kinds:
+        for taken in times.values():
+            taken.clear()
+        for number in range(rounds):  # By turns, so that the machine is as busy for one as for the others.
+            for user in users[number % len(users) :] + users[: number % len(users)]:
+                begun = time.monotonic()
+                await refusal(exchange.post("/v1.1/login", body | {"user_id": user}, Authorization=basic(*APP)), *REFUSALS)
+                times[user].append(time.monotonic() - begun)
+        # Checking a password takes some 30 ms, and finding out that there is none would take less than one.
+        least = {user: min(taken) for user, taken in times.items()}
+        assert max(least.values()) < 2 * min(least.values()) + 0.002, f"{body['type']}: {least}"
 
 
 async def test_access_token_login(exchange: Exchange) -> None:
