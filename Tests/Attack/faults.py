@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bystander import Path
+from strangers import ELSEWHERE
 from wire import request
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ class Talkative(Path):
         super().__init__(model)
         model.names_victim = self.send
 
-    def send(self) -> None:
-        self.model.named += 1
+    def send(self, allowed: int = ELSEWHERE) -> None:
+        type(self.model).names_victim(self.model, allowed)
         for _ in range(60):
             self.model.hear_as_victim(bytes(172), self.model.device.address)
 

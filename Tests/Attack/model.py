@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from bystander import PATIENCE, SPEAKING, Bystander, Path
 from device import MIB, MOST_CALLS, MOST_KEPT, MOST_MEMORY, REGISTERED, SERVER, TRANSACTIONS, Device, Server, Usage, Witness
-from strangers import VICTIM, Stranger
+from strangers import ELSEWHERE, VICTIM, Stranger
 from wire import Address, Socket, Tone
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ MODES = "anybody", "server"
 STRANGERS = 6
 PLACES = MOST_CALLS - 4  # Calls of strangers at a time, which leaves some for bystanders.
 KEPT = 40  # Seconds that a call may last that neither side ends: 5 of silence, and 32 of a probe.
-# Bytes that one INVITE may have sent to a third party (docs/security.md): RTP, and 8 reports of at most 120 bytes.
-ELSEWHERE = 3_096 + 8 * 120
+VICTIMS = 12  # Ports of the third party.
 MOST_FAULTS = 12
 # Datagrams a second of all strangers together in episodes with even numbers. `calls_from: anybody` reads 1,000 a second from all hosts
 # without a call (`DatagramGate.ofStrangers`), and has half of the memory for requests, of which each is kept with 2 kB for 32 s
@@ -55,10 +54,12 @@ class Model:
         self.open_calls, self.tasks, self.places, self.bystanders = set(), set(), [], []
         self.is_running, self.is_paced, self.pause = False, True, 0.08
         self.lately, self.turn = collections.deque(), 0.0
-        self.steps, self.datagrams, self.named, self.at_victim, self.seconds = 0, 0, 0, 0, 0.0
+        self.steps, self.datagrams, self.seconds = 0, 0, 0.0
+        self.named, self.allowed, self.at_victim = 0, 0, 0  # Descriptions that name a third party, and bytes that it may get and got.
         self.server: Server | None = None
         self.device: Device | None = None
         self.victim: Socket | None = None
+        self.victims: list[Socket] = []
         self.usage: Usage | None = None
 
     # --- What strangers report ---
@@ -72,9 +73,10 @@ class Model:
         self.places.append(now + KEPT)
         return True
 
-    def names_victim(self) -> None:
-        """A description names the third party."""
+    def names_victim(self, allowed: int = ELSEWHERE) -> None:
+        """A description names the third party, which may get these bytes for it."""
         self.named += 1
+        self.allowed += allowed
 
     def step(self, stranger: Stranger, deed: str) -> None:
         self.steps += 1
@@ -125,10 +127,12 @@ class Model:
         if data[:1].isalpha():
             self.fault(f"a third party got SIP from {source}: {data[:200]!r}")
             return
-        before, allowed = self.at_victim, self.named * ELSEWHERE
+        before = self.at_victim
         self.at_victim += len(data)
-        if before <= allowed < self.at_victim:
-            self.fault(f"a third party got {self.at_victim} bytes of media after {self.named} descriptions that name it: {ELSEWHERE} each")
+        if before <= self.allowed < self.at_victim:
+            self.fault(
+                f"a third party got {self.at_victim} bytes of media after {self.named} descriptions that name it: {self.allowed} in all"
+            )
 
     async def watch(self) -> None:
         """Checks that the process lives, answers its server, and takes no more memory than its limits allow."""
@@ -177,7 +181,8 @@ class Model:
     async def begin(self) -> Model:
         self.begun = time.monotonic()
         self.server = await Server().open()
-        self.victim = await Socket.open(VICTIM, self.hear_as_victim)
+        self.victims = [await Socket.open(VICTIM, self.hear_as_victim) for _ in range(VICTIMS)]
+        self.victim = self.victims[0]
         self.device = Device(self.handset, self.server, self.mode)
         self.device.reads_log(True)
         async with asyncio.timeout(30):
@@ -279,7 +284,8 @@ class Model:
             task.cancel()
         self.device.stop()
         self.server.socket.close()
-        self.victim.close()
+        for victim in self.victims:
+            victim.close()
 
     # --- Results ---
 

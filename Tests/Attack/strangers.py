@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from model import Model
 
 VICTIM = "127.9.9.9"  # A third party, which takes no part.
+# Bytes that one INVITE may have sent to a third party (docs/security.md): RTP, and 8 reports of at most 120 bytes.
+ELSEWHERE = 3_096 + 8 * 120
+# Bytes of ICE that each candidate in a description may have sent to it: checks for 10 s, of at most 344 bytes (a long `ice-ufrag`).
+CHECKS = 24 * 344
 METHODS = ["OPTIONS", "REGISTER", "SUBSCRIBE", "NOTIFY", "MESSAGE", "INFO", "UPDATE", "PRACK", "REFER", "PUBLISH", "BYE", "ACK"]
 METHODS += ["CANCEL", "INVITE", "FOO", "options", "I" * 300]
 BURST = 20  # Datagrams between two turns of the loop.
@@ -38,6 +42,7 @@ class Stranger:
             self.invite_and_vanish: 6,
             self.invite_and_cancel: 5,
             self.invite_elsewhere: 4,
+            self.invite_with_candidates: 2,
             self.call: 8,
             self.odd_requests: 8,
             self.spoofed_requests: 10,
@@ -355,6 +360,20 @@ class Stranger:
         invite = self.request("INVITE", socket.address, offer(VICTIM, self.model.victim.address[1]), who=self.caller())
         self.model.names_victim()
         await self.send(socket, [invite.data()])
+        socket.close()
+
+    async def invite_with_candidates(self) -> None:
+        """A description whose ICE candidates, or whose DTLS server, are a third party."""
+        if not self.model.takes_place():
+            return
+        socket, ports = await self.socket(), [victim.address[1] for victim in self.model.victims]
+        fragment = "".join(self.random.choices("abcdef", k=self.random.choice([4, 256])))
+        secure = ["a=fingerprint:sha-256 " + ":".join(["AB"] * 32), f"a=setup:{self.random.choice(['actpass', 'passive', 'active'])}"]
+        ice = ["a=rtcp-mux", f"a=ice-ufrag:{fragment}", "a=ice-pwd:abcdefghijklmnopqrstuvwx"]
+        ice += [f"a=candidate:{at} 1 udp {9_999 - at} {VICTIM} {port} typ host" for at, port in enumerate(ports)]
+        body = offer(VICTIM, ports[0], more=secure + (ice if self.random.random() < 0.7 else [])).replace(b"RTP/AVP", b"UDP/TLS/RTP/SAVP")
+        self.model.names_victim(len(ports) * CHECKS)
+        await self.send(socket, [self.request("INVITE", socket.address, body, who=self.caller()).data()])
         socket.close()
 
     # --- Calls of others ---
