@@ -245,6 +245,10 @@ package final class InboundMeter: ChannelInboundHandler {
         let text =
             "HTTP/1.1 \(status.code) \(status.reasonPhrase)\r\nContent-Length: 0\r\n\(retry)Cache-Control: no-store\r\n"
             + "Connection: close\r\n\r\n"
-        context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(string: text)), promise: nil)
+        let written = context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(string: text)))
+        guard refusal == .crowded else { return }
+        // What was parsed of the head takes up several times its bytes until the connection closes, and counts no more. So this
+        // client has no time to send the rest.
+        written.assumeIsolated().whenComplete { [weak self] _ in self?.context?.close(promise: nil) }
     }
 }
