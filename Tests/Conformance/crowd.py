@@ -30,11 +30,17 @@ class Member(Phone):
     def __init__(self, model: Model, user: str, random: random.Random, source: str) -> None:
         super().__init__(model, user, f"{user}-phone", random, source)
         self.timed_out: dict[str, list[str]] = {}  # For each invite the invitees that it timed out for.
+        self.lost_sessions = 0  # What was sent meanwhile is lost with a session.
 
     def learn(self, event: dict) -> None:
         if event["type"] == "inviteTimedOut":
             self.timed_out.setdefault(event["data"]["invite"], []).extend(event["data"]["invitees"])
         super().learn(event)
+
+    async def connect(self) -> None:
+        before = self.session
+        await super().connect()
+        self.lost_sessions += before not in (None, self.session)
 
     async def outcome(self, method: str, **params: Any) -> tuple[dict, bool]:
         """The answer to a request that is repeated until there is one, and whether it was repeated."""
@@ -123,16 +129,41 @@ class Crowd:
         deeds = {self.fill: 30, self.fill_up: 2, self.call: 6, self.raise_hand: 4, self.cancel: 2, self.reject: 2, self.compare: 1}
         deed = self.fill_up
         while self.model.is_running:
+            lost = self.lost_sessions
             try:
-                async with asyncio.timeout(BOUND * (8 if deed == self.fill_up else 1)):
+                async with asyncio.timeout(None if deed == self.fill_up else BOUND):
                     await deed()
                 self.check()
-            except TimeoutError:
-                self.model.oracle.fault(f"the crowd was delayed by more than {BOUND} s while {self.doing}")
-            except AssertionError as error:
-                self.model.oracle.fault(f"the crowd, {self.doing}: {error}")
+            except (TimeoutError, AssertionError) as error:
+                if self.lost_sessions == lost:
+                    self.model.oracle.fault(f"the crowd, {self.doing}: {str(error) or f'delayed by more than {BOUND} s'}")
+                await self.begin_again()
             deed = self.random.choices(list(deeds), list(deeds.values()))[0]
             await asyncio.sleep(self.random.expovariate(1 / self.model.pause))
+
+    @property
+    def lost_sessions(self) -> int:
+        return sum(member.lost_sessions for member in self.members)
+
+    async def begin_again(self) -> None:
+        """Learns from the exchange which invites are open, as a device does that has lost its session."""
+        self.counts["began again"] += 1
+        people: dict[str, Member | PasserBy] = {one.user: one for one in (*self.fillers, *self.hands, *self.newcomers)}
+        for entry in await self.listed():
+            if entry["ttl_remaining"]:  # A call whose deed was given up.
+                await self.victim.insist("invite.reject", "alreadyHandled", "inviteEnded", "inviteTimedOut", invite=entry["invite"])
+        self.slots = [(people[entry["inviter"]], entry["invite"]) for entry in await self.listed()]
+        for member in self.members:
+            self.given |= member.timed_out.keys()
+
+    async def listed(self) -> list[dict]:
+        """The victim's invites, as the exchange lists them."""
+        entries, after = [], {}
+        while after is not None:
+            page = await self.victim.insist("invite.list", **after)
+            entries += page["invites"]
+            after = {"after": page["next"]} if "next" in page else None
+        return entries
 
     # --- What the page says ---
 
@@ -157,6 +188,10 @@ class Crowd:
 
     async def send(self, who: Member | PasserBy, **params: Any) -> str | None:
         """Sends an invite, and checks what becomes of it and of those that are open."""
+        async with asyncio.timeout(BOUND):
+            return await self._send(who, **params)
+
+    async def _send(self, who: Member | PasserBy, **params: Any) -> str | None:
         expected = self.candidates(who)
         self.doing = f"{who} invites beside {sorted(self.strangers().values())}, and {expected} may give way"
         message, _ = await who.outcome(
@@ -262,11 +297,7 @@ class Crowd:
     async def compare(self) -> None:
         """The exchange's list is ours."""
         self.doing = "the victim lists its invites"
-        listed, after = [], {}
-        while after is not None:
-            page = await self.victim.insist("invite.list", **after)
-            listed += [entry["invite"] for entry in page["invites"]]
-            after = {"after": page["next"]} if "next" in page else None
+        listed = [entry["invite"] for entry in await self.listed()]
         assert listed == [invite for _, invite in self.slots], f"listed are {listed}, and open {self.slots}"
 
     def report(self) -> str:
