@@ -26,8 +26,8 @@ HONEST = ["ann", "ben"]
 FLEETING = ["here-today", "gone-tomorrow"]  # Removed and added again, revoked, over and over.
 JOINING = ["kim", "lee"]  # Their devices join by codes.
 # Who fill the slots of one user (crowd.py).
-VICTIM, WATCHERS, PASSERS_BY = "vic", [f"watcher-{number}" for number in range(4)], [f"passer-by-{number}" for number in range(7)]
-HANDS, NEWCOMERS = [f"hand-{number}" for number in range(3)], [f"newcomer-{number}" for number in range(3)]
+VICTIM, WATCHERS, PASSERS_BY = "vic", [f"watcher-{number}" for number in range(2)], [f"passer-by-{number}" for number in range(7)]
+HANDS, NEWCOMERS = [f"hand-{number}" for number in range(2)], [f"newcomer-{number}" for number in range(2)]
 CROWD = [VICTIM, *WATCHERS, *PASSERS_BY, *HANDS, *NEWCOMERS]
 
 
