@@ -49,6 +49,7 @@ extension ExchangeScenario {
                 if !entry.targets.isEmpty { saved.pushTargets.append(entry) }
             case .userAdded(let user, let added): saved.added[user] = added
             case .userForgotten(let user): saved.added[user] = nil
+            case .fileUsers(let users): saved.fileUsers = Set(users)
             case .acquaintance(let entry):
                 saved.acquaintances.removeAll { $0.owner == entry.owner && $0.user == entry.user }
                 saved.acquaintances.append(entry)

@@ -23,7 +23,8 @@ private func saved(_ changes: [Change]) -> Saved {
         case .event(let event): saved.events.append(event)
         case .tokenForgotten, .loginForgotten, .inviteForgotten, .callForgotten, .sequenceReserved, .eventsForgotten,
             .streamForgotten, .record, .pruned, .eventsPruned, .push, .pushForgotten, .pushDied, .deadPushesPruned,
-            .acquaintance, .acquaintanceForgotten, .acquaintancesForgotten, .userAdded, .userForgotten:
+            .acquaintance, .acquaintanceForgotten, .acquaintancesForgotten, .userAdded, .userForgotten,
+            .fileUsers:
             break
         }
     }

@@ -64,6 +64,7 @@ extension Weight {
         case .session(let session): record + places(of: session)
         case .group(let group): record + (group.name?.utf8.count ?? 0) + place * group.members.count
         case .pushTargets(let device): record + of(device.targets)
+        case .fileUsers(let users): record + place * users.count
         case .token, .tokenForgotten, .login, .loginForgotten, .sessionForgotten, .inviteForgotten, .groupForgotten,
             .pushForgotten, .deadPushesPruned, .acquaintance, .acquaintanceForgotten, .acquaintancesForgotten, .call,
             .callForgotten, .userAdded, .userForgotten, .sequenceReserved, .eventsForgotten, .eventsPruned,

@@ -46,6 +46,8 @@ public enum Change: Hashable, Sendable {
     case userAdded(UserID, at: Int64)
     /// There is no such user any more.
     case userForgotten(UserID)
+    /// These are the users of the users file, which was read.
+    case fileUsers([UserID])
     /// A user's account is removed: its acquaintances, and its entries in others' acquaintances, are deleted.
     case acquaintancesForgotten(of: UserID)
     /// A call began.

@@ -44,6 +44,9 @@ public struct Saved: Sendable {
     public var pendingPushes: [StoredPush] = []
     /// When users were added, where that is known: milliseconds since 1970.
     public var added: [UserID: Int64] = [:]
+    /// The users that the users file had when an exchange last read it; `nil` if that is not known, in a database of an earlier
+    /// version.
+    public var fileUsers: Set<UserID>?
     /// The users' acquaintances.
     public var acquaintances: [StoredAcquaintance] = []
     /// Calls under way.

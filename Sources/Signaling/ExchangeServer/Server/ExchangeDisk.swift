@@ -1,6 +1,7 @@
 import ExchangeCore
 import Logging
 import NIOPosix
+import SignalWire
 
 /// The database of one exchange, what was in it at the start, and the thread that waits for it.
 struct ExchangeDisk: Sendable {
@@ -35,21 +36,37 @@ struct ExchangeDisk: Sendable {
         }
     }
 
-    /// That the users file is missing, to whose users groups and push tokens belong: without it they would count as removed.
-    /// A running exchange keeps them, too.
+    /// That the users file is missing which an earlier run has read: without it its users would count as removed, unless the
+    /// configuration has them now. A running exchange keeps them, too.
     ///
-    /// - Returns: Nil if it is there, or nothing would be lost.
+    /// - Returns: Nil if it is there, was never read, or no user would be lost.
     func usersFileIsMissed(_ configuration: ExchangeConfiguration) -> ExchangeError? {
         guard let file = configuration.usersFile, !file.exists else { return nil }
         let known = Set(configuration.users.map(\.id))
-        let owners = saved.groups.flatMap(\.members) + saved.groups.map(\.owner) + saved.pushTargets.map(\.user)
-        let lost = Set(owners).subtracting(known).map { "\($0)" }.sorted()
+        let lost = (saved.fileUsers ?? owners).subtracting(known).map { "\($0)" }.sorted()
         guard let first = lost.first else { return nil }
         let users = lost.count == 1 ? "its user \(first)" : "\(lost.count) users of it, such as \(first)"
         return ExchangeError(
             .usersFileMissing,
-            "\(file.path) is missing, and \(store.path) has groups or push tokens of \(users), which would be removed. Put the "
-                + "users file back. If there are to be no users, write `users: []` into it.")
+            "\(file.path) is missing, and \(store.path) is of an exchange that had \(users): their logins would end, and their "
+                + "groups and push tokens be removed. Put the users file back. If there are to be no users, write `users: []` "
+                + "into it.")
+    }
+
+    /// Users who own something in the database. One of an earlier version does not say which came from the users file.
+    private var owners: Set<UserID> {
+        Set(saved.groups.flatMap(\.members) + saved.groups.map(\.owner) + saved.pushTargets.map(\.user))
+    }
+
+    /// Notes which users came from the users file; none if it was never made, or is no longer configured.
+    func noteFileUsers(_ configuration: ExchangeConfiguration) throws(ExchangeError) {
+        let users = configuration.fileUsers.map(\.id)
+        guard saved.fileUsers != Set(users) else { return }
+        do throws(StoreError) {
+            try store.write([.fileUsers(users)])
+        } catch {
+            throw ExchangeError(.databaseNotUsable, error.description)
+        }
     }
 
     /// Logs what an operator should know about the state of the database.

@@ -17,7 +17,7 @@ public struct ExchangeError: Error, Sendable, CustomStringConvertible {
         /// The certificate or its key cannot be read or used.
         public static let certificateNotUsable = Code(name: "certificateNotUsable")
 
-        /// The users file is missing, and the database has what belongs to its users.
+        /// The users file is missing, of which an earlier run with this database had users.
         public static let usersFileMissing = Code(name: "usersFileMissing")
         /// The database cannot be opened or read.
         public static let databaseNotUsable = Code(name: "databaseNotUsable")

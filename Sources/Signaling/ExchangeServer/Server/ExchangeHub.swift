@@ -106,6 +106,7 @@ final class ExchangeHub {
 
     /// The accounts of the users file are these from now on.
     func replaceFileUsers(_ users: [Account]) {
+        _ = journal?.take([.persist(.fileUsers(users.map(\.id)))])
         setup.replaceFileUsers(users)
         handle(.accountsChanged(setup.accounts))
     }

@@ -56,16 +56,19 @@ public final class ExchangeServer: Sendable {
     ///   - group: One of its event loops will carry the exchange.
     ///   - logger: Gets calls and sessions at `info`, invites at `debug`; never a secret.
     /// - Throws: ``ExchangeError`` if it may not or cannot listen, its database cannot be used, or its users file is missing
-    ///   although the database has groups or push tokens of users of it.
+    ///   although an earlier run had users of it.
     public static func start(
         _ configuration: ExchangeConfiguration, on group: any EventLoopGroup, logger: Logger
     ) async throws(ExchangeError) -> ExchangeServer {
         let address = try configuration.resolveListenAddress()
         let certificate = try PreparedCertificate(configuration)
         let disk = try ExchangeDisk.open(configuration, logger)
-        if let missed = disk?.usersFileIsMissed(configuration) {
+        do throws(ExchangeError) {
+            if let missed = disk?.usersFileIsMissed(configuration) { throw missed }
+            try disk?.noteFileUsers(configuration)
+        } catch {
             await disk?.close()
-            throw missed
+            throw error
         }
         let passwordThread = NIOThreadPool(numberOfThreads: 1)
         passwordThread.start()

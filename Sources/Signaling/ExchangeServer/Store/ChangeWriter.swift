@@ -46,6 +46,7 @@ struct ChangeWriter {
         case .userAdded(let user, let added):
             try run("INSERT OR REPLACE INTO users (id, added) VALUES (?, ?)", [user.text, added])
         case .userForgotten(let user): try run("DELETE FROM users WHERE id = ?", [user.text])
+        case .fileUsers(let users): try write(fileUsers: users)
         case .acquaintance(let entry): try write(entry)
         case .acquaintanceForgotten(let owner, let user):
             try run("DELETE FROM acquaintances WHERE owner = ? AND user = ?", [owner.text, user.text])
@@ -78,6 +79,15 @@ struct ChangeWriter {
             removal.outdated = recordTimes.milliseconds(recordsBefore)
         case .eventsPruned(let before): try pruneEvents(before: times.milliseconds(before))
         }
+    }
+
+    /// Writes what differs: a file may have some fifty thousand users, of which one has changed.
+    private func write(fileUsers users: [UserID]) throws {
+        let new = Set(users.map(\.text))
+        let old = Set(try String.fetchAll(database, sql: "SELECT id FROM file_users"))
+        for user in old.subtracting(new) { try run("DELETE FROM file_users WHERE id = ?", [user]) }
+        for user in new.subtracting(old) { try run("INSERT INTO file_users (id) VALUES (?)", [user]) }
+        try run("UPDATE exchange SET file_users_known = 1", [])
     }
 
     private func run(_ sql: String, _ arguments: [(any DatabaseValueConvertible)?]) throws {

@@ -39,6 +39,9 @@ struct SavedReader {
         for row in try rows("SELECT * FROM users") {
             saved.added[try row.identifier("id")] = try row.decode(forColumn: "added")
         }
+        if try Bool.fetchOne(database, sql: "SELECT file_users_known FROM exchange") == true {
+            saved.fileUsers = Set(try rows("SELECT * FROM file_users").map { try $0.identifier("id") })
+        }
         saved.acquaintances = try rows("SELECT * FROM acquaintances").map { row in
             StoredAcquaintance(
                 owner: try row.identifier("owner"), user: try row.identifier("user"),

@@ -18,6 +18,7 @@ enum StoreSchema {
         migrator.registerMigration("9 events for all") { database in try database.execute(sql: ninth) }
         migrator.registerMigration("10 missed sessions") { database in try database.execute(sql: tenth) }
         migrator.registerMigration("11 users") { database in try database.execute(sql: eleventh) }
+        migrator.registerMigration("12 users file") { database in try database.execute(sql: twelfth) }
         return migrator
     }
 
@@ -177,6 +178,12 @@ enum StoreSchema {
     /// When users were added: a name may be given to another user while the exchange is down.
     private static let eleventh = """
         CREATE TABLE users (id TEXT PRIMARY KEY, added INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        """
+
+    /// Which users came from the users file: without it they count as removed, so that it must not be missing by accident.
+    private static let twelfth = """
+        CREATE TABLE file_users (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+        ALTER TABLE exchange ADD COLUMN file_users_known INTEGER NOT NULL DEFAULT 0;
         """
 
     /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.
