@@ -91,6 +91,37 @@ struct DeviceLocksTests {
         withExtendedLifetime(locks) {}
     }
 
+    @Test(
+        "A file that is replaced while its device runs, as editors do, stays locked, and the message names the process",
+        arguments: ["key", "id"])
+    func replaced(what: String) throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let key = try write(#require(DeviceLoginKey()).text, to: "key.pem")
+        let text =
+            what == "key"
+            ? account("user: front", "key_file: \(key)", "enrollment: e1")
+            : account("anonymous: guest") + "device:\n  id: front\n"
+        let path = try write(text, to: "device-0.yaml")
+        do {
+            let first = try lock(file: path)
+            for name in ["key.pem", "device-0.yaml"] {
+                let old = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
+                let new = try write(old, to: "\(name).new")
+                #expect(rename(new, "\(folder)/\(name)") == 0)
+            }
+            let failure = #expect(throws: CommandFailure.self) { try lock(file: path) }
+            let id = ProcessInfo.processInfo.processIdentifier
+            #expect(failure?.description.contains("another process has locked it (PID \(id))") == true)
+            // By another path to the same folder, as in a container.
+            let link = folder + "-link"
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder)
+            defer { try? FileManager.default.removeItem(atPath: link) }
+            if what == "id" { #expect(throws: CommandFailure.self) { try lock(file: "\(link)/device-0.yaml") } }
+            withExtendedLifetime(first) {}
+        }
+        _ = try lock(file: path)
+    }
+
     @Test("A lock ends with who has it")
     func ends() throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -3,6 +3,8 @@ internal import Glibc
 /// A lock on a file for one process at a time. The file stays. The lock ends with its process.
 public struct LockFile: ~Copyable, Sendable {
     private let file: OpenFile
+    /// Keeps the name locked of a file that may be replaced; nil without such a lock.
+    private let name: OpenFile?
 
     /// Locks the file at `path`, which is made if it is missing.
     ///
@@ -10,13 +12,28 @@ public struct LockFile: ~Copyable, Sendable {
     /// - Throws: ``PrivateFileError`` if another process holds the lock, or the file cannot be made.
     public init(_ path: String, patience: Int = 0) throws(PrivateFileError) {
         file = try OpenFile.locked(path, patience: patience)
+        name = nil
     }
 
-    /// Locks a file that exists for another purpose. Every process that may read the file may lock it.
+    /// Locks a file that exists for another purpose, and its name, in case the file is replaced. Every process that may read the
+    /// file may lock it.
     ///
     /// - Throws: ``PrivateFileError`` if another process holds the lock, or the file cannot be read.
     public init(existing path: String) throws(PrivateFileError) {
+        // First, because it knows the process that has it.
+        let name = try Self.lockName(of: path)
         file = try OpenFile.locked(path, makesFile: false)
+        self.name = consume name
+    }
+
+    private static func lockName(of path: String) throws(PrivateFileError) -> OpenFile? {
+        switch NameLock(of: path) {
+        case .taken(let descriptor): return consume descriptor
+        case .held(let process):
+            let who = process.map { " (PID \($0))" } ?? ""
+            throw PrivateFileError(doing: "lock", path, "another process has locked it\(who)")
+        case .none: return nil
+        }
     }
 }
 
