@@ -206,8 +206,10 @@ struct SetupCommandTests {
         #expect(try everything() == before && !users().contains("front"))
     }
 
-    @Test("A unit that ran before a failed replacement stays enabled, and runs again with the earlier configuration")
-    func runningUnit() async throws {
+    @Test(
+        "A unit that ran, or waited for its next start, before a failed replacement stays enabled, and starts again with the earlier configuration",
+        arguments: ["active", "activating"])
+    func runningUnit(state: String) async throws {
         defer { site.remove() }
         try FileManager.default.createDirectory(atPath: site.path("bin"), withIntermediateDirectories: false)
         try "an-earlier-token-0123\n".write(toFile: site.path("token"), atomically: true, encoding: .utf8)
@@ -220,6 +222,7 @@ struct SetupCommandTests {
         #!/bin/sh
         echo "$@" >> \(log)
         case "$1" in
+        is-active) test "$2" = --quiet || echo \(state); test \(state) = active ;;
         restart) ! grep -q 127.0.0.1:10 \(configuration) ;;
         esac
 
@@ -234,12 +237,16 @@ struct SetupCommandTests {
         #expect(replaced.code == 1, "\(replaced.process.errorText)")
         #expect(try String(contentsOfFile: configuration, encoding: .utf8).contains("127.0.0.1:9"))
         let commands = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map(String.init)
-        #expect(
-            commands == [
-                "is-enabled --quiet handset@front", "is-active --quiet handset@front", "enable handset@front",
-                "restart handset@front", "restart handset@front",
-            ])
-        #expect(replaced.process.errorText.contains("runs with the earlier one"))
+        let looks = ["is-enabled --quiet handset@front", "is-active --quiet handset@front"]
+        let starts = ["enable handset@front", "restart handset@front"]
+        if state == "active" {
+            #expect(commands == looks + starts + ["restart handset@front"])
+            #expect(replaced.process.errorText.contains("runs with the earlier one"))
+        } else {
+            #expect(
+                commands == looks + ["is-active handset@front"] + starts + ["restart --no-block handset@front"])
+            #expect(replaced.process.errorText.contains("starts again with the earlier one"))
+        }
     }
 
     @Test("An interruption of the trial takes everything back")

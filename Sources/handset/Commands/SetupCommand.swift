@@ -238,9 +238,12 @@ struct SetupCommand: AsyncParsableCommand {
         let unit = "handset@\(name)"
         let wasEnabled = SystemProgram.run("systemctl is-enabled --quiet \(unit) 2>/dev/null")
         let wasActive = SystemProgram.run("systemctl is-active --quiet \(unit) 2>/dev/null")
-        if !wasEnabled || !wasActive {
+        // It is starting, or has failed and waits for its next start.
+        let wasStarting =
+            !wasActive && SystemProgram.run("systemctl is-active \(unit) 2>/dev/null | grep -qx activating")
+        if !wasEnabled || !wasActive && !wasStarting {
             // What it was before, it stays.
-            let action = wasEnabled ? "stop" : wasActive ? "disable" : "disable --now"
+            let action = wasEnabled ? "stop" : wasActive || wasStarting ? "disable" : "disable --now"
             undo.add("the unit \(unit) from those that start") {
                 _ = SystemProgram.run("systemctl \(action) \(unit) 2>/dev/null")
             }
@@ -249,6 +252,14 @@ struct SetupCommand: AsyncParsableCommand {
             undo.addForLast("the new configuration from the unit \(unit), which runs with the earlier one") {
                 guard SystemProgram.run("systemctl restart \(unit)") else {
                     throw CommandFailure(.failed, "it does not start; `systemctl status \(unit)` says why")
+                }
+            }
+        }
+        if wasStarting {
+            undo.addForLast("the new configuration from the unit \(unit), which starts again with the earlier one") {
+                // Without waiting: it may well fail once more.
+                guard SystemProgram.run("systemctl restart --no-block \(unit)") else {
+                    throw CommandFailure(.failed, "systemd does not start it; `systemctl status \(unit)` says why")
                 }
             }
         }
