@@ -50,6 +50,8 @@ struct ChannelAnalysisTests {
         let crosstalk = try #require(figures.crosstalk)
         #expect(crosstalk.isBound && (-80...(-55)).contains(crosstalk.decibels), "\(crosstalk)")
         #expect(figures.heardCount == 2 && figures.unheardOutputs.isEmpty && figures.deafInputs.isEmpty)
+        #expect(abs(try #require(figures.imbalanceDB) - 6.02) < 0.1)
+        #expect(abs(try #require(figures.wireSkewSamples)) < 0.5)
     }
 
     @Test("Swapped wires are reported, and the level of each input is that of what it hears")
@@ -98,6 +100,7 @@ struct ChannelAnalysisTests {
         let crosstalk = try #require(figures.crosstalk)
         #expect(abs(crosstalk.decibels) < 0.1 && !crosstalk.isBound && figures.isSwapped == false)
         #expect(figures.faults.isEmpty && figures.heardCount == 2)
+        #expect(figures.imbalanceDB == nil && figures.wireSkewSamples == nil)
     }
 
     @Test("With one input, or one output, there is neither crosstalk nor a place to swap; with one of each, nothing")

@@ -50,7 +50,7 @@ public struct LoopbackAnalyser: Sendable {
             let silence = silence(captured, nil)
             measurement.noise = NoiseFloor(captured: silence)
             measurement.evidence.hum = PathEvidence.Hum(silence)
-            measurement.evidence.speed = SpeedSearch.find(captured, tonesHz: tonesHz)
+            findSpeed(captured, &measurement)
             return measurement
         }
         // The delay may have moved since the silence: it ends where the carrier began.
@@ -74,10 +74,19 @@ public struct LoopbackAnalyser: Sendable {
             measurement.evidence.hum = PathEvidence.Hum(silence)
             measurement.evidence.offsetPercent = Self.offsetPercent(silence)
         }
-        // A carrier that is a little too fast is found now and then, and none of the tones is.
-        if measurement.tones.isEmpty { measurement.evidence.speed = SpeedSearch.find(captured, tonesHz: tonesHz) }
+        // A carrier that is a little too fast, or shifted, is found now and then, and few of the tones are.
+        if 2 * measurement.tones.count < tonesHz.count { findSpeed(captured, &measurement) }
         examine(captured, pieces, sound, &measurement)
         return measurement
+    }
+
+    private func findSpeed(_ captured: [Int16], _ measurement: inout LoopbackMeasurement) {
+        switch SpeedSearch.find(captured, tonesHz: tonesHz) {
+        case .speed(let speed):
+            if measurement.timing.history.agrees(withSpeed: speed) { measurement.evidence.speed = speed }
+        case .shift(let shift): measurement.evidence.shiftHz = shift
+        case nil: break
+        }
     }
 
     /// Without a constant offset, which would count as level, and as sound that is not the carrier.

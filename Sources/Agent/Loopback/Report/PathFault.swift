@@ -8,10 +8,13 @@ public struct PathFault: Equatable, Sendable {
     public enum Name: String, CaseIterable, Sendable {
         case noSound = "no_sound"
         case wrongSpeed = "wrong_speed"
+        case frequencyShift = "frequency_shift"
         case otherSound = "other_sound"
         case oppositePolarity = "opposite_polarity"
         case swapped, inverted, crosstalk
         case deadChannel = "dead_channel"
+        case channelImbalance = "channel_imbalance"
+        case channelDelay = "channel_delay"
         case clipping, offset, quiet
         case levelChange = "level_change"
         case coarse
@@ -66,6 +69,17 @@ struct PathDiagnosis {
     private static let coarseStep = 10.0
     /// Crosstalk between these is of wires: less is usual, and more is a mixture that is meant.
     private static let crosstalkDB = (least: -30.0, most: -6.0)
+    /// The channels of a card are equal to 1 dB, and those of a volume knob to some 3 dB. Half of a balanced line is 6 dB
+    /// softer; half a decibel less is for the tolerance of both.
+    private static let imbalanceDB = 5.5
+    /// Channels that are nearer to each other, in samples, are even to 6 dB up to 3.4 kHz in their mean: 0.1 ms.
+    private static let leastSkewSamples = 4.8
+    /// An echo and a delay between the channels that differ by less, in samples, are the same: 0.5 ms.
+    private static let sameDelay = 24.0
+    /// Where the treble ends, in dB, and the share of the threshold for the band below which that is worth a remark.
+    private static let treble = (decibels: 6.0, share: 2.0 / 3)
+    /// A tone below is none that is called a whistle, in Hz.
+    private static let leastWhistleHz = 1_000.0
     /// A delay that wanders by more, in samples, is no clean clock's.
     private static let steadySamples = 0.25
 
@@ -85,7 +99,12 @@ struct PathDiagnosis {
             nameSpeed(speed, check: nil)
             return
         }
+        if let shift = measured.evidence.shiftHz {
+            nameShift(shift, check: nil)
+            return
+        }
         nameChannels()
+        nameSkew()
         nameLevel()
         nameBand()
         nameEcho()
@@ -116,13 +135,23 @@ struct PathDiagnosis {
                 isFailure: check.map(failed.contains) ?? (limits.faults.map { $0 == 0 } ?? false)))
     }
 
+    /// Adds what is no failure but worth a look.
+    private mutating func addRemark(_ name: PathFault.Name, _ text: String, _ advice: String) {
+        faults.append(PathFault(name: name, text: text, advice: advice, isUnchecked: false, isFailure: false))
+    }
+
     // MARK: - Nothing came back
 
     private mutating func nameSilence() {
-        if measured.channels?.hasOppositePolarity == true {
+        if let shift = measured.evidence.shiftHz {
+            nameShift(shift, check: "signal")
+        } else if measured.channels?.hasOppositePolarity == true {
             add(
                 .oppositePolarity, "One channel is inverted and the other is not: together they cancel each other",
                 LoopbackVerdict.channelAdvice(measured.channels), check: "signal")
+            if measured.channels?.isSwapped == true {
+                add(.swapped, "Left and right are swapped", check: "channel_faults")
+            }
         } else if let speed = measured.evidence.speed {
             nameSpeed(speed, check: "signal")
         } else if measured.levelDBFS < -80 {
@@ -139,6 +168,15 @@ struct PathDiagnosis {
             .wrongSpeed, "The signal comes back \(percent) too \(speed > 1 ? "fast" : "slow")\(rates)",
             "One side of the path takes samples of one rate for samples of another: compare the rates of the card, of "
                 + "the sound server and of the program.", check: check)
+    }
+
+    private mutating func nameShift(_ shift: Double, check: String?) {
+        add(
+            .frequencyShift,
+            "All frequencies are shifted \(shift > 0 ? "up" : "down") by "
+                + AudioText.number((abs(shift) * 10).rounded() / 10, "Hz"),
+            "Something between shifts them: the protection against feedback of a loudspeaker system, or a radio link of "
+                + "one sideband.", check: check)
     }
 
     /// Two usual rates that make such a speed.
@@ -182,6 +220,15 @@ struct PathDiagnosis {
         let dead = channels.heardCount > 0 ? channels.unheardOutputs + channels.deafInputs : []
         if channels.outputs == 2 || channels.inputs == 2, let first = dead.first {
             add(.deadChannel, "The \(first.rawValue) channel carries no sound", check: "channels")
+        }
+        if let imbalance = channels.imbalanceDB, abs(imbalance) >= Self.imbalanceDB {
+            let (softer, louder): (SoundChannel, SoundChannel) = imbalance < 0 ? (.left, .right) : (.right, .left)
+            add(
+                .channelImbalance,
+                "The \(softer.rawValue) channel is \(AudioText.number(abs(imbalance), "dB")) softer than the "
+                    + "\(louder.rawValue) one",
+                "Compare the volumes of both channels in the mixer, and the cable: of a balanced line one wire alone is 6 dB "
+                    + "softer.")
         }
         if let crosstalk = channels.crosstalk, !crosstalk.isBound || failed.contains("crosstalk") {
             let isUsual = crosstalk.decibels < Self.crosstalkDB.least || crosstalk.decibels > Self.crosstalkDB.most
@@ -231,7 +278,7 @@ struct PathDiagnosis {
 
     private mutating func nameUnsteadiness() {
         guard let level = measured.evidence.level, let likeness = measured.timing.likeness(quantile: 0.5),
-            likeness > 0.5, measured.signalToNoiseDB ?? 40 > 15, !has(.coarse)
+            likeness > 0.5, measured.signalToNoiseDB ?? 40 > 15, !has(.coarse, .channelDelay)
         else { return }
         let against = level.againstSweepDB ?? 0
         // What a codec loses of noise differs from moment to moment.
@@ -249,6 +296,12 @@ struct PathDiagnosis {
                 "The level changes by \(AudioText.number(step.changeDB, "dB")) at "
                     + "\(AudioText.fixed(Double(step.position) / Double(AudioFormat.sampleRate), 1))\u{202F}s",
                 "A volume changed during the run, or a contact is loose.")
+        } else if let trend = level.trend {
+            add(
+                .unsteadyLevel,
+                "The level \(trend.changeDB < 0 ? "falls" : "rises") evenly, by "
+                    + "\(AudioText.number(abs(trend.slopeDB), "dB")) a second",
+                "A fade, or a gain control with a time of many seconds.")
         } else if against > Self.steadyDB {
             add(
                 .gainControl, "Automatic gain control: soft sound is amplified by \(range) more than loud sound", advice
@@ -278,17 +331,54 @@ struct PathDiagnosis {
         nameNoise()
         nameDistortion()
         if failed.contains("speech_ripple"),
-            !has(.band, .echo, .gainControl, .noiseSuppression, .levelStep, .unsteadyLevel),
+            !has(.band, .channelDelay, .echo, .gainControl, .noiseSuppression, .levelStep, .unsteadyLevel),
             let ripple = measured.response?.speechRippleDB
         {
             add(
                 .uneven, "The frequency response is uneven by \(AudioText.number(ripple, "dB")) from 300 Hz to 3.4 kHz",
                 check: "speech_ripple")
         }
+        nameTreble()
+    }
+
+    /// Names a delay between the channels if the mean of both suffers from it: the delay of the path may have changed between
+    /// the two pieces by which it is known.
+    private mutating func nameSkew() {
+        guard let skew = measured.channels?.wireSkewSamples, abs(skew) >= Self.leastSkewSamples, !isStalled,
+            failed.contains("speech_ripple") || isEcho(skew)
+        else { return }
+        let (later, earlier): (SoundChannel, SoundChannel) = skew > 0 ? (.right, .left) : (.left, .right)
+        let delay = AudioText.number((AudioText.milliseconds(abs(skew)) * 100).rounded() / 100, "ms")
+        add(
+            .channelDelay, "The \(later.rawValue) channel comes \(delay) later than the \(earlier.rawValue) one",
+            "Calls use the mean of both channels, in which frequencies cancel each other: look for a delay or an effect on "
+                + "one channel.",
+            check: failed.contains("speech_ripple") ? "speech_ripple" : nil)
+    }
+
+    /// Whether an echo is the later one of two channels.
+    private func isEcho(_ skew: Double) -> Bool {
+        measured.evidence.echo.map { abs(abs(skew) - abs(Double($0.delaySamples))) < Self.sameDelay } ?? false
+    }
+
+    /// A path that is within its band by the −10 dB that count, and softer long before.
+    private mutating func nameTreble() {
+        guard let response = measured.response, let limit = limits.bandHighHz,
+            !has(.band, .uneven, .channelDelay, .echo),
+            response.edgesHz.upperBound >= limit
+        else { return }
+        let edge = response.upperEdgeHz(at: Self.treble.decibels)
+        guard edge < Self.treble.share * limit else { return }
+        addRemark(
+            .uneven,
+            "The treble is soft: −3 dB at \(AudioText.frequency(response.upperEdgeHz(at: 3))), "
+                + "−\(Int(Self.treble.decibels)) dB at \(AudioText.frequency(edge))",
+            "A tone control, an equaliser or a long cable lies between.")
     }
 
     private mutating func nameEcho() {
         if let echo = measured.evidence.echo, !isStalled {
+            if has(.channelDelay), let skew = measured.channels?.wireSkewSamples, isEcho(skew) { return }
             let delay = AudioText.number(AudioText.milliseconds(Double(echo.delaySamples)), "ms")
             add(
                 .echo, "Echo: the sound comes again after \(delay), at \(AudioText.number(echo.levelDB, "dB"))",
@@ -317,9 +407,10 @@ struct PathDiagnosis {
                 "A ground loop, an unshielded cable, or a power supply: try other sockets, a balanced cable, a battery.",
                 check: failed.contains("signal_to_noise") ? "signal_to_noise" : nil)
         } else if noise.strongest.levelDBFS > Self.leastLineDBFS, share > Self.leastShare {
+            let frequency = noise.strongest.frequencyHz
             add(
                 .whistle,
-                "A whistle near \(AudioText.frequency(noise.strongest.frequencyHz)) at "
+                "A \(frequency < Self.leastWhistleHz ? "tone" : "whistle") near \(AudioText.frequency(frequency)) at "
                     + AudioText.number(noise.strongest.levelDBFS, "dBFS"),
                 "Interference of a switching supply or of USB, or feedback.",
                 check: failed.contains("signal_to_noise") ? "signal_to_noise" : nil)
@@ -338,11 +429,19 @@ struct PathDiagnosis {
         let worst = tones.max { $0.thdPlusNoisePercent < $1.thdPlusNoisePercent }
         guard let tone = tones.first(where: Self.isHarmonic) ?? worst,
             !has(
-                .clipping, .coarse, .hum, .whistle, .noise, .echo, .gainControl, .noiseSuppression, .levelStep,
-                .unsteadyLevel, .jitter, .quiet)
+                .channelDelay, .clipping, .coarse, .hum, .whistle, .noise, .echo, .gainControl, .noiseSuppression,
+                .levelStep, .unsteadyLevel, .jitter, .quiet)
         else { return }
         let percent = AudioText.number(tone.thdPlusNoisePercent, "%")
         let at = AudioText.frequency(tone.playedHz, isExact: true)
+        if let modulation = tones.lazy.compactMap(\.modulation).first {
+            add(
+                .unsteadyLevel,
+                "The level goes up and down \(AudioText.number(modulation.frequencyHz, places: 0)) times a second, by "
+                    + "\(AudioText.number(modulation.depthPercent, places: 0))\u{202F}% either way",
+                "Hum on a gain control or on a supply, a tremolo, or interference of packets.", check: "distortion")
+            return
+        }
         if Self.isHarmonic(tone) {
             add(.distortion, "Distortion: harmonics of \(percent) of the tone of \(at)", check: "distortion")
             return
@@ -409,7 +508,8 @@ struct PathDiagnosis {
         let clicks = timing.events.count { $0.kind == .disturbance && !Self.isJump($0) }
         let isExplained =
             has(.jitter, .levelStep, .echo, .noiseSuppression) || isUnsteady && clicks <= 10
-            || clicks < 3 && (has(.band) || failed.contains("signal_to_noise")) || 4 * clicks <= skips + repeats
+            || clicks < 3 && failed.contains("signal_to_noise") || clicks <= 10 && has(.band)
+            || 4 * clicks <= skips + repeats
         if clicks > 0, !isExplained {
             add(
                 .clicks, Self.counted(clicks, "click or burst", "clicks or bursts") + " of other sound", cause,

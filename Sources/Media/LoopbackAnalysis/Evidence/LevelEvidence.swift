@@ -1,3 +1,4 @@
+internal import AudioKit
 internal import Glibc
 
 /// Level of what was captured of the carrier over time, against the played one, which is constant.
@@ -10,12 +11,22 @@ public struct LevelEvidence: Equatable, Sendable {
         public let changeDB: Double
     }
 
+    /// A level that grows evenly, or falls.
+    public struct Trend: Equatable, Sendable {
+        /// In dB, from the first carrier to the last.
+        public let changeDB: Double
+        /// In dB a second.
+        public let slopeDB: Double
+    }
+
     /// Greatest less least level of 50 ms, in dB.
     public let rangeDB: Double
     /// By how much the level falls from a carrier's beginning to its end, the median of all carriers, in dB.
     public let fallDB: Double
     /// What explains ``rangeDB``, if one change does.
     public let step: Step?
+    /// By how much the level grows over all carriers, in dB, and in each second, if it does so evenly; negative if it falls.
+    public let trend: Trend?
     /// Gain of the carrier less that of the louder sweep, by the response, in dB.
     public var againstSweepDB: Double?
 
@@ -47,6 +58,23 @@ public struct LevelEvidence: Equatable, Sendable {
         rangeDB = greatest - least
         fallDB = falls.sorted()[falls.count / 2]
         step = Self.step(all, range: greatest - least)
+        trend = Self.trend(all)
+    }
+
+    /// The straight line through the level, if it explains nearly all of its change.
+    private static func trend(_ all: [(position: Int, gain: Double)]) -> Trend? {
+        guard let first = all.first, let last = all.last, last.position > first.position else { return nil }
+        let count = Double(all.count)
+        let middle = all.reduce(0.0) { $0 + Double($1.position) } / count
+        let mean = all.reduce(0.0) { $0 + $1.gain } / count
+        let spread = all.reduce(0.0) { $0 + (Double($1.position) - middle) * (Double($1.position) - middle) }
+        guard spread > 0 else { return nil }
+        let slope = all.reduce(0.0) { $0 + (Double($1.position) - middle) * ($1.gain - mean) } / spread
+        let rests = all.map { abs($0.gain - mean - slope * (Double($0.position) - middle)) }.sorted()
+        let change = slope * Double(last.position - first.position)
+        // A step is a sixth of that line off it, and gain control, which recovers in each silence, more.
+        guard rests[rests.count * 9 / 10] < 0.1 * abs(change) else { return nil }
+        return Trend(changeDB: change, slopeDB: slope * Double(AudioFormat.sampleRate))
     }
 
     /// The change that splits the level into two that are each steady.

@@ -43,6 +43,8 @@ public struct PathEvidence: Equatable, Sendable {
     public var staleBlocks = 0
     /// Captured frequencies over played ones, of a carrier that is too fast or too slow to be found.
     public var speed: Double?
+    /// Captured frequencies less played ones, in Hz, if all are moved alike.
+    public var shiftHz: Double?
 
     /// No evidence.
     public init() {}
@@ -52,6 +54,9 @@ extension PathEvidence.Hum {
     /// Ten times the power of as many frequencies between: noise has no lines.
     private static let leastRatio = 10.0
     private static let harmonics = 10
+    /// Least share of the hum in the mains' frequency and its double, as rectifiers have it. Interference of 400 Hz has all
+    /// its lines at harmonics of the mains, and none there.
+    private static let leastLowShare = 0.1
 
     /// - Returns: nil if `noise` has no lines at the mains' harmonics, or lasts less than 0.2 s.
     init?(_ noise: [Float]) {
@@ -70,6 +75,8 @@ extension PathEvidence.Hum {
         guard let found, found.power > Self.leastRatio * max(power(found.mains, -20), power(found.mains, 20)) else {
             return nil
         }
+        let low = Self.power(samples, found.mains) + Self.power(samples, 2 * found.mains)
+        guard low > Self.leastLowShare * found.power else { return nil }
         mainsHz = found.mains
         share = min(1, found.power / total)
         levelDBFS = max(LevelMeter.floorDBFS, 10 * log10(2 * found.power / (32_767 * 32_767)))

@@ -1,32 +1,69 @@
 internal import AudioKit
 internal import Glibc
 
-/// Finds by its tones how much too fast or too slow a signal is that was captured at another rate than it was played at.
+/// Finds by its tones how much too fast or too slow a signal is that was captured at another rate than it was played at, or
+/// by how many Hz all of it is shifted.
 struct SpeedSearch {
     private static let window = 4_096
     private static let hop = 2_400
-    /// Frequencies no further apart are one.
+    /// Frequencies no further apart in windows in a row are one.
     private static let tolerance = 3e-3
+    /// How far a tone may be from its place at one speed, of its frequency, and at least, in Hz.
+    private static let speedTolerance = 1e-3
+    private static let leastToleranceHz = 1.0
     /// Windows in a row that have one frequency: 0.2 s.
     private static let leastWindows = 3
     /// What is nearer to the right speed is drift.
     private static let leastChange = 2e-3
+    /// Frequencies no further apart are one, after a shift, in Hz; a smaller shift is none.
+    private static let toleranceHz = 1.5
+    private static let leastShiftHz = 2.0
 
-    /// - Returns: Captured frequencies over played ones; nil if they agree, or if there are not two tones that say so.
-    static func find(_ captured: [Int16], tonesHz: [Double]) -> Double? {
+    /// What happened to the tones.
+    enum Change: Equatable {
+        /// Captured frequencies over played ones.
+        case speed(Double)
+        /// Captured frequencies less played ones, in Hz.
+        case shift(Double)
+    }
+
+    /// - Returns: nil if the tones are right, and if fewer than two, or not most of them, agree in their order.
+    static func find(_ captured: [Int16], tonesHz: [Double]) -> Change? {
         let heard = plateaus(captured)
-        var best: (speed: Double, count: Int)?
+        let least = max(2, tonesHz.count / 2 + 1)
+        var speed: (value: Double, count: Int)?
+        var shift: (value: Double, count: Int)?
         for tone in tonesHz {
             for one in heard {
-                let speed = one / tone
-                guard (0.1...10).contains(speed) else { continue }
-                let count = tonesHz.count { tone in
-                    heard.contains { abs($0 / (tone * speed) - 1) < tolerance }
-                }
-                if count > best?.count ?? 1 { best = (speed, count) }
+                let (ratio, difference) = (one / tone, one - tone)
+                let scaled = count(tonesHz, heard) { isSame($0 * ratio, $1) }
+                if (0.1...10).contains(ratio), scaled > speed?.count ?? (least - 1) { speed = (ratio, scaled) }
+                let shifted = count(tonesHz, heard) { abs($1 - $0 - difference) < toleranceHz }
+                if shifted > shift?.count ?? (least - 1) { shift = (difference, shifted) }
             }
         }
-        return best.flatMap { abs($0.speed - 1) > leastChange ? $0.speed : nil }
+        if let shift, shift.count > speed?.count ?? 0, abs(shift.value) >= leastShiftHz { return .shift(shift.value) }
+        return speed.flatMap { abs($0.value - 1) > leastChange ? .speed($0.value) : nil }
+    }
+
+    /// Near enough for tones of one speed: a delay that swings gives each tone a speed of its own.
+    private static func isSame(_ wanted: Double, _ heard: Double) -> Bool {
+        abs(heard - wanted) < max(leastToleranceHz, speedTolerance * wanted)
+    }
+
+    /// How many of `tones` are among `heard` in their order: the longest common subsequence.
+    private static func count(
+        _ tones: [Double], _ heard: [Double], _ isTone: (_ played: Double, _ heard: Double) -> Bool
+    ) -> Int {
+        var row = [Int](repeating: 0, count: heard.count + 1)
+        for tone in tones {
+            var next = row
+            for (index, one) in heard.enumerated() {
+                next[index + 1] = max(next[index], row[index + 1], row[index] + (isTone(tone, one) ? 1 : 0))
+            }
+            row = next
+        }
+        return row.last ?? 0
     }
 
     /// Frequencies that sound alone for a while.

@@ -67,7 +67,15 @@ public struct ChannelAnalysis: Sendable {
         }
         return .measured(
             ChannelFigures(
-                outputs: outputs, inputs: inputs.count, playedDBFS: pieces[0].carrier.levelDBFS, paths: paths))
+                outputs: outputs, inputs: inputs.count, playedDBFS: pieces[0].carrier.levelDBFS, paths: paths,
+                skewSamples: Self.skew(pieces)))
+    }
+
+    /// How much later the second piece is captured than the first, less what drift makes of it.
+    private static func skew(_ pieces: [Piece]) -> Double? {
+        guard pieces.count == 2, let first = pieces[0].line, let second = pieces[1].line else { return nil }
+        let (start, end) = (first.origin, second.origin)
+        return second.delay(at: end) - first.delay(at: start) - (first.rate + second.rate) / 2 * (end - start)
     }
 
     /// A channel that was played alone.

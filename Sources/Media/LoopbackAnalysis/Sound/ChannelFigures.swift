@@ -46,14 +46,20 @@ public struct ChannelFigures: Equatable, Sendable {
     public let playedDBFS: Double
     /// How each input hears each output.
     public let paths: [Path]
+    /// How much later the right output is captured than the left one, in samples, without drift; nil if not both were found.
+    public let skewSamples: Double?
 
     /// An input with a path at most this much softer than the loudest, in dB, belongs to the output too.
     private static let besideDB = 6.0
     /// A path further below the loudest one carries no sound on purpose.
     private static let faintDB = 40.0
+    /// A path that is less like what was played than this share of the louder path is other sound: clicks, noise. Crosstalk
+    /// through a capacitor has 0.4.
+    private static let leastAlike = 0.3
 
-    init(outputs: Int, inputs: Int, playedDBFS: Double, paths: [Path]) {
+    init(outputs: Int, inputs: Int, playedDBFS: Double, paths: [Path], skewSamples: Double? = nil) {
         (self.outputs, self.inputs, self.playedDBFS, self.paths) = (outputs, inputs, playedDBFS, paths)
+        self.skewSamples = skewSamples
     }
 
     /// The path from one channel to one channel.
@@ -110,10 +116,27 @@ public struct ChannelFigures: Equatable, Sendable {
             + (!signs.isEmpty && signs.allSatisfy(\.self) ? [.inverted] : [])
     }
 
+    /// The path of each output, if each of two is heard on an input of its own and on no other: wires, and no air.
+    private var wires: (left: Path, right: Path)? {
+        let heard = main
+        guard outputs == 2, inputs == 2, heard.count == 2, heard[0].heard != heard[1].heard,
+            let left = heard.first(where: { $0.played == .left }),
+            let right = heard.first(where: { $0.played == .right })
+        else { return nil }
+        return (left, right)
+    }
+
+    /// How much louder the left output is captured than the right one, in dB; nil unless each of two outputs is heard on an
+    /// input of its own.
+    public var imbalanceDB: Double? { wires.map { $0.left.gainDB - $0.right.gainDB } }
+
+    /// ``skewSamples``, if each of two outputs is heard on an input of its own.
+    public var wireSkewSamples: Double? { wires == nil ? nil : skewSamples }
+
     /// The worst crosstalk: the level of an output on its weaker input relative to the stronger; nil without two
     /// outputs and two inputs.
     ///
-    /// `isBound` if it is less than the noise, which lies there.
+    /// `isBound` if it is less than the noise or other sound, which lies there.
     public var crosstalk: (decibels: Double, isBound: Bool)? {
         guard outputs == 2, inputs == 2 else { return nil }
         var worst: (decibels: Double, isBound: Bool)?
@@ -122,11 +145,12 @@ public struct ChannelFigures: Equatable, Sendable {
                 let other = paths.first(where: { $0.played == channel && $0.heard != own.heard })
             else { continue }
             let decibels = min(0, other.gainDB - own.gainDB)
+            let isHeard = other.isHeard && abs(other.likeness) >= Self.leastAlike * abs(own.likeness)
             // Known values come before those that the noise hides.
             let isWorse = worst.map { worst in
-                worst.isBound == !other.isHeard ? decibels > worst.decibels : worst.isBound && other.isHeard
+                worst.isBound == !isHeard ? decibels > worst.decibels : worst.isBound && isHeard
             }
-            if isWorse ?? true { worst = (decibels, !other.isHeard) }
+            if isWorse ?? true { worst = (decibels, !isHeard) }
         }
         return worst
     }

@@ -65,6 +65,13 @@ public struct FrequencyResponse: Equatable, Sendable {
         edgesHz = (passed.first ?? 0)...(passed.last ?? 0)
     }
 
+    /// The highest frequency whose gain is at most `decibels` below the median of speech, in Hz.
+    public func upperEdgeHz(at decibels: Double) -> Double {
+        let speech = points.filter { (300...3_400).contains($0.frequencyHz) }.map(\.gainDB).sorted()
+        let usual = speech[speech.count / 2]
+        return points.last { $0.gainDB >= usual - decibels }?.frequencyHz ?? 0
+    }
+
     /// The greatest difference of gain between two responses of one way, from 300 Hz to 3.4 kHz, in dB.
     func greatestSpeechDifferenceDB(to other: FrequencyResponse) -> Double? {
         zip(points, other.points).filter { (300...3_400).contains($0.0.frequencyHz) }

@@ -49,9 +49,11 @@ public struct NoiseFloor: Equatable, Sendable {
             power.indices.dropFirst().reduce(0.0) { $0 + power[$1] * scale * Self.weight(Double($1) * spacing) })
         // Hann's window spreads a line over five bins.
         let peak = power.indices.dropFirst(2).dropLast(2).max { power[$0] < power[$1] } ?? 2
+        let line = power[peak - 2...peak + 2].reduce(0, +)
+        let moment = (peak - 2...peak + 2).reduce(0.0) { $0 + Double($1) * power[$1] }
         strongest = Third(
-            frequencyHz: Double(peak) * spacing,
-            levelDBFS: Self.decibels(power[peak - 2...peak + 2].reduce(0, +) * scale))
+            frequencyHz: (line > 0 ? moment / line : Double(peak)) * spacing,
+            levelDBFS: Self.decibels(line * scale))
         thirds = (-16...13).map { step in
             let centre = 1_000 * pow(2, Double(step) / 3)
             let (low, high) = (centre * pow(2, -1.0 / 6), centre * pow(2, 1.0 / 6))

@@ -16,6 +16,16 @@ public struct ToneAnalysis: Equatable, Sendable {
     public let thdPlusNoisePercent: Double
     /// The residual is concentrated in time: a click, or a missing piece.
     public let hasGlitch: Bool
+    /// A change of its level that recurs, if that is most of what is not the tone.
+    public let modulation: Modulation?
+
+    /// A level that goes up and down.
+    public struct Modulation: Equatable, Sendable {
+        /// How often, in Hz.
+        public let frequencyHz: Double
+        /// How far, either way, in percent of the tone.
+        public let depthPercent: Double
+    }
 
     /// The same as a ratio in dB.
     public var thdPlusNoiseDB: Double { 20 * log10(max(1e-9, thdPlusNoisePercent / 100)) }
@@ -56,6 +66,56 @@ public struct ToneAnalysis: Equatable, Sendable {
         levelDBFS = 10 * log10(2 * power / (32_767 * 32_767))
         thdPercent = (harmonics / power).squareRoot() * 100
         thdPlusNoisePercent = (remaining / power).squareRoot() * 100
+        modulation = Self.modulation(rest, tone, frequency, share: remaining / power)
+    }
+
+    /// Slower changes are seen in the level of the carrier, and faster ones are other tones, in Hz.
+    private static let modulationHz = 10.0...400
+    /// Of less than 1 % of the tone's power no cause is named.
+    private static let leastModulation = 1e-4
+    /// Share of all that is not the tone.
+    private static let leastModulationShare = 0.6
+
+    /// Looks for one line in the part of `rest` that is in phase with the tone, in means over its periods.
+    private static func modulation(
+        _ rest: [Float], _ tone: Fit, _ frequencyHz: Double, share: Double
+    ) -> Modulation? {
+        let period = Double(AudioFormat.sampleRate) / frequencyHz
+        let block = Int((period * (40 / period).rounded(.up)).rounded())
+        guard frequencyHz >= 900, block <= 64, share > leastModulation, rest.count >= 256 * block else { return nil }
+        let angle = 2 * Double.pi * frequencyHz / Double(AudioFormat.sampleRate)
+        let size = 2 * tone.power
+        let transform = FourierTransform(minimumCount: rest.count / block)
+        var real = [Float](repeating: 0, count: transform.count)
+        var imaginary = real
+        let count = rest.count / block
+        for index in 0..<count {
+            var sum = 0.0
+            for sample in index * block..<(index + 1) * block {
+                let phase = angle * Double(sample)
+                sum += Double(rest[sample]) * (tone.cosine * cos(phase) + tone.sine * sin(phase))
+            }
+            let window = 0.5 - 0.5 * cos(2 * Double.pi * (Double(index) + 0.5) / Double(count))
+            // The tone's level is 1.
+            real[index] = Float(2 * sum / Double(block) / size * window)
+        }
+        transform.transform(&real, &imaginary)
+        let spacing = Double(AudioFormat.sampleRate) / Double(block) / Double(transform.count)
+        let power = (0..<transform.count / 2).map { Double(real[$0] * real[$0] + imaginary[$0] * imaginary[$0]) }
+        // Hann's window, and zeros behind what was measured, spread a line.
+        let reach = 2 * transform.count / count + 1
+        let places = power.indices.filter { modulationHz.contains(Double($0) * spacing) }
+        guard let peak = places.max(by: { power[$0] < power[$1] }), peak >= reach, peak + reach < power.count else {
+            return nil
+        }
+        let near = power[peak - reach...peak + reach]
+        let sum = near.reduce(0, +)
+        // Parseval, with 3/8 for the window: mean square of the level's change, which is half of its square. It is heard on
+        // both sides of the tone.
+        let mean = 2 * sum / (Double(transform.count) * Double(count) * 0.375)
+        guard mean > leastModulationShare * share else { return nil }
+        let place = near.indices.reduce(0.0) { $0 + Double($1) * power[$1] } / sum
+        return Modulation(frequencyHz: place * spacing, depthPercent: (2 * mean).squareRoot() * 100)
     }
 
     /// Samples in which a glitch is looked for: 20 ms, in which every tone and its harmonics have whole periods.

@@ -52,6 +52,20 @@ public struct DelayHistory: Equatable, Sendable {
         return history
     }
 
+    /// A carrier that is further from its speed is found by chance, and its delays mean nothing.
+    private static let followedChange = 0.02
+
+    /// Whether most of the delay's slopes are those that this speed makes: a delay that swings has few of them.
+    func agrees(withSpeed speed: Double) -> Bool {
+        let slope = 1 - speed
+        guard abs(slope) < Self.followedChange else { return true }
+        let slopes = zip(points, points.dropFirst()).compactMap { first, second -> Double? in
+            let distance = second.position - first.position
+            return distance > 0 && distance <= 2 * span ? (second.mean - first.mean) / Double(distance) : nil
+        }
+        return slopes.count < 10 || 2 * slopes.count { abs($0 - slope) < abs(slope) / 4 } > slopes.count
+    }
+
     private mutating func coarsen() {
         span *= 2
         var merged: [Point] = []
