@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 VICTIM = "127.9.9.9"  # A third party, which takes no part.
 # Bytes that one INVITE may have sent to a third party (docs/security.md): RTP, and 8 reports of at most 120 bytes.
 ELSEWHERE = 3_096 + 8 * 120
-# Bytes of ICE that each candidate in a description may have sent to it: checks for 10 s, of at most 344 bytes (a long `ice-ufrag`).
-CHECKS = 24 * 344
+# Bytes of ICE that a description may have sent to it, and for each candidate: `UnprovenChecks`, and its pace for 10 s.
+CHECKS, OF_CANDIDATE = 6_600, 300
 METHODS = ["OPTIONS", "REGISTER", "SUBSCRIBE", "NOTIFY", "MESSAGE", "INFO", "UPDATE", "PRACK", "REFER", "PUBLISH", "BYE", "ACK"]
 METHODS += ["CANCEL", "INVITE", "FOO", "options", "I" * 300]
 BURST = 20  # Datagrams between two turns of the loop.
@@ -372,7 +372,7 @@ class Stranger:
         ice = ["a=rtcp-mux", f"a=ice-ufrag:{fragment}", "a=ice-pwd:abcdefghijklmnopqrstuvwx"]
         ice += [f"a=candidate:{at} 1 udp {9_999 - at} {VICTIM} {port} typ host" for at, port in enumerate(ports)]
         body = offer(VICTIM, ports[0], more=secure + (ice if self.random.random() < 0.7 else [])).replace(b"RTP/AVP", b"UDP/TLS/RTP/SAVP")
-        self.model.names_victim(len(ports) * CHECKS)
+        self.model.names_victim(CHECKS + len(ports) * OF_CANDIDATE)
         await self.send(socket, [self.request("INVITE", socket.address, body, who=self.caller()).data()])
         socket.close()
 

@@ -48,6 +48,8 @@ struct CandidatePair: Sendable {
     private var probes: [Probe] = []
     /// When the next check is due, unless the pair waits in the check list.
     private(set) var nextSend: Instant?
+    /// When the last check was sent.
+    private(set) var lastCheck: Instant?
     /// When a failed pair that has worked before is tried again.
     private var retryAt: Instant?
     /// When the first check since the last answer was sent.
@@ -198,6 +200,7 @@ struct CandidatePair: Sendable {
         let now = probe.sentAt
         if probes.count >= Self.maximumProbes { probes.removeFirst() }
         probes.append(probe)
+        lastCheck = now
         if unansweredSince == nil { unansweredSince = now }
         switch state {
         case .inProgress(let interval, let end):
@@ -275,7 +278,9 @@ struct CandidatePair: Sendable {
     // MARK: Deadlines
 
     /// When a check is due, or the pair is given up or tried again.
-    func nextCheck(_ settings: ICEConfiguration) -> Instant? {
+    ///
+    /// - Parameter earliest: When a check may be sent; nil means at any time.
+    func nextCheck(_ settings: ICEConfiguration, notBefore earliest: Instant?) -> Instant? {
         let end: Instant? =
             switch state {
             case .inProgress(_, let end): end
@@ -283,7 +288,8 @@ struct CandidatePair: Sendable {
             case .failed: retryAt
             case .frozen, .waiting: nil
             }
-        return [nextSend, end].compactMap(\.self).min()
+        let send = nextSend.map { max($0, earliest ?? $0) }
+        return [send, end].compactMap(\.self).min()
     }
 
     /// When a valid pair counts as silent, or as steady again.

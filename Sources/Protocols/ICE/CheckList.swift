@@ -21,6 +21,7 @@ struct CheckList: Sendable {
     private var candidates = RemoteCandidates()
     private var earlyChecks: [EarlyCheck] = []
     private var sources = CheckedSources()
+    private var unproven = UnprovenChecks()
     private var pairs = PairTable()
     private var queue: CheckQueue
     private var selection = PairSelection()
@@ -159,19 +160,47 @@ struct CheckList: Sendable {
     /// Sends the checks that are due: retransmissions first, then triggered checks, then ordinary checks.
     mutating func sendDueChecks(_ commons: inout AgentCommons, at now: Instant) {
         guard remote != nil else { return }
+        var limited: [Int] = []
         for index in pairs.indices {
             pairs[index].expire(commons.configuration, at: now)
             guard let due = pairs[index].nextSend, due <= now else { continue }
-            sendCheck(index, &commons, at: now)
+            if isProven(pairs[index]) { sendCheck(index, &commons, at: now) } else { limited.append(index) }
         }
+        // The one that was checked longest ago first, so that each has its turn when few checks may be sent.
+        limited.sort { (pairs[$0].lastCheck ?? now) < (pairs[$1].lastCheck ?? now) }
+        for index in limited where takeUnproven(index, at: now) { sendCheck(index, &commons, at: now) }
         while let index = queue.next(in: pairs, at: now) {
             let settings = commons.configuration
             // With many pairs at once the repeats, too, must not come faster than the pace (RFC 8445 §14.3).
             let busy = pairs.count { $0.isOpen }
             let interval = max(settings.retransmission, settings.pacing * busy)
             pairs[index].begin(interval: interval, end: now.advanced(by: settings.checkTimeout))
-            sendCheck(index, &commons, at: now)
+            if isProven(pairs[index]) || takeUnproven(index, at: now) {
+                sendCheck(index, &commons, at: now)
+            } else {
+                pairs[index].planCheck(at: now)
+            }
         }
+    }
+
+    /// Whether the peer was at this pair's remote host.
+    private func isProven(_ pair: CandidatePair) -> Bool {
+        pair.roundTrip != nil || sources.containsHost(of: pair.key.remote, fragment: remote?.usernameFragment)
+    }
+
+    /// Whether a check may be sent on a pair whose remote host is known from the peer's description alone, which then counts.
+    private mutating func takeUnproven(_ index: Int, at now: Instant) -> Bool {
+        guard pairs[index].lastCheck != nil else {
+            unproven.noteFirst(checkSize)
+            return true
+        }
+        return unproven.takeRepeat(checkSize, candidates: candidates.all.count, at: now)
+    }
+
+    /// Bytes of a check that does not nominate: the header, the user name and its padding, and the other attributes.
+    private var checkSize: Int {
+        let name = (remote?.usernameFragment.utf8.count ?? 0) + 1 + local.usernameFragment.utf8.count
+        return 76 + (name + 3) / 4 * 4
     }
 
     /// Sends one check on a pair and plans the next.
@@ -218,7 +247,12 @@ struct CheckList: Sendable {
     /// When `sendDueChecks` has something to do.
     func nextSend(_ settings: ICEConfiguration) -> Instant? {
         guard remote != nil else { return nil }
-        let times = pairs.compactMap { $0.nextCheck(settings) } + [queue.nextDeadline(pairs)].compactMap(\.self)
+        let nextUnproven = unproven.nextRepeat(checkSize, candidates: candidates.all.count)
+        var times: [Instant] = pairs.compactMap { pair in
+            guard let nextUnproven, !isProven(pair) else { return pair.nextCheck(settings, notBefore: nil) }
+            return pair.nextCheck(settings, notBefore: nextUnproven)
+        }
+        if let turn = queue.nextDeadline(pairs) { times.append(turn) }
         return times.min()
     }
 
@@ -489,5 +523,11 @@ private struct CheckedSources: Sendable {
     /// Whether the agent with this fragment, or with any if it is nil, was at an address.
     func contains(_ address: SocketAddress, fragment: String?) -> Bool {
         all.contains { $0.address == address && (fragment == nil || $0.fragment == fragment) }
+    }
+
+    /// Whether the agent with this fragment, or with any if it is nil, was at any port of an address's host.
+    func containsHost(of address: SocketAddress, fragment: String?) -> Bool {
+        let host = address.withPort(0)
+        return all.contains { $0.address.withPort(0) == host && (fragment == nil || $0.fragment == fragment) }
     }
 }
