@@ -168,6 +168,37 @@ async def test_answers_nobody_reads(stage):
         client.close()
 
 
+HEADS = 600
+
+
+@waits
+async def test_half_heads(stage):
+    """AUTH-1: Clients that each send half a head of many lines take up no more than their connections and `login_memory_mib`"""
+    settings = {"login_memory_mib": 4, "connections": HEADS + 100, "connections_from_this_machine": HEADS + 100}
+    exchange = await Exchange(stage.handset, "heads", **settings).start()
+    head = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + (b"X-A: " + b"y" * 90 + b"\r\n") * 158
+
+    def begin():
+        client = socket.create_connection(("127.0.0.1", exchange.port))
+        client.sendall(head)
+        return client
+
+    # The first connections bring code and tables into memory.
+    for client in [await asyncio.to_thread(begin) for _ in range(20)]:
+        client.close()
+    await asyncio.sleep(1)
+    before, _ = resident(exchange)
+    clients = await asyncio.to_thread(lambda: [begin() for _ in range(HEADS)])
+    await asyncio.sleep(0.5)
+    _, most = resident(exchange)
+    for client in clients:
+        client.close()
+    await exchange.stop()
+    exchange.folder.cleanup()
+    stage.findings.append(f"{HEADS} clients with half a head: {(most - before) >> 10} KiB")
+    assert most - before < (4 << 20) + HEADS * (10 << 10), f"{(most - before) >> 10} KiB"
+
+
 def field(data):
     """With its length of two bytes before it."""
     return struct.pack(">H", len(data)) + data

@@ -117,7 +117,44 @@ struct InboundMeterTests {
         #expect(budget.crowdedOut == 1 && budget.count == 0)
         let answer = try #require(try channel.readOutbound(as: ByteBuffer.self))
         #expect(String(buffer: answer).hasPrefix("HTTP/1.1 503 "))
+        #expect(throws: ChannelError.alreadyClosed) { _ = try channel.finish() }
+    }
+
+    /// The server's end of a connection whose client has not logged in.
+    private func connect(_ budget: InboundBudget) throws -> EmbeddedChannel {
+        let channel = EmbeddedChannel()
+        let bounds = StrangerBounds(bodyBytes: 10_000, messageBytes: 10_000)
+        try channel.pipeline.syncOperations.addHandler(
+            InboundMeter(budget, admitted: nil, bounds, timer: RequestTimer()))
+        return channel
+    }
+
+    @Test("A stranger's head counts with what is kept of each line besides its text")
+    func lines() throws {
+        let budget = InboundBudget(limit: 1 << 20)
+        let channel = try connect(budget)
+        let line = "X-A: " + String(repeating: "y", count: 90) + "\r\n"
+        for _ in 0..<100 { try channel.writeInbound(ByteBuffer(string: line)) }
+        #expect(budget.held == 100 * (2 * 97 + InboundMeter.lineCost))
         _ = try channel.finish()
+        #expect(budget.held == 0 && budget.count == 0)
+    }
+
+    @Test("A head that is refused counts until its connection is closed, which is at once when others need the memory")
+    func refused() throws {
+        let budget = InboundBudget(limit: 50_000)
+        let long = try connect(budget)
+        for _ in 0..<2 { try long.writeInbound(ByteBuffer(repeating: 32, count: 10_000)) }
+        let answer = try #require(try long.readOutbound(as: ByteBuffer.self))
+        #expect(String(buffer: answer).hasPrefix("HTTP/1.1 431 "))
+        #expect(budget.held == 20_000)
+        let other = try connect(budget)
+        try other.writeInbound(ByteBuffer(repeating: 32, count: 16_000))
+        #expect(budget.held == 32_000 && budget.crowdedOut == 1)
+        #expect(throws: ChannelError.alreadyClosed) { _ = try long.finish() }
+        #expect(try other.readOutbound(as: ByteBuffer.self) == nil)
+        _ = try other.finish()
+        #expect(budget.held == 0 && budget.count == 0)
     }
 
     @Test("An admitted peer that exceeds the budget by itself is refused")

@@ -45,6 +45,9 @@ package final class InboundMeter: ChannelInboundHandler {
 
     /// The limit of a request's line and header fields, for every client.
     static let headBytes = 16_384
+    /// What each line of a head takes up besides its text: two strings, each with a header of 32 bytes and up to 16 that malloc
+    /// adds, and their 32 bytes in an array that doubles its length.
+    static let lineCost = 160
     /// Around a message: its frames' headers, and pings.
     private static let frameBytes = 1_024
 
@@ -96,15 +99,26 @@ package final class InboundMeter: ChannelInboundHandler {
         case .admitted: return readAdmitted(data, context)
         case .stranger: break
         }
-        let bytes = unwrapInboundIn(data).readableBytes
-        unit += bytes
+        let buffer = unwrapInboundIn(data)
+        unit += buffer.readableBytes
         guard unit <= limit else { return refuse(.tooLong) }
-        guard hold(bytes) else { return }
+        let cost = cost(of: buffer)
+        guard hold(cost) else { return }
         let before = completed
         context.fireChannelRead(data)
         // Bytes behind the end of a request or message cannot be separated from those before it: all of them count
         // until the next one is complete.
-        if completed != before, self.context != nil, case .stranger = state { _ = hold(bytes) }
+        if completed != before, self.context != nil, case .stranger = state { _ = hold(cost) }
+    }
+
+    /// What a stranger's bytes take up until they are complete.
+    private func cost(of buffer: ByteBuffer) -> Int {
+        switch phase {
+        case .head, .waiting:
+            // Each byte is in a buffer, which doubles its length, or in a string.
+            2 * buffer.readableBytes + Self.lineCost * buffer.readableBytesView.count { $0 == UInt8(ascii: "\n") }
+        case .body, .message: buffer.readableBytes
+        }
     }
 
     /// Most messages are complete within one read, and are never counted.
@@ -179,8 +193,10 @@ package final class InboundMeter: ChannelInboundHandler {
     }
 
     /// The rest of the request has no use any more: it was refused.
+    ///
+    /// What a stranger holds counts until the connection is closed: what was parsed of a head may stay until then.
     func discard() {
-        release()
+        if case .stranger = state {} else { release() }
         state = .refused
     }
 
@@ -220,9 +236,13 @@ package final class InboundMeter: ChannelInboundHandler {
     /// Stops reading, and sends the client the reason if possible.
     func refuse(_ refusal: Refusal) {
         guard let context else { return }
-        if case .refused = state { return }
-        release()
-        state = .refused
+        if case .refused = state {
+            // It stays open only so that the client gets the answer, and others need the memory.
+            if refusal == .crowded { context.close(promise: nil) }
+            return
+        }
+        if refusal == .crowded { release() }
+        discard()
         switch phase {
         case .head: answer(refusal, context)
         case .body, .message: context.fireUserInboundEventTriggered(refusal)
@@ -245,10 +265,9 @@ package final class InboundMeter: ChannelInboundHandler {
         let text =
             "HTTP/1.1 \(status.code) \(status.reasonPhrase)\r\nContent-Length: 0\r\n\(retry)Cache-Control: no-store\r\n"
             + "Connection: close\r\n\r\n"
-        let written = context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(string: text)))
-        guard refusal == .crowded else { return }
+        context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(string: text)), promise: nil)
         // What was parsed of the head takes up several times its bytes until the connection closes, and counts no more. So this
-        // client has no time to send the rest.
-        written.assumeIsolated().whenComplete { [weak self] _ in self?.context?.close(promise: nil) }
+        // client has no time to send the rest, nor to read what waits for it.
+        if refusal == .crowded { context.close(promise: nil) }
     }
 }
