@@ -62,17 +62,17 @@ struct PasswordGuardTests {
         var connections = RequestConnections()
         let held = (0..<1_000).map { _ in Connection() }
         for (index, one) in held.enumerated() {
-            let admission = connections.admit(one.id, from: try address(1))
+            let admission = connections.admit(one.id, from: try address(1), remembered: [])
             let idle = index < RequestConnections.mostOfAddress ? nil : held[index - RequestConnections.mostOfAddress]
             #expect(admission == (idle.map { .takenFor($0.id) } ?? .taken))
         }
         let own = (0..<RequestConnections.mostOfAddress).map { _ in Connection() }
-        for one in own { #expect(connections.admit(one.id, from: try address(2)) == .taken) }
+        for one in own { #expect(connections.admit(one.id, from: try address(2), remembered: []) == .taken) }
         // It is full: the address that has most gives way, and of two the one that has held longest.
         let next = Connection()
         let oldest = held[held.count - RequestConnections.mostOfAddress]
         #expect(connections.count == RequestConnections.most)
-        #expect(connections.admit(next.id, from: try address(3)) == .takenFor(oldest.id))
+        #expect(connections.admit(next.id, from: try address(3), remembered: []) == .takenFor(oldest.id))
         #expect(connections.count == RequestConnections.most)
     }
 
@@ -81,14 +81,43 @@ struct PasswordGuardTests {
         var connections = RequestConnections()
         let held = (0..<RequestConnections.most).map { _ in Connection() }
         for (index, one) in held.enumerated() {
-            #expect(connections.admit(one.id, from: try address(index % 4)) == .taken)
+            #expect(connections.admit(one.id, from: try address(index % 4), remembered: []) == .taken)
             if index > 0 { connections.trust(one.id) }
         }
         let (next, last) = (Connection(), Connection())
-        #expect(connections.admit(next.id, from: try address(9)) == .takenFor(held[0].id))
+        #expect(connections.admit(next.id, from: try address(9), remembered: []) == .takenFor(held[0].id))
         connections.trust(next.id)
-        #expect(connections.admit(last.id, from: try address(9)) == .refused)
+        #expect(connections.admit(last.id, from: try address(9), remembered: []) == .refused)
         connections.leave(held[5].id)
-        #expect(connections.admit(last.id, from: try address(9)) == .taken)
+        #expect(connections.admit(last.id, from: try address(9), remembered: []) == .taken)
+    }
+
+    @Test("Strangers who connect without pause end no connection of an address that gave a right password lately")
+    func churn() throws {
+        var connections = RequestConnections()
+        let (server, second) = (try address(0), try address(1))
+        let waiting = Connection()
+        #expect(connections.admit(waiting.id, from: server, remembered: [server]) == .taken)
+        let strangers = (0..<1_000).map { _ in Connection() }
+        for (index, one) in strangers.enumerated() {
+            let admission = connections.admit(one.id, from: try address(2 + index % 80), remembered: [server])
+            #expect(admission != .refused && admission != .takenFor(waiting.id))
+        }
+        #expect(connections.count == RequestConnections.most)
+        // Another one of the server's, too, is taken at a stranger's cost.
+        let next = Connection()
+        let admission = connections.admit(next.id, from: server, remembered: [server])
+        #expect(admission != .refused && admission != .takenFor(waiting.id))
+        // When all are of such addresses, a stranger is refused, and one of such an address takes the oldest's place.
+        var full = RequestConnections()
+        let held = (0..<RequestConnections.most).map { _ in Connection() }
+        for (index, one) in held.enumerated() {
+            let from = index % 2 == 0 ? server : second
+            #expect(full.admit(one.id, from: from, remembered: [server, second]) == .taken)
+        }
+        let (stranger, third) = (Connection(), Connection())
+        let known = [server, second, try address(3)]
+        #expect(full.admit(stranger.id, from: try address(2), remembered: known) == .refused)
+        #expect(full.admit(third.id, from: try address(3), remembered: known) == .takenFor(held[0].id))
     }
 }

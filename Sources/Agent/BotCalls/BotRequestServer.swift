@@ -160,7 +160,7 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
 
     func accept(_ channel: any Channel) throws -> any ConnectionService {
         let id = ObjectIdentifier(channel)
-        switch connections.admit(id, from: Self.address(of: channel)) {
+        switch connections.admit(id, from: Self.address(of: channel), remembered: guesses.known) {
         case .taken: break
         case .refused: throw Full()
         case .takenFor(let idle):
@@ -217,7 +217,7 @@ struct PasswordGuard {
     private var addresses = TokenBuckets<ClientAddress>(.init(perAddress, within: window))
     private var strangers = TokenBuckets<Int>(.init(perStrangers, within: window))
     /// The last ones that gave a right password, oldest first.
-    private var known: [ClientAddress] = []
+    private(set) var known: [ClientAddress] = []
 
     /// How long an address has to wait; nil if it may try a password.
     mutating func wait(_ address: ClientAddress, at now: Instant) -> Duration? {

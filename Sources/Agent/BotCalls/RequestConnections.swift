@@ -2,6 +2,9 @@ internal import Core
 
 /// The connections over which bots' servers send requests, few at a time. One with a right password stays; of the others, those of the
 /// address that has most make room for a new one, the oldest first, so that idle connections do not keep the bot's server out.
+///
+/// Those of an address that is remembered for a right password make room for another such address only, so that strangers who connect
+/// without pause do not end the connections of a bot's server before its requests arrive.
 struct RequestConnections {
     typealias ID = ObjectIdentifier
 
@@ -28,13 +31,15 @@ struct RequestConnections {
 
     var count: Int { entries.count }
 
-    mutating func admit(_ id: ID, from address: ClientAddress) -> Admission {
+    /// - Parameter remembered: Addresses that gave a right password lately.
+    mutating func admit(_ id: ID, from address: ClientAddress, remembered: [ClientAddress]) -> Admission {
         let ofAddress = entries.count { $0.value.address == address }
         var idle: ID?
         if ofAddress >= Self.mostOfAddress {
             idle = oldest(of: address)
         } else if entries.count >= Self.most {
-            idle = oldestOfMost()
+            idle = oldestOfMost { !remembered.contains($0) }
+            if idle == nil, remembered.contains(address) { idle = oldestOfMost { _ in true } }
         }
         let isFull = ofAddress >= Self.mostOfAddress || entries.count >= Self.most
         guard !isFull || idle != nil else { return .refused }
@@ -54,9 +59,9 @@ struct RequestConnections {
             .key
     }
 
-    private func oldestOfMost() -> ID? {
+    private func oldestOfMost(where isEligible: (ClientAddress) -> Bool) -> ID? {
         var counts: [ClientAddress: (count: Int, oldest: Int)] = [:]
-        for entry in entries.values where !entry.isTrusted {
+        for entry in entries.values where !entry.isTrusted && isEligible(entry.address) {
             let before = counts[entry.address] ?? (0, .max)
             counts[entry.address] = (before.count + 1, min(before.oldest, entry.number))
         }
