@@ -189,14 +189,27 @@ struct RegistrationTests {
         guard case .failed(.temporary(423, _))? = days.told.last else { throw TestFailure("a failure") }
     }
 
-    @Test("423 with ever longer intervals is followed a few times, and then after a wait")
+    @Test("423 with ever longer intervals is followed once, and then after ever longer waits")
     func growingIntervals() throws {
         var run = Run()
         run.timeline.feed(.flowOpened)
-        for step in 1...7 { try run.answer(423, [("Min-Expires", String(600 + step))]) }
-        #expect(run.requests.count == 7)
+        for step in 1...2 { try run.answer(423, [("Min-Expires", String(600 + step))]) }
+        #expect(run.requests.map { $0.headers["Expires"] } == ["600", "601"])
         guard case .failed(.temporary(423, let wait))? = run.told.last else { throw TestFailure("a failure") }
         #expect(wait >= .seconds(15))
+        run.advance(31)
+        #expect(run.requests.map { $0.headers["Expires"] } == ["600", "601", "602"])
+        try run.answer(423, [("Min-Expires", "603")])
+        #expect(run.requests.count == 3)
+        guard case .failed(.temporary(423, let longer))? = run.told.last else { throw TestFailure("a failure") }
+        #expect(longer >= .seconds(30))
+        run.advance(61)
+        try run.answer(200, [("Contact", "<sip:alice@192.0.2.1:5060;transport=tcp>;expires=603")])
+        // What was granted since begins again.
+        run.advance(543)
+        #expect(run.requests.count == 5)
+        try run.answer(423, [("Min-Expires", "700")])
+        #expect(run.requests.last?.headers["Expires"] == "700")
     }
 
     @Test(

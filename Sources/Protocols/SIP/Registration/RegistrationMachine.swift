@@ -34,6 +34,8 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     private var failures = 0
     /// Refusals in a row. The first one ends a registration that was never served.
     private var refusals = 0
+    /// A 423 was followed since the last registration that was granted.
+    private var hasFollowedInterval = false
     /// Nothing is sent before this time, on any flow: a wait that the server asked for, or our own after a failure.
     private var notBefore: Instant?
     /// Whether the server asked for that wait.
@@ -84,6 +86,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         case .serverChanged:
             notBefore = nil
             seconds = Self.asked(configuration)
+            hasFollowedInterval = false
         case .networkChanged:
             guard !isServersWait else { break }
             notBefore = nil
@@ -230,6 +233,9 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
                 least <= SIPLimits.leastRegistration
             else { return fail(423, response, now, &outbox) }
             seconds = least
+            // A registrar that asks for more each time waits as long as one that fails.
+            if hasFollowedInterval { return fail(423, response, now, &outbox) }
+            hasFollowedInterval = true
             self.request(attempts: attempts + 1, &outbox)
         case 420 where asksForOutbound, 439 where asksForOutbound:
             // The first hop has no outbound (RFC 5626 §4.2.1).
@@ -300,6 +306,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         hasSucceeded = true
         failures = 0
         refusals = 0
+        hasFollowedInterval = false
         notBefore = nil
         digest?.settle()
         // Early enough for a repetition, and spread, so that not all devices register at once.
