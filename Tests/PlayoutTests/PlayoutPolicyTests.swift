@@ -70,6 +70,19 @@ import Testing
             $0.heldSamples = 48_000
             $0.excessSamples = 60_000
         },
+        Case("lost beyond the maximum delay: move past it", .jump(samples: 48_000)) {
+            $0.next = .afterLoss(samples: 48_000, restorable: 960)
+            $0.overflowSamples = 96_000
+        },
+        Case("lost, in part beyond the maximum delay: move past that part", .jump(samples: 200)) {
+            $0.next = .afterLoss(samples: 1_920, restorable: 0)
+            $0.overflowSamples = 200
+        },
+        Case("lost, but the path may have become longer: conceal it", .coverLoss(samples: 960)) {
+            $0.next = .afterLoss(samples: 1_920, restorable: 0)
+            $0.overflowSamples = 200
+            $0.mayHaveStepped = true
+        },
         Case("beyond the maximum delay, with more behind: throw away the oldest", .discard) {
             $0.next = .ready
             $0.readySamples = 4_800

@@ -20,6 +20,11 @@ struct PacketQueue: ~Copyable {
     @_noAllocation @_noLocks
     func first(from sequence: Int64) -> PacketStore.Entry? { store.first(from: sequence) }
 
+    /// The lowest number that can wait beside the highest that does; nil if none has come.
+    var firstStorable: Int64? {
+        @_noAllocation @_noLocks get { store.firstStorable }
+    }
+
     /// Whether a packet with sound waits.
     @_noAllocation @_noLocks
     func contains(_ sequence: Int64) -> Bool { store.contains(sequence) }

@@ -98,6 +98,11 @@ struct PacketStore: ~Copyable {
         for index in 0..<Self.capacity { freeBlocks[index] = UInt8(Self.capacity - 1 - index) }
     }
 
+    /// The lowest number that has a place beside the highest stored; nil before the first.
+    var firstStorable: Int64? {
+        @_noAllocation @_noLocks get { end == .min ? nil : end &- Int64(Self.capacity) }
+    }
+
     /// Packets waiting.
     var count: Int {
         @_noAllocation @_noLocks get { Self.capacity &- freeCount }

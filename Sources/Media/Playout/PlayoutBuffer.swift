@@ -144,8 +144,24 @@ public struct PlayoutBuffer: ~Copyable {
 
     @_noAllocation @_noLocks
     private mutating func keep(_ entry: PacketStore.Entry, _ payload: RawSpan) {
-        if queue.insert(entry, payload: payload) { statistics.packetsDiscarded &+= 1 }
+        if queue.insert(entry, payload: payload) {
+            statistics.packetsDiscarded &+= 1
+            passEvicted()
+        }
         stream.noteSound(of: entry)
+    }
+
+    /// Moves past packets that gave way to newer ones before they were played: the gap that they leave is no loss to conceal, for
+    /// what waits behind it is late by all that the queue holds, and each packet to come would take the place of another one.
+    @_noAllocation @_noLocks
+    private mutating func passEvicted() {
+        guard let first = queue.firstStorable, position.nextSequence < first,
+            let entry = queue.first(from: first)
+        else { return }
+        // Of those before it one gave way, and is counted.
+        statistics.packetsLost &+= max(queue.missing(from: position.nextSequence, to: entry.sequence) &- 1, 0)
+        sound.release(position.pass(upTo: entry))
+        decoders.discardSaved()
     }
 
     /// Takes a copy of an earlier packet that another carries (RFC 2198). It is used if that packet has not come, and its sound

@@ -133,6 +133,10 @@ public enum PlayoutPolicy {
         let covered = min(min(status.heldSamples, samples), max(status.excessSamples, 0))
         if covered > longestSkip { return .jump(samples: covered) }
         if covered > 0 { return .skip(samples: covered) }
+        // What waits behind the loss is too late already, by more than any path is waited for.
+        if status.overflowSamples > 0, !status.mayHaveStepped {
+            return .jump(samples: min(samples, status.overflowSamples))
+        }
         if samples <= restorable { return .recoverWithFEC(samples: samples) }
         return .coverLoss(samples: min(samples &- restorable, max(filler(status), concealmentStep)))
     }

@@ -86,6 +86,19 @@ struct PlayoutPosition {
     @_noAllocation @_noLocks
     mutating func jump(_ count: Int) { nextTimestamp &+= Int64(count) }
 
+    /// Moves up to a packet that waits, past those before it, which are not heard.
+    ///
+    /// - Returns: How many samples that are.
+    @_noAllocation @_noLocks
+    mutating func pass(upTo entry: PacketStore.Entry) -> Int {
+        let passed = max(Int(entry.timestamp &- nextTimestamp), 0)
+        nextSequence = entry.sequence
+        nextTimestamp = max(nextTimestamp, entry.timestamp)
+        skippedSamples = max(skippedSamples &- passed, 0)
+        isDiscontinuous = false
+        return passed
+    }
+
     /// How many of the next `count` samples are not to be heard; they are passed over with that.
     @_noAllocation @_noLocks
     mutating func drop(atMost count: Int) -> Int {
