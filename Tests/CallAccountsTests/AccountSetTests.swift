@@ -99,6 +99,25 @@ struct AccountSetTests {
         await accounts.shutDown()
     }
 
+    @Test("The only account of a process gives up with the reason when its connection ends for good")
+    func lostForGood() async throws {
+        let service = ScriptedService()
+        let text = "account:\n  anonymous: a\n  server: http://127.0.0.1:1\nmedia:\n  realtime_priority: 0\n"
+        let only = try AccountsConfiguration.read(ConfigDocument.read(text: text, environment: { _ in nil }))
+        let accounts = try set(only) { service }
+        var events = accounts.events.makeAsyncIterator()
+        await accounts.start()
+        try await next(&events, isConnected)
+        let reason = SignalingError(.tokenExpired, activity: "stay logged in", cause: "the user was removed")
+        service.publish(.error(reason))
+        service.publish(.disconnected)
+        let failure = try await next(&events) {
+            if case .gaveUp(let error) = $0.kind { error as? SignalingError } else { nil }
+        }
+        #expect(failure == reason)
+        await accounts.shutDown()
+    }
+
     @Test("Whether an account takes calls is said of its next device, too: while it waits, and while one ends")
     func draining() async throws {
         let (ending, goOn) = (Gate(), Gate())

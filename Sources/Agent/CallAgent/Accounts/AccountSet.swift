@@ -43,6 +43,8 @@ public actor AccountSet {
         var failure: (any Error)?
         /// Whether the connection ended for good before the device reported that it is connected.
         var isLost = false
+        /// Why it cannot continue, if that was reported.
+        var lossReason: SignalingError?
         /// Whether it is drained.
         var isDraining = false
         /// Waits until the clock can be right.
@@ -317,7 +319,10 @@ public actor AccountSet {
         tell(.device(event), about: slot.account.name)
         guard case .signaling(let event) = event else { return }
         switch event {
-        case .connected, .reconnected: slots[name]?.isLost = false
+        case .connected, .reconnected:
+            slots[name]?.isLost = false
+            slots[name]?.lossReason = nil
+        case .error(let reason): slots[name]?.lossReason = reason
         case .disconnected:
             // For a device that still connects this is reported once it has connected.
             slots[name]?.isLost = true
@@ -328,11 +333,23 @@ public actor AccountSet {
 
     /// The connection of an account that counted as connected has ended for good.
     private func lose(_ name: String) {
-        guard let slot = slots[name], restarts, !slot.isEnding, !isStopping else { return }
-        slots[name]?.failure = SignalingError(
-            .disconnected, activity: "keep the account logged in", cause: "its connection has ended for good")
+        guard let slot = slots[name], !slot.isEnding, !isStopping else { return }
+        let failure =
+            slot.lossReason
+            ?? SignalingError(
+                .disconnected, activity: "keep the account logged in", cause: "its connection has ended for good")
+        slots[name]?.failure = failure
+        guard restarts else { return giveUp(slot, failure) }
         tell(.lost, about: slot.account.name)
         feed(.lost(name))
+    }
+
+    /// The only account does not log in again by itself: the process ends when its calls have, and what has started it starts it again.
+    private func giveUp(_ slot: Slot, _ failure: SignalingError) {
+        Task {
+            await slot.running?.device.finishCalls(within: Self.callPatience)
+            if !isStopping { tell(.gaveUp(failure), about: slot.account.name) }
+        }
     }
 
     /// A device has ended. Without a request its account has failed.
