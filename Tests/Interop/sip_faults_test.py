@@ -237,7 +237,8 @@ class FarDevice(Device):
 
 
 def network_changes(handset, folder):
-    """Another address registers at once, and repairs a call; a link that comes back registers within a second."""
+    """Another address registers at once, and repairs a call. A link that comes back registers within a second, or two: TCP repeats
+    a first packet that was lost as the link came up after one (RFC 6298 section 2)."""
     with (
         far_network(),
         running(Kamailio(folder)),
@@ -286,7 +287,7 @@ def network_changes(handset, folder):
         wait("registered again", lambda: device.count("Registered at the SIP server") == 3, 20)
         seconds = moments(device, "Registered at the SIP server")[-1] - begun
         print(f"network_changes: registered {seconds:.2f} s after the link came up", flush=True)
-        if seconds > 1:
+        if seconds > 2:
             raise Failed(f"registered {seconds:.2f} s after the link came up")
 
 
