@@ -153,7 +153,16 @@ class Asterisk(Program):
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and not has_head(path):
             time.sleep(0.02)
-        return path
+        return path if has_head(path) or not path.exists() else self.with_head(path)
+
+    def with_head(self, path: pathlib.Path) -> pathlib.Path:
+        """A copy of a recording that Asterisk has given no head: its sound is mono, of 16 bits, at 8 kHz."""
+        print(f"asterisk: {path.name} has no head, but {path.stat().st_size} bytes", flush=True)
+        copy = path.with_name(f"{path.stem}-with-head.wav")
+        with wave.open(str(copy), "wb") as file:
+            file.setparams((1, 2, 8_000, 0, "NONE", "not compressed"))
+            file.writeframes(path.read_bytes()[44:])
+        return copy
 
     def stop(self, seconds: float = 10) -> None:
         super().stop(seconds)
