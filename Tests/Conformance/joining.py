@@ -78,6 +78,14 @@ def kind_of(code: int, content: bytes) -> tuple[int, str]:
         return code, repr(content[:80])
 
 
+def answered(code: int, content: bytes) -> tuple[int, str]:
+    """The kind of an answer; raises Lost for that of an exchange that shuts down, which answers nothing else any more."""
+    kind = kind_of(code, content)
+    if kind == (503, "unavailable") and b"shutting down" in content:
+        raise Lost("it shuts down")
+    return kind
+
+
 class Doorstep:
     """All codes of the model, who has joined by them, and what guessers may have."""
 
@@ -102,7 +110,7 @@ class Doorstep:
             raise Lost("no answer")
         if code == 500:
             self.oracle.fault(f"{path} was answered with 500: {content[:300]!r}")
-        self.oracle.outcomes[f"{path.removeprefix('/v1.1/')} {code} {kind_of(code, content)[1]}"] += 1
+        self.oracle.outcomes[f"{path.removeprefix('/v1.1/')} {code} {answered(code, content)[1]}"] += 1
         return code, content
 
     def compared(self, source: str, sent: float) -> None:
@@ -172,25 +180,25 @@ class Guesser(Prowler):
     async def ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, code: str) -> tuple[tuple[int, str], float]:
         """One guess on a connection that stays open: its answer, and the seconds until it came."""
         body = json.dumps(Key().joining(code)).encode()
-        head = f"POST /v1.1/enroll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        asked = f"POST /v1.1/enroll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         begun = time.monotonic()
-        writer.write(head.encode() + body)
+        writer.write(asked.encode() + body)
         try:
-            answered = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
             took = time.monotonic() - begun
-            size = next(int(line.split(b":")[1]) for line in answered.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+            size = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
             content = await asyncio.wait_for(reader.readexactly(size), PATIENCE)
         except (asyncio.IncompleteReadError, StopIteration) as error:
             raise Lost(str(error)) from error
         self.model.oracle.steps += 1
-        kind = kind_of(int(answered.split(b" ")[1]), content)
+        kind = answered(int(head.split(b" ")[1]), content)
         self.door.counts[f"guess {kind[1]}"] += 1
         if kind == (401, "enrollmentUnknown"):
             self.door.compared(self.source, begun)
-        elif kind not in ((429, "tooManyRequests"), (503, "unavailable")):  # It has had enough of them, or shuts down.
+        elif kind != (429, "tooManyRequests"):
             self.model.oracle.fault(f"{self} guesses, and the answer is {kind}: {content[:300]!r}")
-        elif b"retry-after" not in answered.lower():
-            self.model.oracle.fault(f"{self} is refused without Retry-After: {answered!r}")
+        elif b"retry-after" not in head.lower():
+            self.model.oracle.fault(f"{self} is refused without Retry-After: {head!r}")
         return kind, took
 
     async def compare(self) -> None:
