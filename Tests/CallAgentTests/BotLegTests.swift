@@ -32,12 +32,6 @@ struct BotLegTests {
 
     private static let amplitude = 8_000.0
 
-    /// Seconds of a sine of the amplitude in a recording, by its energy.
-    private func seconds(in path: String) throws -> Double {
-        let energy = try AudioFileReader.samples(ofFile: path).reduce(0) { $0 + Double($1) * Double($1) }
-        return energy / (Self.amplitude * Self.amplitude / 2) / 48_000
-    }
-
     private func writeTone(_ seconds: Double, to path: String) throws {
         var writer = try WAVWriter(path: path)
         let samples = (0..<Int(seconds * 48_000)).map {
@@ -64,7 +58,7 @@ struct BotLegTests {
             try await caller.device.press("#", on: call)
             let ended = try await caller.ended()
             #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
-            #expect(try seconds(in: kept) > 0.5, "the tone comes back")
+            #expect(try await secondsOfTone(in: kept, amplitude: Self.amplitude) > 0.5, "the tone comes back")
             #expect(bot.keys.count == number && bot.asked.count == number)
         }
         #expect(bot.asked[0].line == "POST /api/offer")
@@ -85,7 +79,7 @@ struct BotLegTests {
         _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
         let ended = try await caller.ended()
         #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
-        let heard = try seconds(in: kept)
+        let heard = try await secondsOfTone(in: kept, amplitude: Self.amplitude)
         #expect((1.4...1.6).contains(heard), "of 1.5 s said \(heard) s were heard")
         await bot.stop()
         try await site.close(caller, device)

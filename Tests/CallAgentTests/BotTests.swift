@@ -45,12 +45,6 @@ struct BotTests {
         (0..<Int(seconds * 8_000)).map { G711.muLawByte(Int16(8_000 * sin(2 * .pi * 500 * Double($0) / 8_000))) }
     }
 
-    /// How long such a tone is in a recording.
-    private func seconds(in path: String, amplitude: Double = 8_000) throws -> Double {
-        let energy = try AudioFileReader.samples(ofFile: path).reduce(0) { $0 + Double($1) * Double($1) }
-        return energy / (amplitude * amplitude / 2) / 48_000
-    }
-
     /// Says back what it hears; on `#` it says a last word and closes.
     private static let echo: ScriptedBot.Script = { message, line in
         switch message?["event"]?.string {
@@ -78,7 +72,7 @@ struct BotTests {
             try await caller.device.press("#", on: call)
             let ended = try await caller.ended()
             #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
-            #expect(try seconds(in: kept, amplitude: 32_767 * 0.251) > 0.5, "the tone comes back")
+            #expect(try await secondsOfTone(in: kept, amplitude: 32_767 * 0.251) > 0.5, "the tone comes back")
             #expect(bot.messages("start").count == number)
         }
         let starts = bot.messages("start")
@@ -105,7 +99,7 @@ struct BotTests {
         _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
         let ended = try await caller.ended()
         #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
-        let heard = try seconds(in: kept)
+        let heard = try await secondsOfTone(in: kept)
         #expect((1.4...1.6).contains(heard), "of 1.5 s said \(heard) s were heard")
         await bot.stop()
         try await site.close(caller, device)
@@ -200,7 +194,7 @@ struct BotTests {
         _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
         let ended = try await caller.ended()
         #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
-        let heard = try seconds(in: kept)
+        let heard = try await secondsOfTone(in: kept)
         #expect((0.9...1.1).contains(heard), "of 1 s of the fallback \(heard) s were heard")
         await bot.stop()
         try await site.close(caller, device)
@@ -300,7 +294,7 @@ struct BotTests {
         try await caller.device.press("1", on: second)
         let ended = try await caller.ended()
         #expect(ended.record.endedBy == .remote && ended.record.reason != .completed)
-        #expect(try seconds(in: kept, amplitude: 32_767 * 0.251) > 0.4, "the other call's bot is heard")
+        #expect(try await secondsOfTone(in: kept, amplitude: 32_767 * 0.251) > 0.4, "the other call's bot is heard")
         await caller.device.hangUp(flooded)
         #expect(try await caller.ended().record.reason == .completed)
         await bot.stop()
@@ -771,7 +765,7 @@ struct BotTests {
         #expect(try await ask(.POST, port, "\(calls)/\(call).json", basic("open"), "Status=completed", on: site) == 200)
         let ended = try await caller.ended()
         #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
-        let heard = try seconds(in: kept)
+        let heard = try await secondsOfTone(in: kept)
         #expect((1.4...1.6).contains(heard), "of 1.5 s said \(heard) s were heard")
         await bot.stop()
         try await site.close(caller, device)
@@ -850,7 +844,7 @@ struct BotTests {
         try await caller.device.press("#", on: call)
         let ended = try await caller.ended()
         #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
-        #expect(try seconds(in: kept, amplitude: 32_767 * 0.251) > 0.5, "the tone comes back")
+        #expect(try await secondsOfTone(in: kept, amplitude: 32_767 * 0.251) > 0.5, "the tone comes back")
         await bot.stop()
         try await site.close(caller, device)
     }
@@ -876,7 +870,7 @@ struct BotTests {
         let ended = try await callee.ended()
         #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
         let file = try #require(try FileManager.default.contentsOfDirectory(atPath: kept).first)
-        #expect((0.4...0.6).contains(try seconds(in: "\(kept)/\(file)")))
+        #expect((0.4...0.6).contains(try await secondsOfTone(in: "\(kept)/\(file)")))
         await bot.stop()
         try await site.close(callee, device)
     }

@@ -95,6 +95,12 @@ struct CallSeries {
         let isWhole = reports.allSatisfy {
             $0.call.framesSkipped == 0 && $0.playout.packetsLost == 0 && $0.playout.packetsLate == 0
         }
+        // A call's end waits 2 s for its files, and a busy disk may take longer.
+        try await until {
+            try ([kept] + recordings).allSatisfy {
+                FileManager.default.fileExists(atPath: $0) && !$0.contains(".part.")
+            }
+        }
         let complaints = isWhole ? try check(round, kept) : []
         for file in try [kept] + recordings { try FileManager.default.removeItem(atPath: file) }
         guard isWhole else { return ["frames were skipped, or packets late"] }

@@ -28,12 +28,6 @@ struct CallSoundTests {
         return path(name)
     }
 
-    /// How long such a tone is heard in a file, in seconds.
-    private func seconds(in path: String) throws -> Double {
-        let samples = try AudioFileReader.samples(ofFile: path)
-        return samples.reduce(0) { $0 + Double($1) * Double($1) } / (8_000.0 * 8_000 / 2) / 48_000
-    }
-
     /// Python that says a tone of so many seconds and then listens.
     private func program(_ seconds: Double, then rest: String = "while os.read(0, 640): pass") -> ProgramPlan {
         let script = """
@@ -122,7 +116,7 @@ struct CallSoundTests {
         let (first, why) = try await recordingEnd(device)
         #expect(why == .stopped && first.path == recorded && first.failure == nil)
         // The tone is in one of two channels, so that half of its amplitude is in their mean.
-        #expect((0.4...0.55).contains(try seconds(in: recorded) * 4))
+        #expect((0.4...0.55).contains(try await secondsOfTone(in: recorded) * 4))
 
         // Another recording until the call ends, and a file that lasts longer than the call, so that it cannot end by itself.
         let long = try tone(seconds: 150, named: "long.wav")
@@ -150,7 +144,8 @@ struct CallSoundTests {
         let record = try await device.ended().record
         #expect(record.hangUpCause == .request)
         #expect(try await caller.ended().record.hangUpCause == nil)
-        #expect((0.4...0.6 + playing).contains(try seconds(in: kept)), "0.5 s, and the pieces of the long file")
+        #expect(
+            (0.4...0.6 + playing).contains(try await secondsOfTone(in: kept)), "0.5 s, and the pieces of the long file")
         try await site.close(caller, device)
     }
 
@@ -185,7 +180,7 @@ struct CallSoundTests {
         #expect(late?.code == .wrongState)
         let record = try await caller.ended().record
         #expect(record.reason == .completed && record.endedBy == .remote)
-        #expect((0.7...0.85).contains(try seconds(in: kept)), "two words of 0.4 s")
+        #expect((0.7...0.85).contains(try await secondsOfTone(in: kept)), "two words of 0.4 s")
         try await site.close(caller, device)
     }
 
@@ -206,7 +201,7 @@ struct CallSoundTests {
             #expect(record.reason == .completed && record.endedBy == .local)
             #expect(record.hangUpCause == .maximumDuration && record.duration >= .seconds(1))
             _ = try await caller.ended()
-            #expect((least...2.1).contains(try seconds(in: kept)))
+            #expect((least...2.1).contains(try await secondsOfTone(in: kept)))
             await device.device.shutDown()
             await caller.device.shutDown()
         }
@@ -254,7 +249,7 @@ struct CallSoundTests {
         let record = try await device.ended().record
         #expect(record.reason == .completed && record.hangUpCause == .playbackEnded)
         _ = try await caller.ended()
-        #expect((0.45...0.55).contains(try seconds(in: kept)), "the whole greeting was heard")
+        #expect((0.45...0.55).contains(try await secondsOfTone(in: kept)), "the whole greeting was heard")
         try await site.close(caller, device)
     }
 }

@@ -44,22 +44,6 @@ struct ExecTests {
         FileManager.default.temporaryDirectory.appending(path: "handset-exec-\(UUID())-\(name)").path()
     }
 
-    private func samples(of path: String) throws -> [Int16] {
-        var reader = try AudioFileReader(path: path)
-        var samples: [Int16] = []
-        var block = [Int16](repeating: 0, count: 4_800)
-        while true {
-            var room = block.mutableSpan
-            let count = try reader.read(into: &room)
-            samples += block.prefix(count)
-            if count < block.count { return samples }
-        }
-    }
-
-    private func energy(of path: String) throws -> Double {
-        try samples(of: path).reduce(0) { $0 + Double($1) * Double($1) }
-    }
-
     @Test(
         "With barge_in: local a program is told who speaks, and that it is interrupted; then it answers, which is measured"
     )
@@ -184,8 +168,7 @@ struct ExecTests {
         try await caller.device.press("#", on: call)
         let ended = try await caller.ended()
         #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
-        let peak = 32_767 * 0.251
-        let seconds = try energy(of: kept) / (peak * peak / 2) / 48_000
+        let seconds = try await secondsOfTone(in: kept, amplitude: 32_767 * 0.251)
         #expect(seconds > 0.5, "the tone comes back")
         try await site.close(caller, bot)
     }
@@ -205,7 +188,7 @@ struct ExecTests {
             _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
             let ended = try await caller.ended()
             #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
-            let seconds = try energy(of: kept) / (8_000.0 * 8_000 / 2) / 48_000
+            let seconds = try await secondsOfTone(in: kept)
             #expect((1.4...1.6).contains(seconds), "of 1.5 s said \(seconds) s were heard")
             await bot.device.shutDown()
             await caller.device.shutDown()
@@ -300,8 +283,8 @@ struct ExecTests {
         try await until { try await #require(caller.device.mediaReport(on: second)).call.framesRun >= 75 }
         await caller.device.hangUp(second)
         #expect(try await caller.ended().record.reason == .completed)
-        let peak = 32_767 * 0.251
-        #expect(try energy(of: kept) / (peak * peak / 2) / 48_000 > 0.4, "the other call's program is heard")
+        #expect(
+            try await secondsOfTone(in: kept, amplitude: 32_767 * 0.251) > 0.4, "the other call's program is heard")
         await caller.device.hangUp(hostile)
         _ = try await caller.ended()
         await bot.device.shutDown()
@@ -330,7 +313,7 @@ struct ExecTests {
         let ended = try await caller.ended()
         #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
         #expect(try String(contentsOfFile: note, encoding: .utf8) == "0 1 ")
-        let seconds = try energy(of: kept) / (8_000.0 * 8_000 / 2) / 48_000
+        let seconds = try await secondsOfTone(in: kept)
         #expect(
             (0.45..<2.2).contains(seconds), "of the first 2 s not all were heard, and of the others all: \(seconds) s")
         try await site.close(caller, bot)
@@ -474,7 +457,7 @@ struct ExecTests {
             _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
             let record = try await caller.ended().record
             #expect(record.reason == .completed && record.endedBy == .remote)
-            let seconds = try energy(of: kept) / (8_000.0 * 8_000 / 2) / 48_000
+            let seconds = try await secondsOfTone(in: kept)
             #expect((0.9...1.1).contains(seconds), "of 1 s of the fallback \(seconds) s were heard")
             try FileManager.default.removeItem(atPath: kept)
         }

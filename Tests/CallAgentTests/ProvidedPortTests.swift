@@ -18,12 +18,6 @@ struct ProvidedPortTests {
         (0..<Int(seconds * 16_000)).map { Int16(8_000 * sin(2 * .pi * 500 * Double($0) / 16_000)) }
     }
 
-    /// How long such a tone is in a recording.
-    private func seconds(in path: String) throws -> Double {
-        let energy = try AudioFileReader.samples(ofFile: path).reduce(0) { $0 + Double($1) * Double($1) }
-        return energy / (8_000.0 * 8_000 / 2) / 48_000
-    }
-
     private func temporaryFile() -> String {
         FileManager.default.temporaryDirectory.appending(path: "handset-port-\(UUID()).wav").path()
     }
@@ -84,7 +78,7 @@ struct ProvidedPortTests {
         try await device.device.detach(from: call)
         await device.device.hangUp(call)
         #expect(try await caller.ended().record.reason == .completed)
-        let heard = try seconds(in: kept)
+        let heard = try await secondsOfTone(in: kept)
         #expect((0.75...0.85).contains(heard), "two tones of 0.4 s, of which \(heard) s were heard")
         try await site.close(caller, device)
     }
@@ -104,7 +98,7 @@ struct ProvidedPortTests {
         let record = try await device.ended().record
         #expect(record.hangUpCause == .maximumDuration && record.duration < .seconds(10))
         #expect(try await caller.ended().record.reason == .completed)
-        let heard = try seconds(in: kept)
+        let heard = try await secondsOfTone(in: kept)
         #expect((1.5...1.7).contains(heard), "of 1.6 s \(heard) s were heard")
         try await site.close(caller, device)
     }

@@ -11,14 +11,19 @@ import Testing
 
 @Suite("A disk that hangs", .timeLimit(.minutes(1)))
 struct HangingDiskTests {
-    /// A folder whose disk hangs from the first use until it is released.
+    /// A folder whose disk hangs, from the first use or a later moment until it is released.
     private final class Disk: Sendable {
         let folder: String
-        private let isHanging = Mutex(true)
+        private let isHanging: Mutex<Bool>
         private let gate = DispatchSemaphore(value: 0)
         private let (uses, firstUse) = AsyncStream.makeStream(of: Void.self)
 
-        init(_ folder: String) { self.folder = folder }
+        init(_ folder: String, hangs: Bool = true) {
+            self.folder = folder
+            isHanging = Mutex(hangs)
+        }
+
+        func hang() { isHanging.withLock { $0 = true } }
 
         func use(_ used: String) {
             guard used == folder, isHanging.withLock({ $0 }) else { return }
@@ -108,6 +113,43 @@ struct HangingDiskTests {
         #expect(end.failure?.code == .stalled)
         threads.finish()
         #expect(try AudioFileReader.samples(ofFile: slow + "/kept.wav") == sound)
+    }
+
+    @Test("A recording that is being closed while its disk is slow has lost nothing, and does not fail")
+    func slowEnd() async throws {
+        defer { try? FileManager.default.removeItem(at: root) }
+        let late = Disk(slow, hangs: false)
+        var limits = AudioFileThreads.Limits()
+        (limits.opening, limits.stall, limits.finish) = (.seconds(60), .seconds(3_600), .seconds(36_000))
+        let threads = try AudioFileThreads(limits) { late.use($0) }
+        let log = Log()
+        var files = try threads.open(AudioBehaviour(source: .echo, recording: slow + "/kept.wav"), log.reports)
+        let sound = [Int16](repeating: 7, count: 960)
+        #expect(files.rings.recorder?.write(sound.span) == 960)
+        late.hang()
+        threads.stop(files.ids) {}
+        await late.isWaitedFor()
+        threads.check(at: Self.muchLater)
+        #expect(log.failures.isEmpty)
+        late.answer()
+        let end = try #require(await log.nextEnd())
+        #expect(end.failure == nil && end.missed == .zero && end.path == slow + "/kept.wav")
+        threads.finish()
+        #expect(try AudioFileReader.samples(ofFile: slow + "/kept.wav") == sound)
+    }
+
+    @Test("A recording that is still being closed when it should long be is reported, once")
+    func hangingEnd() async throws {
+        defer { try? FileManager.default.removeItem(at: root) }
+        let threads = try makeThreads()
+        let log = Log()
+        let files = try threads.open(AudioBehaviour(source: .echo, recording: slow + "/kept.wav"), log.reports)
+        await disk.isWaitedFor()
+        threads.stop(files.ids) {}
+        for _ in 1...2 { threads.check(at: Self.muchLater) }
+        #expect(log.failures == [.stalled])
+        disk.answer()
+        threads.finish()
     }
 
     @Test("A disk that hangs takes no further files until it answers")

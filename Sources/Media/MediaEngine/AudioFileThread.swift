@@ -9,25 +9,48 @@ final class AudioFileThread: Sendable {
     /// Files that it has at once, also those of calls that have ended: where the disk takes them more slowly than they come.
     static let mostStreams = 1_024
 
+    /// How long a disk may take to answer.
+    struct Patience {
+        /// Where more sound comes: longer than any ring holds, so that sound is lost.
+        let moving: Duration
+        /// Where the file is being closed: nothing is lost yet.
+        let closing: Duration
+    }
+
     private enum Job {
-        case open(AudioFileID, any AudioFileStream)
+        case open(AudioFileID)
         case finish(AudioFileID)
         case discard(AudioFileID)
     }
 
+    private struct Entry {
+        let stream: any AudioFileStream
+        /// When it was added, or when its end was asked for.
+        var since: Instant
+        var isOpen = false
+        var isClosing = false
+
+        mutating func close(at now: Instant) {
+            guard !isClosing else { return }
+            (isClosing, since) = (true, now)
+        }
+    }
+
     private struct State {
         var jobs: [Job] = []
-        var streams: [AudioFileID: any AudioFileStream] = [:]
+        var entries: [AudioFileID: Entry] = [:]
         /// Since when the disk has not answered; nil while nothing is asked of it.
         var waitsSince: Instant?
         var isStalled = false
         var isFinished = false
         var isDone = false
 
-        /// Those that are open, and those that wait to be.
-        var allStreams: [any AudioFileStream] {
-            jobs.reduce(into: Array(streams.values)) { all, job in
-                if case .open(_, let stream) = job { all.append(stream) }
+        /// Those for which the disk has had more time by `now` than it may take.
+        func streamsWithoutAnswer(at now: Instant, _ patience: Patience) -> [any AudioFileStream] {
+            guard let waitsSince else { return [] }
+            return entries.values.compactMap { entry in
+                let waited = max(waitsSince, entry.since).duration(to: now)
+                return waited >= (entry.isClosing ? patience.closing : patience.moving) ? entry.stream : nil
             }
         }
     }
@@ -67,7 +90,7 @@ final class AudioFileThread: Sendable {
     var obstacle: String? {
         state.withLock { state in
             if state.isStalled { return "its disk does not answer" }
-            let isFull = state.streams.count + state.jobs.count >= Self.mostStreams
+            let isFull = state.entries.count >= Self.mostStreams
             return isFull ? "its disk does not keep up: \(Self.mostStreams) files wait for it" : nil
         }
     }
@@ -76,10 +99,16 @@ final class AudioFileThread: Sendable {
     var waitsSince: Instant? { state.withLock { $0.waitsSince } }
 
     /// Opens a file, and moves it from then on.
-    func add(_ stream: any AudioFileStream, as id: AudioFileID) { enqueue(.open(id, stream)) }
+    func add(_ stream: any AudioFileStream, as id: AudioFileID) {
+        state.withLock { $0.entries[id] = Entry(stream: stream, since: MonotonicClock.now) }
+        enqueue(.open(id))
+    }
 
     /// Writes what waits for a file, and closes it.
-    func finish(_ id: AudioFileID) { enqueue(.finish(id)) }
+    func finish(_ id: AudioFileID) {
+        state.withLock { $0.entries[id]?.close(at: MonotonicClock.now) }
+        enqueue(.finish(id))
+    }
 
     /// Closes a file that is not wanted.
     func discard(_ id: AudioFileID) { enqueue(.discard(id)) }
@@ -91,7 +120,11 @@ final class AudioFileThread: Sendable {
 
     /// Finishes all files and ends the thread, once the disk answers.
     func finish() {
-        state.withLock { $0.isFinished = true }
+        let now = MonotonicClock.now
+        state.withLock { state in
+            state.isFinished = true
+            for id in state.entries.keys { state.entries[id]?.close(at: now) }
+        }
         holder.wakeup.signal()
     }
 
@@ -105,19 +138,20 @@ final class AudioFileThread: Sendable {
         }
     }
 
-    /// Reports a disk that has not answered for `limit`, once for each file.
-    func check(at now: Instant, limit: Duration) {
+    /// Reports a disk that does not answer for longer than it may, once for each file.
+    func check(at now: Instant, _ patience: Patience) {
         let (streams, time): ([any AudioFileStream], Duration) = state.withLock { state in
-            guard let since = state.waitsSince, since.duration(to: now) >= limit else { return ([], .zero) }
+            let time = state.waitsSince?.duration(to: now) ?? .zero
+            guard time >= patience.moving else { return ([], .zero) }
             state.isStalled = true
-            return (state.allStreams, since.duration(to: now))
+            return (state.streamsWithoutAnswer(at: now, patience), time)
         }
         for stream in streams { stream.news.noteStall("its disk has not answered for \(time.components.seconds) s") }
     }
 
     /// Reports the end of all files of a thread that hangs when the process ends.
     func abandon() {
-        for stream in state.withLock({ $0.allStreams }) { stream.abandon() }
+        for entry in state.withLock({ Array($0.entries.values) }) { entry.stream.abandon() }
     }
 
     // MARK: On the thread
@@ -127,7 +161,7 @@ final class AudioFileThread: Sendable {
     /// Code that changes what the wait depends on, or adds work, must signal the wake-up afterwards.
     /// - Returns: Whether that was the last turn.
     private func turn() -> Bool {
-        let isIdle = state.withLock { $0.streams.isEmpty }
+        let isIdle = state.withLock { !$0.entries.values.contains(where: \.isOpen) }
         holder.wakeup.wait(timeoutMilliseconds: isIdle ? nil : Self.intervalMilliseconds)
         // In their order, so that a file is opened before it is finished. A job stays in the list until it is done, so that its
         // file is known while the disk hangs.
@@ -135,35 +169,38 @@ final class AudioFileThread: Sendable {
             carryOut(job)
             state.withLock { _ = $0.jobs.removeFirst() }
         }
-        let (streams, isLast) = state.withLock { ($0.streams, $0.isFinished) }
-        for (id, stream) in streams {
+        let (entries, isLast) = state.withLock { ($0.entries.filter(\.value.isOpen), $0.isFinished) }
+        for (id, entry) in entries {
             if isLast {
-                close(id, stream)
+                close(id, entry.stream)
             } else {
-                ask { stream.move() }
+                ask { entry.stream.move() }
             }
         }
-        return isLast && state.withLock { $0.jobs.isEmpty && $0.streams.isEmpty }
+        return isLast && state.withLock { $0.jobs.isEmpty && $0.entries.isEmpty }
     }
 
     private func carryOut(_ job: Job) {
         switch job {
-        case .open(let id, let stream):
+        case .open(let id):
+            guard let stream = stream(id) else { return }
             ask { stream.open() }
-            state.withLock { $0.streams[id] = stream }
+            state.withLock { $0.entries[id]?.isOpen = true }
         case .finish(let id):
-            if let stream = state.withLock({ $0.streams[id] }) { close(id, stream) }
+            if let stream = stream(id) { close(id, stream) }
         case .discard(let id):
-            guard let stream = state.withLock({ $0.streams[id] }) else { return }
+            guard let stream = stream(id) else { return }
             ask { stream.discard() }
-            state.withLock { $0.streams[id] = nil }
+            state.withLock { $0.entries[id] = nil }
             onClosed(id)
         }
     }
 
+    private func stream(_ id: AudioFileID) -> (any AudioFileStream)? { state.withLock { $0.entries[id]?.stream } }
+
     private func close(_ id: AudioFileID, _ stream: any AudioFileStream) {
         ask { stream.finish() }
-        state.withLock { $0.streams[id] = nil }
+        state.withLock { $0.entries[id] = nil }
         onClosed(id)
     }
 

@@ -22,9 +22,10 @@ final class AudioFileThreads: Sendable {
         var opening: Duration = .milliseconds(250)
         /// By the report of a call's end, for the call's files.
         var ending: Duration = .seconds(2)
-        /// Before a disk that does not answer is reported, and takes no further files until it does.
+        /// Before a disk that does not answer is reported for each file into which more sound comes, and takes no further files until it
+        /// does. Longer than a ring holds, so that sound is lost.
         var stall: Duration = .seconds(2)
-        /// By the end of the process, for all files.
+        /// By the end of the process, for all files; and before a disk that does not answer is reported for a file that is being closed.
         var finish: Duration = .seconds(10)
     }
 
@@ -314,7 +315,8 @@ final class AudioFileThreads: Sendable {
     /// Reports what a disk that does not answer has held up too long by `now`.
     func check(at now: Instant) {
         let threads = state.withLock { Array($0.threads.values) }
-        for thread in threads { thread.check(at: now, limit: limits.stall) }
+        let patience = AudioFileThread.Patience(moving: limits.stall, closing: limits.finish)
+        for thread in threads { thread.check(at: now, patience) }
         for follow in state.withLock({ $0.takeEndings { $0.deadline <= now } }) { follow() }
     }
 
