@@ -10,6 +10,7 @@ internal import Core
 final class AccountReporter: Sendable {
     private let configuration: DeviceConfiguration
     private let media: SharedMedia
+    private let monitor: DeviceMonitor
     private let status: AccountsStatus
     private let control: ControlServer?
     private let ending: EndRequest
@@ -19,14 +20,15 @@ final class AccountReporter: Sendable {
 
     /// - Parameter ending: Is made when the only account has failed.
     init(
-        _ configuration: AccountsConfiguration, media: SharedMedia, status: AccountsStatus, control: ControlServer?,
-        ending: EndRequest, logger: Logger
+        _ configuration: AccountsConfiguration, media: SharedMedia, monitor: DeviceMonitor, status: AccountsStatus,
+        control: ControlServer?, ending: EndRequest, logger: Logger
     ) {
         guard let first = configuration.accounts.first?.configuration else {
             preconditionFailure("a configuration that was read has an account")
         }
         self.configuration = first
         self.media = media
+        self.monitor = monitor
         self.status = status
         self.control = control
         self.ending = ending
@@ -85,6 +87,7 @@ final class AccountReporter: Sendable {
 
     private func report(_ event: DeviceEvent, of account: String?, _ logger: Logger) async {
         await memory.hear(event)
+        monitor.note(event, of: account)
         DeviceEventLog.log(event, configuration, logger)
         if case .signaling(let event) = event { await note(event, of: account) }
         await control?.notify(event, of: account)

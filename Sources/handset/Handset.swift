@@ -17,6 +17,7 @@ struct Handset: AsyncParsableCommand {
             LoopbackCommand.self,
             DevicesCommand.self,
             LogoutCommand.self, UserCommand.self, TokenCommand.self, CallsCommand.self, PushCommand.self,
+            ExplainCommand.self,
             ReplayCommand.self, CheckCommand.self, SupportBundleCommand.self,
             VersionCommand.self,
         ])

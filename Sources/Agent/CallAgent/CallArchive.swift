@@ -1,5 +1,7 @@
 internal import Call
 internal import CallControl
+internal import CallDiagnosis
+internal import CallMedia
 internal import Logging
 internal import Realtime
 internal import VoiceActivity
@@ -28,10 +30,12 @@ struct CallArchive {
     ///
     /// - Returns: False if no journal has the call; then `done` is not called.
     func end(
-        _ key: String?, _ record: CallRecord, _ turns: TurnSummary?, done: @escaping @Sendable () -> Void
+        _ key: String?, _ record: CallRecord, _ turns: TurnSummary?, _ report: MediaReport?,
+        done: @escaping @Sendable () -> Void
     ) -> Bool {
         guard let journal, let key else { return false }
-        journal.end(key, record, turns: turns, done: done)
+        let media = report.map { MediaFacts($0, at: MonotonicClock.now) }
+        journal.end(key, record, turns: turns, media: media, done: done)
         return true
     }
 

@@ -1,5 +1,6 @@
 internal import BlockingWork
 public import CallControl
+public import CallDiagnosis
 internal import FoundationEssentials
 public import Logging
 internal import Files
@@ -74,7 +75,10 @@ public final class CallJournal: Sendable {
     }
 
     /// Notes how a call ended; `done` is called when that is on disk, or cannot be, or the disk takes too long.
-    func end(_ key: String, _ record: CallRecord, turns: TurnSummary? = nil, done: @escaping @Sendable () -> Void) {
+    func end(
+        _ key: String, _ record: CallRecord, turns: TurnSummary? = nil, media: MediaFacts? = nil,
+        done: @escaping @Sendable () -> Void
+    ) {
         var entry = KeptCall(
             call: key, application: application, isOver: true, began: nil, invite: record.invite?.text,
             direction: record.direction.rawValue, peer: record.peer.text)
@@ -91,6 +95,7 @@ public final class CallJournal: Sendable {
         entry.transferredBy = record.transferredBy?.text
         entry.transferredTo = record.transferredTo?.text
         entry.turns = turns.map(KeptCall.Turns.init)
+        entry.media = media
         let ending = FirstOf(done)
         guard case .enqueued = queue.yield(.write(entry, done: { ending.happen() })) else {
             ending.happen()
@@ -284,6 +289,8 @@ public struct KeptCall: Codable, Hashable, Sendable {
 
     /// How turns were taken, if a program took part.
     public var turns: Turns?
+    /// What its media counted, if it had any.
+    public var media: MediaFacts?
 
     /// How the caller and a program took turns.
     public struct Turns: Codable, Hashable, Sendable {
@@ -318,7 +325,7 @@ public struct KeptCall: Codable, Hashable, Sendable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case call, application, began, ended, invite, direction, peer, reason, cause, error, turns
+        case call, application, began, ended, invite, direction, peer, reason, cause, error, turns, media
         case isOver = "over"
         case answeredAfter = "answered_after_ms"
         case establishedAfter = "established_ms"
@@ -351,5 +358,26 @@ public struct KeptCall: Codable, Hashable, Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+extension KeptCall {
+    /// What a diagnosis knows of the call; nil while it runs.
+    public var facts: CallFacts? {
+        guard isOver, let reason = reason.flatMap(CallEndReason.init),
+            let direction = CallRecord.Direction(rawValue: direction)
+        else { return nil }
+        var facts = CallFacts(
+            direction, peer: peer, reason: reason, endedBy: endedBy.flatMap(CallRecord.Ender.init) ?? .neither,
+            duration: Int(duration ?? 0))
+        facts.cause = cause.flatMap(CallFailureCause.init)
+        facts.error = error
+        facts.hangUpCause = hangUpCause.flatMap(CallRecord.HangUpCause.init)
+        facts.answeredAfter = answeredAfter.map { Int($0) }
+        facts.establishedAfter = establishedAfter.map { Int($0) }
+        facts.flowingAfter = setUpTime.map { Int($0) }
+        facts.media = media
+        if let turns, turns.answered > 0 { facts.slowResponse = turns.slowResponse }
+        return facts
     }
 }

@@ -446,7 +446,8 @@ public actor Device {
 
     /// Puts a call's record on disk; the call is reported as ended after that (contract CALL-7).
     func keep(_ record: CallRecord, _ turns: TurnSummary?, of id: CallID) {
-        let isKept = archive.end(calls[id]?.journalKey, record, turns) { [weak self] in
+        let call = calls[id]
+        let isKept = archive.end(call?.journalKey, record, turns, call?.session.mediaReport) { [weak self] in
             Task { await self?.feed(.device(.recordKept), to: id) }
         }
         if !isKept { feed(.device(.recordKept), to: id) }

@@ -1,5 +1,6 @@
 public import ConfigReader
 public import ExchangeCore
+public import Monitoring
 public import SignalWire
 import HTTPTransport
 import Core
@@ -90,6 +91,9 @@ public struct ExchangeConfiguration: Sendable {
 
     /// How devices that are not connected are notified of invites.
     public var push = PushConfiguration()
+
+    /// Where the exchange shows how it is doing; nil for nowhere.
+    public var monitoring: MonitoringConfiguration?
 
     /// Where what must survive the process is kept; without a database the exchange forgets it all.
     public var databasePath: String?
@@ -249,6 +253,9 @@ extension ExchangeConfiguration {
             .defaulting(to: usual.callRecordLimits.total)
         let push = ConfigKey.section(
             "push", PushConfiguration.Keys.self, "invites to devices that are not connected ([push.md](push.md))")
+        let monitoring = ConfigKey.section(
+            "monitoring", MonitoringConfiguration.Keys.self,
+            "where it shows metrics and health ([monitoring.md](monitoring.md)); without this section, nowhere")
 
         private static let counts = 1...1_000_000
     }
@@ -298,6 +305,7 @@ extension ExchangeConfiguration {
         if let section = section.value(\.push, &problems) {
             push = PushConfiguration(section, plainText: plainText, &problems)
         }
+        monitoring = section.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
         readTokens(section, &problems)
         readLimits(section, &problems)
         readBounds(section, &problems)

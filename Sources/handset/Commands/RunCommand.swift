@@ -7,6 +7,7 @@ internal import DeviceControl
 internal import Glibc
 internal import Logging
 internal import MediaEngine
+internal import Monitoring
 internal import NIOCore
 internal import NIOPosix
 internal import Realtime
@@ -49,6 +50,8 @@ struct RunCommand: AsyncParsableCommand {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let (accounts, media) = try AccountFactory.accounts(configuration, locks, on: group, logger)
         let control = try await Self.listen(socket, for: accounts, group, logger)
+        let monitor = DeviceMonitor(accounts, media)
+        let monitoring = try await MonitoringServer.start(configuration.monitoring, of: monitor.process, logger)
         let unit = ServiceUnit(logger: logger)
         unit.notify(status: "Logging in")
         let status = AccountsStatus(accounts, unit, isNamed: configuration.isNamed)
@@ -60,7 +63,8 @@ struct RunCommand: AsyncParsableCommand {
         let watchdog = unit.feedWatchdog { await accounts.isAlive() }
         let ending = EndRequest(moreSeconds: draining.drain)
         let reporter = AccountReporter(
-            configuration, media: media, status: status, control: control, ending: ending, logger: logger)
+            configuration, media: media, monitor: monitor, status: status, control: control, ending: ending,
+            logger: logger)
         let listener = Task { await reporter.report(accounts.events) }
         await accounts.start()
         await ending.wait()
@@ -69,6 +73,7 @@ struct RunCommand: AsyncParsableCommand {
         await accounts.shutDown()
         await listener.value
         await control?.close()
+        await monitoring?.stop()
         withExtendedLifetime(locks) {}
         if let failure = reporter.failure { throw failure }
         try? await group.shutdownGracefully()

@@ -3,6 +3,7 @@ internal import ConfigReader
 internal import ExchangeCore
 internal import ExchangeServer
 internal import Logging
+internal import Monitoring
 internal import NIOCore
 internal import NIOPosix
 internal import SignalWire
@@ -63,6 +64,8 @@ struct ServeCommand: AsyncParsableCommand {
             server.requestMoves(within: Self.movingTime)
         }
         let unit = ServiceUnit(logger: logger)
+        let monitoring = try await MonitoringServer.start(
+            configuration.monitoring, of: ExchangeMonitor(server: server).process, logger)
         logger.info("\(server.browserAdvice)")
         if let config, let document {
             let reload = ExchangeReload(
@@ -80,6 +83,7 @@ struct ServeCommand: AsyncParsableCommand {
         unit.notify(.stopping, status: "Closing client connections")
         watchdog?.cancel()
         logger.info("Closing client connections")
+        await monitoring?.stop()
         await server.stop()
         try? await group.shutdownGracefully()
     }

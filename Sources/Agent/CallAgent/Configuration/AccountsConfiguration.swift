@@ -1,5 +1,6 @@
 internal import BotCalls
 public import ConfigReader
+public import Monitoring
 internal import SIPClient
 
 /// What `handset run` reads: one account, or several that share a process.
@@ -47,6 +48,9 @@ public struct AccountsConfiguration: Sendable {
 
     /// Where programs on this machine act on the devices; nil for nowhere.
     public var control: ControlConfiguration? { accounts.first?.configuration.control }
+
+    /// Where the process shows how it is doing; nil for nowhere.
+    public var monitoring: MonitoringConfiguration? { accounts.first?.configuration.monitoring }
 
     /// Takes accounts, which have the sections of the process in common.
     public init(_ accounts: [Account]) { self.accounts = accounts }
@@ -196,6 +200,7 @@ extension DeviceConfiguration {
         audio = other.audio
         media = other.media
         control = other.control
+        monitoring = other.monitoring
     }
 }
 

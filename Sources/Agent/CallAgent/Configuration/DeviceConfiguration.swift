@@ -3,6 +3,7 @@
 public import CallControl
 public import ConfigReader
 internal import MediaEngine
+public import Monitoring
 internal import Files
 
 /// The contents of a device's configuration file.
@@ -27,6 +28,8 @@ public struct DeviceConfiguration: Sendable {
     public var media = MediaConfiguration()
     /// Where programs on this machine act on the device; nil for nowhere.
     public var control: ControlConfiguration?
+    /// Where the process shows how it is doing; nil for nowhere.
+    public var monitoring: MonitoringConfiguration?
     /// Warnings for the owner; the configuration can be used nevertheless.
     public private(set) var warnings: [ConfigProblem] = []
 
@@ -80,6 +83,10 @@ public struct DeviceConfiguration: Sendable {
             "control", ControlConfiguration.Keys.self,
             "where programs control the device ([control.md](control.md)); without this section, nowhere")
         let media = ConfigKey.section("media", MediaConfiguration.Keys.self, "sockets, codec and playout")
+        let monitoring = ConfigKey.section(
+            "monitoring", MonitoringConfiguration.Keys.self,
+            "where `handset run` shows metrics and health ([monitoring.md](monitoring.md)); without this section, nowhere"
+        )
         let accounts = ConfigKey.sections(
             "accounts", AccountEntry.Keys.self,
             "several accounts in one process, \(AccountsConfiguration.mostAccounts) at most "
@@ -214,6 +221,7 @@ extension DeviceConfiguration {
         }
         if let section = root.value(\.media, &problems) { media.read(section, &problems) }
         control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
+        monitoring = root.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
     }
 
     /// Compares the ports of calls without ICE with the calls that may need them.

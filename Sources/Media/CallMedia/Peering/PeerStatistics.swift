@@ -78,12 +78,16 @@ public struct DropCounters: BitwiseCopyable, Sendable {
 
     /// The reasons for which packets were dropped, and how many for each, such as "early 1, replayed 2"; empty if none were.
     public var reasons: String {
-        let counts = [
+        counts.filter { $0.count > 0 }.map { "\($0.reason) \($0.count)" }.joined(separator: ", ")
+    }
+
+    /// The number for each reason.
+    package var counts: [(reason: String, count: Int)] {
+        [
             ("unauthenticated", unauthenticated), ("early", early), ("replayed", replayed), ("malformed", malformed),
             ("unknown payload type", unknownPayloadType), ("looped", looped), ("other stream", ofOtherStream),
             ("unknown source", ofUnknownSource),
         ]
-        return counts.filter { $0.1 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
     }
 
     /// All of them.

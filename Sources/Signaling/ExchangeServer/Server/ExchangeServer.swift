@@ -158,6 +158,18 @@ public final class ExchangeServer: Sendable {
         return (try? await counters.get()) ?? ExchangeCounters()
     }
 
+    /// What keeps it from serving its clients now, in sentences; nothing if it serves them.
+    public func obstacles() async -> [String] {
+        let obstacles = channel.eventLoop.submit { [hub] in
+            switch hub.value.obstacle {
+            case .failed: ["the database cannot be written: \(hub.value.failure.map { "\($0)" } ?? "not known why")"]
+            case .behind: ["the database does not keep up: too much waits for the disk"]
+            case nil: [String]()
+            }
+        }
+        return (try? await obstacles.get()) ?? ["the exchange has ended"]
+    }
+
     /// Sends a payload to every connected device of a user, unchanged (CONN-11).
     ///
     /// - Parameter user: The user's own id.

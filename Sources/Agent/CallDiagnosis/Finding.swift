@@ -1,0 +1,68 @@
+/// One thing that went wrong in a call.
+public struct Finding: Hashable, Sendable {
+    /// Whose fault it looks like.
+    public enum Side: String, CaseIterable, Hashable, Sendable {
+        /// This device, its configuration, or its machine.
+        case ours = "this_side"
+        /// The other device.
+        case peer = "other_side"
+        /// The network from there to here.
+        case pathHere = "path_here"
+        /// The network from here to there.
+        case pathThere = "path_there"
+        /// The network, without a direction.
+        case path
+        /// The signaling service.
+        case service
+        /// The program or bot that takes part.
+        case bot = "program"
+        /// The figures leave it open.
+        case unclear = "not_clear"
+    }
+
+    /// What kind of thing.
+    public enum Code: String, CaseIterable, Hashable, Sendable {
+        case setUpFailed = "set_up_failed"
+        case nothingReceived = "nothing_received"
+        case nothingSentArrives = "nothing_sent_arrives"
+        case peerSendsNoSound = "peer_sends_no_sound"
+        case wrongKeys = "wrong_keys"
+        case wrongPayloadType = "wrong_payload_type"
+        case wrongFormat = "wrong_format"
+        case unknownSource = "unknown_source"
+        case noPackets = "no_rtp"
+        case lossHere = "loss_here"
+        case lossThere = "loss_there"
+        case jitter
+        case reordering
+        case longDelay = "long_delay"
+        case slowMedia = "slow_media"
+        case peerVanished = "peer_vanished"
+        case machineStalled = "machine_stalled"
+        case diskSlow = "disk_slow"
+        case muted = "microphone_muted"
+        case cardGaps = "card_gaps"
+        case slowProgram = "slow_program"
+        case connectionLost = "connection_lost"
+        case killed = "device_stopped"
+    }
+
+    /// What kind of thing.
+    public let code: Code
+    /// Whose fault it looks like.
+    public let side: Side
+    /// What happened, as a sentence.
+    public let text: String
+    /// The figures that say so.
+    public let evidence: String
+    /// What to try, as a sentence.
+    public let advice: String
+
+    init(_ code: Code, _ side: Side, _ text: String, because evidence: String, advice: String) {
+        self.code = code
+        self.side = side
+        self.text = text
+        self.evidence = evidence
+        self.advice = advice
+    }
+}

@@ -1,0 +1,163 @@
+internal import ArgumentParser
+internal import CallAgent
+internal import CallDiagnosis
+internal import ConfigReader
+internal import Core
+
+/// `handset explain`: what went wrong in a call, and whose fault it looks like.
+struct ExplainCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain", abstract: "Say what went wrong in a call, and whose fault it looks like.",
+        discussion: """
+            It reads the records that a device keeps of its calls (device.call_records), and says of one how it ended, what went \
+            wrong, the figures that say so, and what to try. Where the figures leave open whose fault it is, it says so. The \
+            device may be running. docs/explain.md lists all that it can find.
+            """)
+
+    @Argument(
+        help:
+            "The call: a part of its name in the records, of its invite, or of the other side's name. The last one if none is given."
+    )
+    var call: String?
+
+    @Option(help: "The device's configuration file, which names the records.", completion: .file())
+    var config: String?
+
+    @Option(help: "Which of several accounts in it.")
+    var account: String?
+
+    @Option(help: "The records themselves, in place of --config.", completion: .file())
+    var records: String?
+
+    @Flag(help: "List the last calls, the newest first, with a word for what was found in each.")
+    var list = false
+
+    @Flag(help: "Print JSON: an object for the call, or a line for each.")
+    var json = false
+
+    func validate() throws {
+        guard (config == nil) != (records == nil) else { throw ValidationError("Give either --config or --records.") }
+        if list, call != nil { throw ValidationError("--list is for all calls, without CALL.") }
+        if account != nil, config == nil { throw ValidationError("--account is for --config.") }
+    }
+
+    /// Calls that `--list` shows.
+    private static let listed = 50
+
+    func run() throws {
+        let calls = try CallJournal.records(in: path()).filter { $0.facts != nil }
+        guard !calls.isEmpty else {
+            throw CommandFailure(
+                .configuration,
+                "there is no record of a call that has ended in \(try path()); has the device had one since "
+                    + "device.call_records names this file?")
+        }
+        if list {
+            for call in calls.suffix(Self.listed).reversed() {
+                Terminal.print(json ? Self.object(call) : Self.line(call))
+            }
+        } else {
+            let found = try find(in: calls)
+            Terminal.print(json ? Self.object(found) : Self.text(found))
+        }
+    }
+
+    private func path() throws -> String {
+        if let records { return records }
+        guard let config else { throw ValidationError("Give either --config or --records.") }
+        try ConfigurationCheck.expect("run", path: config)
+        let configuration = try DeviceConfiguration.read(path: config, fileChecks: .none, account: account)
+        guard let path = configuration.device.callRecords else {
+            throw CommandFailure(
+                .configuration,
+                "\(config) keeps no records of calls. Give device.call_records a file, such as calls.jsonl, and restart the device."
+            )
+        }
+        return path
+    }
+
+    private func find(in calls: [KeptCall]) throws -> KeptCall {
+        guard let call else { return calls[calls.count - 1] }
+        let wanted = call.lowercased()
+        let found = calls.last { kept in
+            [kept.call, kept.invite ?? "", kept.peer].contains { $0.lowercased().contains(wanted) }
+        }
+        guard let found else {
+            throw CommandFailure(.failed, "there is no record of a call with \"\(call)\"; --list shows the last ones.")
+        }
+        return found
+    }
+
+    // MARK: - Words
+
+    private static func findings(_ call: KeptCall) -> [Finding] { call.facts.map { CallDiagnosis($0).findings } ?? [] }
+
+    /// What is printed of one call.
+    static func text(_ call: KeptCall) -> String {
+        let findings = findings(call)
+        var lines = ["\(time(call)) \(call.facts?.outcome ?? "")"]
+        for finding in findings {
+            lines += [
+                "", "\(finding.text) (\(side(finding.side)))", "  Because: \(finding.evidence)",
+                "  Try: \(finding.advice)",
+            ]
+        }
+        if findings.isEmpty { lines += ["", nothing(call)] }
+        return lines.joined(separator: "\n")
+    }
+
+    /// Of a call in which nothing was found.
+    private static func nothing(_ call: KeptCall) -> String {
+        switch (call.media, call.establishedAfter) {
+        case (nil, .some): "This record has no figures of the call's media, so nothing can be said of its sound."
+        case (_, nil): "Nothing went wrong that this side can see: the call was never established."
+        case (.some, .some): "Nothing went wrong that this side can see."
+        }
+    }
+
+    private static func side(_ side: Finding.Side) -> String {
+        switch side {
+        case .ours: "this device or its machine"
+        case .peer: "the other side"
+        case .pathHere: "the network on the way here"
+        case .pathThere: "the network on the way there"
+        case .path: "the network"
+        case .service: "the service"
+        case .bot: "the program or bot"
+        case .unclear: "not clear whose fault"
+        }
+    }
+
+    private static func line(_ call: KeptCall) -> String {
+        let codes = findings(call).map(\.code.rawValue).joined(separator: ", ")
+        return "\(time(call)) \(call.call.prefix(8)) \(call.direction) \(call.peer): \(call.reason ?? "")"
+            + (codes.isEmpty ? "" : " (\(codes))")
+    }
+
+    private static func time(_ call: KeptCall) -> String {
+        (call.began ?? call.ended).map { WallClock(unixMilliseconds: $0).rfc3339 } ?? "?"
+    }
+
+    private static func object(_ call: KeptCall) -> String {
+        var object = JSONObjectText()
+        object.add("call", call.call)
+        object.add("invite", call.invite)
+        object.add("time", time(call))
+        object.add("direction", call.direction)
+        object.add("peer", call.peer)
+        object.add("reason", call.reason)
+        object.add("outcome", call.facts?.outcome)
+        object.add("has_media", call.media != nil)
+        let findings = findings(call).map { finding -> JSONObjectText in
+            var object = JSONObjectText()
+            object.add("code", finding.code.rawValue)
+            object.add("side", finding.side.rawValue)
+            object.add("text", finding.text)
+            object.add("because", finding.evidence)
+            object.add("try", finding.advice)
+            return object
+        }
+        object.add("findings", objects: findings)
+        return object.text
+    }
+}
