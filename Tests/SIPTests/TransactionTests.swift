@@ -329,6 +329,16 @@ struct TransactionTests {
         guard case .cancelled(_, _, _, nil)? = run.told.last else { throw TestFailure("there is no INVITE") }
     }
 
+    @Test("A CANCEL behind our final answer finds its INVITE, so that it gets 200 and not 481 (RFC 3261 §9.2)")
+    func cancelAfterAnswer() throws {
+        var run = TableRun()
+        let invite = Sample.request(.invite, branch: "z9hG4bK1")
+        run.timeline.feed(.received(.request(invite), Sample.udp))
+        run.timeline.feed(.respond(.server(1), SIPResponse(200, to: invite, toTag: "t")))
+        run.timeline.feed(.received(.request(Sample.request(.cancel, branch: "z9hG4bK1")), Sample.udp))
+        guard case .cancelled(_, _, _, .server(1)?)? = run.told.last else { throw TestFailure("the INVITE is found") }
+    }
+
     @Test("The sender's host is part of a branch's name, and case is not")
     func matching() {
         var run = TableRun()

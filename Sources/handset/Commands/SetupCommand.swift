@@ -490,7 +490,10 @@ struct SetupCommand: AsyncParsableCommand {
         } catch {
             throw CommandFailure(.failed, "\(error)")
         }
-        return try line(of: bytes ?? [], path)
+        guard let bytes else {
+            throw CommandFailure(.failed, "\"\(path)\" does not exist; write the secret into it, or give another path")
+        }
+        return try line(of: bytes, path)
     }
 
     private static func line(of bytes: [UInt8], _ path: String) throws -> String {

@@ -239,6 +239,7 @@ extension UserAgent {
             case .ringing, .calling, .mortal: continue
             }
         }
+        // The INVITE has its final answer, so that nothing is cancelled (RFC 3261 §9.2).
         refuse(200, request, transaction, now, &outbox)
     }
 

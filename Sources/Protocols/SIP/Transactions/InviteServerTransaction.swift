@@ -48,7 +48,7 @@ struct InviteServerTransaction {
         return response
     }
 
-    /// Whether a CANCEL still has an effect.
+    /// Whether it has no final answer.
     var isProceeding: Bool {
         if case .proceeding = state { true } else { false }
     }

@@ -36,7 +36,7 @@ public enum TransactionOutput: Equatable, Sendable {
     case transmit(SIPMessage, SIPFlow)
     /// A new request of a peer's, to be answered.
     case request(SIPRequest, TransactionID, SIPFlow)
-    /// A CANCEL, and the INVITE that it cancels, if that exists and is not answered.
+    /// A CANCEL, and the INVITE that it is for, if that exists. It has no effect on one that has its final answer.
     case cancelled(SIPRequest, TransactionID, SIPFlow, invite: TransactionID?)
     /// An ACK for a 2xx, or for nothing that is known here.
     case ack(SIPRequest, SIPFlow)
@@ -283,13 +283,13 @@ public struct TransactionTable: ProtocolCore, Sendable {
 
     private mutating func invite(cancelledBy request: SIPRequest, _ via: Via, by flow: SIPFlow) -> TransactionID? {
         guard let id = keys[Self.serverKey(request, via, .invite)], let entry = entries[id],
-            case .inviteServer(let machine) = entry.machine
+            case .inviteServer = entry.machine
         else { return nil }
         guard known.isSamePeer(flow, as: entry.flow) else {
             foreign.note(.cancel, by: flow)
             return nil
         }
-        return machine.isProceeding ? id : nil
+        return id
     }
 
     private mutating func receiveAgain(
