@@ -40,7 +40,7 @@ final class RequestHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch (state, unwrapInboundIn(data)) {
         case (.idle, .head(let head)):
-            begin(head)
+            begin(head.inOriginForm)
         case (.receiving(let head, var body, let limit), .body(let part)):
             state = .idle  // So that `body` is grown in place, not copied.
             guard body.count + part.readableBytes <= limit else { return refuse(.tooLong, head, limit) }
@@ -143,4 +143,22 @@ final class RequestHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
+
+extension HTTPRequestHead {
+    /// The same with a path as its target, if that is a whole URL, as a client of a proxy writes it (RFC 9112 §3.2.2). Its host takes the
+    /// place of `Host`. A URL with a user's name stays, and is not found.
+    var inOriginForm: HTTPRequestHead {
+        guard let scheme = ["http://", "https://"].first(where: { uri.prefix($0.count).lowercased() == $0 }) else {
+            return self
+        }
+        let rest = uri.dropFirst(scheme.count)
+        let host = rest.prefix { !["/", "?", "#"].contains($0) }
+        guard !host.isEmpty, !host.contains("@") else { return self }
+        let target = rest[host.endIndex...]
+        var head = self
+        head.uri = target.hasPrefix("/") ? String(target) : "/" + target
+        head.headers.replaceOrAdd(name: "Host", value: String(host))
+        return head
+    }
 }
