@@ -355,8 +355,8 @@ let package = Package(
         tests(
             "MediaEngineTests",
             [
-                "CallMedia", "MediaEngine", "AudioKit", "AudioPort", "Realtime", "Core", "Playout", "RTP",
-                "RelaySupport", "SecureTransport", "ICE", "DomainNames", "TLS",
+                "CallControl", "CallDiagnosis", "CallMedia", "MediaEngine", "AudioKit", "AudioPort", "Realtime", "Core",
+                "Playout", "RTP", "RelaySupport", "SecureTransport", "ICE", "DomainNames", "TLS",
             ]),
         tests(
             "CardCallTests",
@@ -426,7 +426,9 @@ let package = Package(
             "CallAgentTests",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BlockingWork", "BotCalls", "BotWire", "CThreadCounters",
-                "Call", "CallAgent", "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Core", "ExchangeCore",
+                "Call", "CallAgent", "CallControl", "CallDiagnosis", "CallMedia", "CallPrograms", "ConfigReader",
+                "Core",
+                "ExchangeCore",
                 "ExchangeServer",
                 "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "Playout", "SDP", "SIP",
                 "SIPClient", "SIPSignaling", "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway",

@@ -96,6 +96,50 @@ struct CallDiagnosisTests {
         #expect(Self.codes { facts, _ in facts.flowingAfter = 6_000 } == [.slowMedia])
     }
 
+    @Test("Silence is named by where it comes from; a muted microphone is not silent besides")
+    func silence() {
+        func codes(_ source: String, _ peak: Int, muted: Bool? = nil) -> [Finding.Code] {
+            Self.codes { _, media in
+                (media.source, media.sentPeak) = (source, peak)
+                guard let muted else { return }
+                media.card = MediaFacts.Card()
+                media.card?.isMuted = muted
+            }
+        }
+        #expect(codes("card", -70, muted: false) == [.microphoneSilent])
+        #expect(codes("card", -70, muted: true) == [.muted])
+        #expect(codes("card", -40, muted: false) == [])
+        #expect(codes("program", -100) == [.programSilent])
+        #expect(codes("silence", -100) == [] && codes("file", -100) == [])
+        #expect(Self.codes { $1.receivedPeak = -70 } == [.peerSilent])
+        #expect(Self.codes { $1.receivedPeak = -59 } == [])
+        #expect(Self.codes { ($1.receivedPeak, $1.quiet) = (-100, 8_000) } == [.peerVanished])
+    }
+
+    @Test(
+        "Timestamps of another codec's rate and a clock that is off have their own names, and a short call has neither")
+    func clocks() {
+        func codes(_ rate: Double, over span: Int = 60_000, of expected: Int = 48_000) -> [Finding.Code] {
+            Self.codes { ($1.clockRate, $1.measuredRate, $1.clockSpan) = (expected, rate, span) }
+        }
+        #expect(codes(8_010) == [.wrongClockRate] && codes(44_050) == [.wrongClockRate])
+        #expect(codes(48_000, of: 8_000) == [.wrongClockRate])
+        #expect(codes(8_010, over: 2_500) == [] && codes(39_000) == [], "not clear")
+        // 70 ms of jitter leave 1,167 millionths open over a minute.
+        #expect(codes(48_150) == [] && codes(48_200) == [.clockDrift] && codes(47_800) == [.clockDrift])
+        #expect(codes(48_030, over: 600_000) == [.clockDrift] && codes(48_020, over: 600_000) == [])
+        #expect(codes(48_004, over: 600_000) == [])
+    }
+
+    @Test("Reports that are never on our packets say that none arrives; too few reports say nothing")
+    func unreported() {
+        func codes(_ reports: Int, _ onUs: Int?, sent: Int = 3_000) -> [Finding.Code] {
+            Self.codes { ($1.reports, $1.reportsOnUs, $1.sent) = (reports, onUs, sent) }
+        }
+        #expect(codes(12, 0) == [.nothingSentArrives])
+        #expect(codes(12, 1) == [] && codes(2, 0) == [] && codes(12, nil) == [] && codes(12, 0, sent: 400) == [])
+    }
+
     @Test("What is this side's fault is said to be so")
     func ours() {
         for finding in [
@@ -124,6 +168,7 @@ struct CallDiagnosisTests {
     func others() {
         #expect(Self.codes { facts, _ in facts.slowResponse = 3_200 } == [.slowProgram])
         #expect(Self.codes { $1.malformed = 600 } == [.wrongFormat])
+        #expect(Self.codes { ($1.discarded, $1.receivedPeak) = (2_995, -100) } == [.wrongFormat], "and not as jitter")
         #expect(Self.codes { $1.dropped = ["unauthenticated": 600] } == [.wrongKeys])
         #expect(Self.codes { $1.dropped = ["unknown payload type": 600] } == [.wrongPayloadType])
         #expect(Self.codes { $1.quiet = 8_000 } == [.peerVanished])

@@ -113,6 +113,12 @@ struct FrozenCommandTests {
         present.formUnion(try members(calls, "calls"))
         let replay = try await output(["replay", site.path("call.pcap"), "--json"])
         present.formUnion(try members(replay, "replay"))
+        let record =
+            #"{"call":"1","application":"a","over":true,"began":1,"direction":"incoming","peer":"bob","reason":"completed","#
+            + #""ended_by":"remote","established_ms":10,"duration_ms":9000,"media":{"sent":400}}"#
+        try (record + "\n").write(toFile: site.path("kept.jsonl"), atomically: true, encoding: .utf8)
+        let explained = try await output(["explain", "--records", site.path("kept.jsonl"), "--json"])
+        present.formUnion(try members(explained, "explain"))
         try expect(present, are: "json")
     }
 

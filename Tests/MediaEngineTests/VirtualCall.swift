@@ -34,6 +34,8 @@ struct VirtualCall: ~Copyable {
     /// A path of its own: when a datagram from left or from right arrives; nil: it is lost. Replaces `travel`, `jitter` and
     /// `loss`.
     var path: ((VirtualDatagram) -> Instant?)?
+    /// What becomes of a datagram on the path, header and all; nil: nothing. Needs `path`.
+    var rewrite: ((_ datagram: [UInt8], _ isFromLeft: Bool, _ isControl: Bool) -> [UInt8])?
     /// The two read their sockets as a worker does: with their frames, and between them only if they ask for that.
     var readsLikeWorker = false
     /// Times that either was looked after between its frames.
@@ -168,7 +170,8 @@ struct VirtualCall: ~Copyable {
                 if bytes[0] & 0x10 == 0, bytes.count > 12 { firstBytes.append(bytes[12]) }
             }
             if let path {
-                let datagram = Self.bytes(of: index, in: &batch)
+                var datagram = Self.bytes(of: index, in: &batch)
+                if let rewrite { datagram = rewrite(datagram, isFromLeft, isControl) }
                 let arrival = path(
                     VirtualDatagram(
                         isFromLeft: isFromLeft, isControl: isControl, bytes: datagram.count, sentAt: now))

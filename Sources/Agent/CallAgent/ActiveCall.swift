@@ -1,4 +1,7 @@
 internal import Call
+internal import CallControl
+internal import Core
+internal import VoiceActivity
 
 /// A call of a device: the session that decides, and what carries out its orders.
 struct ActiveCall {
@@ -6,10 +9,20 @@ struct ActiveCall {
     var media = MediaSession()
     /// The journal's name for the call; nil if no journal has it.
     var journalKey: String?
+    /// The record, while it waits for what the call's media counted; nil before its end, and once it is on its way to the disk.
+    var waitingRecord: WaitingRecord?
     /// A recording in mid-call is being opened.
     var opensRecording = false
     /// Wakes the session at its next deadline.
     var timer = WakeTimer()
 
     init(_ session: CallSession) { self.session = session }
+
+    /// A call's record that lacks the figures of its media.
+    struct WaitingRecord {
+        let record: CallRecord
+        let turns: TurnSummary?
+        /// When the call ended.
+        let end: Instant
+    }
 }

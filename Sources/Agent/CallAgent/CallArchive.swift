@@ -2,6 +2,7 @@ internal import Call
 internal import CallControl
 internal import CallDiagnosis
 internal import CallMedia
+internal import Core
 internal import Logging
 internal import Realtime
 internal import VoiceActivity
@@ -28,14 +29,16 @@ struct CallArchive {
 
     /// Puts a call's record on disk. `done` is called when it is there, or cannot be.
     ///
+    /// - Parameter source: What was sent in the call, in one word.
     /// - Returns: False if no journal has the call; then `done` is not called.
     func end(
-        _ key: String?, _ record: CallRecord, _ turns: TurnSummary?, _ report: MediaReport?,
+        _ key: String?, _ waiting: ActiveCall.WaitingRecord, _ report: MediaReport?, source: String,
         done: @escaping @Sendable () -> Void
     ) -> Bool {
         guard let journal, let key else { return false }
-        let media = report.map { MediaFacts($0, at: MonotonicClock.now) }
-        journal.end(key, record, turns: turns, media: media, done: done)
+        var media = report.map { MediaFacts($0, at: waiting.end) }
+        media?.source = source
+        journal.end(key, waiting.record, turns: waiting.turns, media: media, done: done)
         return true
     }
 

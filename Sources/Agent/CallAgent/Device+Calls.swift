@@ -125,6 +125,7 @@ extension Device {
         log.write(event, about: id.map { calls.about($0) })
         guard let id else { return }
         if let report = event.report { feed(.engine(report), to: id, at: event.time ?? MonotonicClock.now) }
+        if calls[id]?.session.runningStream == nil { keepWaitingRecord(of: id) }
         if let event = DeviceEvent(event, of: id) { publish(event) }
     }
 

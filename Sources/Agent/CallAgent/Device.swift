@@ -322,6 +322,7 @@ public actor Device {
             for id in calls.ids { feed(.engine(.deviceEnds), to: id) }
             for leg in participants.legs.media { engine.stop(leg) }
         }
+        for id in calls.ids { keepWaitingRecord(of: id) }
         await participants.finish()
         for listener in listeners { listener.cancel() }
         await archive.close()
@@ -444,10 +445,27 @@ public actor Device {
         if areCallsOver { drain.resume() }
     }
 
-    /// Puts a call's record on disk; the call is reported as ended after that (contract CALL-7).
+    /// How long a call's record waits for what its media counted. A worker stops a call within a frame; files may take longer.
+    private static let longestReportWait = Duration.seconds(1)
+
+    /// Puts a call's record on disk, once its media has stopped; the call is reported as ended after that (contract CALL-7).
     func keep(_ record: CallRecord, _ turns: TurnSummary?, of id: CallID) {
-        let call = calls[id]
-        let isKept = archive.end(call?.journalKey, record, turns, call?.session.mediaReport) { [weak self] in
+        calls[id]?.waitingRecord = ActiveCall.WaitingRecord(record: record, turns: turns, end: MonotonicClock.now)
+        guard let call = calls[id], call.journalKey != nil, call.session.runningStream != nil else {
+            return keepWaitingRecord(of: id)
+        }
+        Task { [weak self] in
+            try? await Task.sleep(for: Self.longestReportWait)
+            await self?.keepWaitingRecord(of: id)
+        }
+    }
+
+    /// Puts the record of a call that has ended on disk, unless that was done.
+    func keepWaitingRecord(of id: CallID) {
+        guard let call = calls[id], let waiting = call.waitingRecord else { return }
+        calls[id]?.waitingRecord = nil
+        let source = call.session.audio.source.word
+        let isKept = archive.end(call.journalKey, waiting, call.session.mediaReport, source: source) { [weak self] in
             Task { await self?.feed(.device(.recordKept), to: id) }
         }
         if !isKept { feed(.device(.recordKept), to: id) }

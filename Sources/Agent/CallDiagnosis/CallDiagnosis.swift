@@ -114,10 +114,29 @@ public struct CallDiagnosis: Sendable {
     private static func ofMedia(_ facts: CallFacts) -> [Finding] {
         guard let media = facts.media, facts.establishedAfter != nil, facts.duration >= shortest else { return [] }
         let rules: [(CallFacts, MediaFacts) -> Finding?] = [
-            received, sent, slow, keys, format, vanished, lossHere, lossThere, jitter, reordering, delay, machine, disk,
-            muted, card, program,
+            received, sent, slow, keys, format, clock, vanished, lossHere, lossThere, jitter, reordering, delay, drift,
+            machine, disk, muted, card, microphone, quietPeer, program, quietProgram,
         ]
-        return rules.compactMap { $0(facts, media) }
+        let found = rules.compactMap { $0(facts, media) }
+        let explained = found.reduce(into: Set<Finding.Code>()) { $0.formUnion(effects(of: $1.code)) }
+        return found.filter { !explained.contains($0.code) }
+    }
+
+    /// What a fault brings about besides, and what is not named beside it.
+    private static func effects(of code: Finding.Code) -> Set<Finding.Code> {
+        switch code {
+        case .wrongClockRate:
+            [.lossHere, .jitter, .reordering, .longDelay, .clockDrift, .peerSilent, .wrongFormat, .machineStalled]
+        case .wrongKeys, .wrongPayloadType, .wrongFormat: [.lossHere, .jitter, .reordering, .peerSilent, .clockDrift]
+        case .reordering: [.jitter]
+        case .machineStalled: [.jitter, .lossHere, .reordering, .longDelay, .clockDrift, .diskSlow]
+        case .peerVanished, .lossHere: [.peerSilent]
+        case .muted: [.microphoneSilent]
+        case .setUpFailed, .nothingReceived, .nothingSentArrives, .peerSendsNoSound, .unknownSource, .noPackets,
+            .lossThere, .jitter, .longDelay, .slowMedia, .diskSlow, .cardGaps, .slowProgram, .connectionLost, .killed,
+            .clockDrift, .microphoneSilent, .peerSilent, .programSilent:
+            []
+        }
     }
 
     /// Nothing was heard of the other side.
@@ -179,10 +198,15 @@ public struct CallDiagnosis: Sendable {
 
     /// Nothing of ours was heard.
     private static func sent(_ facts: CallFacts, _ media: MediaFacts) -> Finding? {
-        guard media.sent >= 50, media.reports > 0, media.remoteLost * 10 >= media.sent * 9 else { return nil }
+        let isLost = media.sent >= 50 && media.reports > 0 && media.remoteLost * 10 >= media.sent * 9
+        // A peer that receives nothing has nothing to report on (RFC 3550 §6.4). Three reports take ten seconds or more.
+        let isUnreported = media.sent >= 500 && media.reports >= 3 && media.reportsOnUs == 0
+        guard isLost || isUnreported else { return nil }
         return Finding(
             .nothingSentArrives, .pathThere, "Our sound did not arrive at the other side.",
-            because: "\(media.sent) packets sent, \(media.remoteLost) reported as lost",
+            because: isUnreported
+                ? "\(media.sent) packets sent, \(media.reports) RTCP packets came, and none reports on ours"
+                : "\(media.sent) packets sent, \(media.remoteLost) reported as lost",
             advice:
                 "Let UDP out to the address that the other side names, and look whether that address is reachable from here."
         )
@@ -214,6 +238,13 @@ public struct CallDiagnosis: Sendable {
     }
 
     private static func format(_ facts: CallFacts, _ media: MediaFacts) -> Finding? {
+        // Lateness does not discard nearly all packets; what is no frame of the codec is discarded, too.
+        if media.received >= 50, media.discarded * 10 >= media.received * 9 {
+            return Finding(
+                .wrongFormat, .peer, "The other side's packets do not have the sound that their payload type says.",
+                because: "\(media.discarded) of \(media.received) packets discarded",
+                advice: "Look whether it sends another codec, or with other parameters, than was agreed on.")
+        }
         if media.malformed >= 10, isAudible(media.malformed, of: media.received) {
             return Finding(
                 .wrongFormat, .peer, "The other side's packets do not have the sound that their payload type says.",
@@ -227,6 +258,46 @@ public struct CallDiagnosis: Sendable {
             .wrongPayloadType, .peer, "A part of the other side's packets has a payload type that was not agreed on.",
             because: "\(count) packets of an unknown type, \(media.received) accepted",
             advice: "Compare the payload types of offer and answer with what it sends.")
+    }
+
+    /// Rates at which timestamps advance with some codec.
+    private static let clockRates = [8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000]
+
+    /// Timestamps advance at the rate of another codec.
+    private static func clock(_ facts: CallFacts, _ media: MediaFacts) -> Finding? {
+        guard let expected = media.clockRate, let measured = media.measuredRate, media.clockSpan ?? 0 >= 3_000,
+            let rate = clockRates.first(where: { abs(measured - Double($0)) < 0.03 * Double($0) }), rate != expected
+        else { return nil }
+        return Finding(
+            .wrongClockRate, .peer, "The other side's timestamps advance at another rate than its codec has.",
+            because: "\(Int(measured)) Hz measured over \(seconds(media.clockSpan ?? 0)), \(expected) Hz agreed on",
+            advice:
+                "Report it to the maker of the other side: timestamps of Opus advance by 48,000 a second at every bandwidth (RFC 7587), "
+                + "those of G.711 and G.722 by 8,000.")
+    }
+
+    /// Clocks of computers and sound cards differ by less than half of this, in millionths.
+    private static let strangeDrift = 500.0
+
+    /// The two sides' clocks differ by more than clocks do.
+    private static func drift(_ facts: CallFacts, _ media: MediaFacts) -> Finding? {
+        guard let rate = media.clockRate, rate > 0, let measured = media.measuredRate, let span = media.clockSpan,
+            span >= 30_000
+        else { return nil }
+        let millionths = (measured / Double(rate) - 1) * 1e6
+        // The first and the newest packet may have taken times as different as packets wait for in the jitter buffer.
+        let uncertainty = Double(media.bufferedMost) / Double(span) * 1e6
+        guard abs(millionths) >= strangeDrift, abs(millionths) <= 50_000, uncertainty * 3 <= abs(millionths) else {
+            return nil
+        }
+        return Finding(
+            .clockDrift, .unclear, "The two sides' clocks differ by more than clocks do.",
+            because:
+                "the other side's sound is \(Int(abs(millionths))) millionths too \(millionths > 0 ? "fast" : "slow"), "
+                + "to \(Int(uncertainty.rounded(.up))), over \(seconds(span))",
+            advice:
+                "Compare it with another peer: if it is as far off, this machine's clock is wrong (timedatectl, chronyc tracking), else the "
+                + "other side's sound card or program is. The jitter buffer makes up for it.")
     }
 
     /// The other side fell silent before the end.
@@ -324,6 +395,42 @@ public struct CallDiagnosis: Sendable {
         return Finding(
             .muted, .ours, "The microphone was muted at the end.", because: "audio.muted, or `handset control mute`",
             advice: "`handset control unmute` ends it.")
+    }
+
+    /// Below this, in dBFS, what was said cannot be heard.
+    private static let inaudible = -60
+    /// How long a call must be until its silence says something, in milliseconds.
+    private static let silenceCounts = 5_000
+
+    private static func microphone(_ facts: CallFacts, _ media: MediaFacts) -> Finding? {
+        guard media.source == "card", let peak = media.sentPeak, peak <= inaudible, facts.duration >= silenceCounts
+        else { return nil }
+        return Finding(
+            .microphoneSilent, .ours, "The microphone gave silence.",
+            because: "its loudest sound in \(seconds(facts.duration)) had \(peak) dBFS",
+            advice:
+                "Look whether it is plugged in, chosen (audio.capture) and turned up (`alsamixer -V capture`); `handset devices --test` shows "
+                + "its level.")
+    }
+
+    private static func quietPeer(_ facts: CallFacts, _ media: MediaFacts) -> Finding? {
+        guard media.received >= 10, media.played >= silenceCounts, let peak = media.receivedPeak, peak <= inaudible
+        else { return nil }
+        return Finding(
+            .peerSilent, .peer, "The other side's packets came, and there was only silence in them.",
+            because: "\(media.received) packets, the loudest sound had \(peak) dBFS",
+            advice: "Look whether its microphone is muted, dead or another one than people speak into.")
+    }
+
+    private static func quietProgram(_ facts: CallFacts, _ media: MediaFacts) -> Finding? {
+        guard media.source == "program", let peak = media.sentPeak, peak <= inaudible, facts.duration >= silenceCounts
+        else { return nil }
+        return Finding(
+            .programSilent, .bot, "The program or bot said nothing.",
+            because: "the loudest sound that it sent in \(seconds(facts.duration)) had \(peak) dBFS",
+            advice:
+                "Look into its own log, and try it alone with `handset loopback bot`; one that is meant to listen only is not at fault."
+        )
     }
 
     private static func card(_ facts: CallFacts, _ media: MediaFacts) -> Finding? {

@@ -43,6 +43,11 @@ public struct Finding: Hashable, Sendable {
         case muted = "microphone_muted"
         case cardGaps = "card_gaps"
         case slowProgram = "slow_program"
+        case wrongClockRate = "wrong_clock_rate"
+        case clockDrift = "clock_drift"
+        case microphoneSilent = "microphone_silent"
+        case peerSilent = "peer_silent"
+        case programSilent = "program_silent"
         case connectionLost = "connection_lost"
         case killed = "device_stopped"
     }

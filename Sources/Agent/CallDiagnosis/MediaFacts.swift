@@ -50,6 +50,21 @@ public struct MediaFacts: Codable, Hashable, Sendable {
     public var quiet: Int?
     /// The sound card; nil if the call did not use it.
     public var card: Card?
+    /// What was sent: `card`, `program` (bots, too), `file`, `tone`, `echo` or `silence`; nil if the record does not say so, as for all that
+    /// follows.
+    public var source: String?
+    /// Reports and feedback of the other side on packets of ours that it received.
+    public var reportsOnUs: Int?
+    /// The largest level that was sent, in dBFS; −100 is silence.
+    public var sentPeak: Int?
+    /// The largest level that was received, in dBFS.
+    public var receivedPeak: Int?
+    /// Ticks a second by which the codec's timestamps advance.
+    public var clockRate: Int?
+    /// Ticks a second by which those of the other side's packets advanced, by this machine's clock.
+    public var measuredRate: Double?
+    /// For how long that was measured.
+    public var clockSpan: Int?
 
     /// How the sound card was in a call.
     public struct Card: Codable, Hashable, Sendable {
@@ -97,7 +112,15 @@ public struct MediaFacts: Codable, Hashable, Sendable {
         skipped = report.call.framesSkipped
         playGap = report.playUnderrunSamples / 48
         recordGap = report.recordOverrunSamples / 48
-        quiet = report.newestArrival.map { Int($0.duration(to: now).milliseconds) }
+        quiet = report.newestArrival.map { max(0, Int($0.duration(to: now).milliseconds)) }
+        reportsOnUs = peer.reportsOnUs
+        sentPeak = report.sent.samples > 0 ? Int(report.sent.peakDBFS.rounded()) : nil
+        receivedPeak = report.received.samples > 0 ? Int(report.received.peakDBFS.rounded()) : nil
+        if let rate = peer.senderClock.measuredRateHz {
+            clockRate = peer.senderClock.clockRateHz
+            measuredRate = rate.rounded()
+            clockSpan = Int(peer.senderClock.spanNanoseconds / 1_000_000)
+        }
         card = report.sound.map { sound in
             var card = Card()
             card.isMuted = sound.isMuted
@@ -122,10 +145,17 @@ public struct MediaFacts: Codable, Hashable, Sendable {
         (playGap, recordGap) = (count(.playGap), count(.recordGap))
         quiet = try? fields.decode(Int.self, forKey: .quiet)
         card = try? fields.decode(Card.self, forKey: .card)
+        source = try? fields.decode(String.self, forKey: .source)
+        reportsOnUs = try? fields.decode(Int.self, forKey: .reportsOnUs)
+        sentPeak = try? fields.decode(Int.self, forKey: .sentPeak)
+        receivedPeak = try? fields.decode(Int.self, forKey: .receivedPeak)
+        clockRate = try? fields.decode(Int.self, forKey: .clockRate)
+        measuredRate = try? fields.decode(Double.self, forKey: .measuredRate)
+        clockSpan = try? fields.decode(Int.self, forKey: .clockSpan)
     }
 
     private enum CodingKeys: String, CodingKey {
-        case sent, received, lost, late, reordered, discarded, malformed, dropped, reports, frames, card
+        case sent, received, lost, late, reordered, discarded, malformed, dropped, reports, frames, card, source
         case remoteLost = "remote_lost"
         case roundTrip = "round_trip_ms"
         case played = "played_ms"
@@ -137,5 +167,11 @@ public struct MediaFacts: Codable, Hashable, Sendable {
         case playGap = "play_gap_ms"
         case recordGap = "record_gap_ms"
         case quiet = "quiet_ms"
+        case reportsOnUs = "reports_on_us"
+        case sentPeak = "sent_peak_dbfs"
+        case receivedPeak = "received_peak_dbfs"
+        case clockRate = "clock_hz"
+        case measuredRate = "measured_hz"
+        case clockSpan = "measured_ms"
     }
 }

@@ -45,6 +45,9 @@ struct CallAudioEndpoint: ~Copyable {
         var playUnderrun = 0
         /// Samples lost to the recording because the disk was slow.
         var recordOverrun = 0
+        /// What was sent, and what was received and played.
+        var sent = SoundTrace()
+        var received = SoundTrace()
     }
 
     /// - Parameters:
@@ -91,6 +94,8 @@ struct CallAudioEndpoint: ~Copyable {
         position &+= received.count
         edge.join(&sending)
         if announced, !announces { edge.expectCut() }
+        counters.sent.note(sending)
+        counters.received.note(received)
         record(received, sending)
     }
 
@@ -187,6 +192,7 @@ struct CallAudioEndpoint: ~Copyable {
         if announced { announce(&sending) }
         edge.join(&sending)
         if announced, !announces { edge.expectCut() }
+        counters.sent.note(sending)
         guard recordsSent, isRecorded else { return }
         let refused = sending.count - write(sending, to: &sentRecorder)
         counters.recordOverrun += refused
@@ -196,6 +202,7 @@ struct CallAudioEndpoint: ~Copyable {
     /// A call on the card: what it hears goes to the loudspeaker, and is recorded.
     @_noAllocation @_noLocks
     mutating func bringToCard(_ samples: Span<Int16>) {
+        counters.received.note(samples)
         recordReceived(samples)
         port?.bring(samples)
     }

@@ -79,6 +79,18 @@ public struct AudioBehaviour: Sendable, Equatable {
         case card
         /// A program, through the line of ``CallRings``; silence without one.
         case program
+
+        /// The source in one word, as records of calls have it.
+        package var word: String {
+            switch self {
+            case .silence: "silence"
+            case .echo: "echo"
+            case .tone: "tone"
+            case .file: "file"
+            case .card: "card"
+            case .program: "program"
+            }
+        }
     }
 
     /// Where the audio we send comes from.

@@ -1,6 +1,7 @@
 public import Playout
 public import Core
 public import AudioKit
+internal import Glibc
 
 /// Statistics of a call's media, from its start until now or its end. A plain value, copied on the media thread.
 public struct MediaReport: BitwiseCopyable, Sendable {
@@ -18,6 +19,10 @@ public struct MediaReport: BitwiseCopyable, Sendable {
     public let playUnderrunSamples: Int
     /// Samples that the recording could not take in time.
     public let recordOverrunSamples: Int
+    /// How loud what was sent has been.
+    public let sent: SoundTrace
+    /// The same of what was received.
+    public let received: SoundTrace
     /// The card's sound, if the call uses the card.
     public package(set) var sound: SoundReport?
     /// Samples in one of our frames, at 48 kHz.
@@ -50,6 +55,8 @@ public struct MediaReport: BitwiseCopyable, Sendable {
         self.call = call
         playUnderrunSamples = audio.playUnderrun
         recordOverrunSamples = audio.recordOverrun
+        sent = audio.sent
+        received = audio.received
         self.sound = sound
         self.frameSamples = frameSamples
         self.encoderDelaySamples = encoderDelaySamples
@@ -79,6 +86,49 @@ public struct CallCounters: BitwiseCopyable, Sendable {
     public internal(set) var captureRecordsLost = 0
 
     init() {}
+}
+
+/// How loud a call's sound in one direction has been. One sample of four is looked at.
+public struct SoundTrace: BitwiseCopyable, Sendable {
+    /// Samples at 48 kHz so far.
+    public private(set) var samples = 0
+    /// The largest magnitude, 0…32 768.
+    public private(set) var peak = 0
+
+    /// Nothing so far.
+    @_noAllocation @_noLocks
+    init() {}
+
+    /// The largest magnitude in dBFS: 0 is full scale, −100 silence.
+    public var peakDBFS: Double { peak == 0 ? LevelMeter.floorDBFS : 20 * log10(Double(peak) / 32_768) }
+
+    @_noAllocation @_noLocks
+    mutating func note(_ frame: Span<Int16>) {
+        var loudest = 0
+        var index = 0
+        while index < frame.count {
+            loudest = max(loudest, Int(frame[index].magnitude))
+            index &+= 4
+        }
+        take(loudest, frame.count)
+    }
+
+    @_noAllocation @_noLocks
+    mutating func note(_ frame: borrowing MutableSpan<Int16>) {
+        var loudest = 0
+        var index = 0
+        while index < frame.count {
+            loudest = max(loudest, Int(frame[index].magnitude))
+            index &+= 4
+        }
+        take(loudest, frame.count)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func take(_ loudest: Int, _ count: Int) {
+        samples &+= count
+        peak = max(peak, loudest)
+    }
 }
 
 /// How the card's sound is doing at the media worker's end. A plain value, copied on the media thread.

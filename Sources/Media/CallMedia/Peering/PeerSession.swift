@@ -453,6 +453,10 @@ extension PeerSession {
             header, measuresJitter: !isEvent && !isRepair, clockRate: clockRate, at: arrival)
         counters.packetsReceived += 1
         counters.payloadBytesReceived += header.payload.count
+        if !isEvent, !isRepair {
+            counters.senderClock.take(
+                ssrc: header.ssrc, timestamp: header.timestamp, clockRateHz: clockRate, at: arrival)
+        }
         return number
     }
 
@@ -479,6 +483,7 @@ extension PeerSession {
     @_noAllocation @_noLocks
     private mutating func take(_ feedback: RTCPSession.Feedback) {
         if let report = feedback.reportOnUs {
+            counters.reportsOnUs += 1
             counters.remotePacketsLost = Int(report.cumulativeLost)
             counters.remoteFractionLost = Int(report.fractionLost)
             noteConfirmation()
@@ -488,6 +493,8 @@ extension PeerSession {
         counters.feedback.pictureRequests += feedback.pictureRequests
         counters.feedback.bitrateLimits += feedback.bitrateLimits
         counters.feedback.transportWide += feedback.transportFeedbacks
+        // It is about packets of ours that arrived.
+        counters.reportsOnUs += feedback.transportFeedbacks
         if feedback.saidGoodbye { unreadEvents.insert(.goodbyeReceived) }
     }
 
