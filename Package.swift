@@ -106,6 +106,8 @@ let package = Package(
         library("CSpeexDSP", pkgConfig: "speexdsp", apt: "libspeexdsp-dev"),
         library("CYAML", pkgConfig: "yaml-0.1", apt: "libyaml-dev"),
         .target(
+            name: "CPostgres", path: "Sources/CLibraries/CPostgres", cSettings: warningsOfC + [.define("_GNU_SOURCE")]),
+        .target(
             name: "CPrograms", path: "Sources/CLibraries/CPrograms", cSettings: warningsOfC + [.define("_GNU_SOURCE")]),
         .target(
             name: "CRealtime", path: "Sources/CLibraries/CRealtime", cSettings: warningsOfC + [.define("_GNU_SOURCE")]),
@@ -186,7 +188,8 @@ let package = Package(
         module(
             "Signaling", "ExchangeServer",
             [
-                "BlockingWork", "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore", "Files",
+                "BlockingWork", "CPostgres", "ConfigReader", "Core", "Cryptography", "Enrollment", "ExchangeCore",
+                "Files",
                 "HTTPTransport", "ICE",
                 "JSON", "Monitoring", "Realtime", "SDP", "SignalWire", "TLS", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),

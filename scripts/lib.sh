@@ -64,6 +64,16 @@ ensure_packages() {
     return "$status"
 }
 
+# Installs PostgreSQL's server, without the database and the service that its package makes on a machine that has none.
+ensure_postgresql() {
+    [[ -n $(missing_packages postgresql-15) ]] || return 0
+    ensure_packages postgresql-common
+    local settings=/etc/postgresql-common/createcluster.d/handset-tests.conf
+    as_root sh -c "mkdir -p ${settings%/*} && echo 'create_main_cluster = false' >$settings"
+    ensure_packages postgresql-15
+    as_root rm -f "$settings"
+}
+
 # Exits with advice unless there is a Swift that can build the package.
 ensure_swift() {
     command -v swift >/dev/null || die "there is no swift here; install Swift 6.3 from https://www.swift.org/install"

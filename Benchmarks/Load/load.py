@@ -80,9 +80,16 @@ class Exchange:
     """`handset serve` as its users run it, with a database."""
 
     def __init__(
-        self, program: str, folder: pathlib.Path, users: list[str], durability: str, is_secure: bool = False, limits: str = UNLIMITED
+        self,
+        program: str,
+        folder: pathlib.Path,
+        users: list[str],
+        durability: str,
+        is_secure: bool = False,
+        limits: str = UNLIMITED,
+        store: str | None = None,
     ) -> None:
-        self.program, self.folder = program, folder
+        self.program, self.folder, self.is_secure = program, folder, is_secure
         with contextlib.closing(socket.socket()) as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -91,9 +98,12 @@ class Exchange:
         secret.chmod(0o600)
         digest = hashlib.sha256(b"load").hexdigest()
         accounts = "".join(f"  - id: {user}\n" for user in users)
+        kept = f"database: exchange.sqlite\ndatabase_durability: {durability}\n"
+        if store:
+            subprocess.run(["psql", store, "-qc", "DROP SCHEMA IF EXISTS handset CASCADE"], check=True, capture_output=True)
+            kept = f"store: {store}\nstore_replication: none\n"
         (folder / "exchange.yaml").write_text(
-            f"listen: 127.0.0.1:{self.port}\n{certificate(folder) if is_secure else ''}database: exchange.sqlite\n"
-            f"database_durability: {durability}\nweb_phone: false\npresence: false\n{limits}"
+            f"listen: 127.0.0.1:{self.port}\n{certificate(folder) if is_secure else ''}{kept}web_phone: false\npresence: false\n{limits}"
             f"apps:\n  - key: load\n    secret_hash: {digest}\n"
             f"api_keys:\n  - key: load\n    secret_file: {secret}\nusers:\n{accounts}"
         )
@@ -107,11 +117,21 @@ class Exchange:
             [self.program, "serve", "--config", self.folder / "exchange.yaml", "--log-level", "warning"], stdout=log, stderr=log
         )
         while True:
-            with contextlib.suppress(OSError), contextlib.closing(socket.create_connection(("127.0.0.1", self.port))):
+            if self.serves():
                 return time.monotonic() - began
             if self.process.poll() is not None or time.monotonic() - began > 60:
                 sys.exit(f"the exchange does not listen: {(self.folder / 'exchange.log').read_text()[-2_000:]}")
             time.sleep(0.002)
+
+    def serves(self) -> bool:
+        """Whether it answers requests: one that waits for its database answers them with 503."""
+        with contextlib.suppress(OSError), contextlib.closing(socket.create_connection(("127.0.0.1", self.port))) as connection:
+            if self.is_secure:
+                return True
+            connection.settimeout(5)
+            connection.sendall(b"GET /v1/connection HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return b" 503 " not in connection.recv(64)
+        return False
 
     def kill(self) -> None:
         self.process.kill()
@@ -163,7 +183,7 @@ def measure(arguments: argparse.Namespace, count: int) -> dict:
     users = [f"user{number}" for number in range(count)]
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="load-") as name:
         folder = pathlib.Path(name)
-        exchange = Exchange(arguments.handset, folder, users, arguments.durability, arguments.tls)
+        exchange = Exchange(arguments.handset, folder, users, arguments.durability, arguments.tls, store=arguments.store)
         devices = Devices(arguments.devices, exchange.port, users, folder, arguments.tls)
         try:
             idle = exchange.resident_kb()
@@ -203,6 +223,7 @@ def measure(arguments: argparse.Namespace, count: int) -> dict:
             "resume": back,
             "tls": arguments.tls,
             "durability": arguments.durability,
+            "store": bool(arguments.store),
             "load_average": round(os.getloadavg()[0], 1),
             "scheduling": "fifo" if os.sched_getscheduler(0) == os.SCHED_FIFO else "normal",
         }
@@ -218,6 +239,9 @@ def main() -> None:
     parser.add_argument("--rate", type=float, help="paced invites per second, in place of half of the most; to compare two programs")
     parser.add_argument("--durability", default="full", choices=("full", "normal"))
     parser.add_argument("--tls", action="store_true", help="TLS 1.3 in place of plain text")
+    parser.add_argument(
+        "--store", help="postgresql://…, a database of its own in place of SQLite; what is in its schema handset is removed"
+    )
     parser.add_argument("--folder", help="where the databases go; the disk matters")
     arguments = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -36,6 +36,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case noSuchNumber = 16
     case calleeNotReachable = 17
     case scriptFailed = 18
+    case takenOver = 19
     case interrupted = 130
 
     /// The meaning of the number, in a few words.
@@ -60,6 +61,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .noSuchNumber: "there is no such number or user to call"
         case .calleeNotReachable: "the callee cannot be reached now"
         case .scriptFailed: "a call did not go as its script expects"
+        case .takenOver: "another exchange has taken over the database that this one owned"
         case .interrupted: "interrupted"
         }
     }
@@ -84,7 +86,7 @@ extension ExitStatus {
         case let failure as CommandFailure: self = failure.status
         case let error as ConfigError:
             // Scripts know the database's own number, wherever it is found out that there can be none.
-            let isDatabase = error.problems.allSatisfy { $0.isWarning || $0.key == "database" }
+            let isDatabase = error.problems.allSatisfy { $0.isWarning || ["database", "store"].contains($0.key) }
             self = isDatabase ? .databaseUnusable : .configuration
         case let error as AudioFileError: self = error.purpose == .record ? .recordingFailed : .audioFileUnusable
         case let error as SignalingError: self.init(error)
@@ -93,7 +95,7 @@ extension ExitStatus {
         case let error as MediaStartError: self = error.file.map { ExitStatus($0) } ?? .failed
         case let error as ControlSocketError: self.init(error)
         case let error as ExchangeError: self.init(error)
-        case is StoreError: self = .databaseUnusable
+        case let error as StoreError: self = error.code == .fenced ? .takenOver : .databaseUnusable
         case let error as LoopbackError: self.init(error)
         default: self = .failed
         }

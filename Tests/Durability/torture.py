@@ -1,6 +1,6 @@
 """Kills a serving exchange with SIGKILL at random moments, under load, and checks that it keeps what it has confirmed.
 
-    torture.py HANDSET ROUNDS [--seed N] [--folder PATH] [--keep]
+    torture.py HANDSET ROUNDS [--seed N] [--folder PATH] [--store postgresql://…]
 
 Several users invite, accept, reject, cancel and hang up, each invitee on two devices at once, while the exchange is
 killed and started again ROUNDS times on one database. What the clients received is then compared with what they receive
@@ -12,6 +12,10 @@ later, and with the records of the calls:
 - every session resumes, with each event once and in order; access tokens stay valid;
 - each confirmed invite has one record, which has its outcome.
 
+With --store, the state is in PostgreSQL, and a second exchange is a standby: it takes over in each round. In every other one the owner is
+not killed but stopped with SIGSTOP until the other serves, and then continued: it must end with 19, and what it sends then is judged
+like all else.
+
 Exits with 0 if all of that is so, and otherwise with 1 after naming what is not. Uses nothing but Python.
 """
 
@@ -20,6 +24,7 @@ import asyncio
 import base64
 import contextlib
 import hashlib
+import http.client
 import json
 import os
 import random
@@ -92,6 +97,94 @@ class Exchange:
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait(timeout=20) != 0:
             raise SystemExit(f"the exchange ended with {self.process.returncode}")
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class Pair(Exchange):
+    """An exchange with a standby, both on one database of PostgreSQL: the standby takes over, and another one is the standby then."""
+
+    def __init__(self, handset, folder):
+        super().__init__(handset, folder)
+        self.standby = None
+        self.rounds = self.stopped_rounds = 0
+        self.zombie = None
+
+    def spawn(self):
+        port = free_port()
+        process = subprocess.Popen(
+            [self.handset, "serve", "--config", os.path.join(self.folder, "exchange.yaml"), "--listen", f"127.0.0.1:{port}"],
+            stdout=self.log,
+            stderr=self.log,
+        )
+        return process, port
+
+    def start(self):
+        began = time.monotonic()
+        self.process, self.port = self.standby or self.spawn()
+        self.standby = None
+        while True:
+            if self.process.poll() is not None:
+                raise SystemExit(f"the exchange ended by itself with {self.process.returncode}; see {self.log.name}")
+            if answer(self.port) not in (None, 503):
+                break
+            time.sleep(0.005)
+            if time.monotonic() - began > 60:
+                raise SystemExit(f"the standby did not take over; see {self.log.name}")
+        self.slowest_start = max(self.slowest_start, time.monotonic() - began)
+        if self.zombie:
+            self.zombie.send_signal(signal.SIGCONT)
+            if self.zombie.wait(timeout=30) != 19:
+                raise SystemExit(f"the exchange that lost its lease ended with {self.zombie.returncode}; see {self.log.name}")
+            self.zombie = None
+        self.standby = self.spawn()
+
+    def kill(self):
+        self.rounds += 1
+        if self.rounds % 2:
+            return super().kill()
+        self.stopped_rounds += 1
+        self.process.send_signal(signal.SIGSTOP)
+        self.zombie = self.process
+
+    def stop(self):
+        began = time.monotonic()
+        while answer(self.standby[1]) != 503:
+            time.sleep(0.05)
+            if time.monotonic() - began > 60:
+                raise SystemExit(f"the standby does not refuse requests; see {self.log.name}")
+        self.standby[0].send_signal(signal.SIGTERM)
+        if self.standby[0].wait(timeout=20) != 0:
+            raise SystemExit(f"the standby ended with {self.standby[0].returncode}")
+        super().stop()
+
+    def end(self):
+        for process in [self.process, self.zombie, self.standby[0] if self.standby else None]:
+            if process and process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def answer(port):
+    """The status by which an exchange answers, 503 of a standby; None if nothing answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/v1/connection")
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def records(exchange, folder):
+    """The records of all calls, as `handset calls --json` prints them."""
+    command = [exchange.handset, "calls", "--config", os.path.join(folder, "exchange.yaml"), "--json", "--limit", "1000000"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in output.splitlines()]
 
 
 def free_port():
@@ -447,14 +540,14 @@ class World:
                 self.faults.check(right, f"{invite} ({plan}): the record says {reason}")
 
 
-def write_configuration(folder, pairs):
+def write_configuration(folder, pairs, store):
     def digest(text):
         return hashlib.sha256(text.encode()).hexdigest()
 
     users = [f"{kind}{pair}" for pair in range(pairs) for kind in ("caller", "callee")]
     lines = [
         "listen: 127.0.0.1:0",
-        "database: exchange.sqlite",
+        *([f"store: {store}", "store_lease_seconds: 1", "store_replication: none"] if store else ["database: exchange.sqlite"]),
         "presence: false",
         "apps:",
         "  - key: torture",
@@ -474,28 +567,21 @@ def main():
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--folder", default=None)
+    parser.add_argument("--store", default=None, help="a database of PostgreSQL, empty")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     random.seed(seed)
     folder = tempfile.mkdtemp(prefix="handset-torture-", dir=options.folder)
-    write_configuration(folder, options.pairs)
-    exchange = Exchange(os.path.abspath(options.handset), folder)
+    write_configuration(folder, options.pairs, options.store)
+    exchange = (Pair if options.store else Exchange)(os.path.abspath(options.handset), folder)
     exchange.start()
     world = World(exchange, options.pairs)
     try:
         asyncio.run(world.run(options.rounds))
         exchange.stop()
-        output = subprocess.run(
-            [exchange.handset, "calls", "--database", os.path.join(folder, "exchange.sqlite"), "--json", "--limit", "1000000"],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        world.judge([json.loads(line) for line in output.splitlines()])
+        world.judge(records(exchange, folder))
     finally:
-        if exchange.process.poll() is None:
-            exchange.process.kill()
-            exchange.process.wait()
+        exchange.end()
     invites = sum(len(inviter.sent) for inviter in world.inviters)
     resumes = sum(device.resumes for device in world.devices)
     print(

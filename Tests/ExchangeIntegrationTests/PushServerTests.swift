@@ -130,10 +130,10 @@ import Testing
             _ = try await Self.invite(alice, key: "second")
             alice.raw.close()
         }
-        let dead = try DeadPush.read(path: database)
+        let dead = try DeadPush.read(from: .file(database))
         #expect(dead.map(\.push.reason) == [.gone] && dead.first?.push.detail == "410")
         #expect(dead.first?.push.device == "phone" && dead.first?.push.attempts == 1)
-        #expect(try DeadPush.read(path: database, user: "alice").isEmpty)
+        #expect(try DeadPush.read(from: .file(database), user: "alice").isEmpty)
         #expect(webhook.requests.count == 1)
         await webhook.stop()
     }

@@ -93,7 +93,7 @@ import Core
         try step(.ended(reason: "completed", durationMilliseconds: 7))
         let retention = clock.now.advanced(by: .seconds(-90 * 86_400))
         try store.write([.pruned(eventsBefore: clock.now, recordsBefore: retention)])
-        let record = try #require(try CallDetailRecord.read(path: folder.database).first)
+        let record = try #require(try CallDetailRecord.read(from: .file(folder.database)).first)
         let day: Int64 = 86_400_000
         #expect(record.answeredAt?.unixMilliseconds == record.sentAt.unixMilliseconds + day)
         #expect(record.endedAt?.unixMilliseconds == record.sentAt.unixMilliseconds - day)

@@ -28,8 +28,8 @@ import Core
         #expect(saved.calls.map(\.invite) == ["invite-0"])
         #expect(saved.pushTargets.map(\.device) == ["b"] && saved.pendingPushes.map(\.id) == ["push-1"])
         #expect(saved.tokens.count == 4 && saved.tokens.filter { $0.user == nil }.map(\.digest) == ["dead"])
-        #expect(try CallDetailRecord.read(path: folder.database).map(\.invite) == ["invite-0"])
-        #expect(try DeadPush.read(path: folder.database).map(\.push.id) == ["push-0"])
+        #expect(try CallDetailRecord.read(from: .file(folder.database)).map(\.invite) == ["invite-0"])
+        #expect(try DeadPush.read(from: .file(folder.database)).map(\.push.id) == ["push-0"])
     }
 
     @Test("Sessions of accounts, guests and room tokens keep their devices, and what they missed, apart")

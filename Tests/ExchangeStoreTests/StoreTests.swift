@@ -141,13 +141,13 @@ import Core
         try store.write([.pushDied(old, at: clock.now)])
         clock.advance(by: .seconds(10))
         try store.write([.pushDied(new, at: clock.now)])
-        let listed = try DeadPush.read(path: folder.database)
+        let listed = try DeadPush.read(from: .file(folder.database))
         #expect(listed.map(\.push) == [new, old])
         #expect(listed.map(\.at.unixMilliseconds) == [1_700_000_010_000, 1_700_000_000_000])
-        #expect(try DeadPush.read(path: folder.database, limit: 1).map(\.push) == [new])
-        #expect(try DeadPush.read(path: folder.database, user: "carol").isEmpty)
+        #expect(try DeadPush.read(from: .file(folder.database), limit: 1).map(\.push) == [new])
+        #expect(try DeadPush.read(from: .file(folder.database), user: "carol").isEmpty)
         try store.write([.deadPushesPruned(before: clock.now.advanced(by: .seconds(-5)))])
-        #expect(try DeadPush.read(path: folder.database).map(\.push) == [new])
+        #expect(try DeadPush.read(from: .file(folder.database)).map(\.push) == [new])
     }
 
     @Test("Retention drops old events and records, and remembers up to which number events are gone")
@@ -175,7 +175,7 @@ import Core
             .init(principal: .account("carol"), reserved: 0, forgotten: 1),
         ]
         #expect(saved.streams.sorted { $0.principal.user < $1.principal.user } == streams)
-        #expect(try CallDetailRecord.read(path: folder.database).map(\.invite) == ["new"])
+        #expect(try CallDetailRecord.read(from: .file(folder.database)).map(\.invite) == ["new"])
     }
 
     @Test(
@@ -191,7 +191,7 @@ import Core
             return .record(CallStep(invite: name, invitee: "victim", kind: kind, at: clock.now))
         }
         func kept(by caller: UserID) throws -> [InviteID] {
-            try CallDetailRecord.read(path: folder.database).filter { $0.inviter == caller }.map(\.invite)
+            try CallDetailRecord.read(from: .file(folder.database)).filter { $0.inviter == caller }.map(\.invite)
         }
         // A database that has grown without a bound.
         let before = try ExchangeStore.open(path: folder.database, clock: clock.clock)
@@ -208,7 +208,7 @@ import Core
         #expect(try Set(kept(by: "mallory")) == Set((280..<300).map { "\($0)" as InviteID }))
         #expect(try kept(by: "victim") == ["v"])
         for caller in 0..<60 { try store.write([step("by \(caller)", by: "user \(caller)")]) }
-        #expect(try CallDetailRecord.read(path: folder.database).count == 50)
+        #expect(try CallDetailRecord.read(from: .file(folder.database)).count == 50)
         #expect(try kept(by: "user 9").isEmpty && kept(by: "user 10").count == 1)
         let later = clock.now.advanced(by: .seconds(1_000_000))
         try store.write([.pruned(eventsBefore: later, recordsBefore: later)])
@@ -224,7 +224,7 @@ import Core
             let kind = CallStep.Kind.rang(inviter: caller, inviterDevice: "a", group: nil)
             return .record(CallStep(invite: name, invitee: "victim", kind: kind, at: clock.now))
         }
-        func kept() throws -> [InviteID] { try CallDetailRecord.read(path: folder.database).map(\.invite) }
+        func kept() throws -> [InviteID] { try CallDetailRecord.read(from: .file(folder.database)).map(\.invite) }
         let before = try ExchangeStore.open(path: folder.database, clock: clock.clock)
         try before.write((0..<1_200).map { step("old \($0)") })
         before.close()
@@ -270,7 +270,7 @@ import Core
         try write(.rang(inviter: "carol", inviterDevice: "c", group: nil), "2")
         try write(.ended(reason: "noAnswer", durationMilliseconds: 0), "2")
 
-        let records = try CallDetailRecord.read(path: folder.database, user: "alice")
+        let records = try CallDetailRecord.read(from: .file(folder.database), user: "alice")
         let record = try #require(records.first)
         #expect(records.count == 1)
         #expect(record.reason == "completed" && record.durationMilliseconds == 9_900)
@@ -278,7 +278,7 @@ import Core
         let answered = try #require(record.answeredAt)
         #expect(answered.unixMilliseconds - record.sentAt.unixMilliseconds == 3_603_000)
         #expect(record.endedAt?.unixMilliseconds == answered.unixMilliseconds + 10_000)
-        #expect(try CallDetailRecord.read(path: folder.database).map(\.reason) == ["noAnswer", "completed"])
+        #expect(try CallDetailRecord.read(from: .file(folder.database)).map(\.reason) == ["noAnswer", "completed"])
     }
 
     @Test(

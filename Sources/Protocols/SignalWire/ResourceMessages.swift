@@ -173,6 +173,8 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
     case internalError
     /// 503: the exchange is going down, or has too much to do; come back later.
     case unavailable
+    /// 503: another exchange owns the database; ask that one.
+    case standby
 
     /// The HTTP status of the error.
     public var status: Int {
@@ -189,7 +191,7 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
         case .misdirected: 421
         case .tooManyRequests: 429
         case .internalError: 500
-        case .unavailable: 503
+        case .unavailable, .standby: 503
         }
     }
 }

@@ -7,6 +7,9 @@ public protocol StateStore: Sendable {
     /// Where it is, for people.
     var path: String { get }
 
+    /// The lease by which this process owns it; `nil` where no other process can take it over.
+    var lease: (any StoreLease)? { get }
+
     /// The stored state, from which the core continues.
     ///
     /// - Throws: ``StoreError``.
@@ -14,7 +17,7 @@ public protocol StateStore: Sendable {
 
     /// Writes changes in one transaction: all of them, or none. When this returns, they outlast the process.
     ///
-    /// - Throws: ``StoreError``; then nothing has been written.
+    /// - Throws: ``StoreError``; then nothing has been written, unless its code is ``StoreError/Code/unknown``.
     func write(_ changes: [Change]) throws(StoreError)
 
     /// Tries whether it can be written.
@@ -24,6 +27,23 @@ public protocol StateStore: Sendable {
 
     /// Ends the use; nothing may be called after.
     func close()
+}
+
+extension StateStore {
+    /// No other process can take it over.
+    public var lease: (any StoreLease)? { nil }
+}
+
+/// A right to a store that ends unless it is confirmed: by each write, and by one without changes.
+///
+/// Another process may own the store once it has ended, so nothing may be answered from memory then.
+public protocol StoreLease: Sendable {
+    /// Whether it was confirmed a moment ago that no other process owns the store. Any thread may call; it takes less than
+    /// a microsecond.
+    var isHeld: Bool { get }
+
+    /// How often it is to be confirmed.
+    var confirmationInterval: Duration { get }
 }
 
 /// The store could not be opened, read or written.
@@ -48,6 +68,10 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         public static let gone = Code(name: "gone")
         /// A newer version has made the database.
         public static let newer = Code(name: "newer")
+        /// Another process has taken the store over.
+        public static let fenced = Code(name: "fenced")
+        /// The connection to the store ended before it answered, so that the changes may have been written or not.
+        public static let unknown = Code(name: "unknown")
         /// The system said something else.
         public static let failed = Code(name: "failed")
     }
@@ -67,6 +91,9 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     public static let writingAdvice =
         "The folder must exist. Mount the disk for writing, and give the user that runs the exchange the right to write "
         + "the file and its folder."
+
+    /// Whether the changes may have been written, or another process decides about them now: who asked for them must not be answered.
+    public var leavesDoubt: Bool { code == .unknown || code == .fenced }
 
     /// The database was closed before it could be written.
     public init(stopped path: String) {

@@ -101,6 +101,10 @@ public struct ExchangeConfiguration: Sendable {
     public var databaseDurability = ExchangeStore.Durability.full
     /// What to do with a database that is damaged.
     public var databaseIfCorrupt = ExchangeStore.CorruptFilePolicy.refuse
+    /// The database of PostgreSQL that keeps it instead, which several exchanges may share: one owns it, the others wait.
+    public var postgres: PostgresConfiguration?
+    /// Where its state is; `nil` if it keeps nothing.
+    public var stateLocation: StateLocation? { postgres.map { .postgres($0) } ?? databasePath.map { .file($0) } }
     /// How many records of calls are kept.
     public var callRecordLimits = RecordLimits()
 
@@ -242,6 +246,25 @@ extension ExchangeConfiguration {
             "database_if_corrupt", of: ExchangeStore.CorruptFilePolicy.self,
             "`refuse` to start, or rename a damaged file and start with an empty one"
         ).defaulting(to: usual.databaseIfCorrupt)
+        let store = ConfigKey<PostgresAddress>.parsed(
+            "store", "address",
+            "PostgreSQL in place of `database`, as postgresql://USER@HOST:PORT/NAME: a second exchange on it is a standby "
+                + "([standby.md](standby.md))"
+        ) { text throws(ConfigValueFault) in try PostgresAddress(text) }.unset("`database` is used")
+        let storePassword = ConfigKey.secret("store_password", "the user's password there")
+        let storeTLS = ConfigKey.choice(
+            "store_sslmode", of: PostgresAddress.TLS.self, "how the server proves its identity, as in libpq"
+        ).unset("`verify-full`, and `disable` for a server on this machine")
+        let storeAuthorities = ConfigKey.path(
+            "store_ca_file", readable: true, "PEM, the authorities that sign its certificate"
+        ).unset("those of the system")
+        let storeLease = ConfigKey.seconds(
+            "store_lease_seconds", in: 1...60, "how long an owner that does not answer is waited for"
+        ).defaulting(to: .seconds(3))
+        let storeReplication = ConfigKey.choice(
+            "store_replication", of: PostgresConfiguration.Replication.self,
+            "`none`: do not warn that the server has no synchronous standby"
+        ).defaulting(to: .synchronous)
         let callRecordsDays = ConfigKey.integer(
             "call_records_days", in: 1...36_500, unit: "days", "how long records of calls are kept (`handset calls`)"
         ).defaulting(to: Int(usual.core.callRecordRetention / .seconds(86_400)))
@@ -371,13 +394,45 @@ extension ExchangeConfiguration {
         core.callRecordRetention = .seconds(86_400 * section.value(\.callRecordsDays, &problems))
         section.read(\.callRecordsPerUser, into: &callRecordLimits.perCaller, &problems)
         section.read(\.callRecordsTotal, into: &callRecordLimits.total, &problems)
+        readStore(section, &problems)
         guard !section.has(\.database) else { return }
         let reason = "is for a database, which is missing; give database, or remove this key"
         section.rejectIdle(\.databaseDurability, reason, &problems)
         section.rejectIdle(\.databaseIfCorrupt, reason, &problems)
+        guard !section.has(\.store) else { return }
         section.rejectIdle(\.callRecordsDays, reason, &problems)
         section.rejectIdle(\.callRecordsPerUser, reason, &problems)
         section.rejectIdle(\.callRecordsTotal, reason, &problems)
+    }
+
+    private mutating func readStore(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let address = section.value(\.store, &problems)
+        let password = section.value(\.storePassword, &problems)
+        let tls = section.value(\.storeTLS, &problems)
+        let authorities = section.value(\.storeAuthorities, &problems)
+        let lease = section.value(\.storeLease, &problems)
+        let replication = section.value(\.storeReplication, &problems)
+        guard section.has(\.store) else {
+            let reason = "is for a store, which is missing; give store, or remove this key"
+            section.rejectIdle(\.storePassword, reason, &problems)
+            section.rejectIdle(\.storeTLS, reason, &problems)
+            section.rejectIdle(\.storeAuthorities, reason, &problems)
+            section.rejectIdle(\.storeLease, reason, &problems)
+            section.rejectIdle(\.storeReplication, reason, &problems)
+            return
+        }
+        section.rejectIdle(\.database, "is given together with store; keep one of them", &problems)
+        guard !section.has(\.database), var address else { return }
+        (address.tls, address.authorities) = (tls, authorities)
+        var postgres = PostgresConfiguration(address: address)
+        (postgres.password, postgres.lease, postgres.replication) = (password, lease, replication)
+        self.postgres = postgres
+        guard section.fileChecks == .all else { return }
+        do throws(StoreError) {
+            if let warning = try postgres.check() { problems.append(section.warning(\.store, warning)) }
+        } catch {
+            problems.append(section.problem(\.store, "cannot be used: \(error)"))
+        }
     }
 
     private mutating func readTokens(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {

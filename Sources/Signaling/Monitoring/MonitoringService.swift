@@ -8,10 +8,8 @@ internal import NIOHTTP1
 internal import Realtime
 
 /// Answers requests for metrics and health. On its server's event loop.
-final class MonitoringService: HTTPService, ConnectionService, OutboundWatch {
-    private struct Full: Error {}
-
-    /// Connections at a time. A watching program has one or two; the oldest makes room for a new one, so that idle ones keep no client out.
+final class MonitoringService: BodylessService {
+    /// Connections at a time. A watching program has one or two.
     static let mostConnections = 32
 
     private let configuration: MonitoringConfiguration
@@ -22,7 +20,7 @@ final class MonitoringService: HTTPService, ConnectionService, OutboundWatch {
     private let metrics: Inquiry<MetricPage>
     private let liveness: Inquiry<Bool>
     private let readiness: Inquiry<[String]>
-    private var channels: [any Channel] = []
+    private let connections = OpenChannels(most: MonitoringService.mostConnections)
     private var refusals = LogLimit(burst: 5, perSecond: 0.2)
 
     init(
@@ -93,12 +91,7 @@ final class MonitoringService: HTTPService, ConnectionService, OutboundWatch {
     // MARK: - Connections
 
     func accept(_ channel: any Channel) throws -> any ConnectionService {
-        if channels.count >= Self.mostConnections { channels.removeFirst().close(promise: nil) }
-        channels.append(channel)
-        let id = ObjectIdentifier(channel)
-        channel.closeFuture.assumeIsolated().whenComplete { [self] _ in
-            channels.removeAll { ObjectIdentifier($0) == id }
-        }
+        connections.track(channel)
         return self
     }
 
@@ -108,25 +101,8 @@ final class MonitoringService: HTTPService, ConnectionService, OutboundWatch {
             "A connection for metrics is not accepted", metadata: ["error": "\(error)", "left_out": "\(leftOut)"])
     }
 
-    func countShed() {}
-
-    var outbound: any OutboundWatch { self }
-    func note(_ bytes: Int, of meter: OutboundMeter) {}
-    func forget(_ meter: OutboundMeter) {}
-    func countDropped() {}
-
-    func bodyLimit(of head: HTTPRequestHead) -> Int { 1 }
-    func abandon(_ request: HTTPRequest.Number) {}
-
     func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer {
         .text(.payloadTooLarge, "A request has no body here.")
-    }
-
-    func opensWebSocket(_ head: HTTPRequestHead, on channel: any Channel) -> Bool { false }
-    func webSocketHeaders(for head: HTTPRequestHead) -> HTTPHeaders { [:] }
-
-    func makeWebSocket(_ meter: InboundMeter) -> WebSocket {
-        WebSocket(WebSocket.Settings(.server, messageBytes: 1), meter: meter) { _ in }
     }
 }
 

@@ -13,8 +13,7 @@ struct CallsCommand: ParsableCommand {
             seconds media flowed. The exchange may be running.
             """)
 
-    @Option(help: "The exchange's database, as in its configuration.", completion: .file())
-    var database: String
+    @OptionGroup var state: StatePlace
 
     @Option(help: "Only the calls of this user, by the user's own id.", transform: UserID.argument)
     var user: UserID?
@@ -30,7 +29,7 @@ struct CallsCommand: ParsableCommand {
     }
 
     func run() throws {
-        for record in try CallDetailRecord.read(path: database, user: user, limit: limit) {
+        for record in try CallDetailRecord.read(from: try state.resolve(), user: user, limit: limit) {
             Terminal.print(json ? Self.object(record) : Self.line(record))
         }
     }

@@ -19,8 +19,7 @@ struct PushCommand: ParsableCommand {
                 exchange may be running.
                 """)
 
-        @Option(help: "The exchange's database, as in its configuration.", completion: .file())
-        var database: String
+        @OptionGroup var state: StatePlace
 
         @Option(help: "Only those for this user's devices, by the user's own id.", transform: UserID.argument)
         var user: UserID?
@@ -36,7 +35,7 @@ struct PushCommand: ParsableCommand {
         }
 
         func run() throws {
-            for record in try DeadPush.read(path: database, user: user, limit: limit) {
+            for record in try DeadPush.read(from: try state.resolve(), user: user, limit: limit) {
                 Terminal.print(json ? Self.object(record) : Self.line(record))
             }
         }

@@ -9,6 +9,7 @@ internal import NIOPosix
 internal import SignalWire
 internal import Core
 internal import Glibc
+internal import Synchronization
 
 /// `handset serve`: the embedded exchange.
 struct ServeCommand: AsyncParsableCommand {
@@ -50,7 +51,10 @@ struct ServeCommand: AsyncParsableCommand {
         for warning in configuration.warnings { logger.warning("\(warning)") }
         let ending = EndRequest(moreSeconds: Self.diskSeconds)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let server = try await ExchangeServer.start(configuration, on: group, logger: logger)
+        let unit = ServiceUnit(logger: logger)
+        guard let server = try await start(configuration, on: group, unit, ending, logger) else { return }
+        let takeover = Takeover(ending)
+        server.whenTakenOver { takeover.happened($0) }
         logger.info("Listening", metadata: ["url": "\(server.url)", "open_files": "\(connections)"])
         if let phone = server.webPhoneURL {
             var details: Logger.Metadata = ["url": "\(phone)"]
@@ -63,7 +67,6 @@ struct ServeCommand: AsyncParsableCommand {
             logger.info("Asking devices to reconnect", metadata: ["within": "\(Self.movingTime.text)"])
             server.requestMoves(within: Self.movingTime)
         }
-        let unit = ServiceUnit(logger: logger)
         let monitoring = try await MonitoringServer.start(
             configuration.monitoring, of: ExchangeMonitor(server: server).process, logger)
         logger.info("\(server.browserAdvice)")
@@ -86,6 +89,40 @@ struct ServeCommand: AsyncParsableCommand {
         await monitoring?.stop()
         await server.stop()
         try? await group.shutdownGracefully()
+        if let error = takeover.error { throw error }
+    }
+
+    /// Starts the exchange. If another one owns its database, this one waits for that as a standby.
+    ///
+    /// - Returns: Nil if the process was asked to end while it waited.
+    private func start(
+        _ configuration: ExchangeConfiguration, on group: MultiThreadedEventLoopGroup, _ unit: ServiceUnit,
+        _ ending: EndRequest, _ logger: Logger
+    ) async throws -> ExchangeServer? {
+        if configuration.postgres != nil {
+            // A standby is a running service, which a reload must not end.
+            RunCommand.onHangUp { logger.notice("A standby reads its configuration when it is started again") }
+        }
+        let starting = Task {
+            try await ExchangeServer.start(configuration, on: group, logger: logger) { owner in
+                unit.notify(.ready, status: "Standing by: \(owner) owns the database")
+            }
+        }
+        let watchdog = configuration.postgres == nil ? nil : unit.feedWatchdog { true }
+        let ended = Task {
+            await ending.wait()
+            starting.cancel()
+        }
+        defer {
+            ended.cancel()
+            watchdog?.cancel()
+        }
+        do {
+            return try await starting.value
+        } catch {
+            if ending.isMade { return nil }
+            throw error
+        }
     }
 
     private func readConfiguration() throws -> ExchangeConfiguration {
@@ -134,6 +171,21 @@ extension ExchangeConfiguration {
             WebConfiguration.Guest(user: name, mediaToken: Redacted("\(name)-demo-token"))
         }
         return configuration
+    }
+}
+
+/// Remembers that another exchange has taken the database over, and ends this process for it.
+private final class Takeover: Sendable {
+    private let ending: EndRequest
+    private let state = Mutex<StoreError?>(nil)
+
+    init(_ ending: EndRequest) { self.ending = ending }
+
+    var error: StoreError? { state.withLock { $0 } }
+
+    func happened(_ error: StoreError) {
+        state.withLock { $0 = error }
+        ending.make()
     }
 }
 

@@ -1,38 +1,99 @@
+import BlockingWork
+import Core
 import ExchangeCore
 import Logging
 import NIOPosix
+import Realtime
 import SignalWire
 
 /// The database of one exchange, what was in it at the start, and the thread that waits for it.
 struct ExchangeDisk: Sendable {
-    let store: ExchangeStore
+    let store: any StateStore
     let saved: Saved
     let thread: NIOThreadPool
 
+    /// What an exchange does while another one owns its database; called with that one's name, and again when the owner changes.
+    typealias Waiting = @Sendable (String) async throws(ExchangeError) -> Void
+
     /// Opens what the configuration names; `nil` if that is nothing.
-    static func open(_ configuration: ExchangeConfiguration, _ logger: Logger) throws(ExchangeError) -> ExchangeDisk? {
+    static func open(
+        _ configuration: ExchangeConfiguration, _ logger: Logger, waiting: Waiting
+    ) async throws(ExchangeError) -> ExchangeDisk? {
+        guard let store = try await store(configuration, logger, waiting: waiting) else { return nil }
+        let saved = try await Self.usable { () throws(StoreError) in try store.read() }
+        logger.info(
+            "Continuing from the database",
+            metadata: [
+                "invites": "\(saved.invites.count)", "calls": "\(saved.calls.count)",
+                "sessions": "\(saved.sessions.count)", "events": "\(saved.events.count)",
+            ])
+        let thread = NIOThreadPool(numberOfThreads: 1)
+        thread.start()
+        return ExchangeDisk(store: store, saved: saved, thread: thread)
+    }
+
+    private static func store(
+        _ configuration: ExchangeConfiguration, _ logger: Logger, waiting: Waiting
+    ) async throws(ExchangeError) -> (any StateStore)? {
+        if let postgres = configuration.postgres {
+            var settings = PostgresStore.Settings(postgres)
+            settings.recordLimits = configuration.callRecordLimits
+            return try await owned(PostgresStore(settings), logger, waiting: waiting)
+        }
         guard let path = configuration.databasePath else { return nil }
-        do throws(StoreError) {
-            let store = try ExchangeStore.open(
+        let store = try await usable { () throws(StoreError) in
+            try ExchangeStore.open(
                 path: path, durability: configuration.databaseDurability, ifCorrupt: configuration.databaseIfCorrupt,
                 recordLimits: configuration.callRecordLimits)
-            if let aside = store.setAside {
-                logger.error(
-                    "The database was damaged; starting with an empty one", metadata: ["set_aside": "\(aside)"])
-            }
-            report(store, logger)
-            let saved = try store.read()
-            logger.info(
-                "Continuing from the database",
-                metadata: [
-                    "invites": "\(saved.invites.count)", "calls": "\(saved.calls.count)",
-                    "sessions": "\(saved.sessions.count)", "events": "\(saved.events.count)",
-                ])
-            let thread = NIOThreadPool(numberOfThreads: 1)
-            thread.start()
-            return ExchangeDisk(store: store, saved: saved, thread: thread)
+        }
+        if let aside = store.setAside {
+            logger.error("The database was damaged; starting with an empty one", metadata: ["set_aside": "\(aside)"])
+        }
+        report(store, logger)
+        return store
+    }
+
+    /// Waits for the disk on a thread of its own.
+    private static func usable<Value: Sendable>(
+        _ body: @escaping @Sendable () throws(StoreError) -> Value
+    ) async throws(ExchangeError) -> Value {
+        do throws(StoreError) {
+            return try await BlockingThreads.files.run(body)
         } catch {
             throw ExchangeError(.databaseNotUsable, error.description)
+        }
+    }
+
+    /// How often a standby looks at the lease.
+    private static let standbyInterval = Duration.milliseconds(200)
+
+    /// Waits until this process owns the database. A failure ends the first attempt; once it waits, a standby outlasts its database's
+    /// failures, such as a change of the primary.
+    private static func owned(
+        _ store: PostgresStore, _ logger: Logger, waiting: Waiting
+    ) async throws(ExchangeError) -> PostgresStore {
+        var owner: String?
+        var isFailing = false
+        while true {
+            do throws(ExchangeError) {
+                let attempt = try await usable { () throws(StoreError) in try store.attempt() }
+                guard case .waiting(let name) = attempt else { return store }
+                if name != owner || isFailing {
+                    logger.notice("Standing by: another exchange owns the database", metadata: ["owner": "\(name)"])
+                }
+                if name != owner { try await waiting(name) }
+                (owner, isFailing) = (name, false)
+            } catch {
+                guard owner != nil, error.code == .databaseNotUsable else { throw error }
+                if !isFailing { logger.warning("The standby cannot see the database", metadata: ["error": "\(error)"]) }
+                isFailing = true
+            }
+            do {
+                try await Task.sleep(for: standbyInterval)
+            } catch {
+                store.close()
+                throw ExchangeError(.databaseNotUsable, "the standby was stopped")
+            }
         }
     }
 

@@ -26,12 +26,7 @@ final class ExchangeFront: HTTPService {
         self.configuration = configuration
         names = certificate.identity?.names ?? []
         sockets = SocketSession.settings(keepalive: TimeAmount(configuration.core.keepalive))
-        let bounds = ConnectionBounds(
-            total: configuration.connections, perAddress: configuration.connectionsPerAddress,
-            fromThisMachine: configuration.connectionsFromThisMachine,
-            descriptors: ReserveDescriptor.limit,
-            outgoing: configuration.push.webhooks.count * configuration.push.parallelRequests,
-            memory: MachineMemory.limitBytes, isEncrypted: certificate.identity != nil)
+        let bounds = configuration.connectionBounds(isEncrypted: certificate.identity != nil)
         if bounds.isCut {
             logger.warning(
                 "The limit on open files is too low for the configured connections; raise it or lower connections",
@@ -83,4 +78,14 @@ final class ExchangeFront: HTTPService {
     func failedToAccept(_ error: IOError) { admission.failedToAccept(error) }
 
     func countShed() { admission.countShed() }
+}
+
+extension ExchangeConfiguration {
+    /// How many connections there may be on this machine.
+    func connectionBounds(isEncrypted: Bool) -> ConnectionBounds {
+        ConnectionBounds(
+            total: connections, perAddress: connectionsPerAddress, fromThisMachine: connectionsFromThisMachine,
+            descriptors: ReserveDescriptor.limit, outgoing: push.webhooks.count * push.parallelRequests,
+            memory: MachineMemory.limitBytes, isEncrypted: isEncrypted)
+    }
 }

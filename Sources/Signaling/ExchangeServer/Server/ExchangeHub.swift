@@ -33,6 +33,12 @@ final class ExchangeHub {
 
     /// `nil` if the exchange keeps nothing on disk.
     let journal: CommitGate?
+    /// Called once another process has taken the store over: this exchange does nothing more.
+    var taken: ((StoreError) -> Void)? {
+        didSet { if let fence { taken?(fence) } }
+    }
+    /// That another process has taken the store over.
+    private var fence: StoreError?
     /// Why the database cannot be written; all requests are refused until it can.
     private(set) var failure: StoreError?
 
@@ -131,7 +137,7 @@ final class ExchangeHub {
     /// work whose turn it is.
     private func work(_ outputs: [ExchangeCore.Output] = []) {
         isBusy = true
-        for output in outputs { carryOut(output) }
+        carryOut(all: outputs)
         repeat {
             handleWaiting()
             chargeTurn()
@@ -139,6 +145,14 @@ final class ExchangeHub {
         isBusy = false
         planRound()
         setTimer()
+    }
+
+    /// Carries out outputs while this process owns the store: it may have been stopped between two of them.
+    private func carryOut(all outputs: [ExchangeCore.Output]) {
+        for (index, output) in outputs.enumerated() {
+            if let journal, !journal.isHeld { return journal.putBack(outputs[index...]) }
+            carryOut(output)
+        }
     }
 
     /// Handles the inputs that wait.
@@ -150,7 +164,7 @@ final class ExchangeHub {
             next += 1
             if !refuses(input) { core.handle(input, at: now, into: &outbox) }
             meter.add(outbox)
-            for output in journal?.take(outbox) ?? outbox { carryOut(output) }
+            carryOut(all: journal?.take(outbox) ?? outbox)
             outbox.removeAll(keepingCapacity: true)
         }
         waiting.removeAll(keepingCapacity: true)
@@ -545,11 +559,13 @@ final class ExchangeHub {
         guard let error else {
             meter.beginRound(at: now)
             work(batch.outputs)
-            for then in batch.waiting { then(true) }
+            for then in batch.waiting {
+                if journal?.isHeld == false { journal?.afterWriting(then) } else { then(true) }
+            }
             return
         }
         // Sockets that close behind the goodbye lose nothing by it: their sessions are resumed as after a kill.
-        if !isStopping { fail(batch, error) } else { for then in batch.waiting { then(false) } }
+        if !isStopping { fail(batch, error) } else { refuseAll(of: batch, error) }
     }
 
     /// The core's state contains changes that are lost. It is no longer used, and all clients are disconnected, to come
@@ -558,19 +574,36 @@ final class ExchangeHub {
         failure = error
         logger.critical("Nothing can be stored, so all requests are refused", metadata: ["error": "\(error)"])
         isBusy = true
-        for output in batch.outputs {
-            switch output {
-            case .respond(let connection, let id, _): carryOut(.refuse(connection, id, Self.notKept))
-            case .refuse, .close: carryOut(output)
-            case .event, .note, .push, .persist: break
-            }
-        }
+        refuseAll(of: batch, error)
         isBusy = false
-        for then in batch.waiting { then(false) }
         for connection in connections.attachedIDs { _ = deliver(.closed, to: connection) }
         for socket in connections.allSockets { socket.close(.notKept) }
         work()
-        recover()
+        recover(after: error)
+    }
+
+    /// Answers what waited for the batch: nothing was changed. If that is not certain, or is for another exchange to say, no client is
+    /// answered, and all connections end as if this process had been killed.
+    private func refuseAll(of batch: CommitGate.Batch, _ error: StoreError) {
+        guard !error.leavesDoubt else { return channels.closeAll() }
+        if !isStopping {
+            for output in batch.outputs {
+                switch output {
+                case .respond(let connection, let id, _): carryOut(.refuse(connection, id, Self.notKept))
+                case .refuse, .close: carryOut(output)
+                case .event, .note, .push, .persist: break
+                }
+            }
+        }
+        for then in batch.waiting { then(false) }
+    }
+
+    /// Ends the attempts if another process owns the store; else tries again in a moment.
+    private func recover(after error: any Error) {
+        guard let error = error as? StoreError, error.code == .fenced else { return recover() }
+        journal?.stopConfirming()
+        fence = error
+        taken?(error)
     }
 
     /// How often a disk that failed is tried.
@@ -583,7 +616,7 @@ final class ExchangeHub {
                 guard let self else { return }
                 switch result {
                 case .success(let saved): goOn(with: saved)
-                case .failure: recover()
+                case .failure(let error): recover(after: error)
                 }
             }
         }
@@ -660,6 +693,7 @@ final class ExchangeHub {
     func stop() -> EventLoopFuture<Void> {
         isStopping = true
         timer.cancel()
+        journal?.stopConfirming()
         streams?.stop()
         admission?.stop()
         handle(.goingDown)

@@ -2,7 +2,7 @@
 // bytes. One port carries REST and WebSocket; one event loop carries everything of one exchange.
 
 import Enrollment
-import ExchangeCore
+public import ExchangeCore
 import HTTPTransport
 public import JSON
 public import Logging
@@ -55,14 +55,30 @@ public final class ExchangeServer: Sendable {
     /// - Parameters:
     ///   - group: One of its event loops will carry the exchange.
     ///   - logger: Gets calls and sessions at `info`, invites at `debug`; never a secret.
+    ///   - standingBy: Called when another process owns the database, with that process's name. This one refuses
+    ///     requests until it owns the database; cancelling the task ends that.
     /// - Throws: ``ExchangeError`` if it may not or cannot listen, its database cannot be used, or its users file is missing
     ///   although an earlier run had users of it.
     public static func start(
-        _ configuration: ExchangeConfiguration, on group: any EventLoopGroup, logger: Logger
+        _ configuration: ExchangeConfiguration, on group: any EventLoopGroup, logger: Logger,
+        standingBy: @escaping @Sendable (String) -> Void = { _ in }
     ) async throws(ExchangeError) -> ExchangeServer {
         let address = try configuration.resolveListenAddress()
         let certificate = try PreparedCertificate(configuration)
-        let disk = try ExchangeDisk.open(configuration, logger)
+        let loop = group.next()
+        let standby = StandbyServer(configuration, at: address, certificate, on: loop, logger: logger)
+        let disk: ExchangeDisk?
+        do throws(ExchangeError) {
+            disk = try await ExchangeDisk.open(configuration, logger) { owner async throws(ExchangeError) in
+                try await standby.stand(by: owner)
+                standingBy(owner)
+            }
+        } catch {
+            await standby.stop()
+            throw error
+        }
+        // Its clients ask again where the exchange listens in a moment.
+        await standby.stop()
         do throws(ExchangeError) {
             if let missed = disk?.usersFileIsMissed(configuration) { throw missed }
             try disk?.noteFileUsers(configuration)
@@ -72,7 +88,6 @@ public final class ExchangeServer: Sendable {
         }
         let passwordThread = NIOThreadPool(numberOfThreads: 1)
         passwordThread.start()
-        let loop = group.next()
         let pushSender = configuration.push.webhooks.isEmpty ? nil : PushSender(configuration.push, on: loop)
         do {
             let hub = try await loop.submit {
@@ -168,6 +183,12 @@ public final class ExchangeServer: Sendable {
             }
         }
         return (try? await obstacles.get()) ?? ["the exchange has ended"]
+    }
+
+    /// Calls `then` once another process has taken the database over. Then this exchange has dropped its clients and answers nothing
+    /// more; it can only be stopped.
+    public func whenTakenOver(_ then: @escaping @Sendable (StoreError) -> Void) {
+        channel.eventLoop.execute { [hub] in hub.value.taken = then }
     }
 
     /// Sends a payload to every connected device of a user, unchanged (CONN-11).

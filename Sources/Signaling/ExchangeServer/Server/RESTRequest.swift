@@ -46,7 +46,7 @@ extension HTTPAnswer {
         case .tokenRejected, .tokenExpired, .tokenWrongSignature, .tokenForAnotherSession, .tokenRevoked:
             answer.headers.add(name: "WWW-Authenticate", value: "Bearer realm=\"handset\"")
         case .badRequest, .notAllowed, .notFound, .methodNotAllowed, .tooLarge, .misdirected, .tooManyRequests,
-            .internalError, .unavailable:
+            .internalError, .unavailable, .standby:
             break
         }
         return answer

@@ -145,7 +145,8 @@ struct ChangeWriter {
             """
             INSERT INTO groups (id, name, owner, members) VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT DO UPDATE SET name = ?2, owner = ?3, members = ?4
-            """, [group.id.text, group.name, group.owner.text, try StoreCoding.text(group.members)])
+            """,
+            [group.id.text, group.name.map(StoredText.encode), group.owner.text, try StoreCoding.text(group.members)])
     }
 
     /// What is set last comes last.
@@ -200,7 +201,7 @@ struct ChangeWriter {
                 """
                 UPDATE call_records SET ended_ms = ?, reason = ?, duration_ms = ?
                 WHERE invite = ? AND invitee = ? AND ended_ms IS NULL
-                """, [at, reason, duration, step.invite.text, step.invitee.text])
+                """, [at, StoredText.encode(reason), duration, step.invite.text, step.invitee.text])
         }
     }
 
@@ -356,7 +357,7 @@ extension ChangeWriter {
             [
                 push.id.text, push.invite.text, push.user.text, push.device.text, try StoreCoding.text(push.target),
                 push.message.rawValue, push.inviter.text, push.group?.text, push.payload?.text,
-                push.reason,
+                push.reason.map(StoredText.encode),
                 times.milliseconds(push.deadline), times.milliseconds(push.expires), times.milliseconds(push.due),
                 push.attempts, push.isSettled,
             ])
@@ -371,7 +372,7 @@ extension ChangeWriter {
             [
                 push.id.text, push.invite.text, push.user.text, push.device.text, push.kind.text, push.message,
                 push.reason.rawValue,
-                push.detail, push.attempts, recordTimes.milliseconds(at),
+                push.detail.map(StoredText.encode), push.attempts, recordTimes.milliseconds(at),
             ])
         try run(
             "DELETE FROM dead_pushes WHERE rowid <= (SELECT max(rowid) FROM dead_pushes) - ?", [DeadPush.capacity])

@@ -135,6 +135,19 @@ public final class ExchangeStore: StateStore {
         }
     }
 
+    /// Gives what `body` reads of the tables themselves.
+    ///
+    /// - Parameter body: Also gets how times are stored. What it throws is thrown on, and SQLite's own errors in our words.
+    func reading<Value>(_ body: (Database, TimeMap) throws -> Value) throws -> Value {
+        do {
+            return try queue.read { [clock] database in
+                try body(database, try StoredClock(database: database, clock: clock).times())
+            }
+        } catch let error as DatabaseError {
+            throw StoreError(error, "read", path)
+        }
+    }
+
     /// Writes changes in one transaction: all of them, or none. When this returns, they are on disk, in the file at
     /// ``path``.
     ///

@@ -3,11 +3,22 @@ internal import GRDB
 public import SignalWire
 internal import Core
 
-/// Reads from a database that an exchange may have open meanwhile, and changes nothing in it.
-private enum DatabaseReading {
-    /// Gives what `body` reads.
-    ///
-    /// - Throws: ``StoreError``.
+/// Where an exchange keeps its state.
+public enum StateLocation: Sendable {
+    /// In a file of SQLite.
+    case file(String)
+    /// In a database of PostgreSQL.
+    case postgres(PostgresConfiguration)
+
+    /// Gives what a query finds. An exchange may have the database open; nothing is changed.
+    func answer<Query: StateQuery>(_ query: Query) throws(StoreError) -> Query.Answer {
+        switch self {
+        case .file(let path): try Self.read(path) { try query.answer(from: $0) }
+        case .postgres(let configuration): try configuration.read { try query.answer(from: $0) }
+        }
+    }
+
+    /// Gives what `body` reads from a file.
     static func read<Value>(_ path: String, _ body: (Database) throws -> Value) throws(StoreError) -> Value {
         try StoreFiles.checkReadable(path)
         do {
@@ -23,6 +34,12 @@ private enum DatabaseReading {
     }
 }
 
+/// What is asked of the state of an exchange, whichever database that is in.
+protocol StateQuery {
+    associatedtype Answer
+    func answer(from source: some RowSource) throws -> Answer
+}
+
 extension CallDetailRecord {
     /// Reads records, the newest first. An exchange may have the database open.
     ///
@@ -31,18 +48,24 @@ extension CallDetailRecord {
     ///   - limit: The maximum number of records.
     /// - Throws: ``StoreError``.
     public static func read(
-        path: String, user: UserID? = nil, limit: Int = 1_000
+        from location: StateLocation, user: UserID? = nil, limit: Int = 1_000
     ) throws(StoreError) -> [CallDetailRecord] {
-        try DatabaseReading.read(path) { database in
-            let chosen = user == nil ? "" : "WHERE inviter = :user OR invitee = :user"
-            let sql = "SELECT * FROM call_records \(chosen) ORDER BY sent_ms DESC, rowid DESC LIMIT :limit"
-            var arguments: StatementArguments = ["limit": limit]
-            if let user { arguments += ["user": user.text] }
-            return try Row.fetchAll(database, sql: sql, arguments: arguments).map(CallDetailRecord.init)
+        try location.answer(Query(user: user, limit: limit))
+    }
+
+    private struct Query: StateQuery {
+        let user: UserID?
+        let limit: Int
+
+        func answer(from source: some RowSource) throws -> [CallDetailRecord] {
+            let chosen = user == nil ? "" : "WHERE inviter = $2 OR invitee = $2"
+            let sql = "SELECT * FROM call_records \(chosen) ORDER BY sent_ms DESC, rowid DESC LIMIT $1"
+            let values: [any StoredValue] = [Int64(limit)] + (user.map { [$0.text] } ?? [])
+            return try source.rows(sql, values).map { try CallDetailRecord($0) }
         }
     }
 
-    private init(_ row: Row) throws {
+    private init(_ row: some StoredRow) throws {
         func time(_ column: String) throws -> WallClock? {
             try row.decode(Int64?.self, forColumn: column).map { WallClock(unixMilliseconds: $0) }
         }
@@ -66,13 +89,21 @@ extension DeadPush {
     ///   - user: Only those for this user's devices.
     ///   - limit: The maximum number of records.
     /// - Throws: ``StoreError``.
-    public static func read(path: String, user: UserID? = nil, limit: Int = 1_000) throws(StoreError) -> [Record] {
-        try DatabaseReading.read(path) { database in
-            let chosen = user == nil ? "" : "WHERE user = :user"
-            let sql = "SELECT * FROM dead_pushes \(chosen) ORDER BY rowid DESC LIMIT :limit"
-            var arguments: StatementArguments = ["limit": limit]
-            if let user { arguments += ["user": user.text] }
-            return try Row.fetchAll(database, sql: sql, arguments: arguments).compactMap { row in
+    public static func read(
+        from location: StateLocation, user: UserID? = nil, limit: Int = 1_000
+    ) throws(StoreError) -> [Record] {
+        try location.answer(Query(user: user, limit: limit))
+    }
+
+    private struct Query: StateQuery {
+        let user: UserID?
+        let limit: Int
+
+        func answer(from source: some RowSource) throws -> [Record] {
+            let chosen = user == nil ? "" : "WHERE \"user\" = $2"
+            let sql = "SELECT * FROM dead_pushes \(chosen) ORDER BY rowid DESC LIMIT $1"
+            let values: [any StoredValue] = [Int64(limit)] + (user.map { [$0.text] } ?? [])
+            return try source.rows(sql, values).compactMap { row in
                 guard let reason = Reason(rawValue: try row.decode(forColumn: "reason")) else { return nil }
                 let at = WallClock(unixMilliseconds: try row.decode(forColumn: "died_ms"))
                 return Record(push: try DeadPush(row, reason), at: at)
@@ -80,7 +111,7 @@ extension DeadPush {
         }
     }
 
-    private init(_ row: Row, _ reason: Reason) throws {
+    private init(_ row: some StoredRow, _ reason: Reason) throws {
         self.init(
             id: try row.identifier("id"), invite: try row.identifier("invite"), user: try row.identifier("user"),
             device: try row.identifier("device"), kind: try row.identifier("kind"),

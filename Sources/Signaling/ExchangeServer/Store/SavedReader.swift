@@ -1,20 +1,20 @@
 internal import ExchangeCore
-internal import GRDB
 import SignalWire
 import Core
 
 /// Reads what an exchange left.
-struct SavedReader {
-    let database: Database
+struct SavedReader<Source: RowSource> {
+    let database: Source
     let times: TimeMap
     /// The latest possible time of a stored occurrence; later times, of a clock that was set, are reduced to it.
     let now: Instant
 
     func read() throws -> Saved {
         var saved = Saved()
-        saved.run = UInt64(try Int64.fetchOne(database, sql: "SELECT runs FROM exchange") ?? 1)
-        saved.tokens = try rows("SELECT * FROM tokens").map(token)
-        saved.logins = try rows("SELECT * FROM logins").map { row in
+        let exchange = try rows("SELECT runs, file_users_known FROM exchange").first
+        saved.run = UInt64(clamping: try exchange?.decode(Int64.self, forColumn: "runs") ?? 1)
+        saved.tokens = try rows("SELECT * FROM tokens ORDER BY digest").map(token)
+        saved.logins = try rows("SELECT * FROM logins ORDER BY id").map { row in
             StoredLogin(
                 id: try row.decode(forColumn: "id"), issuer: try row.decode(forColumn: "issuer"),
                 family: try row.decode(forColumn: "family"),
@@ -39,7 +39,7 @@ struct SavedReader {
         for row in try rows("SELECT * FROM users") {
             saved.added[try row.identifier("id")] = try row.decode(forColumn: "added")
         }
-        if try Bool.fetchOne(database, sql: "SELECT file_users_known FROM exchange") == true {
+        if try exchange?.decode(Bool.self, forColumn: "file_users_known") == true {
             saved.fileUsers = Set(try rows("SELECT * FROM file_users").map { try $0.identifier("id") })
         }
         saved.acquaintances = try rows("SELECT * FROM acquaintances").map { row in
@@ -60,7 +60,7 @@ struct SavedReader {
         return saved
     }
 
-    private func push(_ row: Row) throws -> StoredPush? {
+    private func push(_ row: Source.Row) throws -> StoredPush? {
         guard let message = StoredPush.Message(rawValue: try row.decode(forColumn: "message")) else { return nil }
         var push = StoredPush(
             id: try row.identifier("id"), invite: try row.identifier("invite"),
@@ -110,17 +110,17 @@ struct SavedReader {
         for row in try rows("SELECT id, text FROM event_bodies") {
             bodies[try row.decode(forColumn: "id")] = body(try row.decode(forColumn: "text"))
         }
-        return try rows("SELECT * FROM events ORDER BY user, guest, room, sequence").map { row in
+        return try rows("SELECT * FROM events ORDER BY \"user\", guest, room, sequence").map { row in
             let shared: Int64? = try row.decode(forColumn: "shared")
             return try event(row, shared.flatMap { bodies[$0] } ?? body(try row.decode(forColumn: "body")))
         }
     }
 
-    private func rows(_ sql: String) throws -> [Row] { try Row.fetchAll(database, sql: sql) }
+    private func rows(_ sql: String) throws -> [Source.Row] { try database.rows(sql) }
 
     private func past(_ milliseconds: Int64) -> Instant { min(times.instant(milliseconds), now) }
 
-    private func token(_ row: Row) throws -> StoredToken {
+    private func token(_ row: Source.Row) throws -> StoredToken {
         StoredToken(
             digest: try row.decode(forColumn: "digest"), user: try user(row),
             isAnonymous: try row.decode(forColumn: "anonymous"),
@@ -135,15 +135,15 @@ struct SavedReader {
     }
 
     /// The column is empty for a token whose login is unknown.
-    private func user(_ row: Row) throws -> UserID? {
+    private func user(_ row: Source.Row) throws -> UserID? {
         try row.decode(String.self, forColumn: "user").isEmpty ? nil : row.identifier("user")
     }
 
-    private func place(_ row: Row) throws -> StoredPlace? {
+    private func place(_ row: Source.Row) throws -> StoredPlace? {
         try row.decode(String?.self, forColumn: "scope").map { try StoreCoding.value(StoredPlace.self, $0) }
     }
 
-    private func session(_ row: Row) throws -> StoredSession {
+    private func session(_ row: Source.Row) throws -> StoredSession {
         StoredSession(
             id: try row.identifier("id"), principal: try row.principal(), device: try row.identifier("device"),
             isRegistered: try row.decode(forColumn: "registered"), connection: try row.identifier("connection"),
@@ -153,7 +153,7 @@ struct SavedReader {
             isMissed: try row.decode(forColumn: "missed"))
     }
 
-    private func invite(_ row: Row) throws -> StoredInvite {
+    private func invite(_ row: Source.Row) throws -> StoredInvite {
         var invite = StoredInvite(
             id: try row.identifier("id"), inviter: try row.identifier("inviter"),
             inviterDevice: try row.identifier("inviter_device"), group: try row.optionalIdentifier("group_id"),
@@ -170,11 +170,11 @@ struct SavedReader {
         return invite
     }
 
-    private func kept(_ column: String, _ row: Row) throws -> KeptJSON? {
+    private func kept(_ column: String, _ row: Source.Row) throws -> KeptJSON? {
         try row.decode(String?.self, forColumn: column).map { try KeptJSON(text: $0) }
     }
 
-    private func event(_ row: Row, _ body: EventBody) throws -> StoredEvent {
+    private func event(_ row: Source.Row, _ body: EventBody) throws -> StoredEvent {
         let device: DeviceID? = try row.optionalIdentifier("device")
         let isForAll = try row.decode(Bool.self, forColumn: "for_all")
         return StoredEvent(

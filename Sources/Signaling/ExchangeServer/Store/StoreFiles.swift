@@ -146,4 +146,10 @@ final class StoreLock: Sendable {
     }
 
     func release() { file.withLock { $0 = nil } }
+
+    /// Whether an exchange has the database open.
+    static func isHeld(path: String) -> Bool {
+        guard let file = try? OpenFile(path + ".lock", O_RDONLY | O_NOFOLLOW) else { return false }
+        return flock(file.number, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+    }
 }
