@@ -74,6 +74,7 @@ extension HandsetServiceConfiguration {
                 id: device ?? DeviceID(ours: "handset-\(UUID().uuidString.lowercased())"),
                 name: configuration.device.name,
                 push: configuration.device.push?.map { .init(kind: $0.kind, token: $0.token.revealed) }))
+        moreServers = account.moreServers
         sessionStore = store
         start = configuration.invites.start
         plainText = account.allowsPlainText ? .allowed : .loopbackOnly

@@ -140,7 +140,7 @@ extension RESTClient {
         _ request: EnrollmentRequest, doing activity: String
     ) async throws(ServiceFailure) -> EnrollmentResponse {
         let question = Question(
-            method: .POST, base: configuration.addresses.authentication, path: "/v1.1/enroll",
+            method: .POST, base: addresses.authentication, path: "/v1.1/enroll",
             authorization: "Basic \(appToken)", body: try Self.encode(request, doing: activity), activity: activity)
         return try await withClient { client async throws(ServiceFailure) in
             try await ask(question, of: client, for: EnrollmentResponse.self)

@@ -26,7 +26,7 @@ public final class HandsetService: SignalingService {
         _ configuration: HandsetServiceConfiguration, group: any EventLoopGroup, logger: Logger
     ) throws(SignalingError) {
         let addresses = configuration.addresses
-        for address in [addresses.authentication, addresses.identity, addresses.events] {
+        for address in [addresses.authentication, addresses.identity, addresses.events] + configuration.moreServers {
             try HandsetServiceConfiguration.check(address: address, configuration.plainText)
         }
         let trust = try TLSTrust.of(configuration.trustRootFile)
@@ -82,7 +82,7 @@ public final class HandsetService: SignalingService {
         var rest = rest
         rest.timeout = Self.logoutTime
         do throws(ServiceFailure) {
-            try await rest.logOut(login)
+            try await rest.anywhere { rest async throws(ServiceFailure) in try await rest.logOut(login) }
         } catch {
             logger.debug("The login stays valid until it expires", metadata: ["error": "\(error.error)"])
         }

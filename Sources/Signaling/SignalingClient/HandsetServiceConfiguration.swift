@@ -126,6 +126,9 @@ public struct HandsetServiceConfiguration: Sendable {
 
     /// Base URLs.
     public var addresses: Addresses
+    /// Base URLs of further exchanges on the same database, one for each: while one serves, the others refuse. They are tried in this
+    /// order, and the one that served last is asked first.
+    public var moreServers: [String] = []
     /// The program that logs in.
     public var application: Application
     /// What the user proves himself with.

@@ -17,11 +17,30 @@ struct RESTClient: Sendable {
     let loop: any EventLoop
     /// For one call, connecting included.
     var timeout: TimeAmount = .seconds(10)
+    /// Shared by all copies of this client.
+    private let servers: ServerChoice
+
+    init(configuration: HandsetServiceConfiguration, trust: TLSTrust, loop: any EventLoop) {
+        self.configuration = configuration
+        self.trust = trust
+        self.loop = loop
+        servers = ServerChoice(configuration)
+    }
+
+    /// Base URLs of the server that is asked now.
+    var addresses: HandsetServiceConfiguration.Addresses { servers.addresses }
+
+    /// Asks one server after the other, until one serves.
+    func anywhere<Answer>(
+        _ ask: (RESTClient) async throws(ServiceFailure) -> Answer
+    ) async throws(ServiceFailure) -> Answer {
+        try await servers.trying { () async throws(ServiceFailure) in try await ask(self) }
+    }
 
     /// Asks the event manager for the connection's resources.
     func resources(token: Redacted<String>) async throws(ServiceFailure) -> SignalWire.ConnectionResources {
         try await withClient { client async throws(ServiceFailure) in
-            let base = configuration.addresses.events
+            let base = addresses.events
             let question = Question(
                 method: .GET, base: base, path: "/v1/connection", authorization: "Bearer \(token.secret)",
                 activity: "ask \(base) for the connection's resources")
@@ -154,7 +173,7 @@ extension RESTClient {
         case .kept:
             throw ServiceFailure(
                 SignalingError(
-                    .notAuthenticated, activity: "log in at \(configuration.addresses.authentication)",
+                    .notAuthenticated, activity: "log in at \(addresses.authentication)",
                     cause: "no login is kept from earlier, and nothing else to log in with is configured",
                     advice: "Configure a media token, a password, an access token or a session token."),
                 remedy: .none)
@@ -204,7 +223,7 @@ extension RESTClient {
     }
 
     private func end(_ token: Redacted<String>, by client: HTTPClient) async throws(ServiceFailure) {
-        let base = configuration.addresses.authentication
+        let base = addresses.authentication
         let question = Question(
             method: .POST, base: base, path: "/v1.1/logout", authorization: "Bearer \(token.secret)",
             activity: "log out at \(base)")
@@ -214,7 +233,7 @@ extension RESTClient {
     private struct Ignored: Decodable {}
 
     private func refresh(_ token: Redacted<String>, _ old: Login) async throws(ServiceFailure) -> Login {
-        let base = configuration.addresses.authentication
+        let base = addresses.authentication
         let activity = "renew the access token at \(base)"
         let question = Question(
             method: .POST, base: base, path: "/v1.1/token", authorization: "Basic \(appToken)",
@@ -238,7 +257,7 @@ extension RESTClient {
     }
 
     private func signedChallenge(as user: String, by key: DeviceLoginKey) async throws(ServiceFailure) -> LoginRequest {
-        let base = configuration.addresses.authentication
+        let base = addresses.authentication
         let activity = "log in at \(base)"
         let id = try Self.name(user)
         guard let publicKey = key.publicKey else {
@@ -261,7 +280,7 @@ extension RESTClient {
     }
 
     private func login(_ body: LoginRequest) async throws(ServiceFailure) -> Login {
-        let addresses = configuration.addresses
+        let addresses = addresses
         let activity = "log in at \(addresses.authentication)"
         let question = Question(
             method: .POST, base: addresses.authentication, path: "/v1.1/login", authorization: "Basic \(appToken)",
@@ -289,7 +308,7 @@ extension RESTClient {
     }
 
     private func login(anonymously name: String) async throws(ServiceFailure) -> Login {
-        let base = configuration.addresses.authentication
+        let base = addresses.authentication
         let activity = "log in at \(base)"
         let question = Question(
             method: .POST, base: base, path: "/v1.1/login/anonymous", authorization: "Basic \(appToken)",

@@ -272,7 +272,7 @@ final class ServiceDriver {
         Task {
             let outcome: Result<Answer, ServiceFailure>
             do throws(ServiceFailure) {
-                outcome = .success(try await question(rest))
+                outcome = .success(try await rest.anywhere(question))
             } catch {
                 outcome = .failure(error)
             }

@@ -58,10 +58,12 @@ extension ServiceFailure {
         status: Int, body: RESTFailure?, retryAfter: Duration?, traceID: String?, doing activity: String
     ) -> ServiceFailure {
         let said = body.map { SignalingError.asClause($0.error.message) } ?? "the answer is HTTP status \(status)"
-        func failure(_ code: SignalingError.Code, _ advice: String, _ remedy: Remedy) -> ServiceFailure {
+        func failure(
+            _ code: SignalingError.Code, _ advice: String, _ remedy: Remedy, isBurden: Bool = true
+        ) -> ServiceFailure {
             ServiceFailure(
                 SignalingError(code, activity: activity, cause: said, advice: advice, traceID: traceID),
-                remedy: remedy)
+                remedy: remedy, isBurden: isBurden)
         }
         switch (status, body.flatMap { RESTErrorCode(rawValue: $0.error.code) }) {
         case (_, .tokenExpired?): return failure(.tokenExpired, "Log in again.", .none)
@@ -86,6 +88,11 @@ extension ServiceFailure {
                 .loginRefused,
                 "Make a new one with `handset user enroll`. If none of your devices has used it, the code has leaked: `handset "
                     + "user revoke --keys` locks all devices of that user out.", .none)
+        // A server that only refuses is not burdened.
+        case (_, .standby?):
+            return failure(
+                .serverUnreachable, "Name all exchanges on its database: one in server, the others in more_servers.",
+                .retry(after: nil), isBurden: false)
         case (401, _): return failure(.loginRefused, "Check the user name and the password or media token.", .none)
         case (403, _): return failure(.notAllowed, "Another account may be needed.", .none)
         case (429, _): return failure(.tooManyRequests, "", .retry(after: retryAfter))

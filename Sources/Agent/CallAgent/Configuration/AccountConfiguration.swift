@@ -14,6 +14,8 @@ public struct AccountConfiguration: Sendable {
     public var identityURL: String
     /// Base URL of the connection's resources (CONN-1).
     public var eventsURL: String
+    /// Base URLs of further exchanges on the same database.
+    public var moreServers: [String] = []
     /// The application's key and secret (AUTH-1); the key is what other services call an application id or an API key.
     public var appKey = "demo"
     /// See ``appKey``.
@@ -75,6 +77,7 @@ public struct AccountConfiguration: Sendable {
 
     /// Takes all three base URLs from one server's.
     public mutating func use(server: String) {
+        moreServers = []
         authURL = server
         identityURL = server
         eventsURL = server
@@ -93,6 +96,11 @@ public struct AccountConfiguration: Sendable {
             "that of `server`")
         let eventsURL = ConfigKey.url("events_url", schemes: schemes, "base URL of the connection").unset(
             "that of `server`")
+        let moreServers = ConfigKey<[String]>.list(
+            "more_servers", of: "URLs",
+            "further exchanges on the database of `server`, which are asked while that one is a standby or cannot be reached "
+                + "([standby.md](standby.md))"
+        ) { $0 }.unset("none")
         let appKey = ConfigKey<String>.parsed(
             "app_key", "text", "the program that logs in, as the service knows it, without a colon", show: \.self
         ) { text throws(ConfigValueFault) in
@@ -145,6 +153,7 @@ public struct AccountConfiguration: Sendable {
         section.read(\.authURL, into: &authURL, &problems)
         section.read(\.identityURL, into: &identityURL, &problems)
         section.read(\.eventsURL, into: &eventsURL, &problems)
+        moreServers = section.value(\.moreServers, &problems) ?? []
         section.read(\.appKey, into: &appKey, &problems)
         section.read(\.appSecret, into: &appSecret, &problems)
         trustRoots = Self.trustRoots(section, &problems)
@@ -184,6 +193,13 @@ extension AccountConfiguration {
             } catch {
                 let message = "\(error.cause). \(error.advice)"
                 problems.append(isServer ? section.problem(\.server, message) : section.problem(key, message))
+            }
+        }
+        for address in moreServers {
+            do throws(SignalingError) {
+                try HandsetServiceConfiguration.check(address: address, allowsPlainText ? .allowed : .loopbackOnly)
+            } catch {
+                problems.append(section.problem(\.moreServers, "\(error.cause). \(error.advice)"))
             }
         }
     }

@@ -249,6 +249,7 @@ extension AccountConfiguration {
     private static func rejectExchangeKeys(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         let reason = "is for an exchange, and kind is sip"
         section.rejectIdle(\.server, "\(reason); account.sip.server says where the SIP server is", &problems)
+        section.rejectIdle(\.moreServers, reason, &problems)
         section.rejectIdle(\.authURL, reason, &problems)
         section.rejectIdle(\.identityURL, reason, &problems)
         section.rejectIdle(\.eventsURL, reason, &problems)
