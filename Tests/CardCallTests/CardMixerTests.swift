@@ -71,6 +71,40 @@ struct CardMixerTests {
         #expect(now.sent == [1_000])
     }
 
+    @Test(
+        "A call counts what the card lacked while the call had it, and not what the card lacked before or for another call"
+    )
+    func gaps() throws {
+        let bench = try MixerBench { $0.sharing = .hold }
+        let first = try bench.add(1)
+        bench.handle(.focus(first))
+        for _ in 0..<10 { _ = bench.run(microphone: nil, heard: [300]) }
+        #expect(bench.report(0).captureUnderrunSamples == 10 * 960)
+        let second = try bench.add(2)
+        _ = bench.run(microphone: nil, heard: [300, 70])
+        bench.handle(.focus(second))
+        _ = bench.run(microphone: 1_000, heard: [300, 70])
+        #expect(bench.report(0).captureUnderrunSamples == 11 * 960 && bench.report(1).captureUnderrunSamples == 0)
+        _ = bench.run(microphone: nil, heard: [300, 70])
+        #expect(bench.report(0).captureUnderrunSamples == 11 * 960 && bench.report(1).captureUnderrunSamples == 960)
+    }
+
+    @Test("What the microphone gives is looked at before all processing, muted or not, and for each call by itself")
+    func captured() throws {
+        let bench = try MixerBench {
+            $0.isMuted = true
+            $0.sharing = .mix
+        }
+        _ = try bench.add(1)
+        _ = bench.run(microphone: -40, heard: [0])
+        #expect(bench.report(0).captured.spread == 0 && bench.report(0).captured.peak == 40)
+        _ = try bench.add(2)
+        let muted = bench.run(microphone: -37, heard: [0, 0])
+        #expect(muted.sent == [0, 0])
+        #expect(bench.report(0).captured.spread == 3 && bench.report(1).captured.spread == 0)
+        #expect(bench.report(0).captured.samples == 1_920 && bench.report(1).captured.samples == 960)
+    }
+
     @Test("A tone sounds without a call, low beneath one, and the mixer rests when there is neither")
     func tones() throws {
         let bench = try MixerBench()

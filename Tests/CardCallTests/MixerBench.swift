@@ -65,15 +65,15 @@ final class MixerBench {
     /// Runs two ticks, 20 ms.
     ///
     /// - Parameters:
-    ///   - microphone: What the card captures, sample for sample.
+    ///   - microphone: What the card captures, sample for sample; nil if it captures nothing.
     ///   - heard: What each call has for the loudspeaker, sample for sample.
     /// - Returns: The last sample that was played, and the last that each call was given.
-    func run(microphone: Int16, heard: [Int16]) -> (played: Int16, sent: [Int16]) {
+    func run(microphone: Int16?, heard: [Int16]) -> (played: Int16, sent: [Int16]) {
         var sent = [Int16](repeating: -1, count: calls.pointee.count)
         var played: Int16 = 0
         mixer.pointee.settle(calls.pointee.onCard, at: now)
         for tick in 0..<2 {
-            feed(microphone)
+            if let microphone { feed(microphone) }
             mixer.pointee.capture(for: calls.pointee.onCard, at: now)
             for index in 0..<calls.pointee.count {
                 bring(heard[index], index)

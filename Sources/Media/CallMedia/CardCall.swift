@@ -32,12 +32,10 @@ package struct CardCall: BitwiseCopyable {
         @_noAllocation @_noLocks get { unsafe call.pointee.audio.port?.isPlaced ?? false }
     }
 
-    /// Samples between the call's frames and the card's ticks that were missing, or came too late.
-    package var samplesLost: Int {
-        @_noAllocation @_noLocks get {
-            guard let counters = unsafe call.pointee.audio.port?.counters else { return 0 }
-            return counters.underrun + counters.dropped
-        }
+    /// What the call's port at the card has counted.
+    package var counters: CardPortCounters {
+        @_noAllocation @_noLocks get { unsafe call.pointee.audio.port?.counters ?? CardPortCounters() }
+        @_noAllocation @_noLocks nonmutating set { unsafe call.pointee.audio.port?.counters = newValue }
     }
 
     /// Records that the call's frames are due at the microphone's ticks.

@@ -18,15 +18,7 @@ struct CardPort: ~Copyable {
     var isHeld = false
     /// Its frames are due at ticks of the mixer.
     var isPlaced = false
-    private(set) var counters = Counters()
-
-    /// Samples that were not there in time, or came too late.
-    struct Counters: BitwiseCopyable {
-        /// Samples of silence that the call sent because the mixer had nothing for it.
-        var underrun = 0
-        /// Samples that were dropped so that they did not delay those after them.
-        var dropped = 0
-    }
+    var counters = CardPortCounters()
 
     /// The call's side: takes a frame from the microphone.
     @_noAllocation @_noLocks
@@ -55,6 +47,45 @@ struct CardPort: ~Copyable {
         @_semantics("no_performance_analysis") @inline(__always)
         @_lifetime(borrow self)
         get { latest.samples(CardPort.tickSamples) }
+    }
+}
+
+/// What a call's port has counted while the call had the card.
+package struct CardPortCounters: BitwiseCopyable {
+    /// What the microphone gave, before all processing.
+    private(set) var captured = SoundTrace()
+    /// Samples that the card had not captured in time.
+    private(set) var captureUnderrun = 0
+    /// Samples of the loudspeaker that the card did not take.
+    private(set) var playOverrun = 0
+    /// Samples of silence that the call sent because the mixer had nothing for it.
+    fileprivate(set) var underrun = 0
+    /// Samples that were dropped so that they did not delay those after them.
+    fileprivate(set) var dropped = 0
+
+    @_noAllocation @_noLocks
+    init() {}
+
+    /// Notes a tick of the microphone.
+    ///
+    /// - Parameter missing: Samples of it that the card had not captured in time.
+    @_noAllocation @_noLocks
+    package mutating func noteCapture(_ trace: SoundTrace, missing: Int) {
+        captured.note(trace)
+        captureUnderrun &+= missing
+    }
+
+    /// Notes samples of a tick of the loudspeaker that the card did not take.
+    @_noAllocation @_noLocks
+    package mutating func notePlayback(refused: Int) { playOverrun &+= refused }
+
+    /// Adds them to a report.
+    @_noAllocation @_noLocks
+    package func add(to report: inout SoundReport) {
+        report.captured = captured
+        report.captureUnderrunSamples = captureUnderrun
+        report.playOverrunSamples = playOverrun
+        report.callSamplesLost = underrun + dropped
     }
 }
 

@@ -88,50 +88,48 @@ public struct CallCounters: BitwiseCopyable, Sendable {
     init() {}
 }
 
-/// How loud a call's sound in one direction has been. One sample of four is looked at.
-public struct SoundTrace: BitwiseCopyable, Sendable {
+/// How loud sound has been. One sample of four is looked at.
+public struct SoundTrace: BitwiseCopyable, Equatable, Sendable {
     /// Samples at 48 kHz so far.
     public private(set) var samples = 0
-    /// The largest magnitude, 0…32 768.
-    public private(set) var peak = 0
+    private var lowest = Int(Int16.max)
+    private var highest = Int(Int16.min)
 
     /// Nothing so far.
     @_noAllocation @_noLocks
-    init() {}
+    package init() {}
+
+    /// The largest magnitude, 0…32 768.
+    public var peak: Int { samples == 0 ? 0 : max(abs(lowest), abs(highest)) }
 
     /// The largest magnitude in dBFS: 0 is full scale, −100 silence.
     public var peakDBFS: Double { peak == 0 ? LevelMeter.floorDBFS : 20 * log10(Double(peak) / 32_768) }
 
+    /// The largest distance of two samples, 0…65 535. A constant offset has none.
+    public var spread: Int { samples == 0 ? 0 : highest - lowest }
+
+    /// Takes in further sound.
     @_noAllocation @_noLocks
-    mutating func note(_ frame: Span<Int16>) {
-        var loudest = 0
+    package mutating func note(_ frame: Span<Int16>) {
         var index = 0
         while index < frame.count {
-            loudest = max(loudest, Int(frame[index].magnitude))
+            lowest = min(lowest, Int(frame[index]))
+            highest = max(highest, Int(frame[index]))
             index &+= 4
         }
-        take(loudest, frame.count)
+        samples &+= frame.count
     }
 
+    /// Takes in what another trace has seen.
     @_noAllocation @_noLocks
-    mutating func note(_ frame: borrowing MutableSpan<Int16>) {
-        var loudest = 0
-        var index = 0
-        while index < frame.count {
-            loudest = max(loudest, Int(frame[index].magnitude))
-            index &+= 4
-        }
-        take(loudest, frame.count)
-    }
-
-    @_noAllocation @_noLocks
-    private mutating func take(_ loudest: Int, _ count: Int) {
-        samples &+= count
-        peak = max(peak, loudest)
+    mutating func note(_ other: SoundTrace) {
+        lowest = min(lowest, other.lowest)
+        highest = max(highest, other.highest)
+        samples &+= other.samples
     }
 }
 
-/// How the card's sound is doing at the media worker's end. A plain value, copied on the media thread.
+/// How a call's sound on the card is doing at the media worker's end. A plain value, copied on the media thread.
 public struct SoundReport: BitwiseCopyable, Equatable, Sendable {
     /// Level of the microphone as a meter shows it, after all processing, in dBFS.
     public package(set) var microphoneDBFS = -100.0
@@ -153,9 +151,11 @@ public struct SoundReport: BitwiseCopyable, Equatable, Sendable {
     public package(set) var ticks = 0
     /// Ticks skipped because the machine stalled.
     public package(set) var ticksSkipped = 0
-    /// Captured samples that were not there in time.
+    /// What the microphone gave the call, before all processing, muted or not.
+    public package(set) var captured = SoundTrace()
+    /// Captured samples that were not there in time, while the call had the card.
     public package(set) var captureUnderrunSamples = 0
-    /// Samples to be played that the card's thread did not take in time.
+    /// Samples to be played that the card's thread did not take in time, while the call had the card.
     public package(set) var playOverrunSamples = 0
     /// The call is on hold at the card.
     public package(set) var isHeld = false

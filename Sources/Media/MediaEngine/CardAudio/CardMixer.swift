@@ -225,11 +225,14 @@ extension CardMixer {
     /// A microphone's tick: from the card to the calls.
     @_noAllocation @_noLocks
     package mutating func capture(for calls: CardCalls, at due: Instant) {
+        let lacked = line.counters.captureUnderrun
         Self.capture(&captured, &reference, from: &line, at: due, afterBoundary: follower.wait)
+        let (raw, missing) = (Self.trace(captured), line.counters.captureUnderrun - lacked)
         Self.process(&captured, with: &processor, reference)
         Self.finish(&captured, &microphone, &microphoneMeter)
         beginSharing(calls)
         for index in 0..<calls.count where calls[index].usesCard {
+            if isConnected(calls[index]) { calls[index].counters.noteCapture(raw, missing: missing) }
             hand(to: calls[index])
         }
         nextCapture = due.advanced(byNanoseconds: Self.tickNanoseconds)
@@ -256,11 +259,21 @@ extension CardMixer {
         if tones.isSounding { Self.add(&tones, to: &mixer, through: &work, isInCall: isInCall) }
         Self.mix(&mixer, into: &played)
         Self.finish(&played, &loudspeaker, &loudspeakerMeter)
+        let refused = line.counters.playOverrun
         Self.play(played, on: &line, at: due, skipping: skipping)
+        note(refused: line.counters.playOverrun - refused, calls)
         skipping = 0
         ticks += 1
         nextPlay = due.advanced(byNanoseconds: Self.tickNanoseconds)
         advanceIfWorthwhile(calls, at: due)
+    }
+
+    @_noAllocation @_noLocks
+    private func note(refused: Int, _ calls: CardCalls) {
+        guard refused > 0 else { return }
+        for index in 0..<calls.count where calls[index].usesCard && isConnected(calls[index]) {
+            calls[index].counters.notePlayback(refused: refused)
+        }
     }
 
     /// The mixer's statistics, for a call of its worker.
@@ -276,10 +289,8 @@ extension CardMixer {
         report.processingSamples = processor.delaySamples
         report.ticks = ticks
         report.ticksSkipped = ticksSkipped
-        report.captureUnderrunSamples = line.counters.captureUnderrun
-        report.playOverrunSamples = line.counters.playOverrun
         report.isHeld = !isConnected(call)
-        report.callSamplesLost = call.samplesLost
+        call.counters.add(to: &report)
         return report
     }
 
@@ -379,6 +390,13 @@ extension CardMixer {
         var samples = frame.mutableSamples(tickSamples)
         var played = reference.mutableSamples(tickSamples)
         line.capture(into: &samples, reference: &played, at: due, afterBoundary: wait)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func trace(_ frame: borrowing SampleBuffer) -> SoundTrace {
+        var trace = SoundTrace()
+        trace.note(frame.samples(tickSamples))
+        return trace
     }
 
     @_semantics("no_performance_analysis") @inline(__always)
