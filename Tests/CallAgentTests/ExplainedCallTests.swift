@@ -67,9 +67,9 @@ struct ExplainedCallTests {
         let (caller, callee) = try await call()
         for record in [caller, callee] {
             let media = try #require(record.media, "\(record)")
-            #expect(media.sent >= 250 && media.received >= 250 && media.reports > 0)
-            #expect(media.source == "tone" && media.sentPeak == -12 && media.receivedPeak ?? -100 > -20)
-            #expect(media.clockRate == 48_000 && media.quiet ?? 9_999 < 2_000)
+            #expect(media.sent.packets >= 250 && media.received.packets >= 250 && media.received.reports > 0)
+            #expect(media.sent.source == "tone" && media.sent.peak == -12 && media.received.peak ?? -100 > -20)
+            #expect(media.received.clock?.rate == 48_000 && media.received.quiet ?? 9_999 < 2_000)
             #expect(try codes(record) == [])
         }
     }
@@ -77,7 +77,7 @@ struct ExplainedCallTests {
     @Test("A call in G.711, one by ICE and DTLS, and one that echoes have no finding")
     func otherCleanCalls() async throws {
         let narrow = try await call(callee: { $0.media.codecs = [.pcmu] })
-        #expect(narrow.callee.media?.clockRate == 8_000)
+        #expect(narrow.callee.media?.received.clock?.rate == 8_000)
         #expect(try codes(narrow.caller) == [] && codes(narrow.callee) == [])
     }
 
@@ -91,7 +91,7 @@ struct ExplainedCallTests {
     @Test("A call that echoes has no finding")
     func echo() async throws {
         let calls = try await call(callee: { $0.behaviour.source = .echo })
-        #expect(calls.callee.media?.source == "echo")
+        #expect(calls.callee.media?.sent.source == "echo")
         #expect(try codes(calls.caller) == [] && codes(calls.callee) == [])
     }
 

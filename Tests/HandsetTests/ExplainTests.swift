@@ -15,7 +15,10 @@ struct ExplainTests {
         (call.reason, call.endedBy, call.duration) = ("completed", "remote", 60_000)
         (call.answeredAfter, call.establishedAfter, call.setUpTime) = (10, 100, 200)
         var media = MediaFacts()
-        (media.sent, media.received, media.reports, media.frames, media.played, media.quiet) = (
+        (
+            media.sent.packets, media.received.packets, media.received.reports, media.frames,
+            media.received.playout.played, media.received.quiet
+        ) = (
             3_000, 2_995, 12, 3_000, 60_000, 10
         )
         call.media = media
@@ -48,7 +51,7 @@ struct ExplainTests {
 
     @Test("A record's figures survive its line, and an older record without them is read")
     func record() throws {
-        let call = Self.call { $0.media?.dropped = ["early": 4] }
+        let call = Self.call { $0.media?.received.dropped = ["early": 4] }
         let line = try #require(call.line)
         #expect(KeptCall(line: line) == call)
         #expect(line.contains("\"remote_lost\":0") && line.contains("\"dropped\":{\"early\":4}"))
@@ -69,11 +72,11 @@ struct ExplainTests {
 
     @Test("A finding is printed with whose fault it looks like, its figures, and what to try")
     func finding() {
-        let text = ExplainCommand.text(Self.call { $0.media?.lost = 300 })
+        let text = ExplainCommand.text(Self.call { $0.media?.received.lost = 300 })
         #expect(text.hasPrefix("2025-11-29T09:14:02"))
         #expect(
             text.contains(
-                "\nPackets were lost on the way here. (the network on the way here)\n  Because: 9.1 % of 3295 "))
+                "\nPackets to this device were lost. (the network to this device)\n  Because: 9.1 % of 3295 "))
         #expect(text.contains("\n  Try: "))
     }
 }

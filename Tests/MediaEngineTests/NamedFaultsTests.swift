@@ -20,7 +20,9 @@ struct NamedFaultsTests {
         case reordering, farAway
         case wrongPayloadType, wrongPayloadTypeHalf, garbledPayloads, noRTP, looped
         case timestampsOf8k, timestampsOf16k, timestampsOf44k, fastClock, slowClock
-        case silentPeer, silentPeerInG711, vanishes, silentProgram, stalledMachine
+        case silentPeer, silentPeerInPCMU, silentPeerInPCMA, quietPeer, quietPeerInPCMU, quietPeerInPCMA, vanishes,
+            silentProgram
+        case stalledMachine
 
         var code: Finding.Code {
             switch self {
@@ -36,7 +38,8 @@ struct NamedFaultsTests {
             case .noRTP, .looped: .noPackets
             case .timestampsOf8k, .timestampsOf16k, .timestampsOf44k: .wrongClockRate
             case .fastClock, .slowClock: .clockDrift
-            case .silentPeer, .silentPeerInG711: .peerSilent
+            case .silentPeer, .silentPeerInPCMU, .silentPeerInPCMA: .peerSilent
+            case .quietPeer, .quietPeerInPCMU, .quietPeerInPCMA: .peerQuiet
             case .vanishes: .peerVanished
             case .silentProgram: .programSilent
             case .stalledMachine: .machineStalled
@@ -101,13 +104,19 @@ struct NamedFaultsTests {
             speak(&plan)
             let isLeft = plan.peer.localSSRC == 1
             switch fault {
-            case .silentPeerInG711: narrow(&plan, .pcmu)
+            case .silentPeerInPCMU, .quietPeerInPCMU: narrow(&plan, .pcmu)
+            case .silentPeerInPCMA, .quietPeerInPCMA: narrow(&plan, .pcma)
             default: break
             }
-            if isLeft, fault == .silentPeer || fault == .silentPeerInG711 {
+            switch (fault, isLeft) {
+            case (.silentPeer, true), (.silentPeerInPCMU, true), (.silentPeerInPCMA, true):
                 plan.audio = AudioBehaviour(source: .silence)
+            // As loud as a quiet room.
+            case (.quietPeer, true), (.quietPeerInPCMU, true), (.quietPeerInPCMA, true):
+                plan.audio = AudioBehaviour(source: .tone(frequencyHz: 300, levelDBFS: -72))
+            case (.silentProgram, false): plan.audio = AudioBehaviour(source: .program)
+            default: break
             }
-            if !isLeft, fault == .silentProgram { plan.audio = AudioBehaviour(source: .program) }
         }
         if fault == .peerDoesNotSend { call.left.pointee.setDirection(sends: false, receives: true) }
         call.path = path(fault)
@@ -168,9 +177,7 @@ struct NamedFaultsTests {
         let length = Int(Instant.zero.duration(to: end).milliseconds)
         var facts = CallFacts(.incoming, peer: "alice", reason: .completed, endedBy: .remote, duration: length)
         (facts.answeredAfter, facts.establishedAfter, facts.flowingAfter) = (0, 0, 100)
-        var media = MediaFacts(report, at: end)
-        media.source = source
-        facts.media = media
+        facts.media = MediaFacts(report, source: source, at: end)
         return CallDiagnosis(facts).findings
     }
 
@@ -217,7 +224,7 @@ struct NamedFaultsTests {
             }
         }
         switch fault {
-        // A number that is nobody's to choose: an unknown dynamic one would be taken for the codec's, as it should.
+        // The number of G.729: an unknown number of the dynamic range is taken for the codec's.
         case .wrongPayloadType: return sound { $0[1] = $0[1] & 0x80 | 18 }
         case .wrongPayloadTypeHalf:
             return sound {

@@ -36,8 +36,7 @@ struct CallArchive {
         done: @escaping @Sendable () -> Void
     ) -> Bool {
         guard let journal, let key else { return false }
-        var media = report.map { MediaFacts($0, at: waiting.end) }
-        media?.source = source
+        let media = report.map { MediaFacts($0, source: source, at: waiting.end) }
         journal.end(key, waiting.record, turns: waiting.turns, media: media, done: done)
         return true
     }

@@ -1,4 +1,4 @@
-/// One thing that went wrong in a call.
+/// One fault of a call.
 public struct Finding: Hashable, Sendable {
     /// Whose fault it looks like.
     public enum Side: String, CaseIterable, Hashable, Sendable {
@@ -20,7 +20,7 @@ public struct Finding: Hashable, Sendable {
         case unclear = "not_clear"
     }
 
-    /// What kind of thing.
+    /// The kind of fault.
     public enum Code: String, CaseIterable, Hashable, Sendable {
         case setUpFailed = "set_up_failed"
         case nothingReceived = "nothing_received"
@@ -46,19 +46,21 @@ public struct Finding: Hashable, Sendable {
         case wrongClockRate = "wrong_clock_rate"
         case clockDrift = "clock_drift"
         case microphoneSilent = "microphone_silent"
+        case microphoneQuiet = "microphone_quiet"
         case peerSilent = "peer_silent"
+        case peerQuiet = "peer_quiet"
         case programSilent = "program_silent"
         case connectionLost = "connection_lost"
         case killed = "device_stopped"
     }
 
-    /// What kind of thing.
+    /// The kind of fault.
     public let code: Code
     /// Whose fault it looks like.
     public let side: Side
     /// What happened, as a sentence.
     public let text: String
-    /// The figures that say so.
+    /// The figures that it follows from.
     public let evidence: String
     /// What to try, as a sentence.
     public let advice: String

@@ -483,7 +483,7 @@ extension PeerSession {
     @_noAllocation @_noLocks
     private mutating func take(_ feedback: RTCPSession.Feedback) {
         if let report = feedback.reportOnUs {
-            counters.reportsOnUs += 1
+            counters.confirmingReports += 1
             counters.remotePacketsLost = Int(report.cumulativeLost)
             counters.remoteFractionLost = Int(report.fractionLost)
             noteConfirmation()
@@ -494,7 +494,7 @@ extension PeerSession {
         counters.feedback.bitrateLimits += feedback.bitrateLimits
         counters.feedback.transportWide += feedback.transportFeedbacks
         // It is about packets of ours that arrived.
-        counters.reportsOnUs += feedback.transportFeedbacks
+        counters.confirmingReports += feedback.transportFeedbacks
         if feedback.saidGoodbye { unreadEvents.insert(.goodbyeReceived) }
     }
 

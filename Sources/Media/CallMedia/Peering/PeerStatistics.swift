@@ -18,8 +18,9 @@ public struct PeerStatistics: BitwiseCopyable, Sendable {
     public internal(set) var remotePacketsLost = 0
     /// The share of our packets that the peer lost lately, in 256ths (RFC 3550 §6.4.1).
     public internal(set) var remoteFractionLost = 0
-    /// Reports and feedback of the peer on our packets. Zero although ``controlPacketsReceived`` is not: none of ours arrived there.
-    public internal(set) var reportsOnUs = 0
+    /// Reports and feedback of the peer that confirm packets of this side. If ``controlPacketsReceived`` increases and this does not, the
+    /// peer receives no packet of this side.
+    public internal(set) var confirmingReports = 0
     /// How fast the timestamps of the peer's packets advance.
     public internal(set) var senderClock = SenderClock()
     /// RTCP packets sent.
