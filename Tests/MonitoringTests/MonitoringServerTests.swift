@@ -19,7 +19,7 @@ struct MonitoringServerTests {
         var status: Int { Int(head.split(separator: " ").dropFirst().first ?? "") ?? 0 }
     }
 
-    /// A process that is fine, and whatever a test changes of it.
+    /// A process that works, except for what a test changes of it.
     private static func process(
         isAlive: @escaping @Sendable () async -> Bool = { true },
         obstacles: @escaping @Sendable () async -> [String] = { [] }
@@ -72,10 +72,23 @@ struct MonitoringServerTests {
         #expect(
             answer.body.contains("\nload_ratio 0.5\n")
                 && answer.body.contains("\nhandset_build_info{version=\"1.2.3\"} 1\n"))
-        for metric in ProcessMetrics.all where metric.name != ProcessMetrics.openFiles.name {
+        for metric in ProcessMetrics.all {
             #expect(answer.body.contains("\n\(metric.name)"), "\(metric.name)")
         }
         await server.stop()
+    }
+
+    @Test("Where the kernel does not count open descriptors they are counted, up to a limit")
+    func descriptors() throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/handset-entries-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        #expect(ProcessMetrics.entries(of: folder, atMost: 3) == 0)
+        for number in 1...3 { FileManager.default.createFile(atPath: "\(folder)/\(number)", contents: nil) }
+        #expect(
+            ProcessMetrics.entries(of: folder, atMost: 3) == 3 && ProcessMetrics.entries(of: folder, atMost: 2) == nil)
+        #expect(ProcessMetrics.entries(of: "\(folder)/nowhere", atMost: 3) == nil)
+        #expect(ProcessMetrics.entries(of: "/proc/self/fd", atMost: 16_384) ?? 0 > 3)
     }
 
     @Test("Health is 200 and ok, or 503 and what is in the way, a line each")

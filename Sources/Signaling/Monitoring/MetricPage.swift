@@ -18,7 +18,7 @@ package struct Metric: Hashable, Sendable {
     /// With its unit, by Prometheus' rules: seconds, bytes, a ratio, and `_total` for a counter.
     package let name: String
     package let kind: Kind
-    /// What it says, in a sentence without a full stop.
+    /// Its meaning, in a sentence without a full stop.
     package let help: String
     /// The names of its labels.
     package let labels: [String]

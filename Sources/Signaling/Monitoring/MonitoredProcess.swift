@@ -2,13 +2,13 @@ internal import Core
 internal import Glibc
 internal import Realtime
 
-/// What a monitoring server asks of its process. Each answer may take its time; the server waits for it no longer than
+/// What a monitoring server measures and checks of its process. It waits for each answer no longer than
 /// ``MonitoringServer/patience``.
 package struct MonitoredProcess: Sendable {
     /// Adds the process's own metrics to a page.
     package let measure: @Sendable (inout MetricPage) async -> Void
     /// Whether the process does its work. It is false for a fault of the process alone, never because a server, card, bot or disk fails:
-    /// who watches restarts a process that is not alive, which is no remedy for these.
+    /// a process that is not alive is restarted, which does not repair these.
     package let isAlive: @Sendable () async -> Bool
     /// What keeps the process from taking calls now, in sentences; nothing if it is ready.
     package let obstacles: @Sendable () async -> [String]
@@ -60,11 +60,32 @@ package enum ProcessMetrics {
         }
     }
 
-    /// The number of descriptors, of which the kernel has said since Linux 6.2 as the size of the folder of them.
+    /// Descriptors that are counted one by one, at most: some milliseconds of work.
+    private static let mostCounted = 16_384
+
+    /// The number of descriptors; nil without `/proc`, and if they are more than ``mostCounted`` before Linux 6.2.
     private static var openDescriptors: Int? {
+        let folder = "/proc/self/fd"
+        // Since Linux 6.2 the number is the folder's size, which was 0 before. The entries have the descriptor that reads them.
+        return size(of: folder) ?? entries(of: folder, atMost: mostCounted).map { $0 - 1 }
+    }
+
+    private static func size(of folder: String) -> Int? {
         var status = stat()
         // Fills in the one structure that it is given.
-        guard unsafe stat("/proc/self/fd", &status) == 0, status.st_size > 0 else { return nil }
+        guard unsafe stat(folder, &status) == 0, status.st_size > 0 else { return nil }
         return Int(status.st_size)
+    }
+
+    /// The number of entries of a folder, without itself and its parent; nil if it cannot be read, or has more than `limit`.
+    static func entries(of folder: String, atMost limit: Int) -> Int? {
+        guard let directory = unsafe opendir(folder) else { return nil }
+        defer { unsafe closedir(directory) }
+        var count = -2
+        while count <= limit {
+            guard unsafe readdir(directory) != nil else { return max(0, count) }
+            count += 1
+        }
+        return nil
     }
 }

@@ -32,7 +32,7 @@ package final class MonitoringServer: Sendable {
     /// - Parameters:
     ///   - version: Of the program, for `handset_build_info`.
     ///   - patience: How long it waits for an answer of the process.
-    /// - Throws: An error that says what was tried and what to try.
+    /// - Throws: An error with what was tried and what to try.
     package static func start(
         _ configuration: MonitoringConfiguration, of process: MonitoredProcess, version: String, logger: Logger,
         patience: Duration = MonitoringServer.patience
