@@ -66,6 +66,19 @@ struct MonitoringPageTests {
         }
     }
 
+    @Test("An exchange that has not started lives, shows no figures of its own, and says why it is not ready")
+    func standby() async {
+        let monitor = ExchangeMonitor()
+        var page = MetricPage()
+        await monitor.process.measure(&page)
+        #expect(page.metrics.isEmpty)
+        #expect(await monitor.process.isAlive())
+        #expect(await monitor.process.obstacles() == ["the exchange has not started yet"])
+        monitor.noteOwner("exchange@site")
+        #expect(
+            await monitor.process.obstacles() == ["this exchange is a standby: exchange@site owns the database"])
+    }
+
     @Test("A page of calls with every reason has a bounded number of lines")
     func bounded() {
         var page = MetricPage()

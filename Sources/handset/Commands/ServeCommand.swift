@@ -52,7 +52,13 @@ struct ServeCommand: AsyncParsableCommand {
         let ending = EndRequest(moreSeconds: Self.diskSeconds)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let unit = ServiceUnit(logger: logger)
-        guard let server = try await start(configuration, on: group, unit, ending, logger) else { return }
+        let monitor = ExchangeMonitor()
+        let monitoring = try await MonitoringServer.start(configuration.monitoring, of: monitor.process, logger)
+        guard let server = try await start(configuration, on: group, unit, monitor, ending, logger) else {
+            await monitoring?.stop()
+            return
+        }
+        monitor.noteStart(server)
         let takeover = Takeover(ending)
         server.whenTakenOver { takeover.happened($0) }
         logger.info("Listening", metadata: ["url": "\(server.url)", "open_files": "\(connections)"])
@@ -67,8 +73,6 @@ struct ServeCommand: AsyncParsableCommand {
             logger.info("Asking devices to reconnect", metadata: ["within": "\(Self.movingTime.text)"])
             server.requestMoves(within: Self.movingTime)
         }
-        let monitoring = try await MonitoringServer.start(
-            configuration.monitoring, of: ExchangeMonitor(server: server).process, logger)
         logger.info("\(server.browserAdvice)")
         if let config, let document {
             let reload = ExchangeReload(
@@ -97,7 +101,7 @@ struct ServeCommand: AsyncParsableCommand {
     /// - Returns: Nil if the process was asked to end while it waited.
     private func start(
         _ configuration: ExchangeConfiguration, on group: MultiThreadedEventLoopGroup, _ unit: ServiceUnit,
-        _ ending: EndRequest, _ logger: Logger
+        _ monitor: ExchangeMonitor, _ ending: EndRequest, _ logger: Logger
     ) async throws -> ExchangeServer? {
         if configuration.postgres != nil {
             // A standby is a running service, which a reload must not end.
@@ -105,6 +109,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let starting = Task {
             try await ExchangeServer.start(configuration, on: group, logger: logger) { owner in
+                monitor.noteOwner("\(owner)")
                 unit.notify(.ready, status: "Standing by: \(owner) owns the database")
             }
         }

@@ -1,20 +1,48 @@
 internal import ExchangeServer
 internal import Logging
 internal import Monitoring
+internal import Synchronization
 
-/// How an exchange is doing, for its monitoring server.
-struct ExchangeMonitor: Sendable {
-    let server: ExchangeServer
+/// An exchange, for its monitoring server. That answers before the exchange listens: a standby may wait for days.
+final class ExchangeMonitor: Sendable {
+    private enum State {
+        case starting
+        case standby(owner: String)
+        case running(ExchangeServer)
+    }
 
-    /// What the server asks.
+    private let state = Mutex(State.starting)
+
+    /// Another exchange owns the database, and this one waits for it.
+    func noteOwner(_ owner: String) { state.withLock { $0 = .standby(owner: owner) } }
+
+    /// The exchange listens.
+    func noteStart(_ server: ExchangeServer) { state.withLock { $0 = .running(server) } }
+
+    /// What the server checks and measures.
     var process: MonitoredProcess {
         MonitoredProcess(
-            measure: { Self.add(await server.counters(), to: &$0) },
+            measure: { page in
+                if let server = self.server { Self.add(await server.counters(), to: &page) }
+            },
             isAlive: {
-                _ = await server.counters()
+                // One that is stuck does not answer.
+                _ = await self.server?.counters()
                 return true
             },
-            obstacles: { await server.obstacles() })
+            obstacles: { await self.obstacles() })
+    }
+
+    private var server: ExchangeServer? {
+        if case .running(let server) = state.withLock({ $0 }) { server } else { nil }
+    }
+
+    private func obstacles() async -> [String] {
+        switch state.withLock({ $0 }) {
+        case .starting: ["the exchange has not started yet"]
+        case .standby(let owner): ["this exchange is a standby: \(owner) owns the database"]
+        case .running(let server): await server.obstacles()
+        }
     }
 
     /// Adds an exchange's counters to a page.
