@@ -242,7 +242,7 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
-        module("Agent", "TrunkGateway", ["CallAgent", "CallControl", "ConfigReader", logging]),
+        module("Agent", "TrunkGateway", ["CallAgent", "CallControl", "ConfigReader", "Monitoring", logging]),
         module(
             "Agent", "Loopback",
             [
@@ -389,7 +389,7 @@ let package = Package(
             ]),
         tests(
             "CallProgramsTests", ["AudioPort", "CallControl", "CallParticipation", "CallPrograms", "Core", "Realtime"]),
-        tests("TrunkGatewayTests", ["CallAgent", "CallControl", "ConfigReader", "TrunkGateway"]),
+        tests("TrunkGatewayTests", ["CallAgent", "CallControl", "ConfigReader", "Monitoring", "TrunkGateway"]),
         tests("CallControlTests", ["CallControl", "Core", "JSON"]),
         tests(
             "SignalingClientTests",

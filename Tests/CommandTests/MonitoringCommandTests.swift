@@ -79,6 +79,97 @@ struct MonitoringCommandTests {
         #expect(try await Self.get("\(device)/metrics").text.contains(#"handset_account_connected{account=""} 0"#))
     }
 
+    /// A trunk of a site, between its exchange, or none, and a SIP server. Numbers lead to the user `echo`.
+    private static func trunk(_ site: Site, exchange: String, sip: SIPPeer) throws -> HandsetProcess {
+        let files = [
+            "desk.yaml": """
+            account: { server: "\(exchange)", app_key: tests, app_secret_file: app.secret, media_token_file: caller.secret }
+            media: { address: 127.0.0.1 }
+            """,
+            "sip.yaml": """
+            account:
+              kind: sip
+              password_file: app.secret
+              sip: { address: "sip:desk@127.0.0.1", server: "127.0.0.1:\(sip.port)" }
+            media: { address: 127.0.0.1, offers: plain, allow_plain_rtp: true, codecs: [pcmu] }
+            """,
+            "trunk.yaml": """
+            exchange: desk.yaml
+            network: sip.yaml
+            incoming: [{ number: "200", user: echo }]
+            max_calls: 1
+            monitoring: { listen: "127.0.0.1:0" }
+            """,
+        ]
+        for (name, text) in files {
+            try (text + "\n").write(toFile: site.path(name), atomically: true, encoding: .utf8)
+        }
+        return try HandsetProcess(["trunk", "--config", site.path("trunk.yaml"), "--log-format", "json"])
+    }
+
+    @Test("A trunk shows its two accounts, counts a call that it carries in both, and is not ready while it is full")
+    func trunk() async throws {
+        let site = try Self.site()
+        defer { site.remove() }
+        let text = try String(contentsOfFile: site.exchangeConfiguration, encoding: .utf8)
+        try (text + "trunks: [{ user: caller, numbers: [\"3??\"], callers: [echo] }]\n")
+            .write(toFile: site.exchangeConfiguration, atomically: true, encoding: .utf8)
+        let running = try await RunningSite(site)
+        let sip = try SIPPeer()
+        defer { sip.end() }
+        let trunk = try Self.trunk(site, exchange: running.server, sip: sip)
+        let url = try await Self.url(of: trunk)
+        try await until { try await Self.get("\(url)/readyz").status == 200 }
+        try sip.call("one", to: "200")
+        try await until { sip.isHeard("one") }
+        let page = try await Self.get("\(url)/metrics").text
+        for line in [
+            #"handset_account_connected{account="exchange"} 1"#, #"handset_account_connected{account="network"} 1"#,
+            #"handset_calls{account="exchange",state="established"} 1"#,
+            #"handset_calls{account="network",state="established"} 1"#, "handset_takes_calls 0",
+        ] {
+            #expect(page.contains("\n\(line)\n"), "\(line)")
+        }
+        #expect(page.contains("\nprocess_resident_memory_bytes "))
+        let ready = try await Self.get("\(url)/readyz")
+        #expect(ready.status == 503 && ready.text.contains("the trunk is full"))
+
+        running.device.send(SIGTERM)
+        #expect(await running.device.ending() == 0)
+        let ended = #"handset_calls_ended_total{account="network",direction="incoming",reason="completed"} 1"#
+        try await until { try await Self.get("\(url)/metrics").text.contains(ended) }
+        let after = try await Self.get("\(url)/metrics").text
+        #expect(
+            after.contains(#"handset_calls_ended_total{account="exchange",direction="outgoing",reason="completed"} 1"#))
+        #expect(after.contains("\nhandset_call_duration_seconds_count 2\n"))
+        #expect(!after.contains("localhost") && !after.contains("127.0.0.1"), "no name of a user or a server")
+        trunk.send(SIGTERM)
+        #expect(await trunk.ending() == 0, "\(trunk.errorText)")
+    }
+
+    @Test("A process that still logs in shows metrics, and why it is not ready", arguments: ["run", "trunk"])
+    func loggingIn(command: String) async throws {
+        let site = try Self.site()
+        defer { site.remove() }
+        let sip = try SIPPeer()
+        defer { sip.end() }
+        // Nothing listens at port 9.
+        let process =
+            command == "run"
+            ? try HandsetProcess(["run", "--config", site.deviceConfiguration, "--log-format", "json"])
+            : try Self.trunk(site, exchange: "http://localhost:9", sip: sip)
+        let url = try await Self.url(of: process)
+        let account = command == "run" ? "" : "exchange"
+        let page = try await Self.get("\(url)/metrics")
+        #expect(page.status == 200 && page.text.contains("\nhandset_account_connected{account=\"\(account)\"} 0\n"))
+        let ready = try await Self.get("\(url)/readyz")
+        #expect(ready.status == 503, "\(ready)")
+        #expect(ready.text.contains("not connected to the service (connecting)") || ready.text.contains("starting"))
+        #expect(try await Self.get("\(url)/livez").status == 200)
+        process.send(SIGTERM)
+        _ = await process.ending()
+    }
+
     @Test("An address that other machines reach needs a token")
     func exposed() async throws {
         let site = try Site()

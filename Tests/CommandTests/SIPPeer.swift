@@ -11,6 +11,8 @@ final class SIPPeer: Sendable {
         var contact = ""
         var registrations = 0
         var calls: [String: Call] = [:]
+        /// What was dialled in the newest call.
+        var dialled = "desk"
         var isOver = false
     }
 
@@ -51,8 +53,13 @@ final class SIPPeer: Sendable {
     func isHeard(_ call: String) -> Bool { state.withLock { ($0.calls[call]?.received ?? 0) > 10 } }
 
     /// Calls the device.
-    func call(_ call: String) throws {
-        let (device, contact) = state.withLock { ($0.device, $0.contact) }
+    ///
+    /// - Parameter user: What was dialled.
+    func call(_ call: String, to user: String = "desk") throws {
+        let (device, contact) = state.withLock { state in
+            state.dialled = user
+            return (state.device, state.contact)
+        }
         let target = try #require(device)
         let offer =
             "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio \(mediaPort) RTP/AVP 0\r\n"
@@ -64,7 +71,7 @@ final class SIPPeer: Sendable {
 
     private func headers(_ call: String, _ method: String, to tag: String) -> String {
         "Via: SIP/2.0/UDP 127.0.0.1:\(port);rport;branch=z9hG4bK\(call)\(method)\r\nMax-Forwards: 70\r\n"
-            + "From: <sip:bob@127.0.0.1>;tag=\(call)\r\nTo: <sip:desk@127.0.0.1>\(tag)\r\nCall-ID: \(call)\r\n"
+            + "From: <sip:bob@127.0.0.1>;tag=\(call)\r\nTo: <sip:\(state.withLock { $0.dialled })@127.0.0.1>\(tag)\r\nCall-ID: \(call)\r\n"
             + "CSeq: 1 \(method)\r\n"
     }
 

@@ -321,7 +321,9 @@ struct TransactionTests {
         let invite = Sample.request(.invite, branch: "z9hG4bK1")
         run.timeline.feed(.received(.request(invite), Sample.udp))
         run.timeline.feed(.received(.request(Sample.request(.cancel, branch: "z9hG4bK1")), Sample.udp))
-        guard case .cancelled(_, _, _, .server(1)?)? = run.told.last else { throw TestFailure("the INVITE is found") }
+        guard case .cancelled(_, _, _, .server(1)?)? = run.told.last else {
+            throw TestFailure("the CANCEL names no transaction of the server")
+        }
         run.timeline.feed(.respond(.server(1), SIPResponse(200, to: invite, toTag: "t")))
         run.timeline.feed(.received(.request(Sample.request(.cancel, branch: "z9hG4bK1", number: 1)), Sample.tcp))
         let late = Sample.request(.cancel, branch: "z9hG4bKnone")
@@ -336,7 +338,9 @@ struct TransactionTests {
         run.timeline.feed(.received(.request(invite), Sample.udp))
         run.timeline.feed(.respond(.server(1), SIPResponse(200, to: invite, toTag: "t")))
         run.timeline.feed(.received(.request(Sample.request(.cancel, branch: "z9hG4bK1")), Sample.udp))
-        guard case .cancelled(_, _, _, .server(1)?)? = run.told.last else { throw TestFailure("the INVITE is found") }
+        guard case .cancelled(_, _, _, .server(1)?)? = run.told.last else {
+            throw TestFailure("the CANCEL names no transaction of the server")
+        }
     }
 
     @Test("The sender's host is part of a branch's name, and case is not")

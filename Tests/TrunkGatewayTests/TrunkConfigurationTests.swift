@@ -1,6 +1,7 @@
 import CallAgent
 import ConfigReader
 import Foundation
+import Monitoring
 import Testing
 
 @testable import TrunkGateway
@@ -111,9 +112,25 @@ private struct TrunkFiles: ~Copyable {
             exchange: "account: { kind: media_token, media_token_file: token }\nbehaviour: { source: echo }\n",
             network: "account: { kind: media_token, media_token_file: token }\nmedia: { workers: 0 }\n")
         #expect(devices.problems() == ["exchange.yaml:1 behaviour", "network.yaml:2 media.workers"])
+        let misplaced = try TrunkFiles(
+            Self.files,
+            exchange: "account: { kind: media_token, media_token_file: token }\nmonitoring: { listen: '127.0.0.1:0' }\n"
+        )
+        #expect(misplaced.problems() == ["exchange.yaml:1 monitoring"])
         let swapped = try TrunkFiles("exchange: network.yaml\nnetwork: exchange.yaml\n")
         #expect(swapped.problems() == ["trunk.yaml:1 exchange", "trunk.yaml:2 network"])
         #expect(try TrunkFiles("max_calls: 2\n").problems().count == 2)
+    }
+
+    @Test("A trunk shows metrics where its own file says")
+    func monitoring() throws {
+        #expect(try TrunkFiles(Self.files).read().monitoring == nil)
+        let shown = try TrunkFiles(Self.files + "monitoring: { listen: '127.0.0.1:9472' }\n").read()
+        #expect(shown.monitoring?.listen.port == 9_472)
+        #expect(
+            try TrunkFiles(Self.files + "monitoring: { listen: '0.0.0.0:9472' }\n").problems() == [
+                "trunk.yaml:3 monitoring.listen"
+            ])
     }
 
     @Test("A file of another machine is checked without those that it names")

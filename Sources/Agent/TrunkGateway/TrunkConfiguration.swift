@@ -1,6 +1,7 @@
 public import CallAgent
 public import ConfigReader
 internal import CallControl
+public import Monitoring
 
 /// The contents of a trunk's configuration file.
 public struct TrunkConfiguration: Sendable {
@@ -14,6 +15,8 @@ public struct TrunkConfiguration: Sendable {
     public var callLimit = Self.usualLimit
     /// The longest that a call may last.
     public var longestCall = Self.usualLength
+    /// Where it shows metrics and health; nil for nowhere.
+    public private(set) var monitoring: MonitoringConfiguration?
     /// Warnings for the owner; the configuration can be used nevertheless.
     public private(set) var warnings: [ConfigProblem] = []
 
@@ -42,6 +45,9 @@ public struct TrunkConfiguration: Sendable {
         let longestCall = ConfigKey.seconds(
             "longest_call_s", in: 10...86_400, "after which a call is ended"
         ).defaulting(to: usualLength)
+        let monitoring = ConfigKey.section(
+            "monitoring", MonitoringConfiguration.Keys.self,
+            "where it shows metrics and health ([monitoring.md](monitoring.md)); without this section, nowhere")
     }
 
     /// The keys of one of `incoming`.
@@ -100,6 +106,7 @@ public struct TrunkConfiguration: Sendable {
         let routes = Self.routes(section, &problems)
         let callLimit = section.value(\.callLimit, &problems)
         let longestCall = section.value(\.longestCall, &problems)
+        let monitoring = section.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
         let warnings = try problems.verdict()
         guard let exchange, let network else { return (nil, warnings) }
         var configuration = TrunkConfiguration(
@@ -108,6 +115,7 @@ public struct TrunkConfiguration: Sendable {
         configuration.routes = routes
         configuration.callLimit = callLimit
         configuration.longestCall = longestCall
+        configuration.monitoring = monitoring
         return (configuration, warnings)
     }
 
@@ -139,11 +147,13 @@ public struct TrunkConfiguration: Sendable {
             let document = try ConfigDocument.read(path: path, fileChecks: section.fileChecks)
             let device = try AccountsConfiguration.read(document).account(nil, in: document)
             problems += device.warnings
-            for idle in ["behaviour", "rooms", "audio", "control"] where document.keys.contains(idle) {
+            for idle in ["behaviour", "rooms", "audio", "control", "monitoring"] where document.keys.contains(idle) {
                 problems.append(
                     ConfigProblem(
                         file: path, line: document.line, key: idle,
-                        message: "is for `handset run`; a trunk does not use it, so remove it"))
+                        message: idle == "monitoring"
+                            ? "is for `handset run`; move it to the trunk's own file"
+                            : "is for `handset run`; a trunk does not use it, so remove it"))
             }
             if device.account.callees != nil {
                 problems.append(

@@ -9,6 +9,7 @@ public actor TrunkGateway {
     private let exchange: Device
     private let network: Device
     private let logger: Logger
+    private let note: @Sendable (DeviceEvent, TrunkSide) -> Void
     private let events: AsyncStream<(TrunkSide, DeviceEvent)>
     private let sink: AsyncStream<(TrunkSide, DeviceEvent)>.Continuation
     private var core: TrunkCore
@@ -18,10 +19,15 @@ public actor TrunkGateway {
     /// - Parameters:
     ///   - exchange: A device made of ``TrunkConfiguration/exchange``.
     ///   - network: One made of ``TrunkConfiguration/network``.
-    public init(_ configuration: TrunkConfiguration, exchange: Device, network: Device, logger: Logger) {
+    ///   - note: Is called with each event of the devices, in order.
+    public init(
+        _ configuration: TrunkConfiguration, exchange: Device, network: Device, logger: Logger,
+        noting note: @escaping @Sendable (DeviceEvent, TrunkSide) -> Void = { _, _ in }
+    ) {
         self.exchange = exchange
         self.network = network
         self.logger = logger
+        self.note = note
         core = TrunkCore(routes: configuration.routes, limit: configuration.callLimit)
         // The devices bound their events, and the end of a call must not be lost behind them.
         (events, sink) = AsyncStream.makeStream(of: (TrunkSide, DeviceEvent).self, bufferingPolicy: .unbounded)
@@ -67,6 +73,9 @@ public actor TrunkGateway {
         await network.networkChanged()
     }
 
+    /// Whether the trunk has as many calls as it takes; a further one is refused as busy.
+    public var isFull: Bool { core.isFull }
+
     /// Whether both devices work, for a watchdog.
     public func isAlive() async -> Bool {
         let isExchangeAlive = await exchange.isAlive()
@@ -78,6 +87,7 @@ public actor TrunkGateway {
     // MARK: What happens
 
     private func hear(_ event: DeviceEvent, _ side: TrunkSide) async {
+        note(event, side)
         switch event {
         case .incoming(let call, let caller):
             let leg = TrunkLeg(side, call)

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import CallAgent
 internal import ConfigReader
 internal import Logging
+internal import Monitoring
 internal import NIOCore
 internal import NIOPosix
 internal import TrunkGateway
@@ -32,8 +33,13 @@ struct TrunkCommand: AsyncParsableCommand {
         let locks = try [configuration.exchange, configuration.network].map { try DeviceLocks($0) }
         let exchange = try DeviceFactory(configuration: configuration.exchange, logger: logger).make()
         let network = try DeviceFactory(configuration: configuration.network, logger: logger).make()
+        let monitor = TrunkMonitor(exchange: exchange.device, network: network.device)
         let gateway = TrunkGateway(
-            configuration, exchange: exchange.device, network: network.device, logger: logger)
+            configuration, exchange: exchange.device, network: network.device, logger: logger
+        ) { monitor.note($0, of: $1) }
+        // Before the logins, which may take as long as a server is away.
+        let monitoring = try await MonitoringServer.start(
+            configuration.monitoring, of: monitor.process(of: gateway), logger)
         let unit = ServiceUnit(logger: logger)
         unit.notify(status: "Logging in")
         await NetworkListener.start(on: exchange.group, logger: logger) { Task { await gateway.networkChanged() } }
@@ -44,7 +50,10 @@ struct TrunkCommand: AsyncParsableCommand {
         } shutDown: {
             await gateway.shutDown()
         }
-        guard isConnected else { return }
+        guard isConnected else {
+            await monitoring?.stop()
+            return
+        }
         logger.info("Ready")
         unit.notify(.ready, status: "Connected: carries calls")
         await ending.wait()
@@ -56,6 +65,7 @@ struct TrunkCommand: AsyncParsableCommand {
         logger.info("Disconnecting")
         watchdog?.cancel()
         await gateway.shutDown()
+        await monitoring?.stop()
         try? await exchange.group.shutdownGracefully()
         try? await network.group.shutdownGracefully()
         withExtendedLifetime(locks) {}

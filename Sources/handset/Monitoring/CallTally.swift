@@ -6,8 +6,8 @@ internal import Core
 internal import Monitoring
 internal import Playout
 
-/// What a device's calls add up to since the process started. It hears of each event, and counts what a call's media did when the call
-/// ends, so that counters only increase.
+/// Sums over a process's calls since its start. It receives each event of a device, and counts a call's media when the call ends, so that
+/// counters only increase.
 struct CallTally: Sendable {
     /// The share of loss and concealment at which a bucket ends.
     private static let ratios = [0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
@@ -108,7 +108,8 @@ extension CallTally {
     static let losses = Metric(
         "handset_call_loss_ratio", .histogram, "Share of a call's packets that never came")
     static let remoteLosses = Metric(
-        "handset_call_remote_loss_ratio", .histogram, "Share of our packets that the other side reports as lost")
+        "handset_call_remote_loss_ratio", .histogram,
+        "Share of a call's sent packets that the other side reports as lost")
     static let concealment = Metric(
         "handset_call_concealed_ratio", .histogram,
         "Share of a call's sound that was concealed because packets were lost or late")

@@ -1,0 +1,45 @@
+internal import CallAgent
+internal import Monitoring
+internal import Synchronization
+internal import TrunkGateway
+
+/// The two accounts of a trunk, for its monitoring server. In metrics they are called as in the trunk's configuration: `exchange` and
+/// `network`. A call that is carried is one call of each.
+final class TrunkMonitor: Sendable {
+    private let devices: [(side: TrunkSide, device: Device)]
+    private let tally = Mutex(CallTally())
+
+    init(exchange: Device, network: Device) { devices = [(.exchange, exchange), (.network, network)] }
+
+    /// Counts an event of the device of a side.
+    func note(_ event: DeviceEvent, of side: TrunkSide) { tally.withLock { $0.note(event, of: side.rawValue) } }
+
+    /// What the server checks and measures.
+    func process(of gateway: TrunkGateway) -> MonitoredProcess {
+        MonitoredProcess(
+            measure: { await self.measure(gateway, &$0) }, isAlive: { await gateway.isAlive() },
+            obstacles: { await self.obstacles(gateway) })
+    }
+
+    private func measure(_ gateway: TrunkGateway, _ page: inout MetricPage) async {
+        await state().add(to: &page)
+        tally.withLock { $0 }.add(to: &page)
+        MediaMetrics(media, takesCalls: await !gateway.isFull).add(to: &page)
+    }
+
+    private func obstacles(_ gateway: TrunkGateway) async -> [String] {
+        let full = await gateway.isFull ? ["the trunk is full: it carries max_calls, and more are refused as busy"] : []
+        return await state().obstacles + full + MediaMetrics(media).obstacles
+    }
+
+    private var media: [SharedMedia] { devices.map(\.device.sharedMedia) }
+
+    private func state() async -> AccountMetrics {
+        var accounts: [MonitoredAccount] = []
+        for (side, device) in devices {
+            accounts.append(
+                MonitoredAccount(name: side.rawValue, device: device, isDraining: await device.isDraining))
+        }
+        return await AccountMetrics(accounts)
+    }
+}
