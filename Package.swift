@@ -137,6 +137,7 @@ let package = Package(
         module("Protocols", "SIP", ["Core", "Cryptography", "Identifiers"]),
         module("Protocols", "SIPSignaling", ["CallControl", "Core", "DomainNames", "SIP"]),
         module("Protocols", "BotWire", ["Core", "Cryptography", "JSON", "XML"]),
+        module("Protocols", "CallFlow", ["Core", "XML"]),
 
         // Floor 3: media.
         module("Media", "AudioKit", ["COpus", "COpusFile", "CSpeexDSP", "Core", "Files", "Realtime"]),
@@ -280,6 +281,7 @@ let package = Package(
         tests("AudioPortTests", ["AudioKit", "AudioPort", "Core", "LoopbackAnalysis", "VoiceActivity"]),
         tests("VoiceActivityTests", ["Core", "LoopbackAnalysis", "VoiceActivity"]),
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
+        tests("CallFlowTests", ["CallFlow", "Core"]),
         tests("CallScriptTests", ["AudioKit", "BotProbe", "CallScript", "ConfigReader"]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"], cSettings: warningsOfC),
         .target(
@@ -461,8 +463,9 @@ let package = Package(
         .testTarget(
             name: "FuzzSeedsTests",
             dependencies: [
-                "AudioKit", "AudioPort", "BotWire", "CallScript", "ConfigReader", "ControlWire", "Core", "DomainNames",
-                "Enrollment", "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "Playout", "RTP", "SDP", "SIP",
+                "AudioKit", "AudioPort", "BotWire", "CallFlow", "CallScript", "ConfigReader", "ControlWire", "Core",
+                "DomainNames", "Enrollment", "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "Playout", "RTP",
+                "SDP", "SIP",
                 "SecureTransport", "SignalWire", "XML",
             ],
             path: "Tests/FuzzSeedsTests",

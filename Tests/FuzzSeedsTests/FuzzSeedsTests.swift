@@ -17,6 +17,7 @@ struct FuzzSeedsTests {
         "bot-request": fuzzBotRequest,
         "bot-telnyx": fuzzTelnyx,
         "bot-twilio": fuzzTwilio,
+        "call-flow": fuzzCallFlow,
         "call-script": fuzzCallScript,
         "candidate": fuzzCandidate,
         "capture": fuzzCapture,

@@ -1,0 +1,461 @@
+public import Core
+
+/// Where in a flow a call is.
+public struct FlowPlace: Equatable, Sendable, CustomStringConvertible {
+    /// The document's file.
+    public let document: FlowFileName
+    /// The line of the verb; 0 if the document as a whole is meant.
+    public let line: Int
+    /// The verb's element; empty if the document as a whole is meant.
+    public let element: String
+
+    /// `menu.xml:3: Gather`.
+    public var description: String {
+        document.text + (line > 0 ? ":\(line)" : "") + (element.isEmpty ? "" : ": \(element)")
+    }
+}
+
+/// What a caller hears.
+public enum FlowSound: Equatable, Sendable {
+    /// A file of the flow's folder.
+    case file(FlowFileName)
+    /// A text that is spoken.
+    case speech(String)
+    /// The tone before a recording.
+    case beep
+}
+
+/// A flow that cannot continue.
+public struct FlowFailure: Equatable, Sendable, CustomStringConvertible {
+    /// Where it is.
+    public let place: FlowPlace
+    /// What went wrong, and what to try.
+    public let message: String
+
+    /// The place, and what went wrong there.
+    public var description: String { "\(place): \(message)" }
+}
+
+/// The course of one call through a flow.
+///
+/// The driver fetches documents, plays, records and answers, and reports what became of it. Every wait has an end but that for a sound,
+/// whose length the driver limits, and that for the answer, for which the driver waits with every call.
+public struct FlowCourse: ProtocolCore, Sendable {
+    /// What happened.
+    public enum Input: Equatable, Sendable {
+        /// The call has come in, or is established already.
+        case begin
+        /// The document that was ordered last.
+        case fetched(FlowDocument)
+        /// There is no such document, or it cannot be used.
+        case fetchFailed(FlowUnusable)
+        /// The call is answered: the caller hears what is played.
+        case answered
+        /// The sound of this number has been played to its end. Ends of stopped sounds are ignored.
+        case soundEnded(Int)
+        /// The sound of this number cannot be played, for the reason in the text.
+        case soundFailed(Int, String)
+        /// The caller has pressed a key.
+        case key(Character)
+        /// The caller has begun to speak, or has ended.
+        case speech(isOver: Bool)
+        /// The recording is saved, or dropped because there was nothing in it.
+        case recorded(isEmpty: Bool)
+        /// The recording cannot be written, for the reason in the text.
+        case recordingFailed(String)
+        /// ``FlowCourse/nextDeadline`` has come.
+        case timerFired
+    }
+
+    /// What is to be done.
+    public enum Output: Equatable, Sendable {
+        /// A verb begins, for logs and trials.
+        case reached(FlowPlace)
+        /// Read a document.
+        case fetch(FlowFileName)
+        /// Answer the call.
+        case answer
+        /// Reject the call, which is not answered.
+        case reject(FlowRejection)
+        /// Play a sound; its number comes back with its end.
+        case play(FlowSound, number: Int)
+        /// Stop the sound that is played.
+        case stopSound
+        /// Record the caller from now on.
+        case record(trims: Bool)
+        /// End the recording, and keep it if there is anything in it.
+        case stopRecording
+        /// Hang up.
+        case hangUp
+        /// End the call, which cannot continue: nothing follows.
+        case fail(FlowFailure)
+    }
+
+    /// Documents that a call may fetch without a key being pressed in between.
+    public static let mostFetches = 50
+    /// A document that is not there after this time has failed.
+    public static let fetchTime = Duration.seconds(10)
+    /// A recording that is not saved after this time has failed.
+    public static let savingTime = Duration.seconds(10)
+    /// A flow that has neither answered nor rejected a call after this time has failed.
+    public static let answerTime = Duration.seconds(30)
+
+    private enum State {
+        case idle
+        case fetching(until: Instant, otherwise: Return?)
+        /// Before the verb at the index, until the call is answered.
+        case answering
+        case resting(until: Instant)
+        /// Times that are left, this one among them.
+        case sounding(times: Int)
+        case gathering(FlowGather, Collecting)
+        /// The tone before it.
+        case beeping(FlowRecord)
+        case recording(FlowRecord, until: Instant, quietUntil: Instant?)
+        case saving(FlowRecord, until: Instant)
+        case over
+    }
+
+    /// Where a call continues if there is no document for the keys that were pressed.
+    private struct Return {
+        let name: FlowFileName
+        let steps: [FlowDocument.Step]
+        let index: Int
+    }
+
+    /// What happens in a ``FlowGather``.
+    private enum Collecting {
+        /// A prompt is played, that number of times.
+        case prompt(Int, times: Int)
+        /// A pause between prompts.
+        case pause(Int, until: Instant)
+        /// The keys so far.
+        case keys(String, until: Instant)
+    }
+
+    private var state = State.idle
+    private var name: FlowFileName
+    private var steps: [FlowDocument.Step] = []
+    /// Of the verb that is carried out.
+    private var index = 0
+    private var values: FlowValues
+    private var isAnswered: Bool
+    private var answerBy: Instant?
+    private var isSpeaking = false
+    /// Since a key was pressed.
+    private var fetches = 0
+    /// Of the last sound.
+    private var sound = 0
+
+    /// Makes the course of a call.
+    ///
+    /// - Parameters:
+    ///   - first: The flow's first document.
+    ///   - isAnswered: Whether the call is answered already, or was placed by this side.
+    public init(first: FlowFileName, values: FlowValues, isAnswered: Bool) {
+        name = first
+        self.values = values
+        self.isAnswered = isAnswered
+    }
+
+    /// When ``Input/timerFired`` is due; nil if never.
+    public var nextDeadline: Instant? {
+        let own: Instant? =
+            switch state {
+            case .idle, .answering, .sounding, .beeping, .over: nil
+            case .fetching(let time, _), .resting(let time), .saving(_, let time): time
+            case .gathering(_, .prompt): nil
+            case .gathering(_, .pause(_, let time)), .gathering(_, .keys(_, let time)): time
+            case .recording(_, let longest, let quiet): min(longest, quiet ?? longest)
+            }
+        guard !isAnswered, !isOver, let answerBy else { return own }
+        return own.map { min($0, answerBy) } ?? answerBy
+    }
+
+    /// Whether a Gather has played its prompts, or taken a key, and waits for the next one.
+    public var awaitsKey: Bool { if case .gathering(_, .keys) = state { true } else { false } }
+
+    /// Whether nothing follows.
+    public var isOver: Bool { if case .over = state { true } else { false } }
+
+    /// Takes what happened.
+    public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        if case .over = state { return }
+        switch input {
+        case .begin: begin(at: now, into: &outbox)
+        case .fetched(let document): take(document, at: now, into: &outbox)
+        case .fetchFailed(let fault): noteFailedFetch(fault, at: now, into: &outbox)
+        case .answered: noteAnswer(at: now, into: &outbox)
+        case .soundEnded(let number): if number == sound { endSound(at: now, into: &outbox) }
+        case .soundFailed(let number, let why): if number == sound, isSounding { fail(why, into: &outbox) }
+        case .key(let key): take(key, at: now, into: &outbox)
+        case .speech(let isOver): noteSpeech(isOver: isOver, at: now)
+        case .recorded(let isEmpty): endRecording(isEmpty: isEmpty, at: now, into: &outbox)
+        case .recordingFailed(let why): if isRecording { fail(why, into: &outbox) }
+        case .timerFired: fire(at: now, into: &outbox)
+        }
+    }
+
+    // MARK: Documents
+
+    private mutating func begin(at now: Instant, into outbox: inout [Output]) {
+        guard case .idle = state else { return }
+        if !isAnswered { answerBy = now.advanced(by: Self.answerTime) }
+        fetch(name, at: now, into: &outbox)
+    }
+
+    private mutating func fetch(
+        _ next: FlowFileName, otherwise: Return? = nil, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard fetches < Self.mostFetches else {
+            return fail(
+                "the flow has read \(Self.mostFetches) documents and no key was pressed: it goes round in circles. "
+                    + "End it with Hangup", into: &outbox)
+        }
+        fetches += 1
+        name = next
+        steps = []
+        index = 0
+        state = .fetching(until: now.advanced(by: Self.fetchTime), otherwise: otherwise)
+        outbox.append(.fetch(next))
+    }
+
+    private mutating func fetch(_ text: FlowText?, at now: Instant, into outbox: inout [Output]) {
+        guard let text else { return fetch(name, at: now, into: &outbox) }
+        guard let next = fileName(text, into: &outbox) else { return }
+        let back = text.hasDigits ? Return(name: name, steps: steps, index: index) : nil
+        fetch(next, otherwise: back, at: now, into: &outbox)
+    }
+
+    /// Keys that name no document are no answer: the verb behind the current one follows. Everything else ends the call.
+    private mutating func noteFailedFetch(_ fault: FlowUnusable, at now: Instant, into outbox: inout [Output]) {
+        guard case .fetching(_, let otherwise) = state else { return }
+        guard fault.isMissing, let otherwise else { return fail(fault.message, ofDocument: true, into: &outbox) }
+        (name, steps, index) = (otherwise.name, otherwise.steps, otherwise.index)
+        proceed(at: now, into: &outbox)
+    }
+
+    private mutating func fileName(_ text: FlowText, into outbox: inout [Output]) -> FlowFileName? {
+        do throws(FlowFileName.Fault) {
+            return try text.fileName(values)
+        } catch {
+            fail(error.message, into: &outbox)
+            return nil
+        }
+    }
+
+    private mutating func take(_ document: FlowDocument, at now: Instant, into outbox: inout [Output]) {
+        guard case .fetching = state else { return }
+        steps = document.steps
+        carryOut(at: now, into: &outbox)
+    }
+
+    // MARK: Verbs
+
+    private mutating func proceed(at now: Instant, into outbox: inout [Output]) {
+        index += 1
+        carryOut(at: now, into: &outbox)
+    }
+
+    /// Begins the verb at the index. Behind the last one the call ends.
+    private mutating func carryOut(at now: Instant, into outbox: inout [Output]) {
+        let verb = index < steps.count ? steps[index].verb : .hangup
+        guard isAnswered || !verb.needsAnswer else {
+            state = .answering
+            answerBy = nil
+            return outbox.append(.answer)
+        }
+        outbox.append(.reached(place))
+        switch verb {
+        case .say(_, let times), .play(_, let times): play(verb, .sounding(times: times), into: &outbox)
+        case .pause(let time): state = .resting(until: now.advanced(by: time))
+        case .gather(let gather): prompt(0, of: gather, at: now, into: &outbox)
+        case .record(let record):
+            if record.beeps {
+                start(.beep, .beeping(record), into: &outbox)
+            } else {
+                beginRecording(record, at: now, into: &outbox)
+            }
+        case .redirect(let text): fetch(text, at: now, into: &outbox)
+        case .reject(let how): reject(how, into: &outbox)
+        case .hangup: end(.hangUp, into: &outbox)
+        }
+    }
+
+    private var place: FlowPlace {
+        guard index < steps.count else { return FlowPlace(document: name, line: 0, element: "") }
+        return FlowPlace(document: name, line: steps[index].line, element: steps[index].verb.name)
+    }
+
+    private mutating func reject(_ how: FlowRejection, into outbox: inout [Output]) {
+        guard !isAnswered else {
+            return fail("the call is answered, and can no longer be rejected; use Hangup here", into: &outbox)
+        }
+        end(.reject(how), into: &outbox)
+    }
+
+    private mutating func end(_ output: Output, into outbox: inout [Output]) {
+        state = .over
+        outbox.append(output)
+    }
+
+    private mutating func fail(_ why: String, ofDocument: Bool = false, into outbox: inout [Output]) {
+        let place = ofDocument ? FlowPlace(document: name, line: 0, element: "") : place
+        end(.fail(FlowFailure(place: place, message: why)), into: &outbox)
+    }
+
+    private mutating func noteAnswer(at now: Instant, into outbox: inout [Output]) {
+        guard !isAnswered else { return }
+        isAnswered = true
+        guard case .answering = state else { return }
+        carryOut(at: now, into: &outbox)
+    }
+
+    // MARK: Sounds
+
+    private mutating func start(_ new: FlowSound, _ next: State, into outbox: inout [Output]) {
+        state = next
+        sound += 1
+        outbox.append(.play(new, number: sound))
+    }
+
+    /// Plays the sound of a verb that has one.
+    private mutating func play(_ verb: FlowVerb, _ next: State, into outbox: inout [Output]) {
+        switch verb {
+        case .say(let text, _): start(.speech(text.spoken(values)), next, into: &outbox)
+        case .play(let text, _):
+            guard let file = fileName(text, into: &outbox) else { return }
+            start(.file(file), next, into: &outbox)
+        case .pause, .gather, .record, .redirect, .reject, .hangup: return
+        }
+    }
+
+    private var isSounding: Bool {
+        switch state {
+        case .sounding, .beeping, .gathering(_, .prompt): true
+        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .over: false
+        }
+    }
+
+    private mutating func endSound(at now: Instant, into outbox: inout [Output]) {
+        switch state {
+        case .sounding(let times) where times > 1:
+            play(steps[index].verb, .sounding(times: times - 1), into: &outbox)
+        case .sounding: proceed(at: now, into: &outbox)
+        case .gathering(let gather, .prompt(let index, let times)) where times > 1:
+            let next = State.gathering(gather, .prompt(index, times: times - 1))
+            play(gather.prompts[index].verb, next, into: &outbox)
+        case .gathering(let gather, .prompt(let index, _)): prompt(index + 1, of: gather, at: now, into: &outbox)
+        case .beeping(let record): beginRecording(record, at: now, into: &outbox)
+        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .over: return
+        }
+    }
+
+    // MARK: Gather
+
+    /// Begins a prompt. Behind the last one only keys are awaited.
+    private mutating func prompt(
+        _ number: Int, of gather: FlowGather, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard number < gather.prompts.count else { return awaitKey(gather, after: "", at: now) }
+        let verb = gather.prompts[number].verb
+        switch verb {
+        case .pause(let time): state = .gathering(gather, .pause(number, until: now.advanced(by: time)))
+        case .say(_, let times), .play(_, let times):
+            play(verb, .gathering(gather, .prompt(number, times: times)), into: &outbox)
+        case .gather, .record, .redirect, .reject, .hangup: return
+        }
+    }
+
+    private mutating func awaitKey(_ gather: FlowGather, after keys: String, at now: Instant) {
+        state = .gathering(gather, .keys(keys, until: now.advanced(by: gather.timeout)))
+    }
+
+    private mutating func take(_ key: Character, at now: Instant, into outbox: inout [Output]) {
+        fetches = 0
+        switch state {
+        case .gathering(let gather, let collecting): take(key, gather, collecting, at: now, into: &outbox)
+        case .recording(let record, _, _) where record.finishKeys.contains(key):
+            values.digits = String(key)
+            stopRecording(record, at: now, into: &outbox)
+        case .idle, .fetching, .answering, .resting, .sounding, .beeping, .recording, .saving, .over: return
+        }
+    }
+
+    private mutating func take(
+        _ key: Character, _ gather: FlowGather, _ collecting: Collecting, at now: Instant, into outbox: inout [Output]
+    ) {
+        // The flash of the hook and the keys A to D are no part of TwiML's answers.
+        guard "0123456789*#".contains(key) else { return }
+        var keys = ""
+        switch collecting {
+        case .prompt: outbox.append(.stopSound)
+        case .pause: break
+        case .keys(let earlier, _): keys = earlier
+        }
+        if key != gather.finishKey { keys.append(key) }
+        guard key != gather.finishKey, keys.count < gather.keys else {
+            return complete(gather, with: keys, at: now, into: &outbox)
+        }
+        awaitKey(gather, after: keys, at: now)
+    }
+
+    private mutating func complete(
+        _ gather: FlowGather, with keys: String, at now: Instant, into outbox: inout [Output]
+    ) {
+        values.digits = keys
+        guard !keys.isEmpty || gather.actsOnEmptyResult else { return proceed(at: now, into: &outbox) }
+        fetch(gather.action, at: now, into: &outbox)
+    }
+
+    // MARK: Record
+
+    private var isRecording: Bool {
+        switch state {
+        case .recording, .saving: true
+        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .over: false
+        }
+    }
+
+    private mutating func beginRecording(_ record: FlowRecord, at now: Instant, into outbox: inout [Output]) {
+        values.digits = ""
+        state = .recording(
+            record, until: now.advanced(by: record.longest),
+            quietUntil: isSpeaking ? nil : now.advanced(by: record.timeout))
+        outbox.append(.record(trims: record.trims))
+    }
+
+    private mutating func noteSpeech(isOver: Bool, at now: Instant) {
+        isSpeaking = !isOver
+        guard case .recording(let record, let longest, _) = state else { return }
+        state = .recording(record, until: longest, quietUntil: isOver ? now.advanced(by: record.timeout) : nil)
+    }
+
+    private mutating func stopRecording(_ record: FlowRecord, at now: Instant, into outbox: inout [Output]) {
+        state = .saving(record, until: now.advanced(by: Self.savingTime))
+        outbox.append(.stopRecording)
+    }
+
+    private mutating func endRecording(isEmpty: Bool, at now: Instant, into outbox: inout [Output]) {
+        guard case .saving(let record, _) = state else { return }
+        if isEmpty { proceed(at: now, into: &outbox) } else { fetch(record.action, at: now, into: &outbox) }
+    }
+
+    // MARK: Time
+
+    private mutating func fire(at now: Instant, into outbox: inout [Output]) {
+        guard let deadline = nextDeadline, deadline <= now else { return }
+        if !isAnswered, let answerBy, answerBy <= now {
+            return fail("the call was not answered within \(Self.answerTime.text); shorten the Pause", into: &outbox)
+        }
+        switch state {
+        case .fetching: fail("was not read within \(Self.fetchTime.text)", ofDocument: true, into: &outbox)
+        case .resting: proceed(at: now, into: &outbox)
+        case .gathering(let gather, .pause(let number, _)): prompt(number + 1, of: gather, at: now, into: &outbox)
+        case .gathering(let gather, .keys(let keys, _)): complete(gather, with: keys, at: now, into: &outbox)
+        case .recording(let record, _, _): stopRecording(record, at: now, into: &outbox)
+        case .saving: fail("the recording was not saved within \(Self.savingTime.text)", into: &outbox)
+        case .idle, .answering, .sounding, .gathering, .beeping, .over: return
+        }
+    }
+}

@@ -1,0 +1,243 @@
+internal import XML
+
+extension FlowDocument {
+    private static let limits = XMLLimits(bytes: longest, depth: 8, elements: 1_000, attributes: 16)
+
+    /// Reads a document: XML whose root is `Response`.
+    ///
+    /// An element or attribute that is not supported is a fault, because a call would otherwise skip it silently.
+    ///
+    /// - Parameter bytes: Any bytes; nothing in them can trap.
+    /// - Throws: All faults that were found.
+    public init(parsing bytes: [UInt8]) throws(FlowFaults) {
+        let root: XMLElement
+        do throws(XMLFault) {
+            root = try XMLReader.root(of: bytes, within: Self.limits)
+        } catch {
+            throw FlowFaults(faults: [FlowFault(message: error.description)])
+        }
+        var reader = FlowReader()
+        let steps = reader.steps(ofRoot: root)
+        guard reader.faults.isEmpty else { throw FlowFaults(faults: reader.faults) }
+        self.init(steps: steps)
+    }
+}
+
+/// Reads elements, and gathers what is wrong with them.
+private struct FlowReader {
+    private(set) var faults: [FlowFault] = []
+
+    /// Verbs of a document, in the order of the alphabet.
+    private static let verbs = ["Gather", "Hangup", "Pause", "Play", "Record", "Redirect", "Reject", "Say"]
+    private static let prompts = ["Pause", "Play", "Say"]
+    /// Times that a sound is played with `loop="0"`, which TwiML calls endless.
+    private static let mostTimes = 1_000
+    private static let longestText = 4_096
+    private static let keys = "0123456789*#"
+
+    mutating func steps(ofRoot root: XMLElement) -> [FlowDocument.Step] {
+        guard root.name == "Response" else {
+            add(root, "is no call flow: the root of one is Response")
+            return []
+        }
+        check(root, attributes: [], text: false)
+        let steps = root.children.compactMap { step($0, among: Self.verbs) }
+        for (index, step) in steps.enumerated() where index > 0 {
+            guard case .reject = step.verb else { continue }
+            faults.append(
+                FlowFault(
+                    line: step.line, element: step.verb.name,
+                    message:
+                        "must be the first verb, because a call that is answered cannot be rejected; use Hangup here"))
+        }
+        return steps
+    }
+
+    private mutating func add(_ element: XMLElement, _ message: String) {
+        faults.append(FlowFault(line: element.line, element: String(element.name.prefix(40)), message: message))
+    }
+
+    private mutating func step(_ element: XMLElement, among allowed: [String]) -> FlowDocument.Step? {
+        guard allowed.contains(element.name) else {
+            addUnsupported(element, allowed)
+            return nil
+        }
+        return verb(element).map { FlowDocument.Step(line: element.line, verb: $0) }
+    }
+
+    private mutating func addUnsupported(_ element: XMLElement, _ allowed: [String]) {
+        if let meant = allowed.first(where: { $0.lowercased() == element.name.lowercased() }) {
+            add(element, "is not supported: names are case-sensitive. Did you mean \(meant)?")
+        } else if Self.verbs.contains(element.name) {
+            add(element, "is not supported within Gather; supported there are \(allowed.joined(separator: ", "))")
+        } else {
+            add(element, "is not supported; supported are \(allowed.joined(separator: ", "))")
+        }
+    }
+
+    private mutating func verb(_ element: XMLElement) -> FlowVerb? {
+        switch element.name {
+        case "Say":
+            check(element, attributes: ["loop"], text: true, children: false)
+            let times = times(element)
+            return text(element).map { .say($0, times: times) }
+        case "Play":
+            check(element, attributes: ["loop"], text: true, children: false)
+            let times = times(element)
+            return file(element, element.text).map { .play($0, times: times) }
+        case "Pause":
+            check(element, attributes: ["length"], text: false, children: false)
+            return .pause(seconds(element, "length", in: 1...3_600, otherwise: 1))
+        case "Gather": return .gather(gather(element))
+        case "Record": return .record(record(element))
+        case "Redirect":
+            check(element, attributes: [], text: true, children: false)
+            return file(element, element.text).map { .redirect($0) }
+        case "Reject":
+            check(element, attributes: ["reason"], text: false, children: false)
+            return .reject(rejection(element))
+        case "Hangup":
+            check(element, attributes: [], text: false, children: false)
+            return .hangup
+        default: return nil
+        }
+    }
+
+    private mutating func gather(_ element: XMLElement) -> FlowGather {
+        let attributes = [
+            "action", "actionOnEmptyResult", "finishOnKey", "input", "numDigits", "timeout",
+        ]
+        check(element, attributes: attributes, text: false)
+        if let input = element[attribute: "input"], input != "dtmf" {
+            add(element, "input is \"\(input.prefix(40))\", and only dtmf is supported")
+        }
+        let finish = element[attribute: "finishOnKey"] ?? "#"
+        if finish.count > 1 || !finish.allSatisfy(Self.keys.contains) {
+            add(element, "finishOnKey must be one of 0-9, * and #, or empty, not \"\(finish.prefix(40))\"")
+        }
+        return FlowGather(
+            prompts: element.children.compactMap { step($0, among: Self.prompts) },
+            keys: integer(element, "numDigits", in: 1...FlowGather.mostKeys, otherwise: FlowGather.mostKeys),
+            finishKey: finish.first, timeout: seconds(element, "timeout", in: 1...600, otherwise: 5),
+            action: action(element), actsOnEmptyResult: flag(element, "actionOnEmptyResult", otherwise: false))
+    }
+
+    private mutating func record(_ element: XMLElement) -> FlowRecord {
+        let attributes = ["action", "finishOnKey", "maxLength", "playBeep", "timeout", "trim"]
+        check(element, attributes: attributes, text: false, children: false)
+        let finish = element[attribute: "finishOnKey"] ?? Self.keys
+        if !finish.allSatisfy(Self.keys.contains) {
+            add(element, "finishOnKey must be made of 0-9, * and #, or be empty, not \"\(finish.prefix(40))\"")
+        }
+        let trim = element[attribute: "trim"] ?? "trim-silence"
+        if trim != "trim-silence", trim != "do-not-trim" {
+            add(element, "trim must be trim-silence or do-not-trim, not \"\(trim.prefix(40))\"")
+        }
+        return FlowRecord(
+            longest: seconds(element, "maxLength", in: 1...14_400, otherwise: 3_600),
+            timeout: seconds(element, "timeout", in: 1...60, otherwise: 5), finishKeys: Set(finish),
+            beeps: flag(element, "playBeep", otherwise: true), trims: trim == "trim-silence", action: action(element))
+    }
+
+    private mutating func rejection(_ element: XMLElement) -> FlowRejection {
+        guard let reason = element[attribute: "reason"] else { return .rejected }
+        if let known = FlowRejection(rawValue: reason) { return known }
+        let all = FlowRejection.allCases.map(\.rawValue).joined(separator: " or ")
+        add(element, "reason must be \(all), not \"\(reason.prefix(40))\"")
+        return .rejected
+    }
+
+    // MARK: Attributes and texts
+
+    private mutating func check(_ element: XMLElement, attributes: [String], text: Bool, children: Bool = true) {
+        for attribute in element.attributes where !attributes.contains(attribute.name) {
+            let known = attributes.isEmpty ? "it has none" : "supported are \(attributes.joined(separator: ", "))"
+            add(element, "the attribute \(attribute.name.prefix(40)) is not supported; \(known)")
+        }
+        if !text, element.text.contains(where: { !$0.isWhitespace }) {
+            add(element, "has text, \"\(Self.trimmed(element.text).prefix(40))\", and takes none")
+        }
+        if !children, let child = element.children.first {
+            add(child, "is not supported within \(element.name), which has no elements in it")
+        }
+    }
+
+    private mutating func times(_ element: XMLElement) -> Int {
+        let times = integer(element, "loop", in: 0...Self.mostTimes, otherwise: 1)
+        return times == 0 ? Self.mostTimes : times
+    }
+
+    private mutating func seconds(
+        _ element: XMLElement, _ name: String, in range: ClosedRange<Int>, otherwise usual: Int
+    ) -> Duration { .seconds(integer(element, name, in: range, otherwise: usual)) }
+
+    private mutating func integer(
+        _ element: XMLElement, _ name: String, in range: ClosedRange<Int>, otherwise usual: Int
+    ) -> Int {
+        guard let text = element[attribute: name] else { return usual }
+        if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(text), range.contains(number) {
+            return number
+        }
+        add(
+            element,
+            "\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound), not \"\(text.prefix(40))\""
+        )
+        return usual
+    }
+
+    private mutating func flag(_ element: XMLElement, _ name: String, otherwise usual: Bool) -> Bool {
+        switch element[attribute: name] {
+        case nil: return usual
+        case "true": return true
+        case "false": return false
+        case let text?:
+            add(element, "\(name) must be true or false, not \"\(text.prefix(40))\"")
+            return usual
+        }
+    }
+
+    private mutating func action(_ element: XMLElement) -> FlowText? {
+        element[attribute: "action"].flatMap { file(element, $0) }
+    }
+
+    /// A text that is spoken: white space between words is one space.
+    private mutating func text(_ element: XMLElement) -> FlowText? {
+        let words = element.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        guard words.utf8.count <= Self.longestText else {
+            add(element, "has a text of \(words.utf8.count) bytes; at most \(Self.longestText) are supported")
+            return nil
+        }
+        guard let text = template(element, words) else { return nil }
+        if text.isEmpty { add(element, "has no text to say") }
+        return text
+    }
+
+    /// A name of a file. Whether every call can make a name of it is tried with values that change nothing.
+    private mutating func file(_ element: XMLElement, _ text: String) -> FlowText? {
+        guard let name = template(element, Self.trimmed(text)) else { return nil }
+        var values = FlowValues(from: "a", to: "b", callSid: "c")
+        values.digits = "1"
+        do throws(FlowFileName.Fault) {
+            _ = try name.fileName(values)
+            return name
+        } catch {
+            add(element, error.message)
+            return nil
+        }
+    }
+
+    private mutating func template(_ element: XMLElement, _ text: String) -> FlowText? {
+        do throws(FlowText.Fault) {
+            return try FlowText(text)
+        } catch {
+            add(element, error.message)
+            return nil
+        }
+    }
+
+    private static func trimmed(_ text: String) -> String {
+        let first = text.firstIndex { !$0.isWhitespace } ?? text.endIndex
+        let last = text.lastIndex { !$0.isWhitespace }.map(text.index(after:)) ?? first
+        return String(text[first..<last])
+    }
+}

@@ -1,0 +1,153 @@
+internal import Core
+
+/// A call through a flow without a call: on a clock of its own, with a caller who presses given keys.
+///
+/// The caller presses one key after the other, each half a second after a Gather has played its prompts or has taken the key before. At a
+/// Record the caller speaks for three seconds, and is then silent. A call is answered as soon as the flow answers it.
+public struct FlowTrial: Sendable {
+    /// What happens in the call.
+    public enum Note: Equatable, Sendable {
+        /// An output of the course.
+        case output(FlowCourse.Output)
+        /// The document that was to be read does not exist.
+        case missing(FlowFileName)
+        /// The length of the sound that begins.
+        case length(Duration)
+        /// The caller presses a key.
+        case key(Character)
+        /// The caller has spoken, and the recording is saved.
+        case recorded(Duration)
+    }
+
+    /// How the call ends.
+    public enum End: Equatable, Sendable {
+        /// The flow hangs up.
+        case hungUp
+        /// The flow rejects the call.
+        case rejected(FlowRejection)
+        /// The flow cannot continue.
+        case failed(FlowFailure)
+        /// The call reaches its longest duration.
+        case tooLong
+    }
+
+    /// How long the caller takes to press a key.
+    public static let keyTime = Duration.milliseconds(500)
+    /// How long the caller speaks for a recording.
+    public static let speechTime = Duration.seconds(3)
+
+    private var course: FlowCourse
+    private var keys: ArraySlice<Character>
+    private let longest: Duration
+    private var now = Instant.zero
+    private var soundEnd: (number: Int, at: Instant)?
+    private var keyAt: Instant?
+    private var speechEnd: Instant?
+    private var recordedSince = Instant.zero
+    private var end: End?
+
+    /// Prepares a call.
+    ///
+    /// - Parameters:
+    ///   - first: The flow's first document.
+    ///   - keys: What the caller presses.
+    ///   - longest: The longest call.
+    public init(first: FlowFileName, values: FlowValues, keys: String, longest: Duration = .seconds(4 * 3_600)) {
+        course = FlowCourse(first: first, values: values, isAnswered: false)
+        self.keys = Array(keys)[...]
+        self.longest = longest
+    }
+
+    /// Runs the call to its end.
+    ///
+    /// - Parameters:
+    ///   - document: Reads a document.
+    ///   - length: How long a sound lasts.
+    ///   - note: Takes what happens, with the time since the call came in.
+    public mutating func run(
+        document: (FlowFileName) -> Result<FlowDocument, FlowUnusable>,
+        length: (FlowSound) -> Result<Duration, FlowUnusable>, note: (Duration, Note) -> Void
+    ) -> End {
+        var inputs: [FlowCourse.Input] = [.begin]
+        while true {
+            if let input = inputs.first {
+                inputs.removeFirst()
+                var outbox: [FlowCourse.Output] = []
+                course.handle(input, at: now, into: &outbox)
+                for output in outbox {
+                    note(Instant.zero.duration(to: now), .output(output))
+                    inputs += carryOut(output, document, length, note)
+                }
+                if let end { return end }
+            } else if let next = nextInput(note) {
+                inputs = [next]
+            } else {
+                return .tooLong
+            }
+        }
+    }
+
+    private mutating func carryOut(
+        _ output: FlowCourse.Output, _ document: (FlowFileName) -> Result<FlowDocument, FlowUnusable>,
+        _ length: (FlowSound) -> Result<Duration, FlowUnusable>, _ note: (Duration, Note) -> Void
+    ) -> [FlowCourse.Input] {
+        switch output {
+        case .reached: return []
+        case .fetch(let name):
+            switch document(name) {
+            case .success(let document): return [.fetched(document)]
+            case .failure(let fault):
+                if fault.isMissing { note(Instant.zero.duration(to: now), .missing(name)) }
+                return [.fetchFailed(fault)]
+            }
+        case .answer: return [.answered]
+        case .play(let sound, let number):
+            switch length(sound) {
+            case .success(let time):
+                note(Instant.zero.duration(to: now), .length(time))
+                soundEnd = (number, now.advanced(by: time))
+                return []
+            case .failure(let fault): return [.soundFailed(number, fault.message)]
+            }
+        case .stopSound: soundEnd = nil
+        case .record:
+            recordedSince = now
+            speechEnd = now.advanced(by: Self.speechTime)
+            return [.speech(isOver: false)]
+        case .stopRecording:
+            speechEnd = nil
+            note(Instant.zero.duration(to: now), .recorded(recordedSince.duration(to: now)))
+            return [.recorded(isEmpty: false)]
+        case .hangUp: end = .hungUp
+        case .reject(let how): end = .rejected(how)
+        case .fail(let failure): end = .failed(failure)
+        }
+        return []
+    }
+
+    /// What happens next, to whose time the clock is moved; nil if the call is too long by then.
+    private mutating func nextInput(_ note: (Duration, Note) -> Void) -> FlowCourse.Input? {
+        if course.awaitsKey, !keys.isEmpty {
+            keyAt = keyAt ?? now.advanced(by: Self.keyTime)
+        } else {
+            keyAt = nil
+        }
+        let times = [soundEnd?.at, keyAt, speechEnd, course.nextDeadline].compactMap(\.self)
+        guard let next = times.min(), Instant.zero.duration(to: next) <= longest else { return nil }
+        now = max(now, next)
+        if let sound = soundEnd, sound.at <= now {
+            soundEnd = nil
+            return .soundEnded(sound.number)
+        }
+        if let time = speechEnd, time <= now {
+            speechEnd = nil
+            return .speech(isOver: true)
+        }
+        if let time = keyAt, time <= now, let key = keys.popFirst() {
+            keyAt = nil
+            note(Instant.zero.duration(to: now), .key(key))
+            return .key(key)
+        }
+        return .timerFired
+    }
+}
