@@ -263,7 +263,7 @@ let package = Package(
                 logging, "BlockingWork", "ExchangeServer", "CallAgent", "CallDiagnosis", "AudioDevices", "AudioKit",
                 "BotCalls",
                 "Loopback", "BotProbe",
-                "BotWire", "CPrograms", "CallControl", "CallMedia", "CallScript", "ConfigReader", "ControlWire",
+                "BotWire", "CallControl", "CallMedia", "CallPrograms", "CallScript", "ConfigReader", "ControlWire",
                 "Realtime",
                 "DeviceControl",
                 "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "Core", "Monitoring", "Playout",

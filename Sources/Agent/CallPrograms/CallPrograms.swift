@@ -180,11 +180,7 @@ public final class CallPrograms: CallParticipant {
     // MARK: The thread
 
     private func run() {
-        // A program that closes its end must not end us.
-        var pipes = sigset_t()
-        unsafe sigemptyset(&pipes)
-        unsafe sigaddset(&pipes, SIGPIPE)
-        unsafe pthread_sigmask(SIG_BLOCK, &pipes, nil)
+        ProgramProcess.blockPipeSignals()
         // Of a call only the last takes part in it.
         var runs: [ProgramRun] = []
         while true {

@@ -61,7 +61,7 @@ struct ProgramProcess: ~Copyable {
     }
 
     /// What the service manager gives this process alone: its credentials, and how it reports to it.
-    private static let ownVariables = ["CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_*", "LISTEN_*"]
+    static let ownVariables = ["CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_*", "LISTEN_*"]
 
     deinit { for end in [input, output, errors, events] where end >= 0 { close(end) } }
 
@@ -85,6 +85,14 @@ struct ProgramProcess: ~Copyable {
         unsafe program.contains("/") && access(program, F_OK) == 0
     }
 
+    /// Has a program that closes its end not end this process: for each thread that writes to programs. Programs start without it.
+    static func blockPipeSignals() {
+        var pipes = sigset_t()
+        unsafe sigemptyset(&pipes)
+        unsafe sigaddset(&pipes, SIGPIPE)
+        unsafe pthread_sigmask(SIG_BLOCK, &pipes, nil)
+    }
+
     // MARK: Its descriptors
     // All are mutating, so that they can be called on an optional process: Swift borrows no optional in place
     // otherwise.
@@ -94,6 +102,12 @@ struct ProgramProcess: ~Copyable {
 
     /// Reads what the program has written, up to `limit` bytes.
     mutating func readOutput(_ limit: Int) -> Reading { Self.read(&output, limit) }
+
+    /// Waits until there is something to read of what the program writes, or it has closed its end.
+    mutating func waitForOutput(milliseconds: Int32) {
+        var watched = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+        _ = unsafe poll(&watched, 1, milliseconds)
+    }
 
     /// Reads what it has to say to the log.
     mutating func readErrors(_ limit: Int) -> Reading { Self.read(&errors, limit) }
