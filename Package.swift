@@ -208,6 +208,12 @@ let package = Package(
                 "Realtime",
             ]),
         module(
+            "Agent", "CallFlows",
+            [
+                "AudioKit", "AudioPort", "BlockingWork", "CallControl", "CallFlow", "CallParticipation", "CallPrograms",
+                "ConfigReader", "Core", "Files", "Realtime",
+            ]),
+        module(
             "Agent", "BotCalls",
             nio + [
                 "AudioPort", "BotWire", "CallControl", "CallParticipation", "ConfigReader", "Core", "HTTPTransport",
@@ -226,7 +232,8 @@ let package = Package(
             [
                 "CallDiagnosis",
                 "AudioDevices", "AudioKit", "AudioPort", "BlockingWork", "BotCalls", "BotWire", "Call", "CallControl",
-                "CallMedia", "CallParticipation", "CallPrograms", "ConfigReader", "Core", "DomainNames", "Files", "ICE",
+                "CallFlow", "CallFlows", "CallMedia", "CallParticipation", "CallPrograms", "ConfigReader", "Core",
+                "DomainNames", "Files", "ICE",
                 "JSON", "MediaEngine", "Monitoring", "NameLookup", "Playout", "RTP", "Realtime", "SDP", "SIP",
                 "SIPClient",
                 "SIPSignaling", "SecureTransport", "SignalingClient", "TLS",
@@ -263,7 +270,8 @@ let package = Package(
                 logging, "BlockingWork", "ExchangeServer", "CallAgent", "CallDiagnosis", "AudioDevices", "AudioKit",
                 "BotCalls",
                 "Loopback", "BotProbe",
-                "BotWire", "CallControl", "CallMedia", "CallPrograms", "CallScript", "ConfigReader", "ControlWire",
+                "BotWire", "CallControl", "CallFlow", "CallFlows", "CallMedia", "CallPrograms", "CallScript",
+                "ConfigReader", "ControlWire",
                 "Realtime",
                 "DeviceControl",
                 "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "Core", "Monitoring", "Playout",
@@ -282,6 +290,13 @@ let package = Package(
         tests("VoiceActivityTests", ["Core", "LoopbackAnalysis", "VoiceActivity"]),
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
         tests("CallFlowTests", ["CallFlow", "Core"]),
+        tests(
+            "CallFlowsTests",
+            [
+                "AudioKit", "AudioPort", "CallControl", "CallFlow", "CallFlows", "CallParticipation", "ConfigReader",
+                "Core",
+                "LoopbackAnalysis",
+            ]),
         tests("CallScriptTests", ["AudioKit", "BotProbe", "CallScript", "ConfigReader"]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"], cSettings: warningsOfC),
         .target(
@@ -386,8 +401,8 @@ let package = Package(
         tests(
             "CallParticipationTests",
             [
-                "AudioPort", "BotCalls", "BotWire", "CallControl", "CallParticipation", "CallPrograms", "Core",
-                "LoopbackAnalysis", "Realtime", "VoiceActivity",
+                "AudioPort", "BotCalls", "BotWire", "CallControl", "CallFlows", "CallParticipation", "CallPrograms",
+                "Core", "LoopbackAnalysis", "Realtime", "VoiceActivity",
             ]),
         tests(
             "CallProgramsTests", ["AudioPort", "CallControl", "CallParticipation", "CallPrograms", "Core", "Realtime"]),

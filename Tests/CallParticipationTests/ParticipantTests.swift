@@ -2,8 +2,10 @@ import AudioPort
 import BotCalls
 import BotWire
 import CallControl
+import CallFlows
 import CallParticipation
 import CallPrograms
+import Foundation
 import Glibc
 import Synchronization
 import TestSupport
@@ -13,7 +15,7 @@ import Testing
 @Suite("Participants of calls", .timeLimit(.minutes(1)))
 struct ParticipantTests {
     enum Kind: CaseIterable {
-        case program, bot, port
+        case program, bot, port, flow
     }
 
     /// A participant, what it has reported except notices and turns, and the media of its calls.
@@ -22,6 +24,7 @@ struct ParticipantTests {
         let participant: any CallParticipant
         private let events: Events
         private let listener: LoopbackListener?
+        private let document = FileManager.default.temporaryDirectory.path + "/handset-flow-\(UUID()).xml"
         private var lines: [CallID: Line] = [:]
 
         private final class Events: Sendable {
@@ -57,6 +60,13 @@ struct ParticipantTests {
                 participant = BotCalls(
                     BotPlan(address: address, wire: .audioSocket(.hz8000)), mayTransfer: { _ in false },
                     publish: { events.add($0) }, order: { _ in })
+            case .flow:
+                listener = nil
+                try #"<Response><Gather timeout="600"/></Response>"#.write(
+                    toFile: document, atomically: true, encoding: .utf8)
+                participant = CallFlows(
+                    FlowPlan(file: document), name: { FlowCallNames(callSid: "\($0.id)", recording: "\($0.id)") },
+                    publish: { events.add($0) })
             case .port:
                 listener = nil
                 let ports = CallPorts { events.add($0) }
@@ -68,6 +78,7 @@ struct ParticipantTests {
         func close() async {
             await participant.finish()
             if let listener { Glibc.close(listener.descriptor) }
+            try? FileManager.default.removeItem(atPath: document)
         }
 
         var reported: [ParticipantEvent] { events.value }

@@ -68,7 +68,8 @@ extension BrokenConfiguration {
             "an account with a key of the process, and a mistake in one of its own",
             "accounts:\n\(entry("a", "    media:\n      workers: 2\n    behaviour:\n      source: dance\n"))",
             "6: accounts[1].media.workers: unknown key; this section has offers, codecs, allow_plain_rtp, srtp_suites",
-            "8: accounts[1].behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, not \"dance\""),
+            "8: accounts[1].behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, flow, not \"dance\""
+        ),
         .whole(
             "two accounts that share what they must not",
             "accounts:\n"
@@ -253,8 +254,17 @@ extension BrokenConfiguration {
             "8: behaviour.bot.status_callback_events: "),
         .device(
             "a source that is none", "behaviour:\n  source: ehco\n",
-            "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, not \"ehco\"; did you mean "
-                + "echo?"),
+            "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, flow, not \"ehco\"; did you "
+                + "mean echo?"),
+        .device(
+            "a flow without its section", "behaviour:\n  source: flow\n",
+            "5: behaviour.flow: is required with source: flow"),
+        .device(
+            "a flow without a file", "behaviour:\n  source: flow\n  flow:\n    say: [cat]\n",
+            "7: behaviour.flow.file: is required here and missing"),
+        .device(
+            "a flow of another source", "behaviour:\n  source: echo\n  flow:\n    file: menu.xml\n",
+            "6: behaviour.flow: is for source: flow, and the source is echo; change it, or remove this key"),
         .device(
             "a country by its name", "behaviour:\n  source: card\naudio:\n  country: Germany\n",
             "7: audio.country: \"Germany\" is not an ISO 3166 code of a country, such as DE, GB or US"),

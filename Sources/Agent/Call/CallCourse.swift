@@ -640,7 +640,12 @@ package struct CallCourse: ProtocolCore, Sendable {
     private mutating func fail(
         _ kind: ParticipantKind, _ why: String, at now: Instant, into outbox: inout [Output]
     ) {
-        let cause = kind == .bot ? "the call's bot: \(why)" : "the call's program: \(why)"
+        let cause =
+            switch kind {
+            case .bot: "the call's bot: \(why)"
+            case .flow: "the call's flow: \(why)"
+            case .program, .port, .line: "the call's program: \(why)"
+            }
         feed(.media(.failed(MediaFailure(.deviceFault, cause))), at: now, into: &outbox)
     }
 

@@ -177,6 +177,10 @@ struct CallLog {
             logger.warning(
                 stream == .log ? "A program's log was dropped in part" : "A program's commands were dropped in part",
                 metadata: metadata(["bytes": "\(bytes)"]))
+        case .reached(let place):
+            logger.debug("A call is at another verb of its flow", metadata: metadata(["place": "\(place)"]))
+        case .recorded(let path):
+            logger.info("A flow has recorded a caller", metadata: metadata(["file": "\(path)"]))
         case .warned(let what, let leftOut):
             logger.warning(
                 isBot ? "Something is wrong around the bot" : "Something is wrong around the program",

@@ -2,6 +2,7 @@ internal import AudioPort
 internal import BotCalls
 internal import Call
 internal import CallControl
+internal import CallFlows
 internal import CallParticipation
 internal import CallPrograms
 internal import Logging
@@ -9,7 +10,7 @@ internal import MediaEngine
 internal import Realtime
 internal import Synchronization
 
-/// The participants of a device's calls: programs, the bot, or this process by ports or lines; and which of them takes part in which call.
+/// The participants of a device's calls: programs, the bot, flows, or this process by ports or lines; and which of them takes part in which call.
 final class CallParticipants {
     /// What participants ask and report.
     enum Input: Sendable {
@@ -23,6 +24,8 @@ final class CallParticipants {
     let bots: BotCalls?
     /// Nil without the behaviour `exec`.
     private let programs: CallPrograms?
+    /// Nil without the behaviour `flow`.
+    private let flows: CallFlows?
     private let ports: CallPorts
     private let lines: ProvidedLines
     /// Legs to bots that are offered them by HTTP.
@@ -39,6 +42,9 @@ final class CallParticipants {
         programs = try configuration.program.map { plan throws(RealtimeError) in
             try CallPrograms(plan) { sink.yield(.event($0, from: .program)) }
         }
+        flows = configuration.flow.map { plan in
+            CallFlows(plan, name: Self.flowNames) { sink.yield(.event($0, from: .flow)) }
+        }
         // The account of a device never changes.
         let account = configuration.account
         bots = configuration.bot.map { plan in
@@ -54,7 +60,15 @@ final class CallParticipants {
     /// Applies another configuration to calls that begin from now on.
     func adopt(_ configuration: DeviceConfiguration) {
         if let plan = configuration.program { programs?.adopt(plan) }
+        if let plan = configuration.flow { flows?.adopt(plan) }
         areBotsFirst = configuration.behaviour.source.bot != nil
+    }
+
+    private static func flowNames(_ call: ParticipantCall) -> FlowCallNames {
+        let key = CallMaker.newKey()
+        let recording = RecordingName(
+            peer: call.peer.text, isOutgoing: call.isOutgoing, at: MonotonicClock.wallTime, key: key)
+        return FlowCallNames(callSid: "CA\(key)", recording: "\(recording)")
     }
 
     /// Listens for what the bot's server asks for.
@@ -107,7 +121,7 @@ final class CallParticipants {
         if let participant = present[call] { return participant }
         if lines.areProvided { return lines }
         if !isAttached, !areBotsFirst, ports.areProvided { return ports }
-        return bots ?? programs
+        return bots ?? programs ?? flows
     }
 
     private func join(
@@ -182,7 +196,7 @@ final class CallParticipants {
 
     /// Ends all participations.
     nonisolated(nonsending) func finish() async {
-        let all: [(any CallParticipant)?] = [programs, ports, lines, bots]
+        let all: [(any CallParticipant)?] = [programs, flows, ports, lines, bots]
         for participant in all { await participant?.finish() }
     }
 }
@@ -194,18 +208,23 @@ extension DeviceConfiguration {
     /// The program that calls have, or that can be attached to them; nil if there is none.
     var program: ProgramPlan? { participation?.program }
 
-    /// Whether calls have a program or bot, or one can be attached to them.
-    var hasParticipant: Bool { bot != nil || program != nil }
+    /// The flow that calls have; nil if there is none.
+    var flow: FlowPlan? { participation?.flow }
 
-    /// How long an incoming call waits for its program or bot.
-    var participantTimeout: Duration { bot?.answerTimeout ?? program?.answerTimeout ?? .zero }
+    /// Whether calls have a program, bot or flow, or one can be attached to them.
+    var hasParticipant: Bool { bot != nil || program != nil || flow != nil }
+
+    /// How long an incoming call waits for its program, bot or flow.
+    var participantTimeout: Duration {
+        bot?.answerTimeout ?? program?.answerTimeout ?? (flow == nil ? .zero : FlowPlan.answerTimeout)
+    }
 
     /// Whether a call with a bot has a WebRTC leg to it, which takes as much of a worker as the call itself.
     var hasLegs: Bool { bot?.wire.leg != nil }
 
     private var participation: BehaviourConfiguration.Source? {
         let source = behaviour.source
-        return source.program != nil || source.bot != nil ? source : behaviour.attachment
+        return source.program != nil || source.bot != nil || source.flow != nil ? source : behaviour.attachment
     }
 }
 

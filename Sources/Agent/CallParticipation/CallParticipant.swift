@@ -90,6 +90,8 @@ public enum ParticipantKind: Sendable {
     case program
     /// A voice bot on the network.
     case bot
+    /// A flow in TwiML.
+    case flow
     /// This process, by ports.
     case port
     /// This process, by lines without a port.

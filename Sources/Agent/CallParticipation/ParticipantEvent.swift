@@ -61,6 +61,10 @@ public enum ParticipantNotice: Sendable, Equatable {
     case flooded(ProgramStream)
     /// This number of bytes of a process that has ended were dropped.
     case dropped(ProgramStream, bytes: Int)
+    /// A flow is at a verb: its document, line and element.
+    case reached(String)
+    /// A flow has recorded the caller, to the file of this path.
+    case recorded(String)
     /// Something that the operator must know, and the number of such reports before it that were dropped.
     case warned(String, leftOut: Int)
 }

@@ -55,9 +55,7 @@ public enum RegularFile {
     /// Whether every user of this machine may read the file at `path`: by its own mode, and by those of all folders on the
     /// way to it. Access control lists are not looked at.
     public static func isReadableByAll(_ path: String) -> Bool {
-        guard let whole = unsafe realpath(path, nil) else { return false }
-        defer { unsafe free(whole) }
-        var place = unsafe String(cString: whole)
+        guard var place = try? resolved(path) else { return false }
         guard mode(place) & S_IROTH != 0 else { return false }
         while place != "/" {
             place = WritableFolder.parent(of: place)
@@ -71,6 +69,26 @@ public enum RegularFile {
         guard !path.hasPrefix("/"), let folder = unsafe getcwd(nil, 0) else { return path }
         defer { unsafe free(folder) }
         return unsafe "\(String(cString: folder))/\(path)"
+    }
+
+    /// The path from the root of a file in a folder or below it, without symbolic links.
+    ///
+    /// - Parameters:
+    ///   - name: Relative to the folder.
+    /// - Throws: ``RegularFileError`` if there is no such file, it cannot be looked at, or a symbolic link or `..` leads out of the folder.
+    public static func path(of name: String, within folder: String) throws(RegularFileError) -> String {
+        let root = try resolved(folder)
+        let path = try resolved("\(folder)/\(name)")
+        guard path.hasPrefix(root == "/" ? root : root + "/") else {
+            throw RegularFileError(message: "it is outside of \(folder)", systemError: nil)
+        }
+        return path
+    }
+
+    private static func resolved(_ path: String) throws(RegularFileError) -> String {
+        guard let whole = unsafe realpath(path, nil) else { throw RegularFileError(systemError: errno) }
+        defer { unsafe free(whole) }
+        return unsafe String(cString: whole)
     }
 
     private static func mode(_ path: String) -> mode_t {

@@ -2,6 +2,8 @@ internal import ArgumentParser
 internal import ConfigReader
 internal import ExchangeServer
 internal import CallAgent
+internal import CallFlow
+internal import CallFlows
 internal import Loopback
 internal import TrunkGateway
 
@@ -93,11 +95,12 @@ struct CheckCommand: ParsableCommand {
         discussion: """
             Refuses what `handset run` or `handset serve` would refuse, by the same code: opens the files that a \
             configuration names, checks the folders that it writes to, and tries the address to listen at; changes \
-            nothing. A file that has only warnings, such as of a secret that every user may read, is good.
+            nothing. A file whose name ends in .xml is checked as a call flow, with all that it names. A file that has only warnings, such as of a secret that every user may read, is good.
             """)
 
     @Argument(
-        help: "Configuration files of `handset run`, `serve` or `loopback`, or a users file of `handset user`.",
+        help:
+            "Configuration files of `handset run`, `serve` or `loopback`, a users file of `handset user`, or a call flow.",
         completion: .file())
     var files: [String]
 
@@ -129,6 +132,8 @@ struct CheckResult {
     let file: String
     /// The command that it belongs to; nil if unknown.
     let command: String?
+    /// Whether it is a document of a call flow.
+    let isFlow: Bool
     /// Whether the command would take it.
     let isGood: Bool
     /// With warnings.
@@ -136,6 +141,12 @@ struct CheckResult {
 
     init(_ file: String, _ check: ConfigurationCheck) {
         self.file = file
+        isFlow = file.hasSuffix(".xml")
+        if isFlow {
+            problems = Self.problems(ofFlow: file, check.files)
+            (command, isGood) = (nil, problems.isEmpty)
+            return
+        }
         do throws(ConfigError) {
             let result = try check.check(path: file)
             (command, isGood) = (result.command, true)
@@ -149,6 +160,16 @@ struct CheckResult {
     func show() {
         for problem in problems { Terminal.printError(problem.description) }
         if isGood, let command { Terminal.print("\(file): good for `handset \(command)`") }
+        if isGood, isFlow { Terminal.print("\(file): good for behaviour.flow.file") }
+    }
+
+    private static func problems(ofFlow file: String, _ files: FileChecks) -> [ConfigProblem] {
+        do throws(FlowUnusable) {
+            let folder = try FlowFolder(file: file)
+            return files == .none ? FlowCheck.problems(ofDocumentIn: folder) : FlowCheck.problems(of: folder)
+        } catch {
+            return [ConfigProblem(file: file, message: error.message)]
+        }
     }
 
     /// One JSON object on one line.

@@ -1,6 +1,7 @@
 public import AudioKit
 internal import AudioPort
 public import BotCalls
+public import CallFlows
 internal import CallMedia
 public import CallPrograms
 internal import ConfigReader
@@ -21,6 +22,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case exec(ProgramPlan)
         /// A voice bot, which is connected with as a telephone service connects with it.
         case bot(BotPlan)
+        /// A call flow in TwiML.
+        case flow(FlowPlan)
         /// This process, by ``Device/providePorts(_:_:)``; silence without that.
         case program
 
@@ -34,6 +37,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             case .card: Kind.card.rawValue
             case .exec: Kind.exec.rawValue
             case .bot: Kind.bot.rawValue
+            case .flow: Kind.flow.rawValue
             case .program: "program"
             }
         }
@@ -43,7 +47,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             switch self {
             case .silence: .silence
             case .card: .card
-            case .exec, .bot, .program: .program
+            case .exec, .bot, .flow, .program: .program
             case .echo: .echo
             case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
             case .file(let path, let loops): .file(path: path, loops: loops)
@@ -52,7 +56,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 
         /// What a device sets up for a source at its start.
         enum Needs: Equatable {
-            case nothing, card, programs
+            case nothing, card, programs, flows
             case bot(BotPlan)
         }
 
@@ -61,12 +65,14 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             case .silence, .echo, .tone, .file, .program: .nothing
             case .card: .card
             case .exec: .programs
+            case .flow: .flows
             case .bot(let plan): .bot(plan)
             }
         }
 
         var program: ProgramPlan? { if case .exec(let plan) = self { plan } else { nil } }
         var bot: BotPlan? { if case .bot(let plan) = self { plan } else { nil } }
+        var flow: FlowPlan? { if case .flow(let plan) = self { plan } else { nil } }
     }
 
     /// Where the sound that the caller hears comes from.
@@ -98,7 +104,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 
     /// The kinds of source, by the names of `source`.
     enum Kind: String, CaseIterable {
-        case echo, play, tone, silence, card, exec, bot
+        case echo, play, tone, silence, card, exec, bot, flow
     }
 
     /// What follows a file that is played, by the names of `then`.
@@ -162,10 +168,14 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let bot = ConfigKey.section(
             "bot", BotConfiguration.Keys.self,
             "with `source: bot`, which requires it: the bot that takes part in each call ([bots.md](bots.md))")
+        let flow = ConfigKey.section(
+            "flow", FlowConfiguration.Keys.self,
+            "with `source: flow`, which requires it: the call flow in TwiML that each call follows ([flows.md](flows.md))"
+        )
         let attach = ConfigKey.choice(
             "attach", of: Attachment.self,
             "what `handset control attach` brings into calls of another source; `command` or `bot` says how to start it"
-        ).unset("nothing, or the program or bot that is the source")
+        ).unset("nothing, or the program, bot or flow that is the source")
         let maximumDuration = ConfigKey.seconds(
             "max_call_seconds", in: 0...604_800,
             "longest call; it is then hung up, once the sound that its program or bot has sent by then is played; 0 for no limit"
@@ -219,12 +229,21 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         if let fallback { section.play(fallback, \.fallback, &problems) }
         let environment = section.value(\.environment, &problems)
         let bot = section.value(\.bot, &problems).flatMap { BotConfiguration.plan($0, &problems) }
+        let flow = section.value(\.flow, &problems).flatMap {
+            FlowConfiguration.plan($0, isUsed: kind == .flow, &problems)
+        }
         switch kind {
         case .echo: source = .echo
         case .silence: source = .silence
         case .card: source = .card
         case .tone: source = .tone(frequencyHz: frequency, levelDBFS: level)
         case .exec, .bot: break
+        case .flow:
+            if let flow {
+                source = .flow(flow)
+            } else if !section.has(\.flow) {
+                problems.append(section.problem(\.flow, "is required with source: flow"))
+            }
         case .play:
             if let file {
                 source = .file(path: file, loops: loops)
@@ -257,7 +276,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
                 let key = kind == .bot ? "source" : "attach"
                 problems.append(section.problem(\.bot, "is required with \(key): bot"))
             }
-        case (.echo, nil), (.play, nil), (.tone, nil), (.silence, nil), (.card, nil): break
+        case (.echo, nil), (.play, nil), (.tone, nil), (.silence, nil), (.card, nil), (.flow, nil): break
         }
         if kind == .exec || kind == .bot, let attachment { source = attachment }
         if isChosen { Self.rejectIdle(section, kind, attach, &problems) }
@@ -289,7 +308,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             section.rejectIdle(\.fallback, reason(.exec), &problems)
         }
         if kind != .bot, attach != .bot { section.rejectIdle(\.bot, reason(.bot), &problems) }
-        if kind == .exec || kind == .bot || kind == .card {
+        if kind != .flow { section.rejectIdle(\.flow, reason(.flow), &problems) }
+        if kind == .exec || kind == .bot || kind == .card || kind == .flow {
             section.rejectIdle(
                 \.attach, "is for calls of another source than \(kind.rawValue); change the source, or remove this key",
                 &problems)
@@ -298,12 +318,18 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 }
 
 extension BehaviourConfiguration {
-    /// Has programs not inherit these variables.
+    /// Has programs and voices not inherit these variables.
     mutating func withhold(_ variables: Set<String>) {
         func withholding(_ source: Source) -> Source {
-            guard case .exec(var plan) = source else { return source }
-            plan.withheldVariables = variables
-            return .exec(plan)
+            switch source {
+            case .exec(var plan):
+                plan.withheldVariables = variables
+                return .exec(plan)
+            case .flow(var plan):
+                plan.withheldVariables = variables
+                return .flow(plan)
+            case .silence, .echo, .tone, .file, .card, .bot, .program: return source
+            }
         }
         source = withholding(source)
         attachment = attachment.map(withholding)

@@ -1,0 +1,188 @@
+// CallFlows: calls that follow a flow in TwiML: its files, its voice, its recordings, and the thread that moves their sound.
+
+public import AudioPort
+public import CallControl
+internal import CallFlow
+public import CallParticipation
+internal import Core
+internal import Realtime
+internal import Synchronization
+
+/// Which flow calls follow.
+public struct FlowPlan: Sendable, Equatable {
+    /// The first document.
+    public var file: String
+    /// The command that speaks the texts of Say, and its arguments: it reads a text and writes a WAV. Empty without one.
+    public var voice: [String] = []
+    /// The folder for recordings; nil if none are made.
+    public var recordFolder: String?
+    /// Variables of this process that hold its secrets, and that the voice does not inherit.
+    public var withheldVariables: Set<String> = []
+
+    /// How long an incoming call waits at most until the flow answers it: the time that a flow has, and some for its files.
+    public static let answerTimeout = Duration.seconds(35)
+
+    /// Makes a plan.
+    public init(file: String) { self.file = file }
+}
+
+/// Names of a call that follows a flow.
+public struct FlowCallNames: Sendable, Equatable {
+    /// `{{CallSid}}` in its documents.
+    public let callSid: String
+    /// The name of its first recording's file, without an ending.
+    public let recording: String
+
+    /// Makes names.
+    public init(callSid: String, recording: String) {
+        self.callSid = callSid
+        self.recording = recording
+    }
+}
+
+/// The calls of a device that follow a flow, and the one thread that moves their sound.
+///
+/// Documents and sounds are read, texts spoken, and recordings written on other threads, so that no disk and no voice delays a call.
+/// All methods may be called from any thread.
+public final class CallFlows: CallParticipant {
+    /// A flow.
+    public let kind = ParticipantKind.flow
+    /// Until the flow answers it.
+    public let delaysAnswer = true
+    private let publish: @Sendable (ParticipantEvent) -> Void
+    private let name: @Sendable (ParticipantCall) -> FlowCallNames
+    private let plan: Mutex<FlowPlan>
+    private let voice = FlowVoice()
+    private let table = Mutex(Table())
+    private let server = Mutex<Server?>(nil)
+    private let lines = HeldLines()
+
+    private struct Table {
+        var runs: [CallID: FlowRun] = [:]
+        /// Runs that have ended, or whose call has another one, and have not noticed that.
+        var leaving: [FlowRun] = []
+        var isFinished = false
+    }
+
+    /// The thread, and what wakes it.
+    private struct Server {
+        let signal: PortSignal
+        let thread: RealtimeThread
+    }
+
+    /// Prepares for flows; the thread starts with the first.
+    ///
+    /// - Parameters:
+    ///   - name: Names a call that begins.
+    ///   - publish: Receives the events, on the flows' thread.
+    public init(
+        _ plan: FlowPlan, name: @escaping @Sendable (ParticipantCall) -> FlowCallNames,
+        publish: @escaping @Sendable (ParticipantEvent) -> Void
+    ) {
+        self.plan = Mutex(plan)
+        self.name = name
+        self.publish = publish
+    }
+
+    /// Applies another plan to calls that begin from now on.
+    public func adopt(_ plan: FlowPlan) { self.plan.withLock { $0 = plan } }
+
+    /// Begins the flow of a call.
+    public func begin(_ call: ParticipantCall) throws {
+        let plan = plan.withLock { $0 }
+        let folder = try FlowFolder(file: plan.file)
+        let signal = try startIfNeeded()
+        // The caller is recorded at 16 kHz, and hears the files at 48 kHz.
+        let pair = AudioPort.pair(rate: .hz16000, signal: signal, turns: TurnPlan(.off))
+        let run = FlowRun(
+            plan, folder, voice, call, name(call), port: pair.port, publish: publish, wake: { signal.signal() })
+        lines.hold(pair.line, of: call.id)
+        let earlier = table.withLock { table in
+            let earlier = table.runs.updateValue(run, forKey: call.id)
+            if let earlier { table.leaving.append(earlier) }
+            return earlier
+        }
+        earlier?.post(.end)
+        signal.signal()
+    }
+
+    /// The line of a call's flow, once; nil if the call has none.
+    public func attach(to call: CallID) -> PortLine? { lines.take(of: call) }
+
+    /// Gives the flow a key.
+    public func sendDigit(_ digit: Character, heldFor time: Duration, to call: CallID) {
+        run(of: call)?.post(.course(.key(digit)))
+    }
+
+    /// Does nothing: a flow transfers no call.
+    public func noteTransfer(to target: UserID, _ progress: CallTransfer.Progress, of call: CallID) {}
+
+    /// Does nothing: a flow requests nothing that can be refused.
+    public func refuse(_ request: ParticipantRequest, of call: CallID, _ why: String) {}
+
+    /// Plays what the flow has given to the call so far.
+    public func hearOut(_ call: CallID) { run(of: call)?.post(.hearOut) }
+
+    /// Ends the flow of a call. A recording that was made until now is kept.
+    public func end(_ call: CallID, _ end: ParticipationEnd) {
+        lines.drop(of: call)
+        let run = table.withLock { table in
+            let run = table.runs.removeValue(forKey: call)
+            if let run { table.leaving.append(run) }
+            return run
+        }
+        if let run { run.post(.end) } else { publish(.left(call)) }
+    }
+
+    /// Ends all flows and the thread.
+    public func finish() {
+        table.withLock { table in
+            for run in table.runs.values { run.post(.end) }
+            table.leaving += table.runs.values
+            table.runs = [:]
+            table.isFinished = true
+        }
+        server.withLock { server in
+            server?.signal.signal()
+            server?.thread.join()
+            server = nil
+        }
+    }
+
+    private func run(of call: CallID) -> FlowRun? { table.withLock { $0.runs[call] } }
+
+    private func startIfNeeded() throws(RealtimeError) -> PortSignal {
+        try server.withLock { server throws(RealtimeError) in
+            if let server { return server.signal }
+            let signal = try PortSignal()
+            let thread = try RealtimeThread(name: "flows") { [self] in serve(signal) }
+            server = Server(signal: signal, thread: thread)
+            return signal
+        }
+    }
+
+    // MARK: The thread
+
+    /// Milliseconds for which the thread waits for a frame while there are calls.
+    private static let longestWait: Int32 = 100
+
+    private func serve(_ signal: PortSignal) {
+        while true {
+            signal.wait(timeoutMilliseconds: patience())
+            let now = MonotonicClock.now
+            let (runs, isFinished) = table.withLock { (Array($0.runs.values) + $0.leaving, $0.isFinished) }
+            for run in runs { run.tick(at: now) }
+            table.withLock { $0.leaving.removeAll(where: \.isDone) }
+            if isFinished { return }
+        }
+    }
+
+    /// How long the thread waits unless it is woken; nil without calls.
+    private func patience() -> Int32? {
+        let runs = table.withLock { Array($0.runs.values) + $0.leaving }
+        guard !runs.isEmpty else { return nil }
+        let now = MonotonicClock.now
+        let next = runs.compactMap(\.nextDeadline).min().map { now.duration(to: $0).milliseconds.rounded(.up) }
+        return Int32(max(1, min(Double(Self.longestWait), next ?? .infinity)))
+    }
+}

@@ -1,0 +1,294 @@
+internal import AudioKit
+internal import AudioPort
+internal import BlockingWork
+internal import CallControl
+internal import CallFlow
+internal import CallParticipation
+internal import Core
+internal import Files
+internal import Synchronization
+
+/// One call in a flow: carries out what its course orders, on the call's port.
+final class FlowRun: @unchecked Sendable {
+    // Any thread may post; everything else is used by the flows' thread alone, once the run has begun.
+
+    /// What can happen to the call.
+    enum Input: Sendable {
+        case course(FlowCourse.Input)
+        /// The call is to end, once what the caller hears now is played.
+        case hearOut
+        case end
+    }
+
+    /// Sound that was sent is on its way, or in the peer's jitter buffer.
+    private static let lastWord = Duration.milliseconds(250)
+    private static let beepMilliseconds = 400
+
+    let call: CallID
+    private(set) var isDone = false
+    private let plan: FlowPlan
+    private let folder: FlowFolder
+    private let voice: FlowVoice
+    private let names: FlowCallNames
+    private let publish: @Sendable (ParticipantEvent) -> Void
+    private let wake: @Sendable () -> Void
+    private let inbox = Mutex<[Input]>([])
+    private var port: AudioPort
+    private var course: FlowCourse
+    /// The sound that is put into the port, with its number in the course.
+    private var source: (sound: SoundSource, number: Int)?
+    /// Sounds whose end the port is to report, in order; nil for that of the call's last words.
+    private var ends: [Int?] = []
+    /// Samples of the caller so far, at the port's rate.
+    private var heard = 0
+    private var isSpeaking = false
+    private var recording: (file: FlowRecording, trim: RecordingTrim)?
+    private var recordings = 0
+    /// The call waits for this participant no more.
+    private var isReady: Bool
+    /// The caller was heard, so that the call's media runs.
+    private var isHeard = false
+    private var hangsUpAt: Instant?
+    /// The end of the call was ordered.
+    private var isOver = false
+
+    init(
+        _ plan: FlowPlan, _ folder: FlowFolder, _ voice: FlowVoice, _ details: ParticipantCall, _ names: FlowCallNames,
+        port: consuming AudioPort, publish: @escaping @Sendable (ParticipantEvent) -> Void,
+        wake: @escaping @Sendable () -> Void
+    ) {
+        call = details.id
+        self.plan = plan
+        self.folder = folder
+        self.voice = voice
+        self.names = names
+        self.publish = publish
+        self.wake = wake
+        self.port = port
+        isReady = details.isAnswered
+        let own = details.own?.text ?? ""
+        let (from, to) = details.isOutgoing ? (own, details.peer.text) : (details.peer.text, own)
+        course = FlowCourse(
+            first: folder.first,
+            values: FlowValues(from: from, to: to, callSid: names.callSid), isAnswered: false)
+        post(.course(.begin))
+    }
+
+    /// Has the flows' thread take an input.
+    func post(_ input: Input) {
+        inbox.withLock { $0.append(input) }
+        wake()
+    }
+
+    /// When ``tick(at:)`` is due without anything happening; nil if never.
+    var nextDeadline: Instant? { [isOver ? nil : course.nextDeadline, hangsUpAt].compactMap(\.self).min() }
+
+    /// Does what is due: takes inputs and the caller's sound, and moves the flow's sound.
+    func tick(at now: Instant) {
+        hear(at: now)
+        updatePort(at: now)
+        let arrived = inbox.withLock { inbox in
+            defer { inbox = [] }
+            return inbox
+        }
+        for input in arrived { take(input, at: now) }
+        playSound(at: now)
+        while !isOver, let deadline = course.nextDeadline, deadline <= now { feed(.timerFired, at: now) }
+        guard let time = hangsUpAt, time <= now else { return }
+        hangsUpAt = nil
+        finish(failure: nil)
+    }
+
+    private func take(_ input: Input, at now: Instant) {
+        switch input {
+        case .course(let input): feed(input, at: now)
+        case .hearOut: hearOut(at: now)
+        case .end:
+            isOver = true
+            endRecording()
+            publish(.left(call))
+            isDone = true
+        }
+    }
+
+    private func hearOut(at now: Instant) {
+        guard !isOver else { return }
+        isOver = true
+        endRecording()
+        source = nil
+        port.end()
+        ends.append(nil)
+    }
+
+    // MARK: Orders of the course
+
+    private func feed(_ input: FlowCourse.Input, at now: Instant) {
+        guard !isOver else { return }
+        var outbox: [FlowCourse.Output] = []
+        course.handle(input, at: now, into: &outbox)
+        for output in outbox { carryOut(output, at: now) }
+    }
+
+    private func carryOut(_ output: FlowCourse.Output, at now: Instant) {
+        switch output {
+        case .reached(let place): publish(.noted(.reached("\(place)"), call))
+        case .fetch(let name): fetch(name)
+        case .answer: answer()
+        case .reject(let how):
+            // A call that is answered already, by another policy or because it was placed, can only end.
+            if isReady { return finish(failure: nil) }
+            isOver = true
+            publish(.rejected(call, how == .busy ? .busy : .declined, nil))
+        case .play(let sound, let number): source = (makeSource(sound), number)
+        case .stopSound:
+            source = nil
+            port.clear()
+        case .record(let trims): beginRecording(trims: trims)
+        case .stopRecording: endRecording()
+        case .hangUp: hangsUpAt = now.advanced(by: Self.lastWord)
+        case .fail(let failure): finish(failure: failure.description)
+        }
+    }
+
+    private func answer() {
+        guard !isReady else { return }
+        isReady = true
+        publish(.ready(call))
+    }
+
+    /// Ends the call: nothing follows.
+    private func finish(failure: String?) {
+        isOver = true
+        source = nil
+        endRecording()
+        if let failure, !isReady { publish(.failed(call, failure)) } else { publish(.done(call, failure: failure)) }
+    }
+
+    private func fetch(_ name: FlowFileName) {
+        let folder = folder
+        Task { [self] in
+            let result = await BlockingThreads.files.run { folder.load(name) }
+            switch result {
+            case .success(let document): post(.course(.fetched(document)))
+            case .failure(let fault): post(.course(.fetchFailed(fault)))
+            }
+        }
+    }
+
+    // MARK: Sound for the caller
+
+    private func makeSource(_ sound: FlowSound) -> SoundSource {
+        let (folder, voice, plan) = (folder, voice, plan)
+        switch sound {
+        case .file(let name):
+            return SoundSource(on: .files, wake: wake) { () throws(FlowUnusable) in
+                .file(try SoundFile(path: try folder.path(of: name)))
+            }
+        case .speech(let text):
+            return SoundSource(on: FlowVoice.threads, wake: wake) { () throws(FlowUnusable) in
+                .samples(try voice.samples(of: text, by: plan.voice, withholding: plan.withheldVariables))
+            }
+        case .beep: return SoundSource(on: .files, wake: wake) { .samples(Self.beep) }
+        }
+    }
+
+    private static var beep: [Int16] {
+        var tone = ToneGenerator(frequencyHz: 1_000)
+        var samples = [Int16](repeating: 0, count: AudioFormat.samples(milliseconds: beepMilliseconds))
+        var room = samples.mutableSpan
+        tone.fill(&room)
+        return samples
+    }
+
+    private func playSound(at now: Instant) {
+        guard let (sound, number) = source else { return }
+        switch sound.write(into: &port, at: now) {
+        case .continuing: return
+        case .ended:
+            source = nil
+            ends.append(number)
+            port.end()
+        case .failed(let fault):
+            source = nil
+            feed(.soundFailed(number, fault.message), at: now)
+        }
+    }
+
+    private func updatePort(at now: Instant) {
+        var events: [PlaybackEvent] = []
+        port.update(at: now, isFinal: source == nil, into: &events)
+        for event in events {
+            guard case .ended = event, !ends.isEmpty else { continue }
+            if let number = ends.removeFirst() {
+                feed(.soundEnded(number), at: now)
+            } else {
+                hangsUpAt = now.advanced(by: Self.lastWord)
+            }
+        }
+    }
+
+    // MARK: Sound from the caller
+
+    private func hear(at now: Instant) {
+        var samples: [Int16] = []
+        port.read(into: &samples)
+        if !samples.isEmpty, !isHeard {
+            isHeard = true
+            feed(.answered, at: now)
+        }
+        heard += samples.count
+        record(samples)
+        var turns: [TurnEvent] = []
+        port.takeTurns(into: &turns)
+        for turn in turns {
+            switch turn {
+            case .speechBegan(let place): noteSpeech(isOver: false, at: place - port.start, now)
+            case .speechEnded(let place): noteSpeech(isOver: true, at: place - port.start, now)
+            case .lowered, .restored, .answered: continue
+            }
+        }
+    }
+
+    private func noteSpeech(isOver: Bool, at place: Int, _ now: Instant) {
+        isSpeaking = !isOver
+        recording?.trim.noteSpeech(isOver: isOver, at: place)
+        feed(.speech(isOver: isOver), at: now)
+    }
+
+    // MARK: Recordings
+
+    private func beginRecording(trims: Bool) {
+        guard let folder = plan.recordFolder else {
+            return post(
+                .course(
+                    .recordingFailed(
+                        "there is no folder for recordings: behaviour.flow.record_folder in the configuration names one"
+                    )))
+        }
+        recordings += 1
+        let number = recordings == 1 ? "" : "-\(recordings)"
+        let file = FlowRecording(path: "\(folder)/\(names.recording)\(number).wav", rate: port.rate.rawValue) {
+            [self] result in
+            switch result {
+            case .success(let path):
+                if let path { publish(.noted(.recorded(path), call)) }
+                post(.course(.recorded(isEmpty: path == nil)))
+            case .failure(let fault): post(.course(.recordingFailed(fault.message)))
+            }
+        }
+        let trim = RecordingTrim(trims: trims, from: heard, rate: port.rate.rawValue, isSpeaking: isSpeaking)
+        recording = (file, trim)
+    }
+
+    private func record(_ samples: [Int16]) {
+        guard let written = recording?.trim.take(samples), !written.isEmpty else { return }
+        recording?.file.append(written)
+    }
+
+    private func endRecording() {
+        guard case (let file, var trim)? = recording else { return }
+        recording = nil
+        file.append(trim.finish())
+        file.finish(isKept: trim.hasSpoken)
+    }
+}

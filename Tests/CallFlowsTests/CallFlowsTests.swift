@@ -1,0 +1,199 @@
+import AudioKit
+import AudioPort
+import CallControl
+import CallFlow
+import CallFlows
+import CallParticipation
+import Foundation
+import LoopbackAnalysis
+import Synchronization
+import TestSupport
+import Testing
+
+/// Calls in flows, whose media this test runs frame by frame.
+@Suite("Calls that follow a flow", .timeLimit(.minutes(2)))
+struct CallFlowsTests {
+    private final class Stage: @unchecked Sendable {
+        // One task uses it; events come on the flows' thread, behind their lock.
+        let files: FlowFiles
+        let flows: CallFlows
+        let call = CallID(number: 7)
+        private let events = Events()
+        private var line: LineBox?
+        private(set) var heard: [Int16] = []
+
+        final class Events: Sendable {
+            let all = Mutex<[ParticipantEvent]>([])
+        }
+
+        private final class LineBox {
+            var line: PortLine
+
+            init(_ line: consuming PortLine) { self.line = line }
+        }
+
+        init(_ documents: [String: String], voice: [String] = []) throws {
+            files = try FlowFiles(documents)
+            var plan = FlowPlan(file: "\(files.path)/menu.xml")
+            plan.voice = voice
+            plan.recordFolder = "\(files.path)/messages"
+            let events = events
+            flows = CallFlows(
+                plan, name: { _ in FlowCallNames(callSid: "CA1", recording: "message") },
+                publish: { event in events.all.withLock { $0.append(event) } })
+        }
+
+        var reported: [ParticipantEvent] {
+            events.all.withLock { all in all.filter { if case .noted = $0 { false } else { true } } }
+        }
+
+        func begin() throws {
+            try flows.begin(ParticipantCall(call, peer: "ann", own: "bob", isOutgoing: false, isAnswered: false))
+        }
+
+        func answer() async throws {
+            try begin()
+            try await until { !reported.isEmpty }
+            guard reported == [.ready(call)], let line = flows.attach(to: call) else {
+                throw FlowUnusable("\(reported)")
+            }
+            self.line = LineBox(line)
+        }
+
+        /// Runs frames, in which the caller says something, until a condition is met.
+        func run(saying sound: [Int16] = [], until isMet: () -> Bool) async throws {
+            var rest = sound[...]
+            try await until {
+                let frame = Array(rest.prefix(960)) + [Int16](repeating: 0, count: 960 - min(960, rest.count))
+                rest = rest.dropFirst(960)
+                var sent = [Int16](repeating: 0, count: 960)
+                var room = sent.mutableSpan
+                line?.line.exchange(received: frame.span, sending: &room)
+                heard += sent
+                return rest.isEmpty && isMet()
+            }
+        }
+
+        func press(_ key: Character) { flows.sendDigit(key, heldFor: .milliseconds(100), to: call) }
+
+        func forget() { heard = [] }
+
+        func reset() { events.all.withLock { $0 = [] } }
+
+        /// Milliseconds with sound.
+        var soundMilliseconds: Int { heard.count { $0 != 0 } / 48 }
+
+        func close() async {
+            flows.end(call, .detached)
+            flows.finish()
+            files.remove()
+        }
+    }
+
+    @Test("A file of the flow is heard once the call runs, and the call ends behind it")
+    func plays() async throws {
+        let stage = try Stage(["menu.xml": "<Play loop=\"2\">a.wav</Play>"])
+        try stage.files.addTone("a.wav", milliseconds: 200)
+        try await stage.answer()
+        try await stage.run { stage.reported.contains(.done(stage.call, failure: nil)) }
+        #expect((370...400).contains(stage.soundMilliseconds), "\(stage.soundMilliseconds) ms")
+        await stage.close()
+        #expect(stage.reported.last == .left(stage.call))
+    }
+
+    @Test("A key stops the prompt, and the document that it names follows")
+    func followsKey() async throws {
+        let stage = try Stage([
+            "menu.xml": "<Gather numDigits=\"1\" action=\"c-{{Digits}}.xml\"><Play loop=\"0\">a.wav</Play></Gather>",
+            "c-star.xml": "<Play>b.wav</Play>",
+        ])
+        try stage.files.addTone("a.wav", milliseconds: 5_000)
+        try stage.files.addTone("b.wav", milliseconds: 100)
+        try await stage.answer()
+        try await stage.run { stage.soundMilliseconds > 100 }
+        stage.press("*")
+        stage.forget()
+        try await stage.run { stage.reported.contains(.done(stage.call, failure: nil)) }
+        await stage.close()
+    }
+
+    @Test("A call is rejected instead of answered, and one whose flow fails before the answer is not accepted")
+    func rejects() async throws {
+        let busy = try Stage(["menu.xml": "<Reject reason=\"busy\"/>"])
+        try busy.begin()
+        try await until { busy.reported == [.rejected(busy.call, .busy, nil)] }
+        await busy.close()
+        let failing = try Stage(["menu.xml": "<Redirect>none.xml</Redirect>"])
+        try failing.begin()
+        try await until { !failing.reported.isEmpty }
+        guard case .failed(failing.call, let why)? = failing.reported.first else { throw FlowUnusable("no failure") }
+        #expect(why.hasPrefix("none.xml: cannot read"))
+        await failing.close()
+    }
+
+    @Test("A text is spoken by the voice, which is run once for two calls, and gets it on its standard input")
+    func speaks() async throws {
+        let files = try FlowFiles()
+        try files.addTone("tone.wav", milliseconds: 100)
+        let script = "cat >>\(files.path)/said; cat \(files.path)/tone.wav"
+        let stage = try Stage(["menu.xml": "<Say>Hello {{From}}; $(id)</Say>"], voice: ["sh", "-c", script])
+        for _ in 1...2 {
+            try await stage.answer()
+            try await stage.run { stage.reported.contains(.done(stage.call, failure: nil)) }
+            stage.flows.end(stage.call, .detached)
+            try await until { stage.reported.last == .left(stage.call) }
+            #expect((80...110).contains(stage.soundMilliseconds), "\(stage.soundMilliseconds) ms")
+            stage.forget()
+            stage.reset()
+        }
+        #expect(try String(contentsOfFile: "\(files.path)/said", encoding: .utf8) == "Hello ann; $(id)\n")
+        await stage.close()
+        files.remove()
+    }
+
+    @Test("A voice that fails, or writes no sound, ends the call with its place", arguments: ["exit 3", "echo hello"])
+    func voiceFails(script: String) async throws {
+        let stage = try Stage(["menu.xml": "<Say>Hello</Say>"], voice: ["sh", "-c", script])
+        try await stage.answer()
+        try await stage.run { stage.reported.count > 1 }
+        guard case .done(stage.call, let failure?)? = stage.reported.last else { throw FlowUnusable("no failure") }
+        #expect(failure.hasPrefix("menu.xml:1: Say: the voice sh "))
+        await stage.close()
+    }
+
+    @Test("A message is recorded without the silence at its ends, and has its name when it is whole")
+    func records() async throws {
+        let stage = try Stage([
+            "menu.xml": "<Record timeout=\"2\" finishOnKey=\"#\" action=\"end.xml\"/>", "end.xml": "",
+        ])
+        try await stage.answer()
+        // The tone is heard, and then the recording runs.
+        try await stage.run { stage.soundMilliseconds >= 380 }
+        try await stage.run(saying: [Int16](repeating: 0, count: 48_000)) { true }
+        var speaker = SyntheticSpeech(seed: 31, levelDBFS: -24)
+        try await stage.run(saying: speaker.samples(seconds: 2) + [Int16](repeating: 0, count: 48_000)) { true }
+        stage.press("#")
+        try await stage.run { stage.reported.contains(.done(stage.call, failure: nil)) }
+        let path = "\(stage.files.path)/messages/message.wav"
+        let seconds = Double(try AudioFileReader.samples(ofFile: path).count) / 48_000
+        #expect((1.5...3.2).contains(seconds), "\(seconds) s")
+        await stage.close()
+    }
+
+    @Test("A caller who hangs up leaves the message so far, and one who says nothing leaves none")
+    func hangsUp() async throws {
+        for isSpeaking in [true, false] {
+            let stage = try Stage(["menu.xml": "<Record playBeep=\"false\" timeout=\"60\"/>"])
+            try await stage.answer()
+            try await stage.run(saying: [Int16](repeating: 0, count: 24_000)) { true }
+            var speaker = SyntheticSpeech(seed: 31, levelDBFS: -24)
+            if isSpeaking { try await stage.run(saying: speaker.samples(seconds: 2)) { true } }
+            stage.flows.end(stage.call, .detached)
+            try await until { stage.reported.last == .left(stage.call) }
+            let path = "\(stage.files.path)/messages/message.wav"
+            if isSpeaking { try await until { FileManager.default.fileExists(atPath: path) } }
+            #expect(FileManager.default.fileExists(atPath: path) == isSpeaking)
+            await stage.close()
+        }
+    }
+}
