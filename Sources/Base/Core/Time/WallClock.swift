@@ -31,6 +31,19 @@ extension WallClock {
             + digits(milliseconds % 1_000, 3) + "Z"
     }
 
+    /// This time in the form of HTTP's `Date`, such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
+    public var httpDate: String {
+        let (days, milliseconds) = Self.split(unixMilliseconds, by: 86_400_000)
+        let date = Self.date(daysSince1970: days)
+        let seconds = milliseconds / 1_000
+        func two(_ value: Int64) -> String { value < 10 ? "0\(value)" : "\(value)" }
+        // 1970-01-01 was a Thursday.
+        let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][Int(Self.split(days, by: 7).remainder)]
+        let month = RetryAfter.months[Int(date.month - 1)]
+        return "\(weekday), \(two(date.day)) \(month) \(date.year) "
+            + "\(two(seconds / 3_600)):\(two(seconds / 60 % 60)):\(two(seconds % 60)) GMT"
+    }
+
     private static func split(_ value: Int64, by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
         let remainder = (value % divisor + divisor) % divisor
         return ((value - remainder) / divisor, remainder)
@@ -53,6 +66,10 @@ public enum RetryAfter {
     /// Longer waits are limited to this.
     public static let longest: Duration = .seconds(3_600)
 
+    fileprivate static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
     /// How long to wait, from zero to ``longest``; `nil` if the text has neither form.
     public static func parse(_ text: String, now: WallClock) -> Duration? {
         if let seconds = Int64(text), seconds >= 0 { return .seconds(min(seconds, 3_600)) }
@@ -63,7 +80,6 @@ public enum RetryAfter {
     /// Reads the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
     public static func date(_ text: String) -> WallClock? {
         let parts = text.split(separator: " ")
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
         guard parts.count == 6, parts[5] == "GMT", let day = Int64(parts[1]), (1...31).contains(day),
             let month = months.firstIndex(of: String(parts[2])), let year = Int64(parts[3]),
             (1970...9999).contains(year)

@@ -1,3 +1,5 @@
+internal import Core
+internal import Glibc
 internal import NIOCore
 internal import NIOHTTP1
 
@@ -103,6 +105,8 @@ final class RequestHandler: ChannelInboundHandler {
             head.headers.add(name: "Content-Length", value: "\(answer.body.count)")
         }
         head.headers.add(name: "Cache-Control", value: answer.cacheControl)
+        // A server with a clock sends it (RFC 9110 §6.6.1), so that clients can find out that theirs is wrong.
+        head.headers.add(name: "Date", value: WallClock(unixMilliseconds: Int64(time(nil)) * 1_000).httpDate)
         headers.add(to: &head.headers)
         if !keepsAlive { head.headers.add(name: "Connection", value: "close") }
         guard request.method != .HEAD, !answer.body.isEmpty else {
