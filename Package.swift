@@ -227,6 +227,7 @@ let package = Package(
                 "SecureTransport", "VoiceActivity",
             ]),
         module("Agent", "CallDiagnosis", ["CallControl", "CallMedia", "Core", "Playout"]),
+        module("Agent", "DeviceDiagnosis", ["CallDiagnosis", "Core"]),
         module(
             "Agent", "CallAgent",
             [
@@ -265,9 +266,13 @@ let package = Package(
             // A build starts what is named first earlier: the longest chains, which begin with other packages.
             dependencies: [
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 logging, "BlockingWork", "ExchangeServer", "CallAgent", "CallDiagnosis", "AudioDevices", "AudioKit",
+                "DeviceDiagnosis", "DomainNames", "HTTPTransport", "ICE", "NameLookup", "SIP", "SIPClient",
+                "SIPSignaling",
+                "TLS",
                 "BotCalls",
                 "Loopback", "BotProbe",
                 "BotWire", "CallControl", "CallFlow", "CallFlows", "CallMedia", "CallPrograms", "CallScript",
@@ -323,7 +328,8 @@ let package = Package(
             "HandsetTests",
             [
                 "BotCalls", "BotWire", "CallAgent", "CallDiagnosis", "CallMedia", "CallPrograms", "ConfigReader",
-                "ControlWire", "Core", "DeviceControl", "ExchangeCore", "ExchangeServer", "HTTPTransport", "Loopback",
+                "ControlWire", "Core", "DeviceControl", "DeviceDiagnosis", "ExchangeCore", "ExchangeServer",
+                "HTTPTransport", "Loopback",
                 "LoopbackAnalysis", "MediaEngine", "Monitoring", "Playout",
                 "Realtime", "SIP", "SIPSignaling", "SecureTransport", "SignalWire", "SignalingClient", "handset",
                 logging,
@@ -343,6 +349,7 @@ let package = Package(
         tests("DigestsTests", ["Core", "Cryptography"]),
         tests("JSONTests", ["JSON"]),
         tests("CallDiagnosisTests", ["CallControl", "CallDiagnosis"]),
+        tests("DeviceDiagnosisTests", ["CallDiagnosis", "Core", "DeviceDiagnosis"]),
         tests("MonitoringTests", ["ConfigReader", "HTTPTransport", "Monitoring", logging] + nio),
         tests("XMLTests", ["XML"]),
         .target(

@@ -55,6 +55,25 @@ final class DeviceLocks: Sendable {
         ]
     }
 
+    /// Finds out whether a process runs that is the same device, without making a file.
+    ///
+    /// - Parameter path: The configuration's file.
+    /// - Returns: The files that would be locked, and whether another process has locked each; files that are not there are left out.
+    static func look(_ configuration: DeviceConfiguration, inFile path: String) -> [(file: String, isHeld: Bool)] {
+        let account = configuration.account
+        let made = [account.sessionFile, account.instanceFile].compactMap { $0.map { $0 + ".lock" } }
+        let isFileLocked = configuration.device.id != nil && account.sessionFile == nil
+        let files = made + [account.keyFile, isFileLocked ? path : nil].compactMap(\.self)
+        return files.compactMap { file in
+            do throws(PrivateFileError) {
+                _ = try LockFile(existing: file)
+                return (file, false)
+            } catch {
+                return error.isLockedElsewhere ? (file, true) : nil
+            }
+        }
+    }
+
     private static func lock(_ rule: String, _ take: () throws(PrivateFileError) -> Held) throws -> Held {
         do throws(PrivateFileError) {
             return try take()

@@ -18,7 +18,7 @@ struct Handset: AsyncParsableCommand {
             DevicesCommand.self,
             LogoutCommand.self, UserCommand.self, TokenCommand.self, ExchangeCommand.self, CallsCommand.self,
             PushCommand.self,
-            ExplainCommand.self,
+            ExplainCommand.self, DoctorCommand.self,
             ReplayCommand.self, CheckCommand.self, SupportBundleCommand.self,
             VersionCommand.self,
         ])

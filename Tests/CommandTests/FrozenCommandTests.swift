@@ -119,6 +119,8 @@ struct FrozenCommandTests {
         try (record + "\n").write(toFile: site.path("kept.jsonl"), atomically: true, encoding: .utf8)
         let explained = try await output(["explain", "--records", site.path("kept.jsonl"), "--json"])
         present.formUnion(try members(explained, "explain"))
+        let examined = try await output(["doctor", "--config", device, "--json"], code: 5)
+        present.formUnion(try members(examined, "doctor"))
         try expect(present, are: "json")
     }
 

@@ -34,6 +34,21 @@ struct DeviceLocksTests {
 
     private func account(_ lines: String...) -> String { "account:\n" + lines.map { "  \($0)\n" }.joined() }
 
+    @Test("A look at the locks makes no file and holds none, and sees those of a device that runs")
+    func look() throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = try write(account("anonymous: guest", "session_file: login.json"), to: "device-0.yaml")
+        let configuration = try DeviceConfiguration.read(path: path)
+        #expect(DeviceLocks.look(configuration, inFile: path).isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: folder + "/login.json.lock"))
+        var running: AccountLocks? = try lock(file: path)
+        #expect(DeviceLocks.look(configuration, inFile: path).map(\.isHeld) == [true])
+        withExtendedLifetime(running) {}
+        running = nil
+        #expect(DeviceLocks.look(configuration, inFile: path).map(\.isHeld) == [false])
+        _ = try lock(file: path)
+    }
+
     @Test("A device with a kept login, a key or an id of its own runs once", arguments: ["session", "key", "id"])
     func once(what: String) throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -88,6 +88,9 @@ public struct PrivateFileError: Error, Hashable, Sendable, CustomStringConvertib
 
     var isAboutNothingThere: Bool { code == ENOENT }
 
+    /// Whether another process has locked the file.
+    public var isLockedElsewhere: Bool { activity == "lock" && code == 0 }
+
     /// The whole story in one line.
     public var description: String {
         let advice =

@@ -65,6 +65,12 @@ public struct TLSCertificate: Hashable, Sendable {
         return certificate.pem
     }
 
+    /// Who signed it, such as `/C=DE/O=Example/CN=Example Root`; control characters are escaped.
+    public var issuer: String? {
+        guard let certificate = X509Handle(der: der) else { return nil }
+        return certificate.issuer
+    }
+
     /// Whether it is valid for a host as HTTPS defines it (RFC 6125): a name, which is compared with the certificate's
     /// names, or an address, which is compared with its addresses alone.
     public func isFor(_ host: String) -> Bool {
@@ -129,6 +135,13 @@ struct X509Handle: ~Copyable {
         guard let text = unsafe BN_bn2hex(number) else { return nil }
         defer { unsafe CRYPTO_free(text, #file, Int32(#line)) }
         return unsafe String(cString: text).lowercased()
+    }
+
+    var issuer: String? {
+        // Allocates the text, because no buffer is given.
+        guard let text = unsafe X509_NAME_oneline(X509_get_issuer_name(certificate), nil, 0) else { return nil }
+        defer { unsafe CRYPTO_free(text, #file, Int32(#line)) }
+        return unsafe String(cString: text)
     }
 
     var names: [TLSCertificate.Name] {

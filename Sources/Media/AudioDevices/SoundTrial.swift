@@ -10,6 +10,8 @@ public struct SoundTrial: Sendable {
     public var configuration: AudioDeviceConfiguration
     /// How long from the moment at which sound flows, in seconds; at least two.
     public var seconds = 4
+    /// Whether a tone is played; without one, silence is.
+    public var playsTone = true
 
     /// The tone is there in every other half second.
     private static let frameSamples = 480
@@ -40,7 +42,7 @@ public struct SoundTrial: Sendable {
             number += 1
             let isOn = place / Self.framesInHalf % 2 == 1
             var space = frame.mutableSpan
-            if isOn { tone.fill(&space) } else { Silence.fill(&space) }
+            if isOn, playsTone { tone.fill(&space) } else { Silence.fill(&space) }
             line.play(frame.span, at: due)
             space = frame.mutableSpan
             line.capture(into: &space, at: due)

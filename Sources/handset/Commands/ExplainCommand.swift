@@ -96,12 +96,7 @@ struct ExplainCommand: ParsableCommand {
     static func text(_ call: KeptCall) -> String {
         let findings = findings(call)
         var lines = ["\(time(call)) \(call.facts?.outcome ?? "")"]
-        for finding in findings {
-            lines += [
-                "", "\(finding.text) (\(side(finding.side)))", "  Because: \(finding.evidence)",
-                "  Try: \(finding.advice)",
-            ]
-        }
+        for finding in findings { lines += [""] + FindingText(finding).lines }
         if findings.isEmpty { lines += ["", nothing(call)] }
         return lines.joined(separator: "\n")
     }
@@ -112,19 +107,6 @@ struct ExplainCommand: ParsableCommand {
         case (nil, .some): "This record has no figures of the call's media, so nothing can be said of its sound."
         case (_, nil): "Nothing went wrong that this side can see: the call was never established."
         case (.some, .some): "Nothing went wrong that this side can see."
-        }
-    }
-
-    private static func side(_ side: Finding.Side) -> String {
-        switch side {
-        case .ours: "this device or its machine"
-        case .peer: "the other side"
-        case .pathHere: "the network to this device"
-        case .pathThere: "the network from this device"
-        case .path: "the network"
-        case .service: "the service"
-        case .bot: "the program or bot"
-        case .unclear: "not clear whose fault"
         }
     }
 
@@ -148,16 +130,7 @@ struct ExplainCommand: ParsableCommand {
         object.add("reason", call.reason)
         object.add("outcome", call.facts?.outcome)
         object.add("has_media", call.media != nil)
-        let findings = findings(call).map { finding -> JSONObjectText in
-            var object = JSONObjectText()
-            object.add("code", finding.code.rawValue)
-            object.add("side", finding.side.rawValue)
-            object.add("text", finding.text)
-            object.add("because", finding.evidence)
-            object.add("try", finding.advice)
-            return object
-        }
-        object.add("findings", objects: findings)
+        object.add("findings", objects: findings(call).map { FindingText($0).object })
         return object.text
     }
 }

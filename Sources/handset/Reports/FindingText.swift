@@ -1,0 +1,54 @@
+internal import CallDiagnosis
+internal import DeviceDiagnosis
+
+/// A finding about a call or a device, to read and to parse.
+struct FindingText {
+    private let code: String
+    private let side: Finding.Side
+    private let text: String
+    private let evidence: String
+    private let advice: String
+
+    init(_ finding: Finding) {
+        code = finding.code.rawValue
+        side = finding.side
+        text = finding.text
+        evidence = finding.evidence
+        advice = finding.advice
+    }
+
+    init(_ finding: DeviceFinding) {
+        code = finding.code.rawValue
+        side = finding.side
+        text = finding.text
+        evidence = finding.evidence
+        advice = finding.advice
+    }
+
+    /// What is wrong and whose fault it looks like, what says so, and what to try.
+    var lines: [String] { ["\(text) (\(Self.words(side)))", "  Because: \(evidence)", "  Try: \(advice)"] }
+
+    /// The same as a JSON object.
+    var object: JSONObjectText {
+        var object = JSONObjectText()
+        object.add("code", code)
+        object.add("side", side.rawValue)
+        object.add("text", text)
+        object.add("because", evidence)
+        object.add("try", advice)
+        return object
+    }
+
+    private static func words(_ side: Finding.Side) -> String {
+        switch side {
+        case .ours: "this device or its machine"
+        case .peer: "the other side"
+        case .pathHere: "the network on the way here"
+        case .pathThere: "the network on the way there"
+        case .path: "the network"
+        case .service: "the service"
+        case .bot: "the program or bot"
+        case .unclear: "not clear whose fault"
+        }
+    }
+}
