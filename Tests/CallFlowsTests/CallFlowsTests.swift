@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 /// Calls in flows, whose media this test runs frame by frame.
-@Suite("Calls that follow a flow", .timeLimit(.minutes(2)))
+@Suite("Calls that follow a flow", .witnessed, .serialized, .timeLimit(.minutes(2)))
 struct CallFlowsTests {
     private final class Stage: @unchecked Sendable {
         // One task uses it; events come on the flows' thread, behind their lock.
@@ -164,7 +164,7 @@ struct CallFlowsTests {
     @Test("A message is recorded without the silence at its ends, and has its name when it is whole")
     func records() async throws {
         let stage = try Stage([
-            "menu.xml": "<Record timeout=\"2\" finishOnKey=\"#\" action=\"end.xml\"/>", "end.xml": "",
+            "menu.xml": "<Record timeout=\"60\" finishOnKey=\"#\" action=\"end.xml\"/>", "end.xml": "",
         ])
         try await stage.answer()
         // The tone is heard, and then the recording runs.
