@@ -7,7 +7,8 @@ import Testing
 @Suite("A client of exchanges of which one serves and the others are standbys")
 struct StandbyClientTests {
     private static let standby = ScriptedAnswer(
-        status: 503, body: #"{"error":{"code":"standby","message":"This exchange is a standby: a owns the database."}}"#)
+        status: 503, body: #"{"error":{"code":"standby","message":"This exchange is a standby: a owns the database."}}"#
+    )
 
     private func client(_ servers: ScriptedServer...) throws -> RESTClient {
         let addresses = servers.map { "http://localhost:\($0.port)" }
