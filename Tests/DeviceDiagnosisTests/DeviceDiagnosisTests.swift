@@ -45,7 +45,7 @@ struct DeviceDiagnosisTests {
         facts.login = .facts(.granted(user: "front"))
         facts.ports = .facts([PortFacts("media.ports: UDP 16384-16583", count: 200, needed: 4)])
         facts.nat = .facts([stun(1, sees: 40_000), stun(2, sees: 40_000)])
-        facts.card = .facts(CardFacts("default", peakDBFS: -52))
+        facts.card = .facts(SoundCardFacts("default", peakDBFS: -52))
         facts.rights = .facts(RightsFacts(user: 999, priority: 20))
         facts.folders = .facts([FolderFacts("/rec", key: "behaviour.record_folder", freeBytes: 5_000_000_000)])
         facts.descriptors = .facts(DescriptorFacts(limit: 1_024, calls: nil))
@@ -253,9 +253,9 @@ struct DeviceDiagnosisTests {
 
     @Test("A card that does not open, one that stalls, and a microphone that gives zeros are named")
     func card() {
-        func codes(_ change: (inout CardFacts) -> Void) -> [DeviceFinding.Code] {
+        func codes(_ change: (inout SoundCardFacts) -> Void) -> [DeviceFinding.Code] {
             Self.codes { facts in
-                var card = CardFacts("default", peakDBFS: -52)
+                var card = SoundCardFacts("default", peakDBFS: -52)
                 change(&card)
                 facts.card = .facts(card)
             }

@@ -27,7 +27,7 @@ public struct DeviceFacts: Hashable, Sendable {
     /// What STUN and TURN servers answer.
     public var nat = Gathered<[STUNFacts]>.skipped(unread)
     /// The sound card.
-    public var card = Gathered<CardFacts>.skipped(unread)
+    public var card = Gathered<SoundCardFacts>.skipped(unread)
     /// Real-time priority and locked memory.
     public var rights = Gathered<RightsFacts>.skipped(unread)
     /// Folders that the device writes to.
@@ -272,7 +272,7 @@ public struct STUNFacts: Hashable, Sendable {
 }
 
 /// A trial of the sound card, without a sound.
-public struct CardFacts: Hashable, Sendable {
+public struct SoundCardFacts: Hashable, Sendable {
     /// What was tried.
     public var what: String
     /// Why it cannot be opened.

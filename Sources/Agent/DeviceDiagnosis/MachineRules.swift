@@ -35,7 +35,7 @@ enum MachineRules {
 
     // MARK: - The card
 
-    static func card(_ facts: CardFacts) -> DeviceStep {
+    static func card(_ facts: SoundCardFacts) -> DeviceStep {
         if let failure = facts.failure {
             return DeviceStep(
                 .card, [facts.what],

@@ -181,13 +181,13 @@ struct DeviceExamination: Sendable {
         facts.descriptors = .facts(probe.descriptors())
     }
 
-    private static func card(_ configuration: DeviceConfiguration, isRunning: Bool) async -> Gathered<CardFacts> {
+    private static func card(_ configuration: DeviceConfiguration, isRunning: Bool) async -> Gathered<SoundCardFacts> {
         guard configuration.behaviour.source == .card else { return .skipped("calls use no sound card") }
         if isRunning { return .skipped("not tried: the device that runs has it; `handset control status` shows it") }
         let facts = await DoctorBounds.within(DoctorBounds.card) {
             await BlockingThreads.files.run { MachineProbe(configuration: configuration).card() }
         }
-        var late = CardFacts("the card")
+        var late = SoundCardFacts("the card")
         late.failure = "no result in \(DoctorBounds.card) s"
         return .facts(facts ?? late)
     }

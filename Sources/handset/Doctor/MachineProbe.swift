@@ -82,11 +82,11 @@ struct MachineProbe: Sendable {
     // MARK: - The card
 
     /// Opens the card for both directions that are configured, plays silence, and measures what is captured. It blocks.
-    func card() -> CardFacts {
+    func card() -> SoundCardFacts {
         let audio = configuration.audio
         var device = AudioDeviceConfiguration(playback: audio.playback, capture: audio.capture)
         device.periodMilliseconds = audio.periodMilliseconds
-        var facts = CardFacts("\(audio.playback ?? "none") to play on, \(audio.capture ?? "none") to capture from")
+        var facts = SoundCardFacts("\(audio.playback ?? "none") to play on, \(audio.capture ?? "none") to capture from")
         guard audio.playback != nil || audio.capture != nil else { return facts }
         var trial = SoundTrial(device)
         (trial.seconds, trial.playsTone) = (2, false)
