@@ -43,8 +43,8 @@ struct FindingText {
         switch side {
         case .ours: "this device or its machine"
         case .peer: "the other side"
-        case .pathHere: "the network on the way here"
-        case .pathThere: "the network on the way there"
+        case .pathHere: "the network to this device"
+        case .pathThere: "the network from this device"
         case .path: "the network"
         case .service: "the service"
         case .bot: "the program or bot"
