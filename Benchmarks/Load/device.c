@@ -316,8 +316,12 @@ static void take_upgrade(struct device *device) {
     char *end = memmem(device->in.data, device->in.count, "\r\n\r\n", 4);
     if (end == NULL) return;
     if (device->in.count < 12 || memcmp(device->in.data, "HTTP/1.1 101", 12) != 0) {
-        fprintf(stderr, "devices: no WebSocket: %.*s\n", 12, device->in.data);
+        // A standby's refusal costs it nothing (docs/standby.md).
+        bool is_standby = memmem(device->in.data, device->in.count, "\"standby\"", 9) != NULL;
+        unsigned burdens = device->burdens;
+        if (!is_standby) fprintf(stderr, "devices: no WebSocket: %.*s\n", 12, device->in.data);
         lose(device);
+        if (is_standby) device->burdens = burdens;
         return;
     }
     consume(&device->in, (size_t)(end + 4 - device->in.data));

@@ -89,7 +89,7 @@ class Exchange:
         limits: str = UNLIMITED,
         store: str | None = None,
     ) -> None:
-        self.program, self.folder, self.is_secure = program, folder, is_secure
+        self.program, self.folder, self.waits = program, folder, bool(store) and not is_secure
         with contextlib.closing(socket.socket()) as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -126,7 +126,7 @@ class Exchange:
     def serves(self) -> bool:
         """Whether it answers requests: one that waits for its database answers them with 503."""
         with contextlib.suppress(OSError), contextlib.closing(socket.create_connection(("127.0.0.1", self.port))) as connection:
-            if self.is_secure:
+            if not self.waits:
                 return True
             connection.settimeout(5)
             connection.sendall(b"GET /v1/connection HTTP/1.1\r\nHost: localhost\r\n\r\n")
