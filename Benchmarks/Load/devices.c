@@ -7,6 +7,7 @@
 //   hold N                until N devices are registered
 //   invites WINDOW S      S seconds of invites, WINDOW of them under way at any time
 //   paced RATE S          S seconds of RATE invites a second
+//   move PORT             connections that are made from now on go to this port
 //   settle AT             until all devices are ready again that were ready before AT, by the monotonic clock
 #include <errno.h>
 #include <poll.h>
@@ -150,6 +151,10 @@ int main(int argc, char **argv) {
             traffic_begin(0, value, seconds);
             while (!traffic_is_over()) work(0.01);
             traffic_report();
+        } else if (sscanf(line, "move %zu", &number) == 1) {
+            fleet.port = (uint16_t)number;
+            printf("{\"port\": %zu}\n", number);
+            fflush(stdout);
         } else if (sscanf(line, "settle %lf", &value) == 1) {
             settle(value);
         } else {

@@ -2,7 +2,7 @@
 """Puts an exchange under load: many connections, many invites, a kill, and all devices reconnecting.
 
 usage: load.py HANDSET DEVICES [--connections "N N…"] [--seconds S] [--rate N] [--durability full|normal] [--folder PATH]
-               [--tls]
+               [--tls | --store URL [--standby kill|drain]]
 
 HANDSET is the program, which serves in a separate process; DEVICES is the load generator. Prints a line of JSON for each
 number of connections.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import copy
 import hashlib
 import hmac
 import json
@@ -76,6 +77,12 @@ def certificate(folder: pathlib.Path) -> str:
     return "certificate:\n  chain_file: exchange.pem\n  key_file: exchange.key\n"
 
 
+def free_port() -> int:
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Exchange:
     """`handset serve` as its users run it, with a database."""
 
@@ -89,10 +96,8 @@ class Exchange:
         limits: str = UNLIMITED,
         store: str | None = None,
     ) -> None:
-        self.program, self.folder, self.waits = program, folder, bool(store) and not is_secure
-        with contextlib.closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.program, self.folder, self.waits = program, folder, bool(store)
+        self.port = free_port()
         secret = folder / "key.secret"
         secret.write_text(SECRET)
         secret.chmod(0o600)
@@ -111,11 +116,37 @@ class Exchange:
 
     def start(self) -> float:
         """Starts it, and waits until it listens. Returns the seconds that took."""
-        began = time.monotonic()
+        self.launch()
+        return self.wait()
+
+    def launch(self) -> None:
         log = open(self.folder / "exchange.log", "ab")
         self.process = subprocess.Popen(
-            [self.program, "serve", "--config", self.folder / "exchange.yaml", "--log-level", "warning"], stdout=log, stderr=log
+            [
+                self.program,
+                "serve",
+                "--config",
+                self.folder / "exchange.yaml",
+                "--listen",
+                f"127.0.0.1:{self.port}",
+                "--log-level",
+                "warning",
+            ],
+            stdout=log,
+            stderr=log,
         )
+
+    def standby(self) -> Exchange:
+        """Another one on its database."""
+        other = copy.copy(self)
+        other.port = free_port()
+        other.launch()
+        while not other.listens():
+            time.sleep(0.01)
+        return other
+
+    def wait(self) -> float:
+        began = time.monotonic()
         while True:
             if self.serves():
                 return time.monotonic() - began
@@ -125,13 +156,22 @@ class Exchange:
 
     def serves(self) -> bool:
         """Whether it answers requests: one that waits for its database answers them with 503."""
+        if not self.waits:
+            return self.listens()
         with contextlib.suppress(OSError), contextlib.closing(socket.create_connection(("127.0.0.1", self.port))) as connection:
-            if not self.waits:
-                return True
             connection.settimeout(5)
             connection.sendall(b"GET /v1/connection HTTP/1.1\r\nHost: localhost\r\n\r\n")
             return b" 503 " not in connection.recv(64)
         return False
+
+    def listens(self) -> bool:
+        with contextlib.suppress(OSError), contextlib.closing(socket.create_connection(("127.0.0.1", self.port))):
+            return True
+        return False
+
+    def drain(self) -> None:
+        """Asks it to end in order, and does not wait."""
+        self.process.terminate()
 
     def kill(self) -> None:
         self.process.kill()
@@ -184,6 +224,7 @@ def measure(arguments: argparse.Namespace, count: int) -> dict:
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="load-") as name:
         folder = pathlib.Path(name)
         exchange = Exchange(arguments.handset, folder, users, arguments.durability, arguments.tls, store=arguments.store)
+        owner = exchange
         devices = Devices(arguments.devices, exchange.port, users, folder, arguments.tls)
         try:
             idle = exchange.resident_kb()
@@ -198,13 +239,20 @@ def measure(arguments: argparse.Namespace, count: int) -> dict:
             best = statistics.median(round_["per_second"] for round_ in most)
             half = with_cpu(exchange, devices, f"paced {arguments.rate or best / 2} {arguments.seconds}")
             loaded = exchange.resident_kb()
-            exchange.kill()
+            if arguments.standby:
+                exchange = owner.standby()
+                devices.do(f"move {exchange.port}")
             lost = time.monotonic()
             # The clock of the generator is the same one.
-            away = exchange.start()
+            if arguments.standby == "drain":
+                owner.drain()
+            else:
+                owner.kill()
+            away = exchange.wait() if arguments.standby else exchange.start()
             back = devices.do(f"settle {lost}")
             back["start_s"] = round(away, 3)
         finally:
+            owner.kill()
             exchange.kill()
             devices.stop()
         return {
@@ -224,6 +272,7 @@ def measure(arguments: argparse.Namespace, count: int) -> dict:
             "tls": arguments.tls,
             "durability": arguments.durability,
             "store": bool(arguments.store),
+            "standby": arguments.standby,
             "load_average": round(os.getloadavg()[0], 1),
             "scheduling": "fifo" if os.sched_getscheduler(0) == os.SCHED_FIFO else "normal",
         }
@@ -242,8 +291,13 @@ def main() -> None:
     parser.add_argument(
         "--store", help="postgresql://…, a database of its own in place of SQLite; what is in its schema handset is removed"
     )
+    parser.add_argument(
+        "--standby", choices=("kill", "drain"), help="with --store: another exchange takes over from one that is killed, or ends in order"
+    )
     parser.add_argument("--folder", help="where the databases go; the disk matters")
     arguments = parser.parse_args()
+    if arguments.store and arguments.tls or arguments.standby and not arguments.store:
+        parser.error("--standby needs --store, which is measured in plain text")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         # Exchange and generator run before all other work of the machine, as in the other benchmarks.

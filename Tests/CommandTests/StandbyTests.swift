@@ -105,8 +105,10 @@ struct StandbyTests {
         #expect(await exchange.ending() == 0)
     }
 
-    @Test("CONN-4: A device that names both exchanges is back at the standby after the owner was killed")
-    func device() async throws {
+    @Test(
+        "CONN-4: A device that names both exchanges, or the standby that names the owner, is at the standby after the owner was killed",
+        arguments: [true, false])
+    func device(namesBoth: Bool) async throws {
         let database = try PostgresServer.shared.get().database()
         let ports = [try freePort(), try freePort()]
         let site = try Site(port: ports[0])
@@ -116,11 +118,13 @@ struct StandbyTests {
             let after = old.map { before.replacingOccurrences(of: $0, with: text) } ?? "\(before)\n\(text)"
             try after.write(toFile: path, atomically: true, encoding: .utf8)
         }
-        try append("store: \(database.url())\nstore_lease_seconds: 1", to: site.exchangeConfiguration)
+        let address = namesBoth ? "" : "\nstore_owner_url: http://localhost:\(ports[0])"
+        try append("store: \(database.url())\nstore_lease_seconds: 1\(address)", to: site.exchangeConfiguration)
         // The standby comes first: it refuses, and the owner is asked.
         let owner = "server: http://localhost:\(ports[0])"
         try append(
-            "server: http://localhost:\(ports[1])\n  more_servers: [http://localhost:\(ports[0])]",
+            "server: http://localhost:\(ports[1])"
+                + (namesBoth ? "\n  more_servers: [http://localhost:\(ports[0])]" : ""),
             to: site.deviceConfiguration, replacing: owner)
         let serve = ["serve", "--config", site.exchangeConfiguration]
         let first = try HandsetProcess(serve)
@@ -128,6 +132,10 @@ struct StandbyTests {
         let second = try HandsetProcess(serve + ["--listen", "127.0.0.1:\(ports[1])"])
         try await second.line(containing: "Standing by")
         let device = try HandsetProcess(["run", "--config", site.deviceConfiguration])
+        let answer = try HandsetProcess(
+            ["curl", "--silent", "--include", "http://localhost:\(ports[0])/v1/connection"], executable: "/usr/bin/env")
+        #expect(await answer.ending() == 0)
+        #expect(answer.outputText.contains("Exchange-Epoch: 00000001.1\r\n"), "\(answer.outputText)")
         // From then on the device has received what was committed.
         try await device.line(containing: "Ready")
         first.send(SIGKILL)

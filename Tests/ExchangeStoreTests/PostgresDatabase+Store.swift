@@ -6,10 +6,12 @@ extension PostgresDatabase {
         try PostgresAddress(url(user: user))
     }
 
-    func settings(_ owner: String = "one", clock: StoreClock = .system, user: String = "handset") throws
-        -> PostgresStore.Settings
-    {
-        PostgresStore.Settings(address: try address(user: user), lease: .milliseconds(600), owner: owner, clock: clock)
+    func settings(
+        _ owner: String = "one", url: String? = nil, clock: StoreClock = .system, user: String = "handset"
+    ) throws -> PostgresStore.Settings {
+        PostgresStore.Settings(
+            address: try address(user: user), lease: .milliseconds(600),
+            owner: PostgresStore.Owner(name: owner, url: url), clock: clock)
     }
 
     /// Runs statements as the superuser.

@@ -257,7 +257,7 @@ struct PostgresStoreTests {
         let beginning = PostgresConnection.now
         while PostgresConnection.now - beginning < 2_000_000_000 {
             try first.write([])
-            #expect(try second.attempt() == .waiting(owner: "one"))
+            #expect(try second.attempt() == .waiting(PostgresStore.Owner(name: "one")))
         }
         try await until {
             let attempt = try second.attempt()
@@ -285,10 +285,40 @@ struct PostgresStoreTests {
         let database = try database()
         let first = try await database.owned(try database.settings("one"))
         let second = PostgresStore(try database.settings("two"))
-        #expect(try second.attempt() == .waiting(owner: "one"))
+        #expect(try second.attempt() == .waiting(PostgresStore.Owner(name: "one")))
         first.close()
         #expect(try second.attempt() == .taken)
         second.close()
+    }
+
+    @Test("A process that waits learns where the owner's clients are, and each taking has a newer epoch")
+    func ownerAddress() async throws {
+        let database = try database()
+        let first = try await database.owned(try database.settings("one", url: "https://one.test:8555"))
+        let second = PostgresStore(try database.settings("two"))
+        #expect(try second.attempt() == .waiting(PostgresStore.Owner(name: "one", url: "https://one.test:8555")))
+        let before = try #require(first.lease?.epoch)
+        #expect(second.lease?.epoch == nil)
+        first.close()
+        #expect(try second.attempt() == .taken)
+        #expect(try #require(second.lease?.epoch) > before)
+        #expect(try database.run("SELECT url FROM handset.lease")[0].text("url") == nil)
+        second.close()
+    }
+
+    @Test("Tables of the first version get what is new when an exchange starts, also with two that start at once")
+    func olderTables() async throws {
+        let database = try database()
+        try await database.owned(try database.settings()).close()
+        try database.run("ALTER TABLE handset.lease DROP COLUMN url; UPDATE handset.exchange SET version = 1")
+        let settings = try database.settings("two", url: "https://two.test")
+        let other = Task.detached { try? PostgresStore(settings).attempt() }
+        let store = try await database.owned(try database.settings("three", url: "https://three.test"))
+        _ = await other.value
+        let row = try database.run("SELECT version, url FROM handset.exchange, handset.lease")[0]
+        #expect(try row.integer("version") == 2)
+        #expect(try row.text("url") != nil)
+        store.close()
     }
 
     @Test("A lost connection leaves the outcome open, and reading again continues as the same owner with another epoch")

@@ -14,6 +14,7 @@ private final class ScriptedLease: StoreLease {
         get { held.load(ordering: .relaxed) }
         set { held.store(newValue, ordering: .relaxed) }
     }
+    let epoch = OwnerEpoch(timeline: "00000001", number: 7)
     let confirmationInterval = Duration.milliseconds(500)
 }
 

@@ -84,10 +84,12 @@ struct SIPServiceTests {
         try await until {
             server.received.contains { if case .response(let response) = $0 { response.status == 200 } else { false } }
         }
-        let responses = server.received.compactMap { if case .response(let response) = $0 { response } else { nil } }
-        // On a busy machine the 200 is repeated before the ACK comes (RFC 3261 §13.3.1.4).
-        #expect(
-            responses.map(\.status).prefix(2) == [180, 200] && responses.dropFirst(2).allSatisfy { $0.status == 200 })
+        // On a busy machine 100 comes first (RFC 3261 §17.2.1), and the 200 is repeated before the ACK comes (§13.3.1.4).
+        let responses = server.received.compactMap {
+            if case .response(let response) = $0, response.status != 100 { response } else { nil }
+        }
+        let statuses = responses.map(\.status)
+        #expect(statuses.prefix(2) == [180, 200] && statuses.dropFirst(2).allSatisfy { $0 == 200 }, "\(statuses)")
         let via = try #require(responses[0].headers.topVia)
         #expect(via.parameters["received"] == "127.0.0.1" && via.parameters["rport"] == "\(server.port)")
         guard case .request(let request) = try self.invite() else { return }
@@ -277,8 +279,22 @@ struct SIPServiceTests {
                     ? [UInt8](repeating: 0x58, count: 500) : Array("OPTIONS sip:a SIP/2.0\r\nX: 1\r\n\r\n".utf8)
                 flooder.send(rubbish, to: port)
             }
-            stranger.send(request("OPTIONS", "o\(number)", to: "<sip:alice@sip.test>", callID: "o\(number)"), to: port)
-            try await until { stranger.received.count == number }
+            let request = request("OPTIONS", "o\(number)", to: "<sip:alice@sip.test>", callID: "o\(number)")
+            var due = ContinuousClock.now
+            try await until {
+                // Where the socket's buffer is full, the kernel drops what comes: so it is repeated (RFC 3261 §17.1.2.2).
+                if ContinuousClock.now >= due {
+                    stranger.send(request, to: port)
+                    due += .milliseconds(500)
+                }
+                return stranger.received.contains { message in
+                    if case .response(let response) = message {
+                        response.headers["Call-ID"] == "o\(number)"
+                    } else {
+                        false
+                    }
+                }
+            }
         }
         await service.disconnect()
     }

@@ -16,12 +16,15 @@ public struct ServiceFailure: Error, Hashable, Sendable {
     public let remedy: Remedy
     /// Whether the attempt reached the service; false if nothing listens there, or it is unreachable.
     public let isBurden: Bool
+    /// Where the service is instead, as this server says: a URL.
+    public let elsewhere: String?
 
     /// Makes a failure.
-    public init(_ error: SignalingError, remedy: Remedy, isBurden: Bool = true) {
+    public init(_ error: SignalingError, remedy: Remedy, isBurden: Bool = true, elsewhere: String? = nil) {
         self.error = error
         self.remedy = remedy
         self.isBurden = isBurden
+        self.elsewhere = elsewhere
     }
 }
 

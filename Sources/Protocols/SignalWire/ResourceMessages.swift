@@ -108,11 +108,14 @@ public struct RESTFailure: Codable, Hashable, Sendable {
         public var code: String
         /// A sentence for people.
         public var message: String
+        /// With `standby`: where clients find the exchange that owns the database, if it says so in its configuration.
+        public var owner: String?
 
         /// Makes details.
-        public init(code: String, message: String) {
+        public init(code: String, message: String, owner: String? = nil) {
             self.code = code
             self.message = message
+            self.owner = owner
         }
     }
 
@@ -120,8 +123,8 @@ public struct RESTFailure: Codable, Hashable, Sendable {
     public var error: Details
 
     /// Makes the body of an error that the exchange gives.
-    public init(_ code: RESTErrorCode, _ message: String) {
-        error = Details(code: code.rawValue, message: message)
+    public init(_ code: RESTErrorCode, _ message: String, owner: String? = nil) {
+        error = Details(code: code.rawValue, message: message, owner: owner)
     }
 }
 

@@ -1,3 +1,5 @@
+public import SignalWire
+
 /// Where an exchange keeps what outlasts its process, in the core's own terms.
 ///
 /// One process at a time owns what is kept; a store that serves several processes gives each only the users that it
@@ -41,6 +43,9 @@ public protocol StoreLease: Sendable {
     /// Whether it was confirmed a moment ago that no other process owns the store. Any thread may call; it takes less than
     /// a microsecond.
     var isHeld: Bool { get }
+
+    /// Which ownership it is, as clients see it; `nil` before the first.
+    var epoch: OwnerEpoch? { get }
 
     /// How often it is to be confirmed.
     var confirmationInterval: Duration { get }

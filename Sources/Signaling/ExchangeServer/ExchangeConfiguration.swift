@@ -261,6 +261,9 @@ extension ExchangeConfiguration {
         let storeLease = ConfigKey.seconds(
             "store_lease_seconds", in: 1...60, "how long an owner that does not answer is waited for"
         ).defaulting(to: .seconds(3))
+        let storeOwner = ConfigKey.url(
+            "store_owner_url", schemes: ["https", "http"],
+            "where clients find this exchange, for standbys to name while it owns the database")
         let storeReplication = ConfigKey.choice(
             "store_replication", of: PostgresConfiguration.Replication.self,
             "`none`: do not warn that the server has no synchronous standby"
@@ -412,6 +415,7 @@ extension ExchangeConfiguration {
         let authorities = section.value(\.storeAuthorities, &problems)
         let lease = section.value(\.storeLease, &problems)
         let replication = section.value(\.storeReplication, &problems)
+        let owner = section.value(\.storeOwner, &problems)
         guard section.has(\.store) else {
             let reason = "is for a store, which is missing; give store, or remove this key"
             section.rejectIdle(\.storePassword, reason, &problems)
@@ -419,6 +423,7 @@ extension ExchangeConfiguration {
             section.rejectIdle(\.storeAuthorities, reason, &problems)
             section.rejectIdle(\.storeLease, reason, &problems)
             section.rejectIdle(\.storeReplication, reason, &problems)
+            section.rejectIdle(\.storeOwner, reason, &problems)
             return
         }
         section.rejectIdle(\.database, "is given together with store; keep one of them", &problems)
@@ -426,6 +431,7 @@ extension ExchangeConfiguration {
         (address.tls, address.authorities) = (tls, authorities)
         var postgres = PostgresConfiguration(address: address)
         (postgres.password, postgres.lease, postgres.replication) = (password, lease, replication)
+        postgres.ownerURL = owner
         self.postgres = postgres
         guard section.fileChecks == .all else { return }
         do throws(StoreError) {

@@ -106,7 +106,7 @@ public final class HandsetService: SignalingService {
         if let error = forgotten?.error { throw error }
         guard let login = forgotten?.login else { return }
         do throws(ServiceFailure) {
-            try await rest.logOut(login)
+            try await rest.anywhere { rest async throws(ServiceFailure) in try await rest.logOut(login) }
         } catch {
             throw error.error
         }

@@ -19,22 +19,35 @@ struct RESTClient: Sendable {
     var timeout: TimeAmount = .seconds(10)
     /// Shared by all copies of this client.
     private let servers: ServerChoice
+    /// Base URLs of the server that is asked.
+    private(set) var addresses: HandsetServiceConfiguration.Addresses
 
     init(configuration: HandsetServiceConfiguration, trust: TLSTrust, loop: any EventLoop) {
         self.configuration = configuration
         self.trust = trust
         self.loop = loop
         servers = ServerChoice(configuration)
+        addresses = configuration.addresses
     }
-
-    /// Base URLs of the server that is asked now.
-    var addresses: HandsetServiceConfiguration.Addresses { servers.addresses }
 
     /// Asks one server after the other, until one serves.
     func anywhere<Answer>(
         _ ask: (RESTClient) async throws(ServiceFailure) -> Answer
     ) async throws(ServiceFailure) -> Answer {
-        try await servers.trying { () async throws(ServiceFailure) in try await ask(self) }
+        var round = servers.round()
+        while true {
+            var client = self
+            client.addresses = round.server
+            if let patience = round.patience { client.timeout = min(timeout, .nanoseconds(patience.nanoseconds)) }
+            let beginning = MonotonicClock.now
+            do throws(ServiceFailure) {
+                let answer = try await ask(client)
+                servers.note(served: round.server)
+                return answer
+            } catch {
+                guard round.moveOn(after: error, took: beginning.duration(to: MonotonicClock.now)) else { throw error }
+            }
+        }
     }
 
     /// Asks the event manager for the connection's resources.
@@ -109,6 +122,11 @@ extension RESTClient {
             throw .transport(error, to: endpoint, doing: question.activity)
         }
         let traceID = answer.headers.first(name: "Trace-Id")
+        if let epoch = answer.headers.first(name: OwnerEpoch.header).flatMap({ OwnerEpoch($0) }),
+            !servers.admits(epoch, at: MonotonicClock.now)
+        {
+            throw replaced(question, traceID)
+        }
         guard (200..<300).contains(answer.status) else {
             let wait = answer.headers.first(name: "Retry-After").flatMap {
                 RetryAfter.parse($0, now: MonotonicClock.wallTime)
@@ -132,6 +150,14 @@ extension RESTClient {
         } catch {
             throw ServiceFailure(error, remedy: .none)
         }
+    }
+
+    private func replaced(_ question: Question, _ traceID: String?) -> ServiceFailure {
+        ServiceFailure(
+            SignalingError(
+                .serverUnreachable, activity: question.activity,
+                cause: "another exchange has taken over from the one that answered", traceID: traceID),
+            remedy: .retry(after: nil))
     }
 
     private func notAnExchange(_ question: Question, _ cause: String, _ traceID: String?) -> ServiceFailure {

@@ -77,7 +77,7 @@ struct ExchangeCommand: ParsableCommand {
         }
 
         private static func text(_ owner: StateOwnership.Owner) -> String {
-            "Owner: \(owner.name), who confirmed it \(owner.sinceConfirmed.text) ago "
+            "Owner: \(owner.name)\(owner.url.map { " at \($0)" } ?? ""), who confirmed it \(owner.sinceConfirmed.text) ago "
                 + "(epoch \(owner.epoch), timeline \(owner.generation))."
         }
 
@@ -94,6 +94,7 @@ struct ExchangeCommand: ParsableCommand {
                 object.add("version", version)
                 object.add("synchronous", isSynchronous)
                 object.add("owner", owner?.name)
+                object.add("url", owner?.url)
                 object.add("epoch", owner.map { Double($0.epoch) })
                 object.add("timeline", owner?.generation)
                 object.add("confirmed_s_ago", owner.map { $0.sinceConfirmed / .seconds(1) })

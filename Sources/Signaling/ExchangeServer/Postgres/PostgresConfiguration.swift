@@ -18,6 +18,8 @@ public struct PostgresConfiguration: Sendable {
     public var address: PostgresAddress
     /// The user's password there.
     public var password: Secret?
+    /// Where clients find this exchange, for standbys to name while it owns the database.
+    public var ownerURL: String?
     /// How long an owner that no longer confirms it is waited for.
     public var lease = Duration.seconds(3)
     /// Whether to warn without a synchronous standby.
@@ -47,7 +49,7 @@ public struct PostgresConfiguration: Sendable {
             let server = try check.look()
             try check.open()
             let sql = """
-                SELECT owner, epoch, generation,
+                SELECT owner, url, epoch, generation,
                     lease_ms + (extract(epoch FROM clock_timestamp() - until) * 1000)::bigint AS age_ms FROM lease
                 """
             guard let row = try PostgresReader(connection: connection).rows(sql).first,
@@ -57,7 +59,7 @@ public struct PostgresConfiguration: Sendable {
             return (
                 server,
                 StateOwnership.Owner(
-                    name: name, epoch: try row.decode(forColumn: "epoch"),
+                    name: name, url: try row.text("url"), epoch: try row.decode(forColumn: "epoch"),
                     generation: try row.decode(forColumn: "generation"), sinceConfirmed: max(.zero, age))
             )
         }
@@ -102,6 +104,7 @@ extension PostgresStore.Settings {
         let host = (KernelFile.text(of: "/proc/sys/kernel/hostname") ?? "").filter { $0 > " " }
         self.init(
             address: configuration.address, password: configuration.password, lease: configuration.lease,
-            owner: "\(host.isEmpty ? "unknown host" : host), process \(getpid())")
+            owner: PostgresStore.Owner(
+                name: "\(host.isEmpty ? "unknown host" : host), process \(getpid())", url: configuration.ownerURL))
     }
 }

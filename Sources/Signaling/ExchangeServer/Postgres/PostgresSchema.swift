@@ -3,7 +3,7 @@
 /// A version that has been released is never changed; what is new becomes a step of its own.
 enum PostgresSchema {
     /// What brings the schema from each version to the next; the first from nothing.
-    static let steps = [first]
+    static let steps = [first, second]
     static var version: Int64 { Int64(steps.count) }
 
     /// The SQLSTATE of ``first``'s function `confirm` when another process owns the database.
@@ -11,6 +11,12 @@ enum PostgresSchema {
 
     /// Every column that contains a time of the exchange's own, which move when the database's clock was set.
     static let timed = StoreSchema.timed
+
+    /// Where clients find the owner. It may be repeated: two processes that start at once both take the step.
+    private static let second = """
+        ALTER TABLE handset.lease ADD COLUMN IF NOT EXISTS url text;
+        UPDATE handset.exchange SET version = 2;
+        """
 
     /// Names are compared by their bytes, in any language of the database. `rowid` is the order of writing, as in SQLite.
     private static let first = """

@@ -1,5 +1,6 @@
 internal import ExchangeCore
 internal import ConfigReader
+internal import SignalWire
 internal import Synchronization
 import Core
 
@@ -17,19 +18,27 @@ final class PostgresStore: StateStore {
         var address: PostgresAddress
         var password: Secret?
         var lease = PostgresLease.usual
-        /// How this process is called for people: host and process.
-        var owner: String
+        /// This process, as standbys name it.
+        var owner: Owner
         var recordLimits = RecordLimits()
         var clock = StoreClock.system
         /// How long a statement may take.
         var patience = Duration.seconds(10)
     }
 
+    /// A process that owns the database.
+    struct Owner: Equatable, Sendable {
+        /// How it is called for people: host and process.
+        var name: String
+        /// Where clients find it, if it was configured to say so.
+        var url: String?
+    }
+
     /// What an attempt to take the lease came to.
     enum Attempt: Equatable, Sendable {
         case taken
-        /// Another process has it, of this name.
-        case waiting(owner: String)
+        /// Another process has it.
+        case waiting(Owner)
     }
 
     let path: String
@@ -54,14 +63,19 @@ final class PostgresStore: StateStore {
     }
 
     /// What proves that no other process has taken the lease since.
-    private struct Token { var generation: String, epoch: Int64 }
+    private struct Token {
+        var generation: String
+        var epoch: Int64
+
+        var shown: OwnerEpoch? { OwnerEpoch(timeline: generation, number: epoch) }
+    }
 
     /// The lease as it is stored.
     private struct LeaseRow: Equatable {
         var generation: String
         var epoch: Int64
         var renewal: Int64
-        var owner: String?
+        var owner: Owner?
         var backend: Int64
         var milliseconds: Int64
     }
@@ -93,7 +107,7 @@ final class PostgresStore: StateStore {
             } else {
                 state.seen = (row, now)
             }
-            return .waiting(owner: owner)
+            return .waiting(owner)
         }
     }
 
@@ -106,22 +120,22 @@ final class PostgresStore: StateStore {
                     PostgresStatement("BEGIN"), PostgresStatement("SET LOCAL lock_timeout = '1s'"),
                     PostgresStatement(
                         """
-                        UPDATE lease SET epoch = epoch + 1, generation = timeline(), renewal = renewal + 1, owner = $1,
+                        UPDATE lease SET epoch = epoch + 1, generation = timeline(), renewal = renewal + 1, owner = $1, url = $6,
                             backend = pg_backend_pid(), lease_ms = $2,
                             until = clock_timestamp() + $2::bigint * interval '1 millisecond'
                         WHERE generation = $3 AND epoch = $4 AND renewal = $5
                         RETURNING generation, epoch, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms
                         """,
                         [
-                            settings.owner, String(readingLease.nanoseconds / 1_000_000), row.generation,
-                            String(row.epoch), String(row.renewal),
+                            settings.owner.name, String(readingLease.nanoseconds / 1_000_000), row.generation,
+                            String(row.epoch), String(row.renewal), settings.owner.url,
                         ]),
                     PostgresStatement("UPDATE exchange SET runs = runs + 1 RETURNING runs"),
                     PostgresStatement("COMMIT"),
                 ], within: settings.patience)
             guard let taken = results[2].first else {
                 state.connection = nil
-                return .waiting(owner: row.owner ?? "another process")
+                return .waiting(row.owner ?? Owner(name: "another process"))
             }
             let runs = try results[3].first?.decode(Int64.self, forColumn: "runs") ?? 1
             let wasOwner = state.token != nil
@@ -131,13 +145,14 @@ final class PostgresStore: StateStore {
             let time = try taken.decode(Int64.self, forColumn: "now_ms")
             if wasOwner { follow(time, &state) } else { (state.offset, state.step) = (offset(databaseTime: time), 0) }
             state.nextBody = max(state.nextBody, runs << 40)
+            hold.begin(state.token?.shown)
             hold.confirm(from: begun, for: readingLease)
             return .taken
         } catch PostgresFailure.refused("55P03", _) {
             // A transaction of an owner that was stopped or cut off has the row: it is ended, and the row tried again.
             state.connection = nil
             try endSession(row.backend, connected(&state))
-            return .waiting(owner: row.owner ?? "another process")
+            return .waiting(row.owner ?? Owner(name: "another process"))
         }
     }
 
@@ -146,7 +161,8 @@ final class PostgresStore: StateStore {
         guard let row = rows[0].first else { throw MissingValue(column: "lease") }
         return LeaseRow(
             generation: try row.decode(forColumn: "generation"), epoch: try row.decode(forColumn: "epoch"),
-            renewal: try row.decode(forColumn: "renewal"), owner: try row.decode(forColumn: "owner"),
+            renewal: try row.decode(forColumn: "renewal"),
+            owner: try row.text("owner").map { Owner(name: $0, url: try row.text("url")) },
             backend: try row.decode(forColumn: "backend"), milliseconds: try row.decode(forColumn: "lease_ms"))
     }
 
@@ -300,7 +316,7 @@ final class PostgresStore: StateStore {
 
     // MARK: - The connection
 
-    /// Does something, one thread at a time. A connection on which anything went wrong is closed; a refusal of ours is no such fault.
+    /// Does something, one thread at a time. A connection on which anything went wrong is closed, but not for a ``StoreError``, which this store throws itself.
     private func locked<Value: Sendable>(_ doing: String, _ body: (inout State) throws -> Value) throws(StoreError)
         -> Value
     {
@@ -349,11 +365,16 @@ final class PostgresLease: StoreLease {
     /// CLOCK_BOOTTIME until which no other process can own the database, less a sixth of the lease for what clocks differ by, and
     /// for the time from this check to the socket.
     private let heldUntil = Atomic<Int64>(0)
+    private let shown = Mutex<OwnerEpoch?>(nil)
 
     init(duration: Duration) { self.duration = duration }
 
     var isHeld: Bool { PostgresConnection.now < heldUntil.load(ordering: .acquiring) }
     var confirmationInterval: Duration { duration / 6 }
+    var epoch: OwnerEpoch? { shown.withLock { $0 } }
+
+    /// The lease was taken, under this epoch.
+    func begin(_ epoch: OwnerEpoch?) { shown.withLock { $0 = epoch } }
 
     /// The lease was confirmed by what was sent at `begun`: no process can take it before `begun` and its duration.
     func confirm(from begun: Int64, for lease: Duration) {

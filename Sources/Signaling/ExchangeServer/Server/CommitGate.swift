@@ -1,6 +1,7 @@
 import Core
 import ExchangeCore
 import NIOCore
+import SignalWire
 import NIOPosix
 
 /// Ensures that clients are notified only of what is on disk.
@@ -34,6 +35,8 @@ final class CommitGate {
     let limits: Limits
     private let disk: any JournalDisk
     private let lease: (any StoreLease)?
+    /// Which ownership of the store answers are given under.
+    var epoch: OwnerEpoch? { lease?.epoch }
     private let loop: any EventLoop
     private var gathered = Batch()
     /// The batch that is on its way to the disk.

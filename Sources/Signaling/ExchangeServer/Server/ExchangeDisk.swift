@@ -12,8 +12,8 @@ struct ExchangeDisk: Sendable {
     let saved: Saved
     let thread: NIOThreadPool
 
-    /// What an exchange does while another one owns its database; called with that one's name, and again when the owner changes.
-    typealias Waiting = @Sendable (String) async throws(ExchangeError) -> Void
+    /// What an exchange does while another one owns its database; called with that one, and again when the owner changes.
+    typealias Waiting = @Sendable (PostgresStore.Owner) async throws(ExchangeError) -> Void
 
     /// Opens what the configuration names; `nil` if that is nothing.
     static func open(
@@ -72,17 +72,18 @@ struct ExchangeDisk: Sendable {
     private static func owned(
         _ store: PostgresStore, _ logger: Logger, waiting: Waiting
     ) async throws(ExchangeError) -> PostgresStore {
-        var owner: String?
+        var owner: PostgresStore.Owner?
         var isFailing = false
         while true {
             do throws(ExchangeError) {
                 let attempt = try await usable { () throws(StoreError) in try store.attempt() }
-                guard case .waiting(let name) = attempt else { return store }
-                if name != owner || isFailing {
-                    logger.notice("Standing by: another exchange owns the database", metadata: ["owner": "\(name)"])
+                guard case .waiting(let found) = attempt else { return store }
+                if found != owner || isFailing {
+                    logger.notice(
+                        "Standing by: another exchange owns the database", metadata: ["owner": "\(found.name)"])
                 }
-                if name != owner { try await waiting(name) }
-                (owner, isFailing) = (name, false)
+                if found != owner { try await waiting(found) }
+                (owner, isFailing) = (found, false)
             } catch {
                 guard owner != nil, error.code == .databaseNotUsable else { throw error }
                 if !isFailing { logger.warning("The standby cannot see the database", metadata: ["error": "\(error)"]) }

@@ -71,7 +71,7 @@ public final class ExchangeServer: Sendable {
         do throws(ExchangeError) {
             disk = try await ExchangeDisk.open(configuration, logger) { owner async throws(ExchangeError) in
                 try await standby.stand(by: owner)
-                standingBy(owner)
+                standingBy(owner.name)
             }
         } catch {
             await standby.stop()

@@ -34,7 +34,7 @@ final class RESTConnection: ConnectionService {
             method: head.method, path: request.path, headers: head.headers, body: request.body,
             client: service.client(of: head, on: counted), isForUs: service.isForUs(head, channel),
             hasRoom: service.hasRoom(for: counted, head), trace: trace)
-        service.answer(asked) { reply($0.naming(trace)) }
+        service.answer(asked) { [self] in reply(sealed($0, trace)) }
     }
 
     func abandon(_ request: HTTPRequest.Number) { service.abandon(TraceID(request.value)) }
@@ -49,7 +49,20 @@ final class RESTConnection: ConnectionService {
             let message = "Too many clients send requests that are not complete."
             answer = .failure(.unavailable, message, trace: trace, retryAfterSeconds: InboundBudget.retrySeconds)
         }
-        return answer.naming(trace)
+        return sealed(answer, trace)
+    }
+
+    /// The answer with the name of its request, so that it is found in the log, and the ownership under which it is given.
+    private func sealed(_ answer: HTTPAnswer, _ trace: TraceID) -> HTTPAnswer {
+        var answer = answer
+        answer.headers.add(contentsOf: headers(trace))
+        return answer
+    }
+
+    private func headers(_ trace: TraceID) -> HTTPHeaders {
+        var headers = HTTPHeaders([("Trace-Id", trace.description)])
+        if let epoch = hub.journal?.epoch { headers.add(name: OwnerEpoch.header, value: epoch.description) }
+        return headers
     }
 
     // MARK: - The WebSocket
@@ -60,18 +73,9 @@ final class RESTConnection: ConnectionService {
             && service.isForUs(head, channel) && service.hasRoom(for: counted, head)
     }
 
-    func webSocketHeaders(for head: HTTPRequestHead) -> HTTPHeaders { ["Trace-Id": "\(TraceID())"] }
+    func webSocketHeaders(for head: HTTPRequestHead) -> HTTPHeaders { headers(TraceID()) }
 
     func makeWebSocket(_ meter: InboundMeter) -> WebSocket {
         SocketSession.makeWebSocket(sockets, hub: hub, meter: meter, share: share)
-    }
-}
-
-extension HTTPAnswer {
-    /// The answer with the name of its request, so that it is found in the log.
-    fileprivate func naming(_ trace: TraceID) -> HTTPAnswer {
-        var answer = self
-        answer.headers.add(name: "Trace-Id", value: trace.description)
-        return answer
     }
 }

@@ -33,9 +33,10 @@ extension HTTPAnswer {
 
     /// An error with a JSON body that names the trace, so that it is found in a report of the client's, too.
     static func failure(
-        _ code: RESTErrorCode, _ message: String, trace: TraceID, retryAfterSeconds: Int? = nil
+        _ code: RESTErrorCode, _ message: String, trace: TraceID, retryAfterSeconds: Int? = nil,
+        owner: String? = nil
     ) -> HTTPAnswer {
-        let failure = RESTFailure(code, "\(message) (Trace-Id \(trace))")
+        let failure = RESTFailure(code, "\(message) (Trace-Id \(trace))", owner: owner)
         var answer = HTTPAnswer(
             status: HTTPResponseStatus(statusCode: code.status), body: (try? SignalCoding.encode(failure)) ?? [])
         if let seconds = retryAfterSeconds { answer.headers.add(name: "Retry-After", value: "\(seconds)") }

@@ -36,10 +36,10 @@ final class StandbyServer: Sendable {
             eventLoop: loop)
     }
 
-    /// Refuses requests from now on, by the name of the exchange that owns the database.
+    /// Refuses requests from now on, naming the exchange that owns the database.
     ///
     /// - Throws: ``ExchangeError`` if it cannot listen.
-    func stand(by owner: String) async throws(ExchangeError) {
+    func stand(by owner: PostgresStore.Owner) async throws(ExchangeError) {
         do {
             let listener = try await loop.submit { [service, tls, loop] in
                 service.value.owner = owner
@@ -68,7 +68,7 @@ final class StandbyServer: Sendable {
 private final class StandbyService: BodylessService {
     let connections: OpenChannels
     /// The exchange that owns the database.
-    var owner = ""
+    var owner = PostgresStore.Owner(name: "another exchange")
     private let logger: Logger
     private var refusals = LogLimit(burst: 5, perSecond: 0.2)
 
@@ -99,6 +99,7 @@ private final class StandbyService: BodylessService {
 
     private func standby(_ request: HTTPRequest.Number) -> HTTPAnswer {
         let trace = TraceID(request.value)
-        return .failure(.standby, "This exchange is a standby: \(owner) owns the database.", trace: trace)
+        return .failure(
+            .standby, "This exchange is a standby: \(owner.name) owns the database.", trace: trace, owner: owner.url)
     }
 }

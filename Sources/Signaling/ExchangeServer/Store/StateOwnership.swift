@@ -6,6 +6,8 @@ public struct StateOwnership: Sendable {
     public struct Owner: Sendable {
         /// Its host and process.
         public var name: String
+        /// Where clients find it, if it was configured to say so.
+        public var url: String?
         /// How often the database was taken.
         public var epoch: Int64
         /// The timeline of the database, which changes with each promotion of a replica.
