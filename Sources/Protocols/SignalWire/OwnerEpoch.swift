@@ -36,7 +36,7 @@ public struct OwnerEpoch: Comparable, Hashable, Sendable, LosslessStringConverti
         return String(repeating: "0", count: 8 - digits.utf8.count) + digits + ".\(number)"
     }
 
-    /// A later timeline is newer, whatever its number.
+    /// A later timeline is newer, with any number.
     public static func < (one: OwnerEpoch, other: OwnerEpoch) -> Bool {
         (one.timeline, one.number) < (other.timeline, other.number)
     }

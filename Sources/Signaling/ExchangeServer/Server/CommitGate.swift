@@ -37,6 +37,8 @@ final class CommitGate {
     private let lease: (any StoreLease)?
     /// Which ownership of the store answers are given under.
     var epoch: OwnerEpoch? { lease?.epoch }
+    /// Where the store is, for people.
+    var path: String { disk.path }
     private let loop: any EventLoop
     private var gathered = Batch()
     /// The batch that is on its way to the disk.

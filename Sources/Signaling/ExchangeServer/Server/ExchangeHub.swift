@@ -68,7 +68,7 @@ final class ExchangeHub {
     private var meter = TurnMeter()
     /// The next turn of the event loop begins a round.
     private var isRoundPlanned = false
-    /// Set once by ``stop()``.
+    /// Set once by ``handOver()`` or ``stop()``.
     private(set) var isStopping = false
 
     /// - Parameters:
@@ -688,15 +688,30 @@ final class ExchangeHub {
     /// How long the other end of a TLS connection has to close it in turn.
     private static let closing = TimeAmount.milliseconds(250)
 
-    /// Says goodbye to every client, and closes what is still open half a second later: over TLS in order, and a moment later without
-    /// waiting for a peer that does not read.
-    func stop() -> EventLoopFuture<Void> {
+    /// Ends the work so that another process can continue it at once: what was accepted is written and answered, and nothing more is
+    /// accepted. Sessions are left as by a kill, to be resumed there.
+    func handOver() -> EventLoopFuture<Void> {
+        endWork()
+        guard let journal else { return loop.makeSucceededVoidFuture() }
+        return journal.settled().assumeIsolated().map { [weak self, journal] in
+            self?.failure = StoreError(stopped: journal.path)
+        }.nonisolated()
+    }
+
+    private func endWork() {
+        guard !isStopping else { return }
         isStopping = true
         timer.cancel()
         journal?.stopConfirming()
         streams?.stop()
         admission?.stop()
         handle(.goingDown)
+    }
+
+    /// Says goodbye to every client, and closes what is still open half a second later: over TLS in order, and a moment later without
+    /// waiting for a peer that does not read.
+    func stop() -> EventLoopFuture<Void> {
+        endWork()
         requestMoves(within: .zero, to: nil)
         for socket in connections.allSockets { socket.close(.goingDown) }
         for time in [Self.farewell, Self.farewell + Self.closing] {

@@ -208,14 +208,19 @@ public final class ExchangeServer: Sendable {
     }
 
     /// Stops accepting connections, asks clients to move and closes them (close code 1001), and returns within a
-    /// second.
+    /// second. A standby reads the state meanwhile.
     public func stop() async {
         try? await channel.close()
+        let handsOver = disk?.store.lease != nil
+        if handsOver {
+            try? await channel.eventLoop.flatSubmit { [hub] in hub.value.handOver() }.get()
+            await disk?.close()
+        }
         let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop() }
         try? await stopped.get()
         await pushSender?.stop()
         try? await passwordThread.shutdownGracefully()
-        await disk?.close()
+        if !handsOver { await disk?.close() }
     }
 }
 
