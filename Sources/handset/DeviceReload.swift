@@ -79,8 +79,8 @@ actor DeviceReload {
     private func isTaken(_ key: String, isBehaviourTaken: Bool) -> Bool {
         let section = key.prefix { $0 != "." }
         if isNamed { return section == "accounts" }
-        return DeviceConfiguration.adoptedSections.contains(String(section))
-            && (section != "behaviour" || isBehaviourTaken)
+        let needsBehaviour = section == "behaviour" || section == "behaviours" || key.hasPrefix("answer.rules")
+        return DeviceConfiguration.adoptedSections.contains(String(section)) && (!needsBehaviour || isBehaviourTaken)
     }
 
     private static func list(_ keys: [String]) -> String { keys.isEmpty ? "nothing" : keys.joined(separator: ", ") }

@@ -149,6 +149,9 @@ package struct CallCourse: ProtocolCore, Sendable {
     /// Whether the call hinders others: not once it was rejected or has ended, even while the service, its sound or its record need time.
     package var isOngoing: Bool { record == nil && !machine.isRejecting }
 
+    /// The name of the call's behaviour; empty for that of the section `behaviour`.
+    package var behaviour: String { rules.behaviour }
+
     /// Whether the sound that is sent is that of a participant.
     package var hasParticipant: Bool { audio.source == .program }
 

@@ -12,6 +12,9 @@ public struct CallRules: Equatable, Sendable {
     /// The format of recordings that begin in mid-call.
     public var recordingFormat = RecordingFormat()
 
+    /// The name of the call's behaviour; empty for that of the section `behaviour`.
+    public var behaviour = ""
+
     /// No rules.
     public init() {}
 }

@@ -206,6 +206,9 @@ package struct CallSession: ProtocolCore, Sendable {
     /// Whether the call hinders others: not once it was rejected or has ended, even while the service, its sound or its record need time.
     package var isOngoing: Bool { course.isOngoing }
 
+    /// The name of the call's behaviour; empty for that of the section `behaviour`.
+    package var behaviour: String { course.behaviour }
+
     /// Whether the sound that is sent is that of a participant.
     package var hasParticipant: Bool { course.hasParticipant }
 

@@ -7,6 +7,10 @@ internal import VoiceActivity
 struct ActiveCall {
     var session: CallSession
     var media = MediaSession()
+    /// The rule of the answer table that matches it; nil without one, and for outgoing calls.
+    var rule: AnswerRule?
+    /// What has decided about the call, in words; nil if nothing special did.
+    var decidedBy: String?
     /// The journal's name for the call; nil if no journal has it.
     var journalKey: String?
     /// The record, while it waits for what the call's media counted; nil before its end, and once it is on its way to the disk.

@@ -2,6 +2,7 @@ internal import BotCalls
 internal import Call
 internal import CallControl
 internal import CallMedia
+internal import Core
 internal import SignalingClient
 
 /// Decides whether a device takes one more call, and places one: by its configuration, its other calls, the sound card, and the room that
@@ -23,8 +24,8 @@ struct CallAdmission {
             Decision(input: .user(.answer(after: delay)), rings: delay > .zero)
         }
 
-        static func reject(_ reason: RejectReason, rule: String? = nil) -> Decision {
-            Decision(input: .user(.reject(reason, cause: nil)), refusal: rule.map { (rule: $0, reason: reason) })
+        static func reject(_ reason: RejectReason, cause: CallFailureCause? = nil, rule: String? = nil) -> Decision {
+            Decision(input: .user(.reject(reason, cause: cause)), refusal: rule.map { (rule: $0, reason: reason) })
         }
     }
 
@@ -47,8 +48,24 @@ struct CallAdmission {
 
     // MARK: Calls that come in
 
+    /// The rule of the answer table that matches an invite now; nil if none does.
+    func rule(for invite: ReceivedInvite, at time: WallClock) -> AnswerRule? {
+        let table = configuration.answer.table
+        guard !table.rules.isEmpty else { return nil }
+        var limit: Int?
+        if case .calls(let most) = configuration.answer.callLimit { limit = most }
+        return table.rule(
+            for: AnswerTable.Call(
+                caller: configuration.account.caller(of: invite), group: invite.group, dialled: invite.trunk?.dialled,
+                activeCalls: calls.ongoingCount(), mostCalls: limit), at: time)
+    }
+
     /// Decides whether a call that has come in is answered, and when.
-    func decision(on call: CallSession, hasRoom: Bool, _ card: CallCard) -> Decision {
+    ///
+    /// - Parameter rule: What the answer table says of it; nil if no rule matches.
+    func decision(
+        on call: CallSession, by rule: AnswerRule? = nil, hasRoom: Bool, _ card: CallCard
+    ) -> Decision {
         let policy = configuration.answer
         if call.replaces != nil, !isDraining, policy.callers.refusal(of: call.peer) == nil {
             // The transferred peer replaces a call that we have answered already (RFC 3891 §3).
@@ -57,7 +74,11 @@ struct CallAdmission {
         let status = AnswerPolicy.Status(
             caller: call.peer, activeCalls: calls.ongoingCount(besides: call.id), isDraining: isDraining,
             hasRoom: hasRoom)
-        let refusal = policy.refusal(of: status)
+        let refusal = policy.refusal(of: status, isRuled: rule != nil)
+        if refusal == nil, case .reject(let how)? = rule?.outcome.action {
+            let why = rule?.outcome.reason.map { ": \($0)" } ?? ""
+            return .reject(how.reason, cause: how.cause, rule: rule.map { "\($0)\(why)" })
+        }
         if call.usesCard, card.isTaken(for: call, among: calls), refusal?.reason != .declined {
             // Who may not get through learns nothing of it.
             return .reject(.busy, rule: "audio.several_calls: refuse, and another call has the sound card")
@@ -65,6 +86,11 @@ struct CallAdmission {
         if let refusal { return .reject(refusal.reason, rule: "\(refusal)") }
         // Instead of ringing, or being answered in silence.
         if call.usesCard, let absence = card.absence { return Decision(input: .failed(absence)) }
+        switch rule?.outcome.action {
+        case .answer(let delay)?: return .answer(after: delay)
+        case .ring?: return Decision(rings: true)
+        case .reject?, nil: break
+        }
         switch policy.decide(status) {
         case .answer(let delay): return .answer(after: delay)
         case .ring: return Decision(rings: true)

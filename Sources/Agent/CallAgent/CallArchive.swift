@@ -29,15 +29,17 @@ struct CallArchive {
 
     /// Puts a call's record on disk. `done` is called when it is there, or cannot be.
     ///
-    /// - Parameter source: What was sent in the call, in one word.
+    /// - Parameters:
+    ///   - source: What was sent in the call, in one word.
+    ///   - decidedBy: What has decided about the call; nil for outgoing calls.
     /// - Returns: False if no journal has the call; then `done` is not called.
     func end(
         _ key: String?, _ waiting: ActiveCall.WaitingRecord, _ report: MediaReport?, source: String,
-        done: @escaping @Sendable () -> Void
+        decidedBy: String?, done: @escaping @Sendable () -> Void
     ) -> Bool {
         guard let journal, let key else { return false }
         let media = report.map { MediaFacts($0, source: source, at: waiting.end) }
-        journal.end(key, waiting.record, turns: waiting.turns, media: media, done: done)
+        journal.end(key, waiting.record, turns: waiting.turns, media: media, decidedBy: decidedBy, done: done)
         return true
     }
 
@@ -45,11 +47,11 @@ struct CallArchive {
     /// is removed by age while the clock cannot be right.
     ///
     /// - Parameter files: The files of calls, as the device is configured at that moment.
-    func keepTidy(_ files: @Sendable () async -> CallFiles) async {
+    func keepTidy(_ files: @Sendable () async -> [CallFiles]) async {
         while !Task.isCancelled {
             let isAgeKnown = ClockPlausibility.canBeRight(MonotonicClock.wallTime)
             if isAgeKnown { journal?.prune() }
-            await files().removeOldRecordings(isAgeKnown: isAgeKnown)
+            for files in await files() { await files.removeOldRecordings(isAgeKnown: isAgeKnown) }
             try? await Task.sleep(for: .seconds(3_600))
         }
     }

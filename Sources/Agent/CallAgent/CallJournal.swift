@@ -77,7 +77,7 @@ public final class CallJournal: Sendable {
     /// Notes how a call ended; `done` is called when that is on disk, or cannot be, or the disk takes too long.
     func end(
         _ key: String, _ record: CallRecord, turns: TurnSummary? = nil, media: MediaFacts? = nil,
-        done: @escaping @Sendable () -> Void
+        decidedBy: String? = nil, done: @escaping @Sendable () -> Void
     ) {
         var entry = KeptCall(
             call: key, application: application, isOver: true, began: nil, invite: record.invite?.text,
@@ -96,6 +96,7 @@ public final class CallJournal: Sendable {
         entry.transferredTo = record.transferredTo?.text
         entry.turns = turns.map(KeptCall.Turns.init)
         entry.media = media
+        entry.decidedBy = decidedBy
         let ending = FirstOf(done)
         guard case .enqueued = queue.yield(.write(entry, done: { ending.happen() })) else {
             ending.happen()
@@ -291,6 +292,8 @@ public struct KeptCall: Codable, Hashable, Sendable {
     public var turns: Turns?
     /// What its media counted, if it had any.
     public var media: MediaFacts?
+    /// The rule of the answer table, or the key, that decided about a call that came in; nil if none did.
+    public var decidedBy: String?
 
     /// How the caller and a program took turns.
     public struct Turns: Codable, Hashable, Sendable {
@@ -335,6 +338,7 @@ public struct KeptCall: Codable, Hashable, Sendable {
         case hangUpCause = "hung_up_because"
         case transferredBy = "transferred_by"
         case transferredTo = "transferred_to"
+        case decidedBy = "decided_by"
     }
 
     init?(line: String) {

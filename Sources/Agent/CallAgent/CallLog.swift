@@ -84,6 +84,13 @@ struct CallLog {
         logger.info("A call is refused", metadata: call.merging(more) { _, new in new })
     }
 
+    /// Logs which rule decided about a call that came in and is not refused.
+    func write(acceptanceOf session: CallSession, by rule: AnswerRule, about call: Logger.Metadata) {
+        var more: Logger.Metadata = ["from": "\(session.peer)", "rule": "\(rule)"]
+        if !rule.outcome.behaviour.isEmpty { more["behaviour"] = "\(rule.outcome.behaviour)" }
+        logger.info("A rule has decided about a call", metadata: call.merging(more) { _, new in new })
+    }
+
     /// Logs why a stream could not be started, if that is a file: one that cannot be played fails every call, so the device's operator
     /// must learn of it.
     func write(startError error: any Error, about call: Logger.Metadata) {

@@ -43,10 +43,17 @@ struct CallMaker {
 
     /// A call that has come in.
     ///
-    /// - Parameter replaced: Our call that it replaces.
-    func incoming(_ invite: ReceivedInvite, audio: AudioBehaviour, replacing replaced: CallID?) -> CallSession {
-        CallSession(
-            nextID(), receiving: invite, audio: audio, rules: configuration.rules(for: audio), traits: traits,
+    /// - Parameters:
+    ///   - outcome: What the answer table says of it; nil if no rule matches.
+    ///   - replaced: Our call that it replaces.
+    func incoming(
+        _ invite: ReceivedInvite, audio: AudioBehaviour, _ outcome: AnswerRule.Outcome? = nil,
+        replacing replaced: CallID?
+    ) -> CallSession {
+        let rules = configuration.rules(
+            for: audio, behaviour: outcome?.behaviour ?? "", longest: outcome?.maximumDuration)
+        return CallSession(
+            nextID(), receiving: invite, audio: audio, rules: rules, traits: traits,
             replacing: replaced, timings: configuration.callTimings, using: SystemRandomNumberGenerator())
     }
 

@@ -22,10 +22,12 @@ final class CallParticipants {
     let inputs: AsyncStream<Input>
     /// The bot of the calls, for what only bots can do; nil without the behaviour `bot`.
     let bots: BotCalls?
-    /// Nil without the behaviour `exec`.
-    private let programs: CallPrograms?
-    /// Nil without the behaviour `flow`.
-    private let flows: CallFlows?
+    /// The name of the behaviour with the bot.
+    private let botBehaviour: String
+    /// Of behaviours with `exec`, by their names.
+    private let programs: [String: CallPrograms]
+    /// Of behaviours with `flow`, likewise.
+    private let flows: [String: CallFlows]
     private let ports: CallPorts
     private let lines: ProvidedLines
     /// Legs to bots that are offered them by HTTP.
@@ -39,12 +41,19 @@ final class CallParticipants {
         // Each participant limits what it reports, and a hang-up must not be lost behind it.
         let (inputs, sink) = AsyncStream.makeStream(of: Input.self, bufferingPolicy: .unbounded)
         self.inputs = inputs
-        programs = try configuration.program.map { plan throws(RealtimeError) in
-            try CallPrograms(plan) { sink.yield(.event($0, from: .program)) }
+        var programs: [String: CallPrograms] = [:]
+        var flows: [String: CallFlows] = [:]
+        for (name, behaviour) in configuration.allBehaviours {
+            if let plan = behaviour.participation?.program {
+                programs[name] = try CallPrograms(plan) { sink.yield(.event($0, from: .program)) }
+            }
+            if let plan = behaviour.participation?.flow {
+                flows[name] = CallFlows(plan, name: Self.flowNames) { sink.yield(.event($0, from: .flow)) }
+            }
         }
-        flows = configuration.flow.map { plan in
-            CallFlows(plan, name: Self.flowNames) { sink.yield(.event($0, from: .flow)) }
-        }
+        self.programs = programs
+        self.flows = flows
+        botBehaviour = configuration.allBehaviours.first { $0.behaviour.participation?.bot != nil }?.name ?? ""
         // The account of a device never changes.
         let account = configuration.account
         bots = configuration.bot.map { plan in
@@ -54,14 +63,20 @@ final class CallParticipants {
         }
         ports = CallPorts { sink.yield(.event($0, from: .port)) }
         lines = ProvidedLines { sink.yield(.event($0, from: .line)) }
-        areBotsFirst = configuration.behaviour.source.bot != nil
+        areBotsFirst = Self.areBotsFirst(configuration)
+    }
+
+    private static func areBotsFirst(_ configuration: DeviceConfiguration) -> Bool {
+        configuration.allBehaviours.contains { $0.behaviour.source.bot != nil }
     }
 
     /// Applies another configuration to calls that begin from now on.
     func adopt(_ configuration: DeviceConfiguration) {
-        if let plan = configuration.program { programs?.adopt(plan) }
-        if let plan = configuration.flow { flows?.adopt(plan) }
-        areBotsFirst = configuration.behaviour.source.bot != nil
+        for (name, behaviour) in configuration.allBehaviours {
+            if let plan = behaviour.participation?.program { programs[name]?.adopt(plan) }
+            if let plan = behaviour.participation?.flow { flows[name]?.adopt(plan) }
+        }
+        areBotsFirst = Self.areBotsFirst(configuration)
     }
 
     private static func flowNames(_ call: ParticipantCall) -> FlowCallNames {
@@ -94,7 +109,7 @@ final class CallParticipants {
     /// - Parameter user: Who the device is to its service.
     /// - Returns: False if nothing delays the answer.
     func summon(to call: CallSession, own user: UserID?) throws -> Bool {
-        guard let participant = participant(of: call.id, isAttached: false), participant.delaysAnswer else {
+        guard let participant = participant(of: call, isAttached: false), participant.delaysAnswer else {
             return false
         }
         try join(participant, call, isAttached: false, own: user)
@@ -108,7 +123,7 @@ final class CallParticipants {
     ///   - user: Who the device is to its service.
     /// - Returns: The media worker's side; nil is silence.
     func begin(in call: CallSession, isAttached: Bool = false, own user: UserID?) throws -> PortLine? {
-        guard let participant = participant(of: call.id, isAttached: isAttached) else { return nil }
+        guard let participant = participant(of: call, isAttached: isAttached) else { return nil }
         // A participant that delays the answer of an incoming call has begun with that.
         if call.isOutgoing || isAttached || !participant.delaysAnswer {
             try join(participant, call, isAttached: isAttached, own: user)
@@ -117,11 +132,14 @@ final class CallParticipants {
     }
 
     /// The call's own participant, or the one that it gets; nil if there is none.
-    private func participant(of call: CallID, isAttached: Bool) -> (any CallParticipant)? {
-        if let participant = present[call] { return participant }
+    private func participant(of call: CallSession, isAttached: Bool) -> (any CallParticipant)? {
+        if let participant = present[call.id] { return participant }
         if lines.areProvided { return lines }
         if !isAttached, !areBotsFirst, ports.areProvided { return ports }
-        return bots ?? programs ?? flows
+        // What is attached to calls is that of the section `behaviour`.
+        let name = isAttached ? "" : call.behaviour
+        if let bots, botBehaviour == name { return bots }
+        return programs[name] ?? flows[name]
     }
 
     private func join(
@@ -196,36 +214,45 @@ final class CallParticipants {
 
     /// Ends all participations.
     nonisolated(nonsending) func finish() async {
-        let all: [(any CallParticipant)?] = [programs, flows, ports, lines, bots]
+        let all: [(any CallParticipant)?] = Array(programs.values) + Array(flows.values) + [ports, lines, bots]
         for participant in all { await participant?.finish() }
     }
 }
 
+extension BehaviourConfiguration {
+    /// The program, bot or flow that calls have, or that can be attached to them; nil if there is none.
+    var participation: Source? {
+        source.program != nil || source.bot != nil || source.flow != nil ? source : attachment
+    }
+}
+
 extension DeviceConfiguration {
+    /// All behaviours: that of the section `behaviour`, whose name is empty here, and those that rules name, in the order of their names.
+    var allBehaviours: [(name: String, behaviour: BehaviourConfiguration)] {
+        [("", behaviour)] + behaviours.sorted { $0.key < $1.key }.map { (name: $0.key, behaviour: $0.value) }
+    }
+
+    /// The behaviour of a name.
+    func behaviour(named name: String) -> BehaviourConfiguration { behaviours[name] ?? behaviour }
+
+    private var participations: [BehaviourConfiguration.Source] { allBehaviours.compactMap(\.behaviour.participation) }
+
     /// The bot that calls have, or that can be attached to them; nil if there is none.
-    var bot: BotPlan? { participation?.bot }
-
-    /// The program that calls have, or that can be attached to them; nil if there is none.
-    var program: ProgramPlan? { participation?.program }
-
-    /// The flow that calls have; nil if there is none.
-    var flow: FlowPlan? { participation?.flow }
+    var bot: BotPlan? { participations.lazy.compactMap(\.bot).first }
 
     /// Whether calls have a program, bot or flow, or one can be attached to them.
-    var hasParticipant: Bool { bot != nil || program != nil || flow != nil }
+    var hasParticipant: Bool { !participations.isEmpty }
 
     /// How long an incoming call waits for its program, bot or flow.
     var participantTimeout: Duration {
-        bot?.answerTimeout ?? program?.answerTimeout ?? (flow == nil ? .zero : FlowPlan.answerTimeout)
+        participations.map { source in
+            source.bot?.answerTimeout ?? source.program?.answerTimeout
+                ?? (source.flow == nil ? .zero : FlowPlan.answerTimeout)
+        }.max() ?? .zero
     }
 
     /// Whether a call with a bot has a WebRTC leg to it, which takes as much of a worker as the call itself.
     var hasLegs: Bool { bot?.wire.leg != nil }
-
-    private var participation: BehaviourConfiguration.Source? {
-        let source = behaviour.source
-        return source.program != nil || source.bot != nil || source.flow != nil ? source : behaviour.attachment
-    }
 }
 
 /// Lines of this process in the place of ports: the process has the other ends.

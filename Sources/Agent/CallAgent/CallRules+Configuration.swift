@@ -16,8 +16,15 @@ extension CallRules {
 
 extension DeviceConfiguration {
     /// What is configured for a call that begins now.
-    func rules(for audio: AudioBehaviour) -> CallRules {
-        CallRules(behaviour, for: audio, silenceTimeout: media.silenceTimeout)
+    ///
+    /// - Parameters:
+    ///   - name: Of its behaviour.
+    ///   - longest: The longest time for which it may be established; nil as its behaviour has it.
+    func rules(for audio: AudioBehaviour, behaviour name: String = "", longest: Duration? = nil) -> CallRules {
+        var rules = CallRules(behaviour(named: name), for: audio, silenceTimeout: media.silenceTimeout)
+        rules.behaviour = name
+        if let longest { rules.maximumDuration = longest }
+        return rules
     }
 
     /// Times and limits of the calls' machines.

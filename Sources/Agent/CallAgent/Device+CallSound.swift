@@ -55,7 +55,9 @@ extension Device {
     public func attach(to id: CallID) throws(CallSoundError) {
         let sound = try sound(of: id)
         try sound.checkAttaching()
-        guard configuration.hasParticipant, let call = calls[id]?.session else { throw CallSoundError.noProgram }
+        guard configuration.behaviour.participation != nil, let call = calls[id]?.session else {
+            throw CallSoundError.noProgram
+        }
         do {
             guard let line = try participants.begin(in: call, isAttached: true, own: signaling.user) else {
                 throw CallSoundError.noProgram

@@ -191,9 +191,16 @@ extension Device {
         guard let call = calls[id]?.session else { return }
         // A change of that is reported even if it does not decide.
         let hasRoom = note(admission.room(for: call.audio.source, besides: id, isCall: true))
-        let decision = admission.decision(on: call, hasRoom: hasRoom, card)
+        let rule = calls[id]?.rule
+        let decision = admission.decision(on: call, by: rule, hasRoom: hasRoom, card)
         if decision.rings { note(.ringing, of: id) }
-        if let (rule, reason) = decision.refusal { log.write(refusalOf: call, reason, rule, about: calls.about(id)) }
+        if let (rule, reason) = decision.refusal {
+            calls[id]?.decidedBy = rule
+            log.write(refusalOf: call, reason, rule, about: calls.about(id))
+        } else if let rule {
+            calls[id]?.decidedBy = "\(rule)"
+            log.write(acceptanceOf: call, by: rule, about: calls.about(id))
+        }
         if let input = decision.input { feed(input, to: id) }
     }
 

@@ -115,7 +115,7 @@ public actor Device {
             try await participants.listen(logger)
             if isClosed { await participants.bots?.finish() }
         }
-        await [Task { [files] in await files.prepareRecordings() }].wait(within: Self.longestDiskWait)
+        await allFiles.map { files in Task { await files.prepareRecordings() } }.wait(within: Self.longestDiskWait)
         // Before the first call: the first certificate takes the longest to make.
         _ = try? media.currentIdentity()
         // The end may be requested while this waits for a disk, or for the service.
@@ -130,7 +130,7 @@ public actor Device {
         // Not before: a certificate that was accepted shows that the clock is not years off.
         if !isTidied {
             isTidied = true
-            listeners.append(Task { [archive] in await archive.keepTidy { await self.files } })
+            listeners.append(Task { [archive] in await archive.keepTidy { await self.allFiles } })
         }
         for room in configuration.allRooms { try await rooms.join(room) }
         await lookUpServers().wait(within: Self.longestNameLookup)
@@ -380,8 +380,14 @@ public actor Device {
     private func receive(_ invite: ReceivedInvite) {
         guard signaling.isNew(invite.id) else { return }
         guard invite.offer != nil, signaling.asksUser(invite) else { return takeInvite(invite) }
-        let audio = files.audio(from: invite)
-        begin(maker.incoming(invite, audio: audio, replacing: calls.replacedCall(by: invite)))
+        let replaced = calls.replacedCall(by: invite)
+        // A call that takes the place of another one is decided already.
+        let rule = replaced == nil ? admission.rule(for: invite, at: MonotonicClock.wallTime) : nil
+        let audio = files(of: rule?.outcome.behaviour ?? "").audio(from: invite)
+        let session = maker.incoming(invite, audio: audio, rule?.outcome, replacing: replaced)
+        add(session)
+        calls[session.id]?.rule = rule
+        feed(.begin, to: session.id)
     }
 
     private func feed(_ event: CallMachine.ServiceEvent, about invite: InviteID) {
@@ -399,7 +405,13 @@ public actor Device {
 
     var maker: CallMaker { CallMaker(configuration, traits, share.media) }
 
-    var files: CallFiles { CallFiles(configuration.behaviour, logger) }
+    var files: CallFiles { files(of: "") }
+
+    /// The files of calls with the behaviour of this name.
+    func files(of behaviour: String) -> CallFiles { CallFiles(configuration.behaviour(named: behaviour), logger) }
+
+    /// Those of all behaviours.
+    var allFiles: [CallFiles] { configuration.allBehaviours.map { CallFiles($0.behaviour, logger) } }
 
     var card: CallCard { CallCard(share.media, configuration.audio) }
 
@@ -465,7 +477,10 @@ public actor Device {
         guard let call = calls[id], let waiting = call.waitingRecord else { return }
         calls[id]?.waitingRecord = nil
         let source = call.session.audio.source.word
-        let isKept = archive.end(call.journalKey, waiting, call.session.mediaReport, source: source) { [weak self] in
+        let isKept = archive.end(
+            call.journalKey, waiting, call.session.mediaReport, source: source, decidedBy: call.decidedBy
+        ) {
+            [weak self] in
             Task { await self?.feed(.device(.recordKept), to: id) }
         }
         if !isKept { feed(.device(.recordKept), to: id) }

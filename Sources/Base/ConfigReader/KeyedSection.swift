@@ -72,6 +72,9 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
 
     // MARK: - Keys
 
+    /// The line on which the section begins; 1-based.
+    public var line: Int { section.line }
+
     /// Whether a key is present, with any value; a secret, if its file or variable is named.
     public func has<Key: DeclaredKey>(_ key: KeyPath<Keys, Key>) -> Bool { name(key) != nil }
 

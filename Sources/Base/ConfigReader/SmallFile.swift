@@ -9,7 +9,7 @@ public enum SmallFile {
         /// What is wrong with the file; never its contents.
         public let message: String
         /// Where, 1-based; 0 if the file as a whole is meant.
-        var line = 0
+        public internal(set) var line = 0
     }
 
     /// Secret files longer than this are refused.
@@ -74,7 +74,8 @@ public enum SmallFile {
             : "names an environment variable that is not set or is empty"
     }
 
-    static func read(path: String, maximumBytes: Int) -> Result<String, Failure> {
+    /// The text of a file.
+    public static func read(path: String, maximumBytes: Int) -> Result<String, Failure> {
         bytes(path: path, maximumBytes: maximumBytes).flatMap { bytes in
             String(validating: bytes, as: UTF8.self).map { .success($0) } ?? .failure(notText(bytes))
         }
@@ -87,7 +88,7 @@ public enum SmallFile {
     }
 
     /// The bytes of a file, of which one that is longer than 16 KB leaves copies behind.
-    private static func bytes(path: String, maximumBytes: Int) -> Result<[UInt8], Failure> {
+    public static func bytes(path: String, maximumBytes: Int) -> Result<[UInt8], Failure> {
         do throws(SystemError) {
             guard let bytes = try OpenFile(path, O_RDONLY | O_NONBLOCK).readAll(maximumBytes: maximumBytes) else {
                 return .failure(Failure(message: "it is longer than the \(maximumBytes) bytes allowed"))

@@ -121,6 +121,8 @@ public struct AnswerPolicy: Hashable, Sendable {
     public var transfers = Transfers.service
     /// Whether no user decides about invites that are no calls, although calls ring, as those of a trunk do.
     public var isUnattended = false
+    /// What decides the calls that may get through; if no rule matches, ``manner`` does.
+    public var table = AnswerTable()
 
     /// Makes a policy.
     public init(
@@ -154,11 +156,13 @@ public struct AnswerPolicy: Hashable, Sendable {
     }
 
     /// The first rule that refuses a call; nil if none does.
-    public func refusal(of status: Status) -> Rule? {
+    ///
+    /// - Parameter isRuled: Whether a rule of ``table`` matches the call, so that ``manner`` does not count.
+    public func refusal(of status: Status, isRuled: Bool = false) -> Rule? {
         if let rule = callers.refusal(of: status.caller) { return rule }
         if status.isDraining { return .draining }
         if let rule = callLimit.refusal(of: status) { return rule }
-        return manner == .reject ? .rejectsAll : nil
+        return manner == .reject && !isRuled ? .rejectsAll : nil
     }
 }
 

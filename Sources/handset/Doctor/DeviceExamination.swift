@@ -182,7 +182,7 @@ struct DeviceExamination: Sendable {
     }
 
     private static func card(_ configuration: DeviceConfiguration, isRunning: Bool) async -> Gathered<SoundCardFacts> {
-        guard configuration.behaviour.source == .card else { return .skipped("calls use no sound card") }
+        guard configuration.usesCard else { return .skipped("calls use no sound card") }
         if isRunning { return .skipped("not tried: the device that runs has it; `handset control status` shows it") }
         let facts = await DoctorBounds.within(DoctorBounds.card) {
             await BlockingThreads.files.run { MachineProbe(configuration: configuration).card() }

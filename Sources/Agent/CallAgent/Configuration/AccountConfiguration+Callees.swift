@@ -1,4 +1,4 @@
-internal import CallControl
+public import CallControl
 internal import SIP
 internal import SIPClient
 internal import SIPSignaling
@@ -21,6 +21,33 @@ extension AccountConfiguration {
             return false
         }
         return callees.admits(callee)
+    }
+
+    /// Who calls, as patterns of callers judge it.
+    ///
+    /// What a telephone network says of the caller counts if it is a number or an address: a name could be that of a user.
+    func caller(of invite: ReceivedInvite) -> Callee {
+        if sip == nil, let outside = invite.trunk?.caller.map({ Callee($0) }),
+            outside.host != nil || TelephoneNumber(outside.name) != nil
+        {
+            return outside
+        }
+        return caller(invite.inviter)
+    }
+
+    /// A caller by the name that calls have.
+    public func caller(_ user: UserID) -> Callee {
+        guard let domain = sip?.account.address.uri.sip?.host else { return Callee(user.text) }
+        let name = SIPName.caller(user)
+        return SIPName.callee(name, at: domain) ?? Callee(name.text)
+    }
+
+    /// The name that calls of a caller have, by any form of it.
+    public func callerName(_ user: UserID) -> UserID { sip == nil ? user : SIPName.caller(user) }
+
+    /// A list of patterns for callers of this account.
+    func callerList(_ patterns: [CalleePattern]) -> CalleeList {
+        CalleeList(patterns, ownHost: sip?.account.address.uri.sip?.host.normalText)
     }
 
     /// The names of a caller that an entry of `answer.allow` or `answer.deny` means.

@@ -11,6 +11,7 @@ protocol AccountKeys: ConfigKeys {
     var invites: ConfigKey<KeyedSection<InviteConfiguration.Keys>> { get }
     var answer: ConfigKey<KeyedSection<AnswerPolicy.Keys>> { get }
     var behaviour: ConfigKey<KeyedSection<BehaviourConfiguration.Keys>> { get }
+    var behaviours: ConfigKey<[KeyedSection<BehaviourConfiguration.Keys>]> { get }
 }
 
 /// Their declarations.
@@ -24,6 +25,9 @@ enum AccountSections {
     static let answer = ConfigKey.section("answer", AnswerPolicy.Keys.self, "which calls are answered, and how")
     static let behaviour = ConfigKey.section(
         "behaviour", BehaviourConfiguration.Keys.self, "what an answered call does")
+    static let behaviours = ConfigKey.sections(
+        "behaviours", BehaviourConfiguration.Keys.self,
+        "what calls do for which a rule of `answer.rules` names one of these ([policy.md](policy.md)), 16 at most")
 }
 
 /// One of several accounts in a file.
@@ -52,6 +56,7 @@ enum AccountEntry {
         let invites = AccountSections.invites
         let answer = AccountSections.answer
         let behaviour = AccountSections.behaviour
+        let behaviours = AccountSections.behaviours
         let media = ConfigKey.section(
             "media", AccountMedia.Keys.self,
             "what calls of this account offer and take, in place of the process's `media`")

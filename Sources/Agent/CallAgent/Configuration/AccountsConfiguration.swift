@@ -32,7 +32,10 @@ public struct AccountsConfiguration: Sendable {
         /// The keys of the account whose values are other ones than in `other`, such as `behaviour.source`.
         public func differences(from other: Account) -> [String] {
             guard let section, let others = other.section else { return [] }
-            return section.differences(from: others)
+            let differences = section.differences(from: others)
+            // The holidays' file, or the tz database, may have changed while its name has not.
+            let isTableSame = configuration.answer.table.calendar == other.configuration.answer.table.calendar
+            return isTableSame || !differences.isEmpty ? differences : ["answer.holidays_file"]
         }
     }
 
@@ -106,12 +109,12 @@ public struct AccountsConfiguration: Sendable {
         accounts = entries.map { entry in
             var configuration = process.configuration
             configuration.readAccount(entry, server: nil, &problems)
-            configuration.behaviour.withhold(document.secretVariables)
+            configuration.withhold(document.secretVariables)
             process.apply(to: &configuration, entry, &problems)
             configuration.warnOfKeys(entry, &problems)
             return Account(name: entry.value(\.name, &problems) ?? "", configuration, entry)
         }
-        if root.has(\.audio), !accounts.contains(where: { $0.configuration.behaviour.source == .card }) {
+        if root.has(\.audio), !accounts.contains(where: \.configuration.usesCard) {
             problems.append(
                 root.warning(
                     \.audio, "is for behaviour.source: card, which no account has; `handset run` does not use it"))
@@ -163,6 +166,7 @@ public struct AccountsConfiguration: Sendable {
         root.rejectIdle(\.invites, reason, &problems)
         root.rejectIdle(\.answer, reason, &problems)
         root.rejectIdle(\.behaviour, reason, &problems)
+        root.rejectIdle(\.behaviours, reason, &problems)
     }
 }
 
@@ -251,7 +255,8 @@ private struct AccountCollisions {
             problems.append(
                 device.problem(\.callRecords, "is a file of account \(name) already; give each a file of its own"))
         }
-        if let behaviour, isShared(own.behaviour.recordingFolder, [other.behaviour.recordingFolder]) {
+        let folders = other.allBehaviours.map(\.behaviour.recordingFolder)
+        if let behaviour, own.allBehaviours.contains(where: { isShared($0.behaviour.recordingFolder, folders) }) {
             problems.append(
                 behaviour.problem(
                     \.recordFolder, "is the folder of account \(name) already; give each a folder of its own"))

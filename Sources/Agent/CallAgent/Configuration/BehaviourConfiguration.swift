@@ -119,6 +119,13 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 
     /// The keys of the section `behaviour`.
     struct Keys: ConfigKeys {
+        let name = ConfigKey<String>.parsed(
+            "name", "name", "what `answer.rules` call it ([policy.md](policy.md)); required in `behaviours`",
+            show: \.self
+        ) { text throws(ConfigValueFault) in
+            if text.utf8.count <= 64, !text.isEmpty { return text }
+            throw ConfigValueFault("must have 1 to 64 bytes")
+        }.unset("none")
         let source = ConfigKey.choice("source", of: Kind.self, "what a caller hears; `card`: talk on a sound card")
             .defaulting(to: .echo)
         let file = ConfigKey.path("file", "with `source: play`, which requires it: WAV or Ogg Opus")

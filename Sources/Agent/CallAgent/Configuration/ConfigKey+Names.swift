@@ -25,13 +25,20 @@ extension ConfigKey {
 
     /// Who may be called on a stranger's word.
     static func callees(_ text: String) -> ConfigKey where Value == [CalleePattern] {
-        .list("callees", of: "patterns", text) { text throws(ConfigValueFault) in
-            let plain = text.lowercased().hasPrefix("sip:") ? String(text.dropFirst(4)) : String(text)
-            if let pattern = CalleePattern(plain) { return pattern }
-            throw ConfigValueFault(
-                "must be a user's name, the beginning of one with * behind it, or a pattern of numbers such as +4930* or 2??, each "
-                    + "with @ and a host behind it at most, not \"\(text.prefix(80))\"")
-        }
+        callerPatterns("callees", text)
+    }
+
+    /// Patterns of callers, or of what was dialled.
+    static func callerPatterns(_ name: String, _ text: String) -> ConfigKey where Value == [CalleePattern] {
+        .list(name, of: "patterns", text, pattern)
+    }
+
+    private static func pattern(_ text: String) throws(ConfigValueFault) -> CalleePattern {
+        let plain = text.lowercased().hasPrefix("sip:") ? String(text.dropFirst(4)) : String(text)
+        if let pattern = CalleePattern(plain) { return pattern }
+        throw ConfigValueFault(
+            "must be a user's name, the beginning of one with * behind it, or a pattern of numbers such as +4930* or 2??, each "
+                + "with @ and a host behind it at most, not \"\(text.prefix(80))\"")
     }
 
     private static func check(_ name: String, of member: String) throws(ConfigValueFault) -> String {

@@ -20,6 +20,8 @@ public struct DeviceConfiguration: Sendable {
     public var rooms: [RoomName] = []
     /// What an answered call does.
     public var behaviour = BehaviourConfiguration()
+    /// What calls do for which a rule of ``answer`` names one of these.
+    public var behaviours: [String: BehaviourConfiguration] = [:]
     /// What kind of machine it runs on.
     public var profile = MachineProfile.desktop
     /// The sound card, for the behaviour `card`.
@@ -35,10 +37,13 @@ public struct DeviceConfiguration: Sendable {
 
     /// The sound card that calls are to use; nil if none does.
     var sound: CallSound? {
-        guard behaviour.source == .card else { return nil }
+        guard usesCard else { return nil }
         // Above the media workers': the card cannot wait.
         return audio.sound(realtimePriority: media.realtimePriority.map { min(99, $0 + 5) })
     }
+
+    /// Whether calls can be on the sound card.
+    public var usesCard: Bool { behaviour.source == .card || behaviours.values.contains { $0.source == .card } }
 
     /// Where mute and volume are kept for the next start; nil without a sound card, and for nowhere.
     public var keptSoundPath: String? {
@@ -77,6 +82,7 @@ public struct DeviceConfiguration: Sendable {
         let invites = AccountSections.invites
         let answer = AccountSections.answer
         let behaviour = AccountSections.behaviour
+        let behaviours = AccountSections.behaviours
         let audio = ConfigKey.section(
             "audio", AudioConfiguration.Keys.self, "the sound card, with `source: card` ([sound.md](sound.md))")
         let control = ConfigKey.section(
@@ -111,9 +117,9 @@ public struct DeviceConfiguration: Sendable {
             problems.insert(contentsOf: missing, at: before)
         }
         readAccount(root, server: server, &problems)
-        behaviour.withhold(variables)
+        withhold(variables)
         readProcess(root, &problems)
-        if root.has(\.audio), behaviour.source != .card, !problems.contains(where: { $0.key == "behaviour.source" }) {
+        if root.has(\.audio), !usesCard, !problems.contains(where: { $0.key == "behaviour.source" }) {
             // No fault: `handset call --device` uses it.
             problems.append(
                 root.warning(
@@ -145,10 +151,19 @@ extension DeviceConfiguration {
         }
         let answers = root.value(\Keys.answer, &problems)
         if let answers { answer = AnswerPolicy(answers, &problems) }
-        if let section = root.value(\Keys.behaviour, &problems) {
+        let section = root.value(\Keys.behaviour, &problems)
+        if let section {
             behaviour = BehaviourConfiguration(section, &problems)
             takeOverCallees(root, section, &problems)
         }
+        let others = root.value(\Keys.behaviours, &problems) ?? []
+        behaviours = BehaviourConfiguration.named(others, besides: section, behaviour, &problems)
+        if let answers {
+            let ownName = section?.value(\.name, &problems)
+            answer.table = AnswerTableReader(account, behaviours: behaviours, ownName: ownName).table(
+                answers, answer, &problems)
+        }
+        AnswerTableReader.warnOfUnused(others, answer.table, &problems)
         if account.sip != nil {
             answer.callers = answer.callers.mapped(account.callers)
             judgeTransfers(answers, &problems)
@@ -403,6 +418,18 @@ extension AnswerPolicy {
             "transfers", of: Transfers.self,
             "transfers that a peer may request, to `account.callees`: none, those at the account's own service, or all"
         ).unset("`service` at an exchange, `refuse` at a SIP server")
+        let timeZone = ConfigKey.string(
+            "time_zone",
+            "the place by whose clocks `rules` tell time: a name of the tz database, such as `Europe/Berlin`"
+        ).unset("none: rules with `weekdays`, `hours` or `holiday` are refused")
+        let holidays = ConfigKey.path(
+            "holidays_file", readable: true,
+            "with `rules`: holidays, one on each line: `2026-04-03`, or `12-25` for every year"
+        ).unset("no holidays")
+        let rules = ConfigKey.sections(
+            "rules", AnswerRuleKeys.self,
+            "what happens to a call that may get through, by the first rule that matches ([policy.md](policy.md)), \(AnswerTable.most) at most; without one that matches `mode` decides"
+        ).unset("none")
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -454,20 +481,41 @@ extension ConfigKey<AnswerPolicy.CallLimit> {
 
 extension DeviceConfiguration {
     /// Sections whose changes a device takes while it runs; ``BehaviourConfiguration`` as far as ``adopt(_:)`` says.
-    public static let adoptedSections = ["answer", "behaviour", "invites"]
+    public static let adoptedSections = ["answer", "behaviour", "behaviours", "invites"]
 
     /// Takes from another configuration what holds for calls that begin from now on.
     ///
     /// - Returns: Whether its behaviour was taken, too. A sound card, programs and bots are set up at a device's start, so
     ///   a behaviour is not taken that needs another one of them; then the earlier one stays as a whole.
     mutating func adopt(_ other: DeviceConfiguration) -> Bool {
+        let table = answer.table
         answer = other.answer
         invites = other.invites
-        guard behaviour.needs == other.behaviour.needs else { return false }
+        guard needs == other.needs else {
+            // The new rules may name behaviours that are not there yet.
+            answer.table = table
+            return false
+        }
         let capture = behaviour.capture
         behaviour = other.behaviour
+        behaviours = other.behaviours
         behaviour.capture = capture
         return true
+    }
+}
+
+extension DeviceConfiguration {
+    /// What a device sets up for its behaviours at its start, by their names.
+    private var needs: [String: BehaviourConfiguration.Source.Needs] {
+        Dictionary(uniqueKeysWithValues: allBehaviours.map { ($0.name, $0.behaviour.needs) }).filter {
+            $0.value != .nothing
+        }
+    }
+
+    /// Has programs and voices not inherit these variables.
+    mutating func withhold(_ variables: Set<String>) {
+        behaviour.withhold(variables)
+        for name in behaviours.keys { behaviours[name]?.withhold(variables) }
     }
 }
 
