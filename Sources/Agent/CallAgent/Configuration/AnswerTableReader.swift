@@ -47,7 +47,7 @@ struct AnswerRuleKeys: ConfigKeys {
     let longest = ConfigKey.seconds("max_call_seconds", in: 1...604_800, "longest call").unset("that of its behaviour")
     let refusal = ConfigKey.choice(
         "reject_as", of: AnswerRule.Refusal.self,
-        "with `action: reject`: what the caller is told; `overload` is busy, with the cause `deviceFull`"
+        "with `action: reject`: what the caller receives; `overload` is busy, with the cause `deviceFull`"
     ).defaulting(to: .busy)
     let reason = ConfigKey.string("reason", "with `action: reject`: why, for the log and the record").unset("none")
 }
