@@ -142,6 +142,7 @@ let package = Package(
         // Floor 3: media.
         module("Media", "AudioKit", ["COpus", "COpusFile", "CSpeexDSP", "Core", "Files", "Realtime"]),
         module("Media", "AudioPort", ["AudioKit", "Core", "Realtime", "VoiceActivity"]),
+        module("Media", "Meetings", ["AudioKit", "AudioPort", "Realtime"]),
         module("Media", "VoiceActivity", ["Core", "Realtime"]),
         module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
         module("Media", "CallScript", ["AudioKit", "ConfigReader"]),
@@ -214,6 +215,9 @@ let package = Package(
                 "ConfigReader", "Core", "Files", "Realtime",
             ]),
         module(
+            "Agent", "CallMeetings",
+            ["AudioPort", "CallControl", "CallParticipation", "Core", "Meetings", "Realtime", "VoiceActivity"]),
+        module(
             "Agent", "BotCalls",
             nio + [
                 "AudioPort", "BotWire", "CallControl", "CallParticipation", "ConfigReader", "Core", "HTTPTransport",
@@ -233,8 +237,9 @@ let package = Package(
             [
                 "CallDiagnosis",
                 "AudioDevices", "AudioKit", "AudioPort", "BlockingWork", "BotCalls", "BotWire", "Call", "CallControl",
-                "CallFlow", "CallFlows", "CallMedia", "CallParticipation", "CallPrograms", "ConfigReader", "Core",
-                "DomainNames", "Files", "ICE",
+                "CallFlow", "CallFlows", "CallMedia", "CallMeetings", "CallParticipation", "CallPrograms",
+                "ConfigReader",
+                "Core", "DomainNames", "Files", "ICE",
                 "JSON", "MediaEngine", "Monitoring", "NameLookup", "Playout", "RTP", "Realtime", "SDP", "SIP",
                 "SIPClient",
                 "SIPSignaling", "SecureTransport", "SignalingClient", "TLS",
@@ -246,7 +251,8 @@ let package = Package(
         module(
             "Agent", "DeviceControl",
             [
-                "AudioKit", "AudioDevices", "CallAgent", "CallControl", "ControlWire", "Core", "Files", "MediaEngine",
+                "AudioKit", "AudioDevices", "CallAgent", "CallControl", "CallMeetings", "ControlWire", "Core", "Files",
+                "MediaEngine",
                 "Realtime", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -292,6 +298,13 @@ let package = Package(
             name: "TestSupport", dependencies: ["CEnvironment", "Core"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit", "Files"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("AudioPortTests", ["AudioKit", "AudioPort", "Core", "LoopbackAnalysis", "VoiceActivity"]),
+        tests(
+            "MeetingsTests",
+            [
+                "AudioKit", "AudioPort", "CThreadCounters", "CallControl", "CallMeetings", "CallParticipation",
+                "Meetings",
+                "Realtime",
+            ]),
         tests("VoiceActivityTests", ["Core", "LoopbackAnalysis", "VoiceActivity"]),
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
         tests("CallFlowTests", ["CallFlow", "Core"]),
@@ -408,8 +421,8 @@ let package = Package(
         tests(
             "CallParticipationTests",
             [
-                "AudioPort", "BotCalls", "BotWire", "CallControl", "CallFlows", "CallParticipation", "CallPrograms",
-                "Core", "LoopbackAnalysis", "Realtime", "VoiceActivity",
+                "AudioPort", "BotCalls", "BotWire", "CallControl", "CallFlows", "CallMeetings", "CallParticipation",
+                "CallPrograms", "Core", "LoopbackAnalysis", "Realtime", "VoiceActivity",
             ]),
         tests(
             "CallProgramsTests", ["AudioPort", "CallControl", "CallParticipation", "CallPrograms", "Core", "Realtime"]),

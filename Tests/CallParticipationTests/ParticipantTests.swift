@@ -3,6 +3,7 @@ import BotCalls
 import BotWire
 import CallControl
 import CallFlows
+import CallMeetings
 import CallParticipation
 import CallPrograms
 import Foundation
@@ -15,7 +16,7 @@ import Testing
 @Suite("Participants of calls", .timeLimit(.minutes(1)))
 struct ParticipantTests {
     enum Kind: CaseIterable {
-        case program, bot, port, flow
+        case program, bot, port, flow, meeting
     }
 
     /// A participant, what it has reported except notices and turns, and the media of its calls.
@@ -24,6 +25,7 @@ struct ParticipantTests {
         let participant: any CallParticipant
         private let events: Events
         private let listener: LoopbackListener?
+        private var hall: MeetingHall?
         private let document = FileManager.default.temporaryDirectory.path + "/handset-flow-\(UUID()).xml"
         private var lines: [CallID: Line] = [:]
 
@@ -33,7 +35,7 @@ struct ParticipantTests {
 
             func add(_ event: ParticipantEvent) {
                 switch event {
-                case .noted, .turn: break
+                case .noted, .turn, .speech: break
                 case .ready, .rejected, .failed, .press, .transfer, .done, .left: all.withLock { $0.append(event) }
                 }
             }
@@ -67,6 +69,13 @@ struct ParticipantTests {
                 participant = CallFlows(
                     FlowPlan(file: document), name: { FlowCallNames(callSid: "\($0.id)", recording: "\($0.id)") },
                     publish: { events.add($0) })
+            case .meeting:
+                listener = nil
+                let hall = try MeetingHall(priority: nil)
+                self.hall = hall
+                var plan = MeetingPlan()
+                plan.room = "room"
+                participant = CallMeetings(plan, in: hall) { events.add($0) }
             case .port:
                 listener = nil
                 let ports = CallPorts { events.add($0) }
@@ -77,6 +86,7 @@ struct ParticipantTests {
 
         func close() async {
             await participant.finish()
+            hall?.finish()
             if let listener { Glibc.close(listener.descriptor) }
             try? FileManager.default.removeItem(atPath: document)
         }

@@ -68,7 +68,7 @@ extension BrokenConfiguration {
             "an account with a key of the process, and a mistake in one of its own",
             "accounts:\n\(entry("a", "    media:\n      workers: 2\n    behaviour:\n      source: dance\n"))",
             "6: accounts[1].media.workers: unknown key; this section has offers, codecs, allow_plain_rtp, srtp_suites",
-            "8: accounts[1].behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, flow, not \"dance\""
+            "8: accounts[1].behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, flow, conference, not \"dance\""
         ),
         .whole(
             "two accounts that share what they must not",
@@ -254,7 +254,7 @@ extension BrokenConfiguration {
             "8: behaviour.bot.status_callback_events: "),
         .device(
             "a source that is none", "behaviour:\n  source: ehco\n",
-            "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, flow, not \"ehco\"; did you "
+            "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, flow, conference, not \"ehco\"; did you "
                 + "mean echo?"),
         .device(
             "a flow without its section", "behaviour:\n  source: flow\n",

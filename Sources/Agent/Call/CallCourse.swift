@@ -624,6 +624,7 @@ package struct CallCourse: ProtocolCore, Sendable {
         case .failed(_, let why): fail(kind, why, at: now, into: &outbox)
         case .press(_, let keys): if !participation.hasLeft { outbox.append(.media(.press(keys: keys))) }
         case .transfer(_, let target): if !participation.hasLeft { outbox.append(.device(.judge(target: target))) }
+        case .speech(_, let isOver, let time): outbox.append(.event(.speech(isOver: isOver, at: time)))
         case .turn(_, let news, let summary): note(news, summary, from: kind, into: &outbox)
         case .done(_, let failure):
             // It may say so while it is being detached.
@@ -647,6 +648,7 @@ package struct CallCourse: ProtocolCore, Sendable {
             switch kind {
             case .bot: "the call's bot: \(why)"
             case .flow: "the call's flow: \(why)"
+            case .meeting: "the call's conference: \(why)"
             case .program, .port, .line: "the call's program: \(why)"
             }
         feed(.media(.failed(MediaFailure(.deviceFault, cause))), at: now, into: &outbox)

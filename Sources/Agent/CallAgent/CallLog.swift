@@ -188,6 +188,9 @@ struct CallLog {
             logger.debug("A call is at another verb of its flow", metadata: metadata(["place": "\(place)"]))
         case .recorded(let path):
             logger.info("A flow has recorded a caller", metadata: metadata(["file": "\(path)"]))
+        case .met(let room, let members):
+            logger.info(
+                "A call has joined a conference", metadata: metadata(["room": "\(room)", "members": "\(members)"]))
         case .warned(let what, let leftOut):
             logger.warning(
                 isBot ? "Something is wrong around the bot" : "Something is wrong around the program",

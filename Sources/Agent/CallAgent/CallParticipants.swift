@@ -3,6 +3,7 @@ internal import BotCalls
 internal import Call
 internal import CallControl
 internal import CallFlows
+internal import CallMeetings
 internal import CallParticipation
 internal import CallPrograms
 internal import Logging
@@ -10,7 +11,7 @@ internal import MediaEngine
 internal import Realtime
 internal import Synchronization
 
-/// The participants of a device's calls: programs, the bot, flows, or this process by ports or lines; and which of them takes part in which call.
+/// The participants of a device's calls: programs, the bot, flows, rooms, or this process by ports or lines; and which of them takes part in which call.
 final class CallParticipants {
     /// What participants ask and report.
     enum Input: Sendable {
@@ -28,6 +29,8 @@ final class CallParticipants {
     private let programs: [String: CallPrograms]
     /// Of behaviours with `flow`, likewise.
     private let flows: [String: CallFlows]
+    /// Of behaviours with `conference`, likewise.
+    private let meetings: [String: CallMeetings]
     private let ports: CallPorts
     private let lines: ProvidedLines
     /// Legs to bots that are offered them by HTTP.
@@ -37,12 +40,13 @@ final class CallParticipants {
     /// The participant that has begun in a call, or that has placed it, until it is detached.
     private var present: [CallID: any CallParticipant] = [:]
 
-    init(_ configuration: DeviceConfiguration) throws(RealtimeError) {
+    init(_ configuration: DeviceConfiguration, in hall: MeetingHall) throws(RealtimeError) {
         // Each participant limits what it reports, and a hang-up must not be lost behind it.
         let (inputs, sink) = AsyncStream.makeStream(of: Input.self, bufferingPolicy: .unbounded)
         self.inputs = inputs
         var programs: [String: CallPrograms] = [:]
         var flows: [String: CallFlows] = [:]
+        var meetings: [String: CallMeetings] = [:]
         for (name, behaviour) in configuration.allBehaviours {
             if let plan = behaviour.participation?.program {
                 programs[name] = try CallPrograms(plan) { sink.yield(.event($0, from: .program)) }
@@ -50,9 +54,13 @@ final class CallParticipants {
             if let plan = behaviour.participation?.flow {
                 flows[name] = CallFlows(plan, name: Self.flowNames) { sink.yield(.event($0, from: .flow)) }
             }
+            if let plan = behaviour.participation?.meeting {
+                meetings[name] = CallMeetings(plan, in: hall) { sink.yield(.event($0, from: .meeting)) }
+            }
         }
         self.programs = programs
         self.flows = flows
+        self.meetings = meetings
         botBehaviour = configuration.allBehaviours.first { $0.behaviour.participation?.bot != nil }?.name ?? ""
         // The account of a device never changes.
         let account = configuration.account
@@ -75,6 +83,7 @@ final class CallParticipants {
         for (name, behaviour) in configuration.allBehaviours {
             if let plan = behaviour.participation?.program { programs[name]?.adopt(plan) }
             if let plan = behaviour.participation?.flow { flows[name]?.adopt(plan) }
+            if let plan = behaviour.participation?.meeting { meetings[name]?.adopt(plan) }
         }
         areBotsFirst = Self.areBotsFirst(configuration)
     }
@@ -139,7 +148,7 @@ final class CallParticipants {
         // What is attached to calls is that of the section `behaviour`.
         let name = isAttached ? "" : call.behaviour
         if let bots, botBehaviour == name { return bots }
-        return programs[name] ?? flows[name]
+        return programs[name] ?? flows[name] ?? meetings[name]
     }
 
     private func join(
@@ -214,15 +223,26 @@ final class CallParticipants {
 
     /// Ends all participations.
     nonisolated(nonsending) func finish() async {
-        let all: [(any CallParticipant)?] = Array(programs.values) + Array(flows.values) + [ports, lines, bots]
+        let others: [any CallParticipant] = Array(programs.values) + Array(flows.values) + Array(meetings.values)
+        let all: [(any CallParticipant)?] = others + [ports, lines, bots]
         for participant in all { await participant?.finish() }
     }
 }
 
 extension BehaviourConfiguration {
-    /// The program, bot or flow that calls have, or that can be attached to them; nil if there is none.
+    /// The program, bot, flow or room that calls have, or what can be attached to them; nil if there is none.
     var participation: Source? {
-        source.program != nil || source.bot != nil || source.flow != nil ? source : attachment
+        let takesPart = source.program != nil || source.bot != nil || source.flow != nil || source.meeting != nil
+        return takesPart ? source : attachment
+    }
+}
+
+extension BehaviourConfiguration.Source {
+    /// How long an incoming call waits for who takes part in it.
+    fileprivate var answerTimeout: Duration {
+        if let timeout = bot?.answerTimeout ?? program?.answerTimeout { return timeout }
+        if flow != nil { return FlowPlan.answerTimeout }
+        return meeting != nil ? MeetingPlan.answerTimeout : .zero
     }
 }
 
@@ -240,15 +260,12 @@ extension DeviceConfiguration {
     /// The bot that calls have, or that can be attached to them; nil if there is none.
     var bot: BotPlan? { participations.lazy.compactMap(\.bot).first }
 
-    /// Whether calls have a program, bot or flow, or one can be attached to them.
+    /// Whether calls have a program, bot, flow or room, or one can be attached to them.
     var hasParticipant: Bool { !participations.isEmpty }
 
-    /// How long an incoming call waits for its program, bot or flow.
+    /// How long an incoming call waits for its program, bot, flow or room.
     var participantTimeout: Duration {
-        participations.map { source in
-            source.bot?.answerTimeout ?? source.program?.answerTimeout
-                ?? (source.flow == nil ? .zero : FlowPlan.answerTimeout)
-        }.max() ?? .zero
+        participations.map(\.answerTimeout).max() ?? .zero
     }
 
     /// Whether a call with a bot has a WebRTC leg to it, which takes as much of a worker as the call itself.

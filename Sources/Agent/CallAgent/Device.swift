@@ -70,7 +70,7 @@ public actor Device {
         media = MediaResources(
             configuration, engine: share.media.engine, address: mediaAddress, owner: share.owner)
         do throws(RealtimeError) {
-            participants = try CallParticipants(configuration)
+            participants = try CallParticipants(configuration, in: share.media.hall)
         } catch {
             share.leave {}
             throw error

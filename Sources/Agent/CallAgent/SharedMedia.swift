@@ -1,9 +1,11 @@
 public import AudioDevices
 public import AudioKit
 public import Logging
+public import CallMeetings
 internal import MediaEngine
 internal import Core
 internal import CallMedia
+public import CallParticipation
 public import Realtime
 internal import Synchronization
 internal import TLS
@@ -13,6 +15,8 @@ internal import TLS
 /// Any thread may use it. It ends with ``close()``, after its devices.
 public final class SharedMedia: Sendable {
     let engine: MediaEngine
+    /// The rooms in which calls of all devices meet.
+    let hall: MeetingHall
     private let router: MediaRouter
     private let claims = Mutex(MediaClaims())
     private let card: Mutex<CardControl>
@@ -60,6 +64,7 @@ public final class SharedMedia: Sendable {
             sound.map { SoundKeeper(path: path, configured: SoundSettings($0), logger: logger) }
         }
         if let kept = soundKeeper?.kept { sound?.use(kept) }
+        hall = try MeetingHall(priority: leading.media.realtimePriority)
         engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: address, callPorts: leading.media.callPorts, workerCount: leading.media.workers,
@@ -77,6 +82,7 @@ public final class SharedMedia: Sendable {
     /// Ends all media and its threads, and then the events. Another time it does nothing.
     func shutDown() {
         engine.shutdown()
+        hall.finish()
         router.finish()
     }
 
@@ -183,6 +189,17 @@ public final class SharedMedia: Sendable {
             return (hasRoom, isChange)
         }
     }
+
+    /// The rooms in which calls meet.
+    public var rooms: [RoomStatus] { hall.rooms }
+
+    /// Mutes a call in its room, or has it heard again.
+    ///
+    /// - Returns: False if the call is in no room.
+    public func setMuted(_ isMuted: Bool, inRoom call: CallID) -> Bool { hall.setMuted(isMuted, of: call.number) }
+
+    /// Whether a call is in a room.
+    public func isInRoom(_ call: CallID) -> Bool { hall.isMember(call.number) }
 
     /// How loud the card is; nil without one.
     public var sound: SoundSettings? { card.withLock { $0.settings } }

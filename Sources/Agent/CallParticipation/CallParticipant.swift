@@ -92,6 +92,8 @@ public enum ParticipantKind: Sendable {
     case bot
     /// A flow in TwiML.
     case flow
+    /// A room in which calls meet.
+    case meeting
     /// This process, by ports.
     case port
     /// This process, by lines without a port.

@@ -16,6 +16,8 @@ public enum ParticipantEvent: Sendable, Equatable {
     case transfer(CallID, to: String)
     /// The speaker has changed; with the figures of all turns so far.
     case turn(CallID, TurnNotice, TurnSummary)
+    /// The caller is heard by others of its meeting, or was until then: since the call joined it.
+    case speech(CallID, isOver: Bool, at: Duration)
     /// The call is to end: the participant has finished, was heard out, or has failed.
     case done(CallID, failure: String?)
     /// The participant has left the call: later events of the call are those of another participant.
@@ -28,7 +30,7 @@ public enum ParticipantEvent: Sendable, Equatable {
         switch self {
         case .ready(let call), .rejected(let call, _, _), .failed(let call, _), .press(let call, _),
             .transfer(let call, _),
-            .turn(let call, _, _), .done(let call, _), .left(let call):
+            .turn(let call, _, _), .speech(let call, _, _), .done(let call, _), .left(let call):
             call
         case .noted(_, let call): call
         }
@@ -65,6 +67,8 @@ public enum ParticipantNotice: Sendable, Equatable {
     case reached(String)
     /// A flow has recorded the caller, to the file of this path.
     case recorded(String)
+    /// The call takes part in this room, with this number of members.
+    case met(room: String, members: Int)
     /// Something that the operator must know, and the number of such reports before it that were dropped.
     case warned(String, leftOut: Int)
 }

@@ -1,6 +1,7 @@
 internal import AudioDevices
 internal import CallAgent
 internal import CallControl
+internal import CallMeetings
 internal import ControlWire
 internal import Glibc
 internal import MediaEngine
@@ -91,7 +92,41 @@ struct ControlRequestHandler: Sendable {
         case .play, .stop, .record, .attach, .detach: return try await carryOut(sound: request.action, targets)
         case .transfer(let number, let target, let other):
             return try await transfer(number, target, other, targets)
+        case .conferences: return await conferences(targets)
+        case .conferenceMute(let number, let isMuted):
+            let call = try await member(number, targets)
+            guard accounts.media.setMuted(isMuted, inRoom: call.id) else { throw Self.notInRoom(number) }
+            return Outcome(call.reply)
+        case .conferenceRemove(let number):
+            let call = try await member(number, targets)
+            await call.device.hangUp(call.id)
+            return Outcome(call.reply)
         }
+    }
+
+    /// The rooms, with the calls of the accounts that are meant.
+    private func conferences(_ targets: ControlTargets) async -> Outcome {
+        let calls = await targets.calls()
+        let peers = Dictionary(calls.map { ($0.call.call, $0.call.peer) }) { first, _ in first }
+        var reply = ControlReply()
+        reply.conferences = accounts.media.rooms.map { room in
+            ControlConference(
+                room: room.name,
+                members: room.members.map {
+                    .init(call: $0.call, peer: peers[$0.call], speaks: $0.speaks, muted: $0.isMuted)
+                })
+        }
+        return Outcome(reply)
+    }
+
+    private func member(_ number: UInt64, _ targets: ControlTargets) async throws(ControlFault) -> Found {
+        let call = try await talking(number, targets)
+        guard accounts.media.isInRoom(call.id) else { throw Self.notInRoom(number) }
+        return call
+    }
+
+    private static func notInRoom(_ number: UInt64) -> ControlFault {
+        ControlFault(.wrongState, "call \(number) is in no room; conference list shows the rooms")
     }
 
     /// A call, and the device that has it.
@@ -110,7 +145,9 @@ struct ControlRequestHandler: Sendable {
         let number: UInt64? =
             switch action {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
-            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer: nil
+            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer,
+                .conferences, .conferenceMute, .conferenceRemove:
+                nil
             }
         let call = try await talking(number, targets)
         let device = call.device
@@ -124,7 +161,7 @@ struct ControlRequestHandler: Sendable {
             case .attach: try await device.attach(to: call.id)
             case .detach: try await device.detach(from: call.id)
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch,
-                .transfer:
+                .transfer, .conferences, .conferenceMute, .conferenceRemove:
                 break
             }
         } catch {

@@ -12,9 +12,10 @@ public struct PortLine: ~Copyable, Sendable {
     private var orders: SPSCRing<PlayOrder>.Consumer
     private var reports: SPSCRing<PlayReport>.Producer
     private var turnEvents: SPSCRing<TurnEvent>.Producer
-    private let handle: WakeupHandle
+    /// Nil for a mixer, which runs by its own clock.
+    private let handle: WakeupHandle?
     // Keeps the handle's descriptor open. Untouched on the media thread, so no retain there.
-    private let signal: PortSignal
+    private let signal: PortSignal?
     private var report = PlayReport()
     /// Samples a second of the widest sound that the program has queued: there is nothing above half of that in what it says.
     package private(set) var widestRate: Int
@@ -34,7 +35,7 @@ public struct PortLine: ~Copyable, Sendable {
     init(
         heard: consuming AudioRing.Producer, queue: consuming AudioRing.Consumer,
         orders: consuming SPSCRing<PlayOrder>.Consumer, reports: consuming SPSCRing<PlayReport>.Producer,
-        turnEvents: consuming SPSCRing<TurnEvent>.Producer, rate: PortRate, turns: TurnPlan?, signal: PortSignal
+        turnEvents: consuming SPSCRing<TurnEvent>.Producer, rate: PortRate, turns: TurnPlan?, signal: PortSignal?
     ) {
         widestRate = rate.rawValue
         self.heard = heard
@@ -43,7 +44,7 @@ public struct PortLine: ~Copyable, Sendable {
         self.reports = reports
         self.turnEvents = turnEvents
         self.signal = signal
-        handle = signal.handle
+        handle = signal?.handle
         followsTurns = turns != nil
         guard let turns else { return }
         self.turns = .some(OutOfLine(TurnTaking(rateHz: 48_000, interrupts: turns.interrupts)))
@@ -72,7 +73,7 @@ public struct PortLine: ~Copyable, Sendable {
         noteSent(sending)
         // If the ring is full, the next report replaces this one.
         _ = reports.push(report)
-        handle.signal()
+        handle?.signal()
     }
 
     /// Runs one frame in which the caller hears something else: what is queued waits, and the program hears on.
@@ -83,7 +84,7 @@ public struct PortLine: ~Copyable, Sendable {
         carryOutOrders()
         if followsTurns { follow(hear(received, sending, sending.count, isProgram: false)) }
         _ = reports.push(report)
-        handle.signal()
+        handle?.signal()
     }
 
     /// Only the newest order counts: the position of playback is reported for one.
@@ -193,7 +194,7 @@ public struct PortLine: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     public mutating func finish() {
         heard.close()
-        handle.signal()
+        handle?.signal()
     }
 
     /// Discards what is in the queue before `target`.
@@ -248,6 +249,15 @@ package struct SoundEdge: BitwiseCopyable {
         }
         shape(&frame, soundSamples: frame.count)
     }
+
+    /// Whether frames pass as they are.
+    var isAtRest: Bool {
+        @_noAllocation @_noLocks get { !isCutExpected && falling == 0 && risen >= Self.length }
+    }
+
+    /// Notes a frame that passes as it is.
+    @_noAllocation @_noLocks
+    mutating func pass(_ frame: Span<Int16>) { if frame.count > 0 { last = frame[frame.count &- 1] } }
 
     /// The next sound does not continue the previous one.
     @_noAllocation @_noLocks

@@ -18,6 +18,8 @@ public struct ControlReply: Codable, Hashable, Sendable {
     public var sound: ControlSound?
     /// The answer to `status` and `watch`.
     public var status: ControlStatus?
+    /// The answer to `conferences`.
+    public var conferences: [ControlConference]?
 
     /// Says that a request was carried out.
     public init(
@@ -38,5 +40,39 @@ public struct ControlReply: Codable, Hashable, Sendable {
         self.id = id
         error = fault
         ok = false
+    }
+}
+
+/// A room in which calls meet.
+public struct ControlConference: Codable, Hashable, Sendable {
+    /// A call in it.
+    public struct Member: Codable, Hashable, Sendable {
+        /// The call's number.
+        public var call: UInt64
+        /// The other side; nil if the call has just ended.
+        public var peer: String?
+        /// Whether the others hear it.
+        public var speaks: Bool
+        /// Whether it is muted.
+        public var muted: Bool
+
+        /// Describes a member.
+        public init(call: UInt64, peer: String?, speaks: Bool, muted: Bool) {
+            self.call = call
+            self.peer = peer
+            self.speaks = speaks
+            self.muted = muted
+        }
+    }
+
+    /// The room's name.
+    public var room: String
+    /// Its members.
+    public var members: [Member]
+
+    /// Describes a room.
+    public init(room: String, members: [Member]) {
+        self.room = room
+        self.members = members
     }
 }

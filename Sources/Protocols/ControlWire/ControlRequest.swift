@@ -6,6 +6,10 @@ public struct ControlRequest: Hashable, Sendable {
     public enum Name: String, CaseIterable, Sendable {
         case status, mute, unmute, volume, call, answer, reject, hangup, card, dtmf, drain, undrain, watch
         case play, stop, record, attach, detach, transfer
+        case conferences
+        case conferenceMute = "conference_mute"
+        case conferenceUnmute = "conference_unmute"
+        case conferenceRemove = "conference_remove"
     }
 
     /// The request itself. If it names no call, the device finds the call that is meant (``CallChoice``).
@@ -46,6 +50,12 @@ public struct ControlRequest: Hashable, Sendable {
         /// Ask a call's peer to call another party instead of this device; `replacing` names another call, whose remote
         /// party the peer then talks to.
         case transfer(UInt64, to: String, replacing: UInt64?)
+        /// Report the rooms in which calls meet, and their members.
+        case conferences
+        /// Mute a call in its room, or have it heard again.
+        case conferenceMute(UInt64, Bool)
+        /// Hang up a call that is in a room.
+        case conferenceRemove(UInt64)
     }
 
     /// A command for a call's recording.
@@ -159,7 +169,18 @@ public struct ControlRequest: Hashable, Sendable {
                 throw ControlFault(.wrongValue, "transfer needs call, the number of the call whose peer is asked")
             }
             return .transfer(call, to: target, replacing: other)
+        case .conferences: return .conferences
+        case .conferenceMute: return .conferenceMute(try member(&fields, "conference_mute"), true)
+        case .conferenceUnmute: return .conferenceMute(try member(&fields, "conference_unmute"), false)
+        case .conferenceRemove: return .conferenceRemove(try member(&fields, "conference_remove"))
         }
+    }
+
+    private static func member(_ fields: inout RequestFields, _ name: String) throws(ControlFault) -> UInt64 {
+        guard let call = try fields.call() else {
+            throw ControlFault(.wrongValue, "\(name) needs call, the number of a call that is in a room")
+        }
+        return call
     }
 }
 
@@ -197,6 +218,10 @@ extension ControlRequest: Encodable {
         case .detach(let call): set(.detach, ["call": number(call)])
         case .transfer(let call, let target, let other):
             set(.transfer, ["call": number(call), "to": .string(target), "to_call": number(other)])
+        case .conferences: set(.conferences)
+        case .conferenceMute(let call, let isMuted):
+            set(isMuted ? .conferenceMute : .conferenceUnmute, ["call": number(call)])
+        case .conferenceRemove(let call): set(.conferenceRemove, ["call": number(call)])
         }
         try JSONValue.object(members).encode(to: encoder)
     }

@@ -12,7 +12,8 @@ struct ControlWords: Error, CustomStringConvertible {
         "reject [CALL]", "busy [CALL]", "hangup [CALL]", "card CALL", "dtmf KEYS [CALL]", "play [CALL] FILE",
         "stop [CALL]", "record [CALL] start [FILE]", "record [CALL] stop", "attach [CALL]", "detach [CALL]",
         "transfer CALL CALLEE", "transfer CALL CALLEE to-call CALL", "drain",
-        "undrain", "watch",
+        "undrain", "watch", "conference list", "conference mute CALL", "conference unmute CALL",
+        "conference remove CALL",
     ]
 
     private init(_ description: String) { self.description = description }
@@ -67,6 +68,7 @@ struct ControlWords: Error, CustomStringConvertible {
             }
             return ControlRequest(.play(file: try path(file), rest.count > 1 ? try number(rest[0]) : nil))
         case "record": return ControlRequest(try record(rest))
+        case "conference": return ControlRequest(try conference(rest))
         case "transfer": return ControlRequest(try transfer(rest))
         case "stop", "attach", "detach":
             try atMost(1)
@@ -78,6 +80,16 @@ struct ControlWords: Error, CustomStringConvertible {
             }
         default: throw ControlWords("There is no \"\(name)\"; there are \(forms.joined(separator: ", ")).")
         }
+    }
+
+    private static func conference(_ words: [String]) throws(ControlWords) -> ControlRequest.Action {
+        if words == ["list"] { return .conferences }
+        guard words.count == 2, let verb = words.first, ["mute", "unmute", "remove"].contains(verb) else {
+            throw ControlWords(
+                "Give list, or mute, unmute or remove with a call: conference list, conference mute CALL.")
+        }
+        let call = try number(words[1])
+        return verb == "remove" ? .conferenceRemove(call) : .conferenceMute(call, verb == "mute")
     }
 
     private static func transfer(_ words: [String]) throws(ControlWords) -> ControlRequest.Action {

@@ -117,6 +117,7 @@ enum ControlText {
 
     /// What was done, after a request other than status and watch.
     static func done(_ request: ControlRequest, _ reply: ControlReply) -> String {
+        if let rooms = reply.conferences { return conferences(rooms) }
         if let sound = reply.sound { return Self.sound(sound) }
         let call = reply.call.map { "call \($0)" } ?? "done"
         return switch request.action {
@@ -135,8 +136,23 @@ enum ControlText {
         case .attach: "\(call): a program takes part"
         case .detach: "\(call): the program leaves"
         case .transfer(_, let target, _): "\(call): the peer is asked to call \(printable(target))"
-        case .status, .mute, .volume, .watch: call
+        case .conferenceMute(_, true): "\(call): muted in its room"
+        case .conferenceMute(_, false): "\(call): heard in its room again"
+        case .conferenceRemove: "\(call): removed from its room"
+        case .status, .mute, .volume, .watch, .conferences: call
         }
+    }
+
+    /// Rooms, each with its members below it.
+    private static func conferences(_ rooms: [ControlConference]) -> String {
+        guard !rooms.isEmpty else { return "no conference" }
+        return rooms.map { room in
+            let members = room.members.map { member in
+                "  call \(member.call) \(printable(member.peer ?? "unknown"))\(member.speaks ? ", speaks" : "")"
+                    + (member.muted ? ", muted" : "")
+            }
+            return (["\(printable(room.room)): \(room.members.count) members"] + members).joined(separator: "\n")
+        }.joined(separator: "\n")
     }
 
     /// Seconds as minutes and seconds.

@@ -2,6 +2,7 @@ public import AudioKit
 internal import AudioPort
 public import BotCalls
 public import CallFlows
+public import CallMeetings
 internal import CallMedia
 public import CallPrograms
 internal import ConfigReader
@@ -24,6 +25,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case bot(BotPlan)
         /// A call flow in TwiML.
         case flow(FlowPlan)
+        /// A room, in which the call meets others.
+        case conference(MeetingPlan)
         /// This process, by ``Device/providePorts(_:_:)``; silence without that.
         case program
 
@@ -38,6 +41,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             case .exec: Kind.exec.rawValue
             case .bot: Kind.bot.rawValue
             case .flow: Kind.flow.rawValue
+            case .conference: Kind.conference.rawValue
             case .program: "program"
             }
         }
@@ -47,7 +51,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             switch self {
             case .silence: .silence
             case .card: .card
-            case .exec, .bot, .flow, .program: .program
+            case .exec, .bot, .flow, .conference, .program: .program
             case .echo: .echo
             case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
             case .file(let path, let loops): .file(path: path, loops: loops)
@@ -56,7 +60,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 
         /// What a device sets up for a source at its start.
         enum Needs: Equatable {
-            case nothing, card, programs, flows
+            case nothing, card, programs, flows, rooms
             case bot(BotPlan)
         }
 
@@ -66,6 +70,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             case .card: .card
             case .exec: .programs
             case .flow: .flows
+            case .conference: .rooms
             case .bot(let plan): .bot(plan)
             }
         }
@@ -73,6 +78,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         var program: ProgramPlan? { if case .exec(let plan) = self { plan } else { nil } }
         var bot: BotPlan? { if case .bot(let plan) = self { plan } else { nil } }
         var flow: FlowPlan? { if case .flow(let plan) = self { plan } else { nil } }
+        var meeting: MeetingPlan? { if case .conference(let plan) = self { plan } else { nil } }
     }
 
     /// Where the sound that the caller hears comes from.
@@ -104,7 +110,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 
     /// The kinds of source, by the names of `source`.
     enum Kind: String, CaseIterable {
-        case echo, play, tone, silence, card, exec, bot, flow
+        case echo, play, tone, silence, card, exec, bot, flow, conference
     }
 
     /// What follows a file that is played, by the names of `then`.
@@ -126,8 +132,11 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             if text.utf8.count <= 64, !text.isEmpty { return text }
             throw ConfigValueFault("must have 1 to 64 bytes")
         }.unset("none")
-        let source = ConfigKey.choice("source", of: Kind.self, "what a caller hears; `card`: talk on a sound card")
-            .defaulting(to: .echo)
+        let source = ConfigKey.choice(
+            "source", of: Kind.self,
+            "what a caller hears; `card`: talk on a sound card; `conference`: meet the other callers"
+        )
+        .defaulting(to: .echo)
         let file = ConfigKey.path("file", "with `source: play`, which requires it: WAV or Ogg Opus")
         let loop = ConfigKey.bool("loop", "with `source: play`: play it again and again").defaulting(to: false)
         let sequel = ConfigKey.choice("then", of: Sequel.self, "with `source: play`: what follows the file").defaulting(
@@ -179,6 +188,9 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             "flow", FlowConfiguration.Keys.self,
             "with `source: flow`, which requires it: the call flow in TwiML that each call follows ([flows.md](flows.md))"
         )
+        let conference = ConfigKey.section(
+            "conference", ConferenceConfiguration.Keys.self,
+            "with `source: conference`: the room that each call joins ([conference.md](conference.md))")
         let attach = ConfigKey.choice(
             "attach", of: Attachment.self,
             "what `handset control attach` brings into calls of another source; `command` or `bot` says how to start it"
@@ -239,12 +251,14 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let flow = section.value(\.flow, &problems).flatMap {
             FlowConfiguration.plan($0, isUsed: kind == .flow, &problems)
         }
+        let conference = section.value(\.conference, &problems).map { ConferenceConfiguration.plan($0, &problems) }
         switch kind {
         case .echo: source = .echo
         case .silence: source = .silence
         case .card: source = .card
         case .tone: source = .tone(frequencyHz: frequency, levelDBFS: level)
         case .exec, .bot: break
+        case .conference: source = .conference(conference ?? MeetingPlan())
         case .flow:
             if let flow {
                 source = .flow(flow)
@@ -283,7 +297,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
                 let key = kind == .bot ? "source" : "attach"
                 problems.append(section.problem(\.bot, "is required with \(key): bot"))
             }
-        case (.echo, nil), (.play, nil), (.tone, nil), (.silence, nil), (.card, nil), (.flow, nil): break
+        case (.echo, nil), (.play, nil), (.tone, nil), (.silence, nil), (.card, nil), (.flow, nil), (.conference, nil):
+            break
         }
         if kind == .exec || kind == .bot, let attachment { source = attachment }
         if isChosen { Self.rejectIdle(section, kind, attach, &problems) }
@@ -316,7 +331,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         }
         if kind != .bot, attach != .bot { section.rejectIdle(\.bot, reason(.bot), &problems) }
         if kind != .flow { section.rejectIdle(\.flow, reason(.flow), &problems) }
-        if kind == .exec || kind == .bot || kind == .card || kind == .flow {
+        if kind != .conference { section.rejectIdle(\.conference, reason(.conference), &problems) }
+        if kind == .exec || kind == .bot || kind == .card || kind == .flow || kind == .conference {
             section.rejectIdle(
                 \.attach, "is for calls of another source than \(kind.rawValue); change the source, or remove this key",
                 &problems)
@@ -335,7 +351,7 @@ extension BehaviourConfiguration {
             case .flow(var plan):
                 plan.withheldVariables = variables
                 return .flow(plan)
-            case .silence, .echo, .tone, .file, .card, .bot, .program: return source
+            case .silence, .echo, .tone, .file, .card, .bot, .conference, .program: return source
             }
         }
         source = withholding(source)

@@ -74,7 +74,7 @@ public enum WireLoopback {
                 failure = why
                 clock?.hangUp()
             case .noted(.misunderstood(_, let leftOut), _): misunderstood += 1 + leftOut
-            case .ready, .noted, .press, .turn, .left: break
+            case .ready, .noted, .press, .turn, .speech, .left: break
             // A measurement has no caller to transfer.
             case .transfer: bots.refuse(.transfer, of: call, "there is no call to transfer")
             }

@@ -1,0 +1,362 @@
+// CallMeetings: calls that meet in rooms: the rooms of a process, the thread that mixes their sound, and calls as their members.
+
+public import AudioPort
+internal import Core
+internal import Meetings
+public import Realtime
+internal import Synchronization
+
+/// The rooms of a process, whose members are calls of all its accounts, and the two threads that serve them: one mixes, with the
+/// priority of media workers, and one reports. Both begin with the first member.
+///
+/// All methods may be called from any thread.
+public final class MeetingHall: Sendable {
+    /// Reports for a member's owner, sent on the reporting thread, while no lock is held.
+    public enum Report: Sendable, Equatable {
+        /// The call takes part, with this number of members.
+        case entered(members: Int)
+        /// The call is heard by the others since that time after it was seated, or was until then.
+        case speech(isOver: Bool, at: Duration)
+    }
+
+    /// Rooms at a time; a call that would open a further one is refused.
+    public static let mostRooms = 256
+    /// Members of all rooms; further calls are refused. Mixing one takes some 10 µs of each 20 ms.
+    public static let mostMembers = 1_000
+    /// Above this share of its time, the mixing thread takes no more members.
+    public static let mostLoad = 0.8
+
+    private struct Room {
+        let number: UInt64
+        var meeting: Meeting
+    }
+
+    private struct Member {
+        let room: String
+        let report: @Sendable (Report) -> Void
+        let began: Instant
+    }
+
+    private struct State: ~Copyable {
+        var desk: MeetingDesk
+        var rooms: [String: Room] = [:]
+        var members: [UInt64: Member] = [:]
+        var lastRoom: UInt64 = 0
+        /// The line that the newest seat has made.
+        var line: PortLine?
+    }
+
+    private struct Server {
+        let mixing: RealtimeThread
+        let reporting: RealtimeThread
+    }
+
+    private let state: Mutex<State>
+    private let mixer: Mutex<MeetingMixer?>
+    private let server = Mutex<Server?>(nil)
+    private let priority: Int32?
+    private let work: Wake
+    private let reports: Wake
+    private let isFinished = Atomic(false)
+    /// Of the mixing thread's time, in thousandths: measured over 50 frames.
+    private let load = Atomic(0)
+
+    /// A wake-up that both ends share.
+    private final class Wake: Sendable {
+        let wakeup: Wakeup
+        init() throws(RealtimeError) { wakeup = try Wakeup() }
+    }
+
+    /// Makes a hall without rooms.
+    ///
+    /// - Parameter priority: The real-time priority of the mixing thread; nil for none.
+    public init(priority: Int32?) throws(RealtimeError) {
+        let pair = MeetingDesk.pair()
+        self.priority = priority
+        work = try Wake()
+        reports = try Wake()
+        mixer = Mutex(.some(pair.mixer))
+        state = Mutex(State(desk: pair.desk))
+    }
+
+    /// Takes a call into a room, which opens with its first member.
+    ///
+    /// - Parameters:
+    ///   - member: The call's number, unlike that of any other member.
+    ///   - most: Members that the room may have with this one.
+    /// - Returns: The media worker's side of its sound.
+    /// - Throws: ``MeetingRefusal`` if there is no room for it, or the threads cannot start.
+    public func join(
+        _ member: UInt64, room name: String, most: Int, hasTones: Bool, report: @escaping @Sendable (Report) -> Void
+    ) throws(MeetingRefusal) -> PortLine {
+        try startIfNeeded()
+        return try state.withLock { state throws(MeetingRefusal) in
+            try check(state, name, most)
+            if state.rooms[name] == nil {
+                state.lastRoom += 1
+                state.rooms[name] = Room(number: state.lastRoom, meeting: Meeting(hasTones: hasTones))
+                state.desk.open(state.lastRoom)
+            }
+            state.members[member] = Member(room: name, report: report, began: MonotonicClock.now)
+            _ = Self.feed(.joined(member), to: name, &state)
+            work.wakeup.signal()
+            guard let line = state.line.take() else { throw .doubled(member) }
+            return line
+        }
+    }
+
+    private func check(_ state: borrowing State, _ name: String, _ most: Int) throws(MeetingRefusal) {
+        let there = state.rooms[name]?.meeting.count ?? 0
+        guard there < most else { throw .roomFull(name, most) }
+        guard state.rooms[name] != nil || state.rooms.count < Self.mostRooms else { throw .tooManyRooms }
+        guard state.members.count < Self.mostMembers else { throw .tooManyMembers }
+        let share = Double(load.load(ordering: .relaxed)) / 1_000
+        guard share <= Self.mostLoad else { throw .overloaded(share) }
+    }
+
+    /// Removes a call from its room; without one, nothing happens.
+    public func leave(_ member: UInt64) {
+        let notices = state.withLock { state in
+            guard let room = state.members[member]?.room else { return [Notice]() }
+            return Self.feed(.left(member), to: room, &state)
+        }
+        work.wakeup.signal()
+        for notice in notices { notice.send() }
+    }
+
+    /// Mutes a member, or has it heard again.
+    ///
+    /// - Returns: False if the call is no member of a room.
+    public func setMuted(_ isMuted: Bool, of member: UInt64) -> Bool {
+        let isMember = state.withLock { state in
+            guard let room = state.members[member]?.room else { return false }
+            _ = Self.feed(.muted(member, isMuted), to: room, &state)
+            return true
+        }
+        work.wakeup.signal()
+        return isMember
+    }
+
+    /// Whether a call is a member of a room.
+    public func isMember(_ call: UInt64) -> Bool { state.withLock { $0.members[call] != nil } }
+
+    /// The rooms, by name, with their members by number.
+    public var rooms: [RoomStatus] {
+        state.withLock { state in
+            state.rooms.sorted { $0.key < $1.key }.map { name, room in
+                RoomStatus(
+                    name: name,
+                    members: room.meeting.members.sorted { $0.key < $1.key }.map { number, member in
+                        RoomStatus.Member(
+                            call: number, isPresent: member.isPresent, speaks: member.speaks, isMuted: member.isMuted)
+                    })
+            }
+        }
+    }
+
+    /// Ends the threads. No call may be a member any more.
+    public func finish() {
+        isFinished.store(true, ordering: .releasing)
+        server.withLock { server in
+            work.wakeup.signal()
+            reports.wakeup.signal()
+            server?.mixing.join()
+            server?.reporting.join()
+            server = nil
+        }
+    }
+
+    // MARK: Meetings
+
+    private struct Notice {
+        let report: @Sendable (Report) -> Void
+        let what: Report
+        func send() { report(what) }
+    }
+
+    /// Feeds a room's meeting, and carries out its orders.
+    ///
+    /// - Returns: What is to be reported when no lock is held.
+    private static func feed(_ input: Meeting.Input, to name: String, _ state: inout State) -> [Notice] {
+        guard let room = state.rooms[name]?.number else { return [] }
+        var outputs: [Meeting.Output] = []
+        state.rooms[name]?.meeting.handle(input, into: &outputs)
+        var notices: [Notice] = []
+        for output in outputs {
+            switch output {
+            case .seat(let member): state.line = .some(state.desk.seat(member, in: room, isMuted: false))
+            case .unseat(let member):
+                state.desk.unseat(member, from: room)
+                state.members[member] = nil
+            case .mute(let member, let isMuted): state.desk.mute(member, in: room, isMuted)
+            case .sound(let tone): state.desk.sound(tone, in: room)
+            case .entered(let member, let count):
+                if let found = state.members[member] {
+                    notices.append(Notice(report: found.report, what: .entered(members: count)))
+                }
+            case .speaks(let member, let speaks):
+                if let found = state.members[member] {
+                    let time = found.began.duration(to: MonotonicClock.now)
+                    notices.append(Notice(report: found.report, what: .speech(isOver: !speaks, at: time)))
+                }
+            case .close:
+                state.desk.close(room)
+                state.rooms[name] = nil
+            }
+        }
+        return notices
+    }
+
+    // MARK: Threads
+
+    private func startIfNeeded() throws(MeetingRefusal) {
+        do throws(RealtimeError) {
+            try server.withLock { server throws(RealtimeError) in
+                guard server == nil, !isFinished.load(ordering: .acquiring) else { return }
+                let reporting = try RealtimeThread(name: "meetings") { [self] in serveReports() }
+                do throws(RealtimeError) {
+                    let mixing = try RealtimeThread(name: "mixer") { [self] in mix() }
+                    server = Server(mixing: mixing, reporting: reporting)
+                } catch {
+                    isFinished.store(true, ordering: .releasing)
+                    reports.wakeup.signal()
+                    reporting.join()
+                    throw error
+                }
+            }
+        } catch {
+            throw .notStarted("\(error)")
+        }
+    }
+
+    private func serveReports() {
+        while !isFinished.load(ordering: .acquiring) {
+            reports.wakeup.wait()
+            let notices = state.withLock { state in
+                var found: [MeetingDesk.Report] = []
+                state.desk.takeReports(into: &found)
+                var notices: [Notice] = []
+                for report in found { notices += Self.take(report, &state) }
+                return notices
+            }
+            for notice in notices { notice.send() }
+        }
+    }
+
+    private static func take(_ report: MeetingDesk.Report, _ state: inout State) -> [Notice] {
+        switch report {
+        case .present(let member):
+            guard let room = state.members[member]?.room else { return [] }
+            return feed(.present(member), to: room, &state)
+        case .heard(let member, let isHeard):
+            guard let room = state.members[member]?.room else { return [] }
+            return feed(.heard(member, isHeard), to: room, &state)
+        // The call's owner ends its participation.
+        case .gone: return []
+        }
+    }
+
+    private static let frame: Int64 = 20_000_000
+    /// Frames are due between two of the workers' slots of 2.5 ms.
+    private static let phase: Int64 = 1_250_000
+    /// Frames that are made up for after a stall; the rings have no more.
+    private static let mostLate: Int64 = 4
+
+    private func mix() {
+        // Without it, the workers have logged why.
+        if let priority { try? RealtimeThread.makeCurrentRealtime(priority: priority) }
+        guard var mixer = mixer.withLock({ $0.take() }) else { return }
+        let (wake, report) = (work.wakeup.handle, reports.wakeup.handle)
+        var due = Self.next(after: MonotonicClock.now)
+        var meter = LoadMeter()
+        while !isFinished.load(ordering: .acquiring) {
+            let outcome = DeadlineWait.wait(until: mixer.isIdle ? nil : due, wakeup: wake, socket: nil)
+            if outcome.isSignalled { wake.clear() }
+            let now = MonotonicClock.now
+            if now.nanoseconds - due.nanoseconds > Self.mostLate * Self.frame { due = Self.next(after: now) }
+            guard now >= due || mixer.isIdle else { continue }
+            if mixer.tick() { report.signal() }
+            due = due.advanced(byNanoseconds: Self.frame)
+            if let share = meter.take(from: now, to: MonotonicClock.now) { load.store(share, ordering: .relaxed) }
+        }
+    }
+
+    private static func next(after now: Instant) -> Instant {
+        Instant(nanoseconds: (now.nanoseconds / frame + 1) * frame + phase)
+    }
+}
+
+/// A room, at one moment.
+public struct RoomStatus: Equatable, Sendable {
+    /// A call in it.
+    public struct Member: Equatable, Sendable {
+        /// The call's number.
+        public let call: UInt64
+        /// Whether its first sound has come.
+        public let isPresent: Bool
+        /// Whether the others hear it.
+        public let speaks: Bool
+        /// Whether it is muted.
+        public let isMuted: Bool
+
+        /// Describes a member.
+        public init(call: UInt64, isPresent: Bool, speaks: Bool, isMuted: Bool) {
+            self.call = call
+            self.isPresent = isPresent
+            self.speaks = speaks
+            self.isMuted = isMuted
+        }
+    }
+
+    /// The room's name.
+    public let name: String
+    /// Its members.
+    public let members: [Member]
+}
+
+/// The share of its time for which a thread works, in thousandths.
+private struct LoadMeter {
+    private var busy: Int64 = 0
+    private var frames: Int64 = 0
+
+    mutating func take(from start: Instant, to end: Instant) -> Int? {
+        busy += end.nanoseconds - start.nanoseconds
+        frames += 1
+        guard frames == 50 else { return nil }
+        defer { (busy, frames) = (0, 0) }
+        return Int(busy * 1_000 / (frames * 20_000_000))
+    }
+}
+
+/// Why a call cannot join a room.
+public struct MeetingRefusal: Error, Sendable, Equatable, CustomStringConvertible {
+    /// What is in the way, and what to try.
+    public let description: String
+
+    static func roomFull(_ room: String, _ most: Int) -> MeetingRefusal {
+        MeetingRefusal(
+            description: "the room \"\(room)\" has \(most) members, the limit of behaviour.conference.most_members")
+    }
+
+    static var tooManyRooms: MeetingRefusal {
+        MeetingRefusal(description: "there are \(MeetingHall.mostRooms) rooms, the limit of a process; try again later")
+    }
+
+    static var tooManyMembers: MeetingRefusal {
+        MeetingRefusal(
+            description: "all rooms have \(MeetingHall.mostMembers) members, the limit of a process; try again later")
+    }
+
+    static func overloaded(_ share: Double) -> MeetingRefusal {
+        MeetingRefusal(
+            description: "the mixing thread is busy for \(Int(share * 100)) % of its time; try again later")
+    }
+
+    static func doubled(_ member: UInt64) -> MeetingRefusal {
+        MeetingRefusal(description: "call \(member) is in a room already")
+    }
+
+    static func notStarted(_ why: String) -> MeetingRefusal {
+        MeetingRefusal(description: "the threads of conferences cannot start: \(why)")
+    }
+}

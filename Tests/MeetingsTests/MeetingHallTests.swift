@@ -1,0 +1,82 @@
+import AudioPort
+import CallMeetings
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Rooms of a process", .timeLimit(.minutes(1)))
+struct MeetingHallTests {
+    private final class Line {
+        var line: PortLine
+        init(_ line: consuming PortLine) { self.line = line }
+
+        func frame() {
+            let silence = [Int16](repeating: 0, count: 960)
+            var sent = silence
+            var room = sent.mutableSpan
+            line.exchange(received: silence.span, sending: &room)
+        }
+    }
+
+    private func join(_ hall: MeetingHall, _ member: UInt64, _ room: String, most: Int = 250) throws -> Line {
+        Line(try hall.join(member, room: room, most: most, hasTones: true) { _ in })
+    }
+
+    @Test("A full room refuses a further call, keeps its members, and takes one when another has left")
+    func roomFull() throws {
+        let hall = try MeetingHall(priority: nil)
+        let lines = [try join(hall, 1, "team", most: 2), try join(hall, 2, "team", most: 2)]
+        let refusal = #expect(throws: MeetingRefusal.self) { try join(hall, 3, "team", most: 2) }
+        #expect(
+            "\(try #require(refusal))"
+                == "the room \"team\" has 2 members, the limit of behaviour.conference.most_members")
+        #expect(hall.rooms.map(\.members.count) == [2])
+        hall.leave(1)
+        _ = try join(hall, 3, "team", most: 2)
+        #expect(hall.rooms.first?.members.map(\.call) == [2, 3])
+        hall.finish()
+        _ = lines
+    }
+
+    @Test("Room 257 and member 1,001 are refused, and a room that has closed makes room")
+    func processFull() throws {
+        let hall = try MeetingHall(priority: nil)
+        for number in 1...256 { _ = try join(hall, UInt64(number), "room \(number)") }
+        #expect(throws: MeetingRefusal.self) { try join(hall, 2_000, "room 257") }
+        for number in 257...1_000 { _ = try join(hall, UInt64(number), "room \(number % 256 + 1)") }
+        #expect(throws: MeetingRefusal.self) { try join(hall, 1_001, "room 1") }
+        hall.leave(1_000)
+        _ = try join(hall, 1_001, "room 1")
+        for number in 1...1_001 { hall.leave(UInt64(number)) }
+        #expect(hall.rooms.isEmpty)
+        _ = try join(hall, 1_002, "room 257")
+        hall.finish()
+    }
+
+    @Test("A member is reported when its first sound has come, and can be muted until it leaves")
+    func reports() async throws {
+        let hall = try MeetingHall(priority: nil)
+        let reports = Mutex<[MeetingHall.Report]>([])
+        let shared = Shared(reports)
+        let line = Line(
+            try hall.join(7, room: "team", most: 2, hasTones: false) { report in shared.add(report) })
+        try await until {
+            line.frame()
+            return shared.all == [.entered(members: 1)]
+        }
+        #expect(hall.setMuted(true, of: 7))
+        #expect(
+            hall.rooms.first?.members == [RoomStatus.Member(call: 7, isPresent: true, speaks: false, isMuted: true)])
+        hall.leave(7)
+        #expect(!hall.setMuted(true, of: 7))
+        #expect(hall.rooms.isEmpty)
+        hall.finish()
+    }
+
+    private final class Shared: Sendable {
+        private let reports: Mutex<[MeetingHall.Report]>
+        init(_ reports: consuming Mutex<[MeetingHall.Report]>) { self.reports = reports }
+        var all: [MeetingHall.Report] { reports.withLock { $0 } }
+        func add(_ report: MeetingHall.Report) { reports.withLock { $0.append(report) } }
+    }
+}
