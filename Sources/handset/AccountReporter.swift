@@ -12,7 +12,7 @@ final class AccountReporter: Sendable {
     private let media: SharedMedia
     private let monitor: DeviceMonitor
     private let status: AccountsStatus
-    private let control: ControlServer?
+    private let control: ControlInterfaces?
     private let ending: EndRequest
     private let logger: Logger
     private let memory: CallMemoryKeeper
@@ -21,7 +21,7 @@ final class AccountReporter: Sendable {
     /// - Parameter ending: Is made when the only account has failed.
     init(
         _ configuration: AccountsConfiguration, media: SharedMedia, monitor: DeviceMonitor, status: AccountsStatus,
-        control: ControlServer?, ending: EndRequest, logger: Logger
+        control: ControlInterfaces?, ending: EndRequest, logger: Logger
     ) {
         guard let first = configuration.accounts.first?.configuration else {
             preconditionFailure("a configuration that was read has an account")

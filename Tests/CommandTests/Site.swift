@@ -21,10 +21,11 @@ struct Site {
     ///   - audio: Lines of its configuration's `audio`; without any ALSA's `null`, which every machine has.
     ///   - callerAudio: Lines of the caller's `audio`; without any it has none.
     ///   - isControlled: Whether it has a control socket, ``controlSocket``.
+    ///   - http: Lines of its configuration's `control.http`; without any it has none.
     init(
         port: Int = 0, isEncrypted: Bool = false, database: String? = nil, answer: String = "auto",
         behaviour: String = "echo", audio: [String] = ["device: \"null\""], callerAudio: [String] = [],
-        isControlled: Bool = false
+        isControlled: Bool = false, http: [String] = []
     ) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -64,6 +65,7 @@ struct Site {
             audio:
               \(audio.joined(separator: "\n  "))
             \(isControlled ? "control:\n  socket: control.sock" : "")
+            \(http.isEmpty ? "" : "  http:\n    " + http.joined(separator: "\n    "))
             """
         let device = Self.device("echo", server: server, trusts: isEncrypted, answer: answer, behaviour: behaviour)
         try (device + more).write(toFile: deviceConfiguration, atomically: true, encoding: .utf8)

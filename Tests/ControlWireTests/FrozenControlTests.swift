@@ -18,7 +18,7 @@ struct FrozenControlTests {
         .play(file: "/a.wav", 1), .stop(1), .record(.start(file: "/b.wav"), 1), .record(.stop, 1), .attach(1),
         .detach(1), .transfer(1, to: "carol", replacing: 2), .conferences, .conferenceMute(1, true),
         .conferenceMute(1, false),
-        .conferenceRemove(1),
+        .conferenceRemove(1), .calls(.one(1)), .calls(.page(after: 1, limit: 2)),
     ]
 
     private static var file: ControlEvent.File {
@@ -55,6 +55,8 @@ struct FrozenControlTests {
     private static let codes: [ControlFault.Code] = [
         .malformed, .tooLong, .unknownRequest, .wrongValue, .noSuchCall, .severalCalls, .wrongState, .noSoundCard,
         .notConnected, .tooMany, .failed, .fileUnusable, .notConfigured, .noSuchAccount, .severalAccounts,
+        .notFound, .methodNotAllowed, .unauthorized, .tokenInURL, .foreignHost, .foreignOrigin, .unsupportedMediaType,
+        .idempotencyMismatch, .idempotencyBusy,
     ]
 
     private static var status: ControlStatus {
@@ -109,8 +111,9 @@ struct FrozenControlTests {
             present.insert("error \(code.rawValue)")
             try take(ControlCoding.line(ControlReply(id: 1, ControlFault(code, "why"))), as: "answer")
         }
-        let reply = ControlReply(
+        var reply = ControlReply(
             id: 1, call: 1, account: "desk", file: "/b.wav", sound: Self.sound, status: Self.status)
+        (reply.calls, reply.more) = (Self.status.calls, true)
         try take(ControlCoding.line(reply), as: "answer")
         for state in [ControlCall.State.calling, .ringing, .connecting, .talking, .ending] {
             present.insert("call state \(state.rawValue)")

@@ -1,4 +1,5 @@
 import ControlWire
+import Core
 import FuzzInput
 
 /// Called by libFuzzer with each input.
@@ -19,6 +20,19 @@ private func read(_ bytes: [UInt8]) {
         guard written.count <= ControlLimits.requestBytes else { continue }
         require((try? ControlRequest(line: Array(written.dropLast()))) == request, "a request reads back as written")
     }
+    // The same bytes as a path and a body of HTTP, and as lines of a history on disk.
+    let parts = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 1)
+    let target = String(decoding: parts.first ?? [], as: UTF8.self)
+    for method in ["GET", "POST"] {
+        let body = parts.count > 1 ? Array(parts[1]) : []
+        _ = try? ControlOperation(
+            ControlHTTPRequest(method, target, contentType: "application/json", lastEventID: target, body: body))
+    }
+    let history = EventHistory(
+        id: 1, run: 1,
+        after: EventArchive(String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)))
+    var reader = EventReader(EventSubscription(start: .oldest), of: history)
+    _ = reader.next(of: history, at: .zero)
     // What a device says is read by programs, which it must not bring down either.
     if let event = ControlCoding.decode(ControlEvent.self, from: bytes) { _ = ControlCoding.line(event) }
     _ = ControlCoding.decode(ControlReply.self, from: bytes)

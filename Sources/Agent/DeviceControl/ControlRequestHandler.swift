@@ -101,6 +101,7 @@ struct ControlRequestHandler: Sendable {
             let call = try await member(number, targets)
             await call.device.hangUp(call.id)
             return Outcome(call.reply)
+        case .calls(let listing): return try await list(listing, targets)
         }
     }
 
@@ -115,6 +116,25 @@ struct ControlRequestHandler: Sendable {
                 members: room.members.map {
                     .init(call: $0.call, peer: peers[$0.call], speaks: $0.speaks, muted: $0.isMuted)
                 })
+        }
+        return Outcome(reply)
+    }
+
+    private func list(
+        _ listing: ControlRequest.Listing, _ targets: ControlTargets
+    ) async throws(ControlFault) -> Outcome {
+        let calls = await targets.calls().map(\.call)
+        var reply = ControlReply()
+        switch listing {
+        case .one(let number):
+            guard let call = calls.first(where: { $0.call == number }) else {
+                throw ControlFault(.noSuchCall, "there is no call \(number)")
+            }
+            reply.calls = [call]
+        case .page(let after, let limit):
+            let rest = calls.drop { $0.call <= after }
+            reply.calls = Array(rest.prefix(limit))
+            reply.more = rest.count > limit
         }
         return Outcome(reply)
     }
@@ -146,7 +166,7 @@ struct ControlRequestHandler: Sendable {
             switch action {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer,
-                .conferences, .conferenceMute, .conferenceRemove:
+                .conferences, .conferenceMute, .conferenceRemove, .calls:
                 nil
             }
         let call = try await talking(number, targets)
@@ -161,7 +181,7 @@ struct ControlRequestHandler: Sendable {
             case .attach: try await device.attach(to: call.id)
             case .detach: try await device.detach(from: call.id)
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch,
-                .transfer, .conferences, .conferenceMute, .conferenceRemove:
+                .transfer, .conferences, .conferenceMute, .conferenceRemove, .calls:
                 break
             }
         } catch {

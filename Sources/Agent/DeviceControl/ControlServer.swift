@@ -1,7 +1,6 @@
-public import CallAgent
 internal import ControlWire
-public import Logging
-public import NIOCore
+internal import Logging
+internal import NIOCore
 internal import NIOPosix
 internal import Realtime
 
@@ -10,16 +9,17 @@ internal import Realtime
 ///
 /// A client does not affect others: it is read no faster than it reads its answers, its waiting events are bounded
 /// (``ControlEventBuffer``), and at most ``clientLimit`` are accepted.
-public actor ControlServer {
+actor ControlServer {
     /// Clients at once.
-    public static let clientLimit = 32
+    static let clientLimit = 32
     /// Interval between two `levels` events.
     static let levelInterval = Duration.milliseconds(200)
 
     /// Where it listens.
-    public nonisolated let path: String
+    nonisolated let path: String
     private let socket: ControlSocket
     private let handler: ControlRequestHandler
+    private let hub: ControlEventHub
     private let logger: Logger
     private var channel: (any Channel)?
     private var clients: [Int: Client] = [:]
@@ -37,9 +37,12 @@ public actor ControlServer {
         var account: String?
     }
 
-    private init(_ socket: ControlSocket, _ handler: ControlRequestHandler, _ logger: Logger) {
+    private init(
+        _ socket: ControlSocket, _ handler: ControlRequestHandler, _ hub: ControlEventHub, _ logger: Logger
+    ) {
         self.socket = socket
         self.handler = handler
+        self.hub = hub
         self.logger = logger
         path = socket.path
     }
@@ -47,12 +50,13 @@ public actor ControlServer {
     /// Accepts clients at a socket from now on.
     ///
     /// - Parameters:
-    ///   - version: The program's, for the status.
+    ///   - hub: Receives what requests change, and sends what clients watch.
     ///   - group: Whose loop serves the clients.
-    public static func start(
-        _ socket: ControlSocket, accounts: AccountSet, version: String, group: any EventLoopGroup, logger: Logger
+    static func start(
+        _ socket: ControlSocket, _ handler: ControlRequestHandler, _ hub: ControlEventHub, group: any EventLoopGroup,
+        logger: Logger
     ) async throws(ControlSocketError) -> ControlServer {
-        let server = ControlServer(socket, ControlRequestHandler(accounts, version: version), logger)
+        let server = ControlServer(socket, handler, hub, logger)
         guard let descriptor = socket.takeDescriptor() else {
             throw ControlSocketError(.notUsable, socket.path, "listen there", cause: "it is served already")
         }
@@ -73,19 +77,15 @@ public actor ControlServer {
                 }
                 .withBoundSocket(descriptor).get()
             await server.keep(channel)
+            hub.add { [weak server] event, account in await server?.notify(event, of: account) }
         } catch {
             throw ControlSocketError(.notUsable, socket.path, "listen there", cause: "\(error)")
         }
         return server
     }
 
-    /// Reports to watching clients what has happened to the device of an account, or to the process.
-    public func notify(_ event: DeviceEvent, of account: String?) {
-        if let event = ControlEvent(event) { notify(event, of: account) }
-    }
-
     /// Disconnects all clients, and accepts no more. Waiting events may be lost.
-    public func close() async {
+    func close() async {
         isClosed = true
         meter?.cancel()
         socket.remove()
@@ -176,7 +176,7 @@ public actor ControlServer {
                 let outcome = try await handler.carryOut(request)
                 reply = outcome.reply
                 reply.id = request.id
-                if let event = outcome.event { notify(event, of: outcome.reply.account) }
+                if let event = outcome.event { await hub.publish(event, of: outcome.reply.account) }
             } catch {
                 if case .watch = request.action, let before { unwatch(number, as: before) }
                 events = nil

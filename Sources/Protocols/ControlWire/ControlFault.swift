@@ -37,6 +37,24 @@ public struct ControlFault: Error, Hashable, Sendable, Codable, CustomStringConv
         public static let notConfigured = Code(rawValue: "not_configured")
         /// The device could not do it.
         public static let failed = Code(rawValue: "failed")
+        /// Over HTTP: there is no such path.
+        public static let notFound = Code(rawValue: "not_found")
+        /// Over HTTP: the path does not have this method.
+        public static let methodNotAllowed = Code(rawValue: "method_not_allowed")
+        /// Over HTTP: the bearer token is missing or wrong.
+        public static let unauthorized = Code(rawValue: "unauthorized")
+        /// Over HTTP: a token is in the URL, where logs would keep it.
+        public static let tokenInURL = Code(rawValue: "token_in_url")
+        /// Over HTTP: the request names another host, as after DNS rebinding.
+        public static let foreignHost = Code(rawValue: "foreign_host")
+        /// Over HTTP: a page of another origin sent the request.
+        public static let foreignOrigin = Code(rawValue: "foreign_origin")
+        /// Over HTTP: the body is not of the type application/json.
+        public static let unsupportedMediaType = Code(rawValue: "unsupported_media_type")
+        /// Over HTTP: another request had this `Idempotency-Key`.
+        public static let idempotencyMismatch = Code(rawValue: "idempotency_mismatch")
+        /// Over HTTP: the first request with this `Idempotency-Key` has no answer yet.
+        public static let idempotencyBusy = Code(rawValue: "idempotency_busy")
     }
 
     /// The kind of fault.

@@ -20,6 +20,10 @@ public struct ControlReply: Codable, Hashable, Sendable {
     public var status: ControlStatus?
     /// The answer to `conferences`.
     public var conferences: [ControlConference]?
+    /// The answer to `calls`.
+    public var calls: [ControlCall]?
+    /// Whether there are further calls after these.
+    public var more: Bool?
 
     /// Says that a request was carried out.
     public init(

@@ -10,6 +10,7 @@ public struct ControlRequest: Hashable, Sendable {
         case conferenceMute = "conference_mute"
         case conferenceUnmute = "conference_unmute"
         case conferenceRemove = "conference_remove"
+        case calls
     }
 
     /// The request itself. If it names no call, the device finds the call that is meant (``CallChoice``).
@@ -56,6 +57,16 @@ public struct ControlRequest: Hashable, Sendable {
         case conferenceMute(UInt64, Bool)
         /// Hang up a call that is in a room.
         case conferenceRemove(UInt64)
+        /// List calls, the oldest first, or one of them.
+        case calls(Listing)
+    }
+
+    /// The calls that a list has.
+    public enum Listing: Hashable, Sendable {
+        /// This one alone.
+        case one(UInt64)
+        /// Those with higher numbers than `after`, the lowest first, at most `limit`.
+        case page(after: UInt64, limit: Int)
     }
 
     /// A command for a call's recording.
@@ -105,15 +116,20 @@ public struct ControlRequest: Hashable, Sendable {
                 fault: ControlFault(
                     .malformed, "a request is a JSON object on one line, such as {\"request\":\"status\"}"))
         }
-        var fields = RequestFields(members)
         do throws(ControlFault) {
-            id = try fields.id()
-            account = try fields.account()
-            action = try Self.action(&fields)
-            try fields.finish()
+            try self.init(members)
         } catch {
             throw Refusal(id: try? RequestFields(members).readID(), fault: error)
         }
+    }
+
+    /// Reads the members of a request, from either wire.
+    init(_ members: [String: JSONValue]) throws(ControlFault) {
+        var fields = RequestFields(members)
+        id = try fields.id()
+        account = try fields.account()
+        action = try Self.action(&fields)
+        try fields.finish()
     }
 
     private static func action(_ fields: inout RequestFields) throws(ControlFault) -> Action {
@@ -173,6 +189,7 @@ public struct ControlRequest: Hashable, Sendable {
         case .conferenceMute: return .conferenceMute(try member(&fields, "conference_mute"), true)
         case .conferenceUnmute: return .conferenceMute(try member(&fields, "conference_unmute"), false)
         case .conferenceRemove: return .conferenceRemove(try member(&fields, "conference_remove"))
+        case .calls: return .calls(try Self.listing(&fields))
         }
     }
 
@@ -181,6 +198,19 @@ public struct ControlRequest: Hashable, Sendable {
             throw ControlFault(.wrongValue, "\(name) needs call, the number of a call that is in a room")
         }
         return call
+    }
+
+    private static func listing(_ fields: inout RequestFields) throws(ControlFault) -> Listing {
+        let call = try fields.call()
+        let after = try fields.call("after")
+        let limit = try fields.number("limit", in: 1...Double(ControlLimits.listedCalls))
+        guard let call else {
+            return .page(after: after ?? 0, limit: limit.map { Int($0) } ?? ControlLimits.listedCalls)
+        }
+        guard after == nil, limit == nil else {
+            throw ControlFault(.wrongValue, "calls takes call, or after and limit")
+        }
+        return .one(call)
     }
 }
 
@@ -222,6 +252,9 @@ extension ControlRequest: Encodable {
         case .conferenceMute(let call, let isMuted):
             set(isMuted ? .conferenceMute : .conferenceUnmute, ["call": number(call)])
         case .conferenceRemove(let call): set(.conferenceRemove, ["call": number(call)])
+        case .calls(.one(let call)): set(.calls, ["call": number(call)])
+        case .calls(.page(let after, let limit)):
+            set(.calls, ["after": after > 0 ? number(after) : nil, "limit": .integer(Int64(limit))])
         }
         try JSONValue.object(members).encode(to: encoder)
     }

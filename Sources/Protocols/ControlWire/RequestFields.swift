@@ -117,7 +117,7 @@ struct RequestFields {
     }
 
     /// Text from a client, short enough to be shown.
-    private static func quoted(_ text: String) -> String {
+    static func quoted(_ text: String) -> String {
         let shown = text.unicodeScalars.prefix(40).map { $0.value < 0x20 || $0.value == 0x7F ? "?" : "\($0)" }
         return "\"\(shown.joined())\(text.unicodeScalars.count > 40 ? "…" : "")\""
     }

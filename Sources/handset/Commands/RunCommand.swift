@@ -44,12 +44,10 @@ struct RunCommand: AsyncParsableCommand {
         let configuration = try readAccounts(document, logger)
         // Before anything that others would notice: another device may be at work here.
         let locks = try AccountLocks(configuration, inFile: config)
-        let socket = try configuration.control.map {
-            try ControlSocket(path: ControlSocketPath.listening($0), access: $0.access)
-        }
+        let sockets = try configuration.control.map { try ControlSockets($0) }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let (accounts, media) = try AccountFactory.accounts(configuration, locks, on: group, logger)
-        let control = try await Self.listen(socket, for: accounts, group, logger)
+        let control = try await Self.listen(sockets, configuration.control, for: accounts, group, logger)
         let monitor = DeviceMonitor(accounts, media)
         let monitoring = try await MonitoringServer.start(configuration.monitoring, of: monitor.process, logger)
         let unit = ServiceUnit(logger: logger)
@@ -128,12 +126,11 @@ struct RunCommand: AsyncParsableCommand {
 
     /// Lets programs on this machine act on the accounts, if the configuration has a socket for them.
     private static func listen(
-        _ socket: ControlSocket?, for accounts: AccountSet, _ group: MultiThreadedEventLoopGroup, _ logger: Logger
-    ) async throws -> ControlServer? {
-        guard let socket else { return nil }
-        let server = try await ControlServer.start(
-            socket, accounts: accounts, version: HandsetVersion.current, group: group, logger: logger)
-        logger.info("Listening to programs on this machine", metadata: ["socket": "\(socket.path)"])
-        return server
+        _ sockets: ControlSockets?, _ configuration: ControlConfiguration?, for accounts: AccountSet,
+        _ group: MultiThreadedEventLoopGroup, _ logger: Logger
+    ) async throws -> ControlInterfaces? {
+        guard let sockets, let configuration else { return nil }
+        return try await ControlInterfaces.start(
+            sockets, configuration, accounts: accounts, version: HandsetVersion.current, group: group, logger: logger)
     }
 }

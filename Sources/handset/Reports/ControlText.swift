@@ -135,6 +135,7 @@ enum ControlText {
         case .record(.stop, _): "\(call): the recording ends"
         case .attach: "\(call): a program takes part"
         case .detach: "\(call): the program leaves"
+        case .calls: "\(reply.calls?.count ?? 0) calls"
         case .transfer(_, let target, _): "\(call): the peer is asked to call \(printable(target))"
         case .conferenceMute(_, true): "\(call): muted in its room"
         case .conferenceMute(_, false): "\(call): heard in its room again"

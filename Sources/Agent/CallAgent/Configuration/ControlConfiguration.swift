@@ -22,6 +22,8 @@ public struct ControlConfiguration: Sendable, Equatable {
     public var socket: Socket
     /// Who may connect.
     public var access = Access.owner
+    /// The interface over HTTP; nil for none.
+    public var http: ControlHTTPConfiguration?
 
     /// Uses `socket`.
     public init(socket: Socket) { self.socket = socket }
@@ -38,6 +40,9 @@ public struct ControlConfiguration: Sendable, Equatable {
             "access", of: Access.self,
             "who may connect, besides root: the device's user alone, or the members of the process's group, too"
         ).defaulting(to: .owner)
+        let http = ConfigKey.section(
+            "http", ControlHTTPConfiguration.Keys.self,
+            "the interface over HTTP ([control.md](control.md#http)); without this section there is none")
     }
 
     init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -55,6 +60,7 @@ public struct ControlConfiguration: Sendable, Equatable {
             }
         }
         access = section.value(\.access, &problems)
+        http = section.value(\.http, &problems).map { ControlHTTPConfiguration($0, &problems) }
     }
 
     /// Reads only this section of a device's configuration, so that a client of the device needs none of its secrets.

@@ -50,21 +50,36 @@ package final class HTTPListener {
     package static func listen(
         at address: SocketAddress, with listener: NIOLoopBound<HTTPListener>, on loop: any EventLoop
     ) async throws -> any Channel {
-        try await ServerBootstrap(group: loop)
+        try await bootstrap(listener, on: loop)
             .serverChannelOption(.backlog, value: 1_024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .bind(to: address).get()
+    }
+
+    /// Begins to accept clients of a socket that listens already, such as a Unix socket.
+    ///
+    /// - Parameter descriptor: Of the socket; the channel closes it.
+    package static func listen(
+        on descriptor: CInt, with listener: NIOLoopBound<HTTPListener>, on loop: any EventLoop
+    ) async throws -> any Channel {
+        try await bootstrap(listener, on: loop).withBoundSocket(descriptor).get()
+    }
+
+    private static func bootstrap(
+        _ listener: NIOLoopBound<HTTPListener>, on loop: any EventLoop
+    ) -> ServerBootstrap {
+        ServerBootstrap(group: loop)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(AcceptGate(listener.value.service))
                 }
             }
-            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.recvAllocator, value: receiveBuffer)
             .childChannelOption(.writeBufferWaterMark, value: OutboundMeter.limit)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try listener.value.configure(channel) }
             }
-            .bind(to: address).get()
     }
 
     /// Sets up a connection that was just accepted, unless there are too many.

@@ -67,6 +67,9 @@ package struct HTTPAnswer: Sendable {
     package var body: [UInt8]
     /// Whether the connection is closed after it, though its client would keep it.
     package var endsConnection = false
+    /// Takes over the body, which has no end that is known now: it is what the stream sends, after ``body``. The connection ends with
+    /// it.
+    package var stream: (@Sendable (HTTPStream) -> Void)?
 
     /// - Parameters:
     ///   - headers: Fields in addition to the type, the length, the cache control and those of ``SecurityHeaders``.

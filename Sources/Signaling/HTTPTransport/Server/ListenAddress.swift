@@ -17,6 +17,12 @@ package struct ListenError: Error, Sendable, CustomStringConvertible {
     package let code: Code
     /// What was tried, what went wrong, and what to try.
     package let description: String
+
+    /// Describes a failure.
+    package init(code: Code, description: String) {
+        self.code = code
+        self.description = description
+    }
 }
 
 /// Where a server listens.

@@ -13,6 +13,8 @@ final class RequestHandler: ChannelInboundHandler {
         case receiving(HTTPRequestHead, body: [UInt8], limit: Int)
         /// The answer is being made.
         case answering(HTTPRequest.Number)
+        /// The body of the answer has no known end; what comes is passed over.
+        case streaming(HTTPStream)
         /// The answer is out, and the rest of the request is passed over: closed at once, the client might not get it.
         case refused
     }
@@ -52,7 +54,7 @@ final class RequestHandler: ChannelInboundHandler {
             answer(head, body, on: context.channel)
         case (.refused, .end):
             context.close(promise: nil)
-        case (.refused, _), (.idle, _), (.receiving, _), (.answering, _):
+        case (.refused, _), (.idle, _), (.receiving, _), (.answering, _), (.streaming, _):
             break  // Parts of a request that is not answered any more.
         }
     }
@@ -99,6 +101,7 @@ final class RequestHandler: ChannelInboundHandler {
 
     private func write(_ answer: HTTPAnswer, _ request: HTTPRequestHead, keepsAlive: Bool) {
         guard let context else { return }
+        if let begin = answer.stream, request.method != .HEAD { return stream(answer, request, begin) }
         var head = HTTPResponseHead(version: request.version, status: answer.status, headers: answer.headers)
         if answer.status != .notModified, answer.status != .noContent {
             head.headers.add(name: "Content-Type", value: answer.contentType)
@@ -123,6 +126,23 @@ final class RequestHandler: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(body))), promise: sent)
     }
 
+    /// Begins an answer whose body the service sends when it has parts of it.
+    private func stream(_ answer: HTTPAnswer, _ request: HTTPRequestHead, _ begin: (HTTPStream) -> Void) {
+        guard let context else { return }
+        var head = HTTPResponseHead(version: request.version, status: answer.status, headers: answer.headers)
+        head.headers.add(name: "Content-Type", value: answer.contentType)
+        head.headers.add(name: "Cache-Control", value: answer.cacheControl)
+        head.headers.add(name: "Date", value: WallClock(unixMilliseconds: Int64(time(nil)) * 1_000).httpDate)
+        head.headers.add(name: "Connection", value: "close")
+        headers.add(to: &head.headers)
+        timer.restart(nil)
+        let stream = HTTPStream(context.channel)
+        state = .streaming(stream)
+        context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+        if !answer.body.isEmpty { stream.send(answer.body) {} }
+        begin(stream)
+    }
+
     /// The answer is out.
     private func end(keepsAlive: Bool) {
         guard let context else { return }
@@ -143,6 +163,7 @@ final class RequestHandler: ChannelInboundHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         if case .answering(let request) = state { service.abandon(request) }
+        if case .streaming(let stream) = state { stream.closed() }
         context.fireChannelInactive()
     }
 

@@ -1,0 +1,210 @@
+internal import ControlWire
+internal import Core
+internal import Cryptography
+internal import HTTPTransport
+internal import Logging
+internal import NIOCore
+internal import NIOHTTP1
+internal import Realtime
+
+/// Answers requests over HTTP, at one address. On the server's event loop.
+final class ControlHTTPService: HTTPService, ConnectionService, OutboundWatch {
+    /// Connections at a time: those of ``EventStreams/limit`` clients of events, and others.
+    static let mostConnections = EventStreams.limit + 28
+
+    private let desk: ControlDesk
+    private let admission: ControlAdmission
+    private let logger: Logger
+    private let connections = OpenChannels()
+    private var refusals = LogLimit(burst: 5, perSecond: 0.2)
+
+    init(_ desk: ControlDesk, _ admission: ControlAdmission, logger: Logger) {
+        self.desk = desk
+        self.admission = admission
+        self.logger = logger
+    }
+
+    /// Closes all connections.
+    func close() { connections.closeAll() }
+
+    func answer(_ request: HTTPRequest, on channel: any Channel, then reply: @escaping (HTTPAnswer) -> Void) {
+        if let problem = admission.problem(request.head, reached: channel.localAddress?.ipAddress) {
+            return reply(HTTPAnswer(problem.answer))
+        }
+        do throws(ControlProblem) {
+            desk.carryOut(try ControlOperation(ControlHTTPRequest(request)), request, reply)
+        } catch {
+            reply(HTTPAnswer(error.answer))
+        }
+    }
+
+    func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer {
+        switch refusal {
+        case .tooLong: HTTPAnswer(ControlOperation.tooLong.answer)
+        case .crowded:
+            HTTPAnswer(
+                ControlProblem(ControlFault(.tooMany, "too many requests are incomplete; try again later")).answer)
+        }
+    }
+
+    func bodyLimit(of head: HTTPRequestHead) -> Int { ControlLimits.requestBytes }
+    func abandon(_ request: HTTPRequest.Number) {}
+
+    // MARK: Connections
+
+    func accept(_ channel: any Channel) throws -> any ConnectionService {
+        guard connections.count < Self.mostConnections else { throw ConnectionRefusal.full }
+        connections.track(channel)
+        return self
+    }
+
+    func failedToAccept(_ error: IOError) {
+        guard let leftOut = refusals.admit(at: MonotonicClock.now) else { return }
+        logger.warning(
+            "A connection for control is not accepted", metadata: ["error": "\(error)", "left_out": "\(leftOut)"])
+    }
+
+    var outbound: any OutboundWatch { self }
+    func countShed() {}
+    func note(_ bytes: Int, of meter: OutboundMeter) {}
+    func forget(_ meter: OutboundMeter) {}
+    func countDropped() {}
+
+    // MARK: No WebSockets
+
+    func opensWebSocket(_ head: HTTPRequestHead, on channel: any Channel) -> Bool { false }
+    func webSocketHeaders(for head: HTTPRequestHead) -> HTTPHeaders { [:] }
+    func makeWebSocket(_ meter: InboundMeter) -> WebSocket {
+        WebSocket(WebSocket.Settings(.server, messageBytes: 1), meter: meter) { _ in }
+    }
+}
+
+/// Carries out what requests over HTTP are about, at all addresses of a server. On the server's event loop.
+final class ControlDesk {
+    private let handler: ControlRequestHandler
+    private let hub: ControlEventHub
+    private let store: EventStore
+    private let streams: EventStreams
+    private let loop: any EventLoop
+    private var keys = IdempotencyTable()
+
+    init(
+        _ handler: ControlRequestHandler, _ hub: ControlEventHub, _ store: EventStore, _ streams: EventStreams,
+        on loop: any EventLoop
+    ) {
+        self.handler = handler
+        self.hub = hub
+        self.store = store
+        self.streams = streams
+        self.loop = loop
+    }
+
+    /// Disconnects the clients of events.
+    func close() { streams.close() }
+
+    /// Carries out a request, and answers it once.
+    func carryOut(_ operation: ControlOperation, _ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void) {
+        switch operation.work {
+        case .description: reply(HTTPAnswer(operation.answer(ControlReply(), events: state)))
+        case .events(let subscription): stream(subscription, reply)
+        case .request(let work):
+            guard let key = operation.idempotencyKey else { return carryOut(work, of: operation, key: nil, reply) }
+            switch keys.begin(key, fingerprint: request.fingerprint, at: MonotonicClock.now) {
+            case .proceed: carryOut(work, of: operation, key: key, reply)
+            case .replay(let answer): reply(HTTPAnswer(answer))
+            case .refuse(let problem): reply(HTTPAnswer(problem.answer))
+            }
+        }
+    }
+
+    private func carryOut(
+        _ request: ControlRequest, of operation: ControlOperation, key: String?, _ reply: @escaping (HTTPAnswer) -> Void
+    ) {
+        // Before the status is taken, so that no event is missed between the two.
+        let state = state
+        let own = NIOLoopBound((self, reply), eventLoop: loop)
+        Task { [handler, hub, loop] in
+            let answer = operation.answer(await handler.reply(to: request, hub), events: state)
+            loop.execute {
+                let (desk, reply) = own.value
+                if let key { desk.keys.finish(key, with: answer) }
+                reply(HTTPAnswer(answer))
+            }
+        }
+    }
+
+    private func stream(_ subscription: EventSubscription, _ reply: @escaping (HTTPAnswer) -> Void) {
+        let own = NIOLoopBound((self, reply), eventLoop: loop)
+        Task { [handler, loop] in
+            let fault = await handler.fault(ofAccount: subscription.account)
+            loop.execute { own.value.0.begin(subscription, fault, own.value.1) }
+        }
+    }
+
+    private func begin(_ subscription: EventSubscription, _ fault: ControlFault?, _ reply: (HTTPAnswer) -> Void) {
+        if let fault { return reply(HTTPAnswer(ControlProblem(fault).answer)) }
+        guard streams.count < EventStreams.limit else {
+            let fault = ControlFault(.tooMany, "\(EventStreams.limit) clients receive events, the limit")
+            return reply(HTTPAnswer(ControlProblem(fault).answer))
+        }
+        var beginning = EventText.retry
+        if subscription.start == .now { beginning += EventText.cursor(store.read { $0.cursor }) }
+        var answer = HTTPAnswer(status: .ok, contentType: "text/event-stream", body: beginning)
+        let own = NIOLoopBound(streams, eventLoop: loop)
+        answer.stream = { stream in own.value.add(stream, subscription) }
+        reply(answer)
+    }
+
+    private var state: ControlEventsState {
+        ControlEventsState(
+            cursor: "\(store.read { $0.cursor })", clients: streams.count, dropped: streams.dropped)
+    }
+}
+
+extension ControlRequestHandler {
+    /// Carries out a request, and reports its event to all interfaces.
+    fileprivate func reply(to request: ControlRequest, _ hub: ControlEventHub) async -> ControlReply {
+        do throws(ControlFault) {
+            let outcome = try await carryOut(request)
+            if let event = outcome.event { await hub.publish(event, of: outcome.reply.account) }
+            return outcome.reply
+        } catch {
+            return ControlReply(id: nil, error)
+        }
+    }
+
+    /// Why there is no such account; nil if there is.
+    fileprivate func fault(ofAccount name: String?) async -> ControlFault? {
+        do throws(ControlFault) {
+            try await check(ControlRequest(.status, account: name))
+            return nil
+        } catch {
+            return error
+        }
+    }
+}
+
+extension ControlHTTPRequest {
+    fileprivate init(_ request: HTTPRequest) {
+        let headers = request.head.headers
+        self.init(
+            request.head.method.rawValue, request.head.uri, contentType: headers.first(name: "Content-Type"),
+            idempotencyKey: headers.first(name: "Idempotency-Key"), lastEventID: headers.first(name: "Last-Event-ID"),
+            body: request.body)
+    }
+}
+
+extension HTTPRequest {
+    /// The same for equal requests alone.
+    fileprivate var fingerprint: [UInt8] { Digest.sha256(Array("\(head.method.rawValue) \(head.uri)\n".utf8) + body) }
+}
+
+extension HTTPAnswer {
+    fileprivate init(_ answer: ControlHTTPAnswer) {
+        var headers = HTTPHeaders()
+        for field in answer.fields { headers.add(name: field.name, value: field.value) }
+        self.init(
+            status: HTTPResponseStatus(statusCode: answer.status), headers: headers, contentType: answer.contentType,
+            body: answer.body)
+    }
+}

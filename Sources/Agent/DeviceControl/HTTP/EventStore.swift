@@ -1,0 +1,190 @@
+internal import BlockingWork
+internal import ControlWire
+internal import Core
+internal import Files
+internal import Logging
+internal import Realtime
+internal import Synchronization
+
+/// The history of a device's events: in memory for clients, and on disk if there is a folder.
+///
+/// An event is in memory when ``add(_:)`` returns. A thread of its own writes it to disk afterwards, and reads the history like a client: if
+/// the disk is slow, further events wait in the history, which is bounded. What the disk has not taken before it is dropped there is a
+/// gap after a restart.
+final class EventStore: Sendable {
+    private struct State {
+        var history: EventHistory
+        /// The newest position on disk.
+        var written: UInt64
+        var isWriting = false
+        var isWaking = false
+        var wake: (@Sendable () -> Void)?
+        var failures = OutageLimit()
+    }
+
+    /// Events that are written at once.
+    private static let batch = 256
+    /// For the disk, at the end of the process.
+    private static let endPatience = Duration.seconds(2)
+
+    private let state: Mutex<State>
+    private let journal: EventJournal?
+    /// One, so that batches are written in order.
+    private let thread = BlockingThreads(name: "events", most: 1)
+    private let logger: Logger
+
+    private init(_ history: EventHistory, _ journal: EventJournal?, _ logger: Logger) {
+        state = Mutex(State(history: history, written: history.origin))
+        self.journal = journal
+        self.logger = logger
+    }
+
+    /// Opens the history of a folder. If the folder cannot be used, the log has the reason, and events are kept in memory.
+    static func open(folder: String?, logger: Logger) async -> EventStore {
+        let id = UInt64.random(in: 1...(.max))
+        guard let folder else { return EventStore(EventHistory(id: id), nil, logger) }
+        do throws(PrivateFileError) {
+            let journal = try await BlockingThreads.files.run { () throws(PrivateFileError) in
+                try EventJournal(folder: folder, newID: id)
+            }
+            return EventStore(
+                EventHistory(id: journal.id, run: journal.run, after: journal.archive), journal, logger)
+        } catch {
+            logger.error("Events are kept in memory alone", metadata: ["folder": "\(folder)", "error": "\(error)"])
+            return EventStore(EventHistory(id: id), nil, logger)
+        }
+    }
+
+    /// Calls `wake` after new events; several may come together.
+    func onEvents(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
+
+    /// Reads the history.
+    func read<Value: Sendable>(_ body: (borrowing EventHistory) -> Value) -> Value {
+        state.withLock { body($0.history) }
+    }
+
+    /// Moves a client's reader on.
+    func next(_ reader: inout EventReader, at now: Instant) -> [UInt8] {
+        state.withLock { state in
+            state.isWaking = false
+            return reader.next(of: state.history, at: now)
+        }
+    }
+
+    /// Adds an event.
+    func add(_ line: [UInt8]) {
+        let (wake, starts) = state.withLock { state in
+            state.history.add(line)
+            let wake = state.isWaking ? nil : state.wake
+            state.isWaking = true
+            let starts = journal != nil && !state.isWriting
+            if starts { state.isWriting = true }
+            return (wake, starts)
+        }
+        wake?()
+        if starts { Task { await write() } }
+    }
+
+    /// The clients have been woken.
+    func woken() { state.withLock { $0.isWaking = false } }
+
+    /// Writes what is not on disk yet, and that the run has ended; waits no longer than ``endPatience``.
+    func close() async {
+        guard journal != nil else { return }
+        let (ends, end) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        Task {
+            await thread.run { self.finish() }
+            end.yield()
+        }
+        Task {
+            try? await Task.sleep(for: Self.endPatience)
+            end.yield()
+        }
+        for await _ in ends { break }
+    }
+
+    private func write() async { await thread.run { while self.writeBatch() {} } }
+
+    /// Writes some events; false if there are none, or the disk does not take them: they are tried again with the next event.
+    private func writeBatch() -> Bool {
+        guard let journal else { return false }
+        let batch = state.withLock { state in
+            let batch = Array(state.history.events(after: state.written, atMost: Self.batch))
+            if batch.isEmpty { state.isWriting = false }
+            return batch
+        }
+        guard let last = batch.last else { return false }
+        do throws(PrivateFileError) {
+            try journal.append(batch.map(EventArchive.line))
+            state.withLock { $0.written = last.position }
+            return true
+        } catch {
+            report(error)
+            return false
+        }
+    }
+
+    private func finish() {
+        while writeBatch() {}
+        let (isWhole, position) = state.withLock { ($0.written == $0.history.newest, $0.written) }
+        guard isWhole, let journal else { return }
+        do throws(PrivateFileError) { try journal.append([EventArchive.end(position)]) } catch { report(error) }
+    }
+
+    private func report(_ error: PrivateFileError) {
+        let leftOut = state.withLock { state in
+            state.isWriting = false
+            return state.failures.admit(at: MonotonicClock.now)
+        }
+        guard let leftOut else { return }
+        logger.error(
+            "Events are not on disk; they are tried again with the next event",
+            metadata: ["error": "\(error)", "left_out": "\(leftOut)"])
+    }
+}
+
+/// The folder of a history: `history` with its id and the number of the run, and `events.log` with the older `events.log.1` and so on. For
+/// one process; calls block.
+final class EventJournal: Sendable {
+    /// Bytes in one file, and older files: 10 MiB in all.
+    static let fileBytes = 2 << 20
+    static let olderFiles = 4
+
+    /// Which history it is.
+    let id: UInt64
+    /// How often a device has started with it.
+    let run: UInt64
+    /// What earlier runs have kept.
+    let archive: EventArchive
+    private let lock: LockFile
+    private let lines: LineJournal
+
+    /// Opens a folder, which is made if it is missing, and begins a run.
+    init(folder: String, newID: UInt64) throws(PrivateFileError) {
+        // If it cannot be made, the lock's error says so.
+        try? WritableFolder.make(folder)
+        lock = try LockFile("\(folder)/lock")
+        let lines = try LineJournal(
+            path: "\(folder)/events.log", maximumBytes: Self.fileBytes, keptFiles: Self.olderFiles)
+        let path = "\(folder)/history"
+        if let (id, runs) = Self.history(try PrivateFile.read(path)), runs + 1 < EventArchive.mostRuns {
+            (self.id, run) = (id, runs + 1)
+            archive = EventArchive(try lines.lines())
+        } else {
+            try lines.clear()
+            (id, run, archive) = (newID, 1, EventArchive())
+        }
+        try PrivateFile.replace(path, with: Array("\(Hexadecimal.text(of: id)) \(run)\n".utf8))
+        try lines.append([EventArchive.run(run)])
+        self.lines = lines
+    }
+
+    /// Adds lines, and returns when they are on disk.
+    func append(_ lines: [String]) throws(PrivateFileError) { try self.lines.append(lines) }
+
+    private static func history(_ bytes: [UInt8]?) -> (id: UInt64, runs: UInt64)? {
+        let parts = String(decoding: bytes ?? [], as: UTF8.self).split { $0 == " " || $0 == "\n" }
+        guard parts.count == 2, let id = UInt64(parts[0], radix: 16), let runs = UInt64(parts[1]) else { return nil }
+        return (id, runs)
+    }
+}

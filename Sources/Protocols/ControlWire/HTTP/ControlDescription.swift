@@ -1,0 +1,270 @@
+internal import JSON
+
+/// The description of the HTTP interface in OpenAPI 3.1, made from ``ControlRoute/all``.
+public enum ControlDescription {
+    /// The version of the interface, which grows with each addition.
+    static let version = "1.0"
+
+    /// The description in JSON.
+    public static let openAPI: [UInt8] = ControlCoding.line(document)
+
+    static var answer: ControlHTTPAnswer { ControlHTTPAnswer(status: 200, body: openAPI) }
+
+    static let document: JSONValue = [
+        "openapi": "3.1.0",
+        "info": [
+            "title": "Handset: control of a running device", "version": .string(version),
+            "description": .string(
+                "Later versions may add resources, members and events; clients ignore those that they do not know. "
+                    + "Errors are problem details (RFC 9457); programs match on `code`."),
+        ],
+        "paths": paths,
+        "components": [
+            "schemas": .object(schemas), "securitySchemes": ["bearer": ["type": "http", "scheme": "bearer"]],
+        ],
+        // The Unix socket needs no token.
+        "security": [["bearer": []], [:]],
+    ]
+
+    private static let paths: JSONValue = {
+        var paths: [String: [String: JSONValue]] = [:]
+        for route in ControlRoute.all {
+            paths[route.path, default: [:]][route.method.rawValue.lowercased()] = operation(route)
+        }
+        return .object(paths.mapValues { .object($0) })
+    }()
+
+    private static func operation(_ route: ControlRoute) -> JSONValue {
+        var operation: [String: JSONValue] = [
+            "operationId": .string(route.name), "summary": .string(route.words), "responses": responses(of: route),
+        ]
+        let parameters = parameters(of: route)
+        if !parameters.isEmpty { operation["parameters"] = .array(parameters) }
+        if route.method == .post { operation["requestBody"] = body(of: route) }
+        return .object(operation)
+    }
+
+    private static func parameters(of route: ControlRoute) -> [JSONValue] {
+        var parameters: [JSONValue] = []
+        if route.namesCall {
+            parameters.append([
+                "name": "call", "in": "path", "required": true, "schema": ["type": "integer", "minimum": 1],
+                "description": "The call's number",
+            ])
+        }
+        for member in route.parameters {
+            parameters.append([
+                "name": .string(member.name), "in": "query", "schema": schema(of: member, mayBeNull: false),
+                "description": .string(member.words),
+            ])
+        }
+        if case .events = route.work {
+            parameters.append([
+                "name": "Last-Event-ID", "in": "header",
+                "schema": ["type": "string", "pattern": .string(cursorPattern)],
+                "description": "The id of the last event that was received",
+            ])
+        }
+        if route.method == .post {
+            parameters.append([
+                "name": "Idempotency-Key", "in": "header",
+                "schema": ["type": "string", "pattern": .string("^[ -~]{1,\(IdempotencyTable.keyBytes)}$")],
+                "description": "The same for a request that is sent again, which is then carried out once",
+            ])
+        }
+        return parameters
+    }
+
+    private static func body(of route: ControlRoute) -> JSONValue {
+        var schema = route.bodyRule
+        schema["type"] = "object"
+        schema["additionalProperties"] = false
+        schema["properties"] = .object(
+            Dictionary(
+                route.body.map { member in
+                    var property = self.schema(of: member, mayBeNull: !member.isRequired)
+                    if case .object(var members) = property {
+                        members["description"] = .string(member.words)
+                        property = .object(members)
+                    }
+                    return (member.name, property)
+                }, uniquingKeysWith: { first, _ in first }))
+        let required = route.body.filter(\.isRequired).map { JSONValue.string($0.name) }
+        if !required.isEmpty { schema["required"] = .array(required) }
+        let isNeeded = !required.isEmpty || !route.bodyRule.isEmpty
+        return ["required": .bool(isNeeded), "content": ["application/json": ["schema": .object(schema)]]]
+    }
+
+    private static let cursorPattern = "^(oldest|[0-9a-f]{16}-[0-9]{1,18})$"
+
+    private static func schema(of member: ControlRoute.Member, mayBeNull: Bool) -> JSONValue {
+        func typed(_ type: String, _ rules: [String: JSONValue] = [:]) -> JSONValue {
+            var members = rules
+            members["type"] = mayBeNull ? [.string(type), "null"] : .string(type)
+            return .object(members)
+        }
+        switch member.kind {
+        case .text(let bytes): return typed("string", ["minLength": 1, "maxLength": .integer(Int64(bytes))])
+        case .path:
+            return typed("string", ["pattern": "^/", "maxLength": .integer(Int64(ControlLimits.pathBytes))])
+        case .keys: return typed("string", ["pattern": .string("^[0-9*#A-Da-d!]{1,\(ControlLimits.keys)}$")])
+        case .callNumber: return typed("integer", ["minimum": 1, "maximum": .integer(.max)])
+        case .decibels:
+            let range = ControlLimits.volumeDB
+            return typed("number", ["minimum": .number(range.lowerBound), "maximum": .number(range.upperBound)])
+        case .integer(let range):
+            return typed("integer", ["minimum": .integer(range.lowerBound), "maximum": .integer(range.upperBound)])
+        case .flag: return typed("boolean")
+        case .cursor: return typed("string", ["pattern": .string(cursorPattern)])
+        }
+    }
+}
+
+// MARK: - Answers
+
+extension ControlDescription {
+    private static func responses(of route: ControlRoute) -> JSONValue {
+        var responses: [String: JSONValue] = [:]
+        let (status, content) = success(of: route.answer)
+        responses[status] = .object(content)
+        for (status, kinds) in Dictionary(grouping: problems(of: route), by: \.status) {
+            let list = kinds.map { "`\($0.code.rawValue)`: \($0.title)" }.joined(separator: "; ")
+            let schema: JSONValue = [
+                "allOf": [
+                    ["$ref": "#/components/schemas/Problem"],
+                    ["properties": ["code": ["enum": .array(kinds.map { .string($0.code.rawValue) })]]],
+                ]
+            ]
+            responses["\(status)"] = [
+                "description": .string(list), "content": .object([ControlProblem.contentType: ["schema": schema]]),
+            ]
+        }
+        return .object(responses)
+    }
+
+    /// The problems that a route may answer with.
+    static func problems(of route: ControlRoute) -> [ControlProblem.Kind] {
+        var codes: [ControlFault.Code] = [
+            .wrongValue, .tokenInURL, .unauthorized, .foreignHost, .foreignOrigin, .tooMany, .methodNotAllowed,
+            .notFound,
+            .tooLong,
+        ]
+        if case .request = route.work { codes += [.noSuchAccount, .failed] }
+        if route.method == .post {
+            codes += [.malformed, .unsupportedMediaType, .idempotencyBusy, .idempotencyMismatch]
+        }
+        codes += route.faults
+        return ControlProblem.kinds.filter { codes.contains($0.code) }
+    }
+
+    private static func success(of answer: ControlRoute.Answer) -> (status: String, response: [String: JSONValue]) {
+        func json(_ schema: JSONValue, _ words: String) -> [String: JSONValue] {
+            ["description": .string(words), "content": ["application/json": ["schema": schema]]]
+        }
+        func named(_ name: String) -> JSONValue { ["$ref": .string("#/components/schemas/\(name)")] }
+        func list(_ name: String, of schema: String) -> [String: JSONValue] {
+            [name: ["type": "array", "items": named(schema)]]
+        }
+        switch answer {
+        case .status: return ("200", json(named("Status"), "The state"))
+        case .accounts:
+            return (
+                "200",
+                json(
+                    [
+                        "type": "object", "properties": .object(list("accounts", of: "Account")),
+                        "required": ["accounts"],
+                    ], "The accounts")
+            )
+        case .calls:
+            var properties = list("calls", of: "Call")
+            properties["next"] = ["type": "integer"]
+            return (
+                "200",
+                json(["type": "object", "properties": .object(properties), "required": ["calls"]], "A page of calls")
+            )
+        case .call: return ("200", json(named("Call"), "The call"))
+        case .placed:
+            var response = json(named("Action"), "The call is being placed")
+            response["headers"] = ["Location": ["schema": ["type": "string"], "description": "The call"]]
+            return ("201", response)
+        case .done: return ("200", json(named("Action"), "It is done"))
+        case .recording: return ("200", json(named("Action"), "The recording has begun or ended"))
+        case .sound: return ("200", json(named("Sound"), "Mute and volume"))
+        case .nothing: return ("204", ["description": "It is done"])
+        case .events:
+            let words =
+                "Events, each with `id` (its cursor), `event` and `data`, which is JSON. `gap` reports that events are missing"
+            return (
+                "200",
+                ["description": .string(words), "content": ["text/event-stream": ["schema": ["type": "string"]]]]
+            )
+        case .description: return ("200", json(["type": "object"], "The description"))
+        }
+    }
+
+    /// The schemas of answers.
+    static let schemas: [String: JSONValue] = [
+        "Problem": object(
+            ["type": text, "title": text, "status": integer, "detail": text, "code": ["enum": .array(codes)]],
+            required: ["type", "title", "status", "detail", "code"]),
+        "Action": object(["call": integer, "account": text, "file": text], required: ["call"]),
+        "Status": object(
+            [
+                "version": text, "pid": integer, "uptime_s": number, "device": text, "connection": text, "user": text,
+                "server": text, "behaviour": text, "draining": flag, "sound": reference("Sound"),
+                "card": reference("Card"),
+                "levels": reference("Levels"), "load": reference("Load"), "call_count": integer,
+                "calls": ["type": "array", "items": reference("Call")],
+                "accounts": ["type": "array", "items": reference("Account")],
+                "events": object(
+                    ["cursor": text, "clients": integer, "dropped": integer],
+                    required: ["cursor", "clients", "dropped"]),
+            ],
+            required: [
+                "version", "pid", "uptime_s", "device", "connection", "server", "behaviour", "call_count", "calls",
+                "events",
+            ]),
+        "Account": object(
+            [
+                "account": text, "device": text, "connection": text, "user": text, "server": text, "behaviour": text,
+                "draining": flag, "call_count": integer, "failure": text,
+            ], required: ["account", "device", "connection", "server", "behaviour", "draining", "call_count"]),
+        "Call": object(
+            [
+                "call": integer, "invite": text, "peer": text, "incoming": flag, "duration_s": number, "held": flag,
+                "account": text, "state": ["enum": ["calling", "ringing", "connecting", "talking", "ending"]],
+            ], required: ["call", "peer", "incoming", "state", "held"]),
+        "Sound": object(
+            ["muted": flag, "volume_db": number, "microphone_db": number],
+            required: ["muted", "volume_db", "microphone_db"]),
+        "Card": object(
+            [
+                "playback": text, "capture": text, "running": flag, "losses": integer, "playback_xruns": integer,
+                "capture_xruns": integer,
+            ], required: ["running", "losses", "playback_xruns", "capture_xruns"]),
+        "Load": object(
+            ["busy": number, "complexity_limit": integer, "takes_calls": flag],
+            required: ["busy", "complexity_limit", "takes_calls"]),
+        "Levels": object(
+            [
+                "microphone_dbfs": number, "microphone_peak_dbfs": number, "loudspeaker_dbfs": number,
+                "loudspeaker_peak_dbfs": number,
+            ],
+            required: ["microphone_dbfs", "microphone_peak_dbfs", "loudspeaker_dbfs", "loudspeaker_peak_dbfs"]),
+    ]
+
+    private static var codes: [JSONValue] { ControlProblem.kinds.map { .string($0.code.rawValue) } }
+    private static var text: JSONValue { ["type": "string"] }
+    private static var integer: JSONValue { ["type": "integer"] }
+    private static var number: JSONValue { ["type": "number"] }
+    private static var flag: JSONValue { ["type": "boolean"] }
+    private static func reference(_ name: String) -> JSONValue { ["$ref": .string("#/components/schemas/\(name)")] }
+
+    private static func object(_ properties: [String: JSONValue], required: [String]) -> JSONValue {
+        [
+            "type": "object", "properties": .object(properties),
+            "required": .array(required.map { .string($0) }),
+        ]
+    }
+}

@@ -1,0 +1,362 @@
+internal import Core
+internal import JSON
+
+/// A request over HTTP, as far as the interface reads it.
+public struct ControlHTTPRequest: Hashable, Sendable {
+    /// The method, such as `GET`.
+    public var method: String
+    /// Path and query.
+    public var target: String
+    /// The field `Content-Type`.
+    public var contentType: String?
+    /// The field `Idempotency-Key`.
+    public var idempotencyKey: String?
+    /// The field `Last-Event-ID`.
+    public var lastEventID: String?
+    /// The content.
+    public var body: [UInt8]
+
+    /// Makes a request.
+    public init(
+        _ method: String, _ target: String, contentType: String? = nil, idempotencyKey: String? = nil,
+        lastEventID: String? = nil, body: [UInt8] = []
+    ) {
+        self.method = method
+        self.target = target
+        self.contentType = contentType
+        self.idempotencyKey = idempotencyKey
+        self.lastEventID = lastEventID
+        self.body = body
+    }
+}
+
+/// An answer over HTTP.
+public struct ControlHTTPAnswer: Hashable, Sendable {
+    /// A header field.
+    public struct Field: Hashable, Sendable {
+        /// Its name.
+        public let name: String
+        /// Its value.
+        public let value: String
+
+        init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// The status, 200…599.
+    public let status: Int
+    /// The media type of the body.
+    public let contentType: String
+    /// Header fields besides the body's type and length.
+    public internal(set) var fields: [Field] = []
+    /// The content; empty with 204.
+    public let body: [UInt8]
+
+    init(status: Int, contentType: String = "application/json", body: [UInt8]) {
+        self.status = status
+        self.contentType = contentType
+        self.body = body
+    }
+
+    /// Bytes that it takes up.
+    var bytes: Int { fields.reduce(body.count) { $0 + $1.name.utf8.count + $1.value.utf8.count } }
+}
+
+/// What a request over HTTP is about: pure functions from the request's value to a request of ``ControlRequest``, and from its reply to
+/// an answer.
+public struct ControlOperation: Sendable {
+    /// What is to be done.
+    public enum Work: Sendable {
+        /// Carry out a request.
+        case request(ControlRequest)
+        /// Send events from here on.
+        case events(EventSubscription)
+        /// Send ``ControlDescription/openAPI``.
+        case description
+    }
+
+    /// What is to be done.
+    public let work: Work
+    /// The key under which the answer is kept; nil for none.
+    public let idempotencyKey: String?
+    private let route: ControlRoute
+
+    /// Finds out what a request is about.
+    ///
+    /// - Throws: ``ControlProblem`` with what is wrong with it.
+    public init(_ request: ControlHTTPRequest) throws(ControlProblem) {
+        let target = try Target(request.target)
+        let (route, call) = try Self.route(request.method, target)
+        self.route = route
+        let query = try target.members(of: route)
+        idempotencyKey = try Self.key(of: request, route)
+        let body = try Self.body(of: request, route)
+        switch route.work {
+        case .description: work = .description
+        case .events: work = .events(try EventSubscription(query, lastEventID: request.lastEventID))
+        case .request(let name, let constants):
+            var members = query.merging(constants) { _, own in own }.merging(body) { own, _ in own }
+            members["request"] = .string(name.rawValue)
+            if let call { members["call"] = .integer(call) }
+            do throws(ControlFault) {
+                work = .request(try ControlRequest(members))
+            } catch {
+                throw ControlProblem(error)
+            }
+        }
+    }
+
+    /// The answer to a request that was carried out.
+    ///
+    /// - Parameter events: What the answer to `GET /v1/status` says of events.
+    public func answer(_ reply: ControlReply, events: ControlEventsState) -> ControlHTTPAnswer {
+        if let fault = reply.error { return ControlProblem(fault).answer }
+        switch route.answer {
+        case .status: return Self.json(StatusBody(status: reply.status, events: events))
+        case .accounts: return Self.json(["accounts": reply.status?.allAccounts ?? []])
+        case .calls: return Self.json(CallsBody(reply))
+        case .call:
+            guard let call = reply.calls?.first else {
+                return ControlProblem(.noSuchCall, "there is no such call").answer
+            }
+            return Self.json(call)
+        case .placed:
+            var answer = Self.json(ActionBody(reply), status: 201)
+            if let call = reply.call { answer.fields.append(.init("Location", "/v1/calls/\(call)")) }
+            return answer
+        case .done, .recording: return Self.json(ActionBody(reply))
+        case .sound:
+            guard let sound = reply.sound ?? reply.status?.sound else {
+                return ControlProblem(.noSoundCard, "the device's calls use no sound card").answer
+            }
+            return Self.json(sound)
+        case .nothing, .events: return ControlHTTPAnswer(status: 204, body: [])
+        case .description: return ControlDescription.answer
+        }
+    }
+
+    private static func json(_ value: some Encodable, status: Int = 200) -> ControlHTTPAnswer {
+        ControlHTTPAnswer(status: status, body: ControlCoding.line(value))
+    }
+}
+
+// MARK: - Bodies
+
+/// What `GET /v1/status` says of events.
+public struct ControlEventsState: Codable, Hashable, Sendable {
+    /// The cursor of the newest event.
+    public var cursor: String
+    /// Clients that receive events now.
+    public var clients: Int
+    /// Clients that were disconnected since the start because they did not read.
+    public var dropped: Int
+
+    /// Makes a state.
+    public init(cursor: String, clients: Int, dropped: Int) {
+        self.cursor = cursor
+        self.clients = clients
+        self.dropped = dropped
+    }
+}
+
+private struct StatusBody: Encodable {
+    let status: ControlStatus?
+    let events: ControlEventsState
+
+    private enum Key: String, CodingKey { case events }
+
+    func encode(to encoder: any Encoder) throws {
+        try status?.encode(to: encoder)
+        var members = encoder.container(keyedBy: Key.self)
+        try members.encode(events, forKey: .events)
+    }
+}
+
+private struct CallsBody: Encodable {
+    let calls: [ControlCall]
+    let next: UInt64?
+
+    init(_ reply: ControlReply) {
+        calls = reply.calls ?? []
+        next = reply.more == true ? calls.last?.call : nil
+    }
+}
+
+private struct ActionBody: Encodable {
+    let call: UInt64?
+    let account: String?
+    let file: String?
+
+    init(_ reply: ControlReply) {
+        call = reply.call
+        account = reply.account
+        file = reply.file
+    }
+}
+
+extension ControlStatus {
+    /// The accounts; the only one of a device without names has the name "".
+    fileprivate var allAccounts: [ControlAccount] {
+        if let accounts { return accounts }
+        var only = ControlAccount(
+            account: "", device: device, connection: connection, server: server, behaviour: behaviour)
+        only.user = user
+        only.isDraining = isDraining ?? false
+        only.callCount = callCount
+        return [only]
+    }
+}
+
+// MARK: - Reading requests
+
+/// The path and the query of a request.
+private struct Target {
+    let path: Substring
+    private let query: [(name: String, value: String)]
+
+    /// Names of parameters in which a token would be in logs of proxies and in histories of browsers.
+    private static let tokenNames: Set = ["token", "access_token", "auth", "authorization", "bearer", "api_key", "key"]
+
+    init(_ target: String) throws(ControlProblem) {
+        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        path = parts.first ?? ""
+        var query: [(name: String, value: String)] = []
+        for pair in (parts.count > 1 ? parts[1] : "").split(separator: "&") {
+            let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = Self.text(halves[0]), let value = Self.text(halves.count > 1 ? halves[1] : "") else {
+                throw ControlProblem(.wrongValue, "the query is not in percent-encoded UTF-8")
+            }
+            if Self.tokenNames.contains(name.lowercased()) {
+                throw ControlProblem(
+                    .tokenInURL,
+                    "send the token as a bearer token in the field Authorization, and replace this one: "
+                        + "URLs are kept in logs")
+            }
+            guard !query.contains(where: { $0.name == name }) else {
+                throw ControlProblem(.wrongValue, "the query has \(RequestFields.quoted(name)) more than once")
+            }
+            query.append((name, value))
+        }
+        self.query = query
+    }
+
+    private static func text(_ escaped: Substring) -> String? {
+        PercentEscape.unescaped(escaped.replacing("+", with: " ").utf8)
+    }
+
+    /// The parameters, as members of a request.
+    func members(of route: ControlRoute) throws(ControlProblem) -> [String: JSONValue] {
+        var members: [String: JSONValue] = [:]
+        for (name, text) in query {
+            guard let parameter = route.parameters.first(where: { $0.name == name }) else {
+                throw ControlProblem(
+                    .wrongValue,
+                    "\(route.path) has no parameter \(RequestFields.quoted(name)); it has "
+                        + ControlOperation.list(route.parameters))
+            }
+            guard let value = parameter.value(of: text) else {
+                throw ControlProblem(.wrongValue, "the parameter \(name) must be \(parameter.kindWords)")
+            }
+            members[name] = value
+        }
+        return members
+    }
+}
+
+extension ControlRoute.Member {
+    /// The value of a parameter of the query; nil if it is not of the kind.
+    fileprivate func value(of text: String) -> JSONValue? {
+        switch kind {
+        case .text, .path, .keys, .cursor: text.isEmpty ? nil : .string(text)
+        case .callNumber: Digits.number(text, upTo: Int64.max).flatMap { $0 > 0 ? .integer($0) : nil }
+        case .integer(let range):
+            Digits.number(text, upTo: Int64.max).flatMap { range.contains($0) ? .integer($0) : nil }
+        case .decibels: Double(text).map { .number($0) }
+        case .flag: ["true": true, "false": false][text].map { .bool($0) }
+        }
+    }
+
+    fileprivate var kindWords: String {
+        switch kind {
+        case .text, .path, .keys: "a text"
+        case .callNumber: "the number of a call"
+        case .integer(let range): "a number from \(range.lowerBound) to \(range.upperBound)"
+        case .decibels: "a number of dB"
+        case .flag: "true or false"
+        case .cursor: "a cursor, or oldest"
+        }
+    }
+}
+
+extension ControlOperation {
+    /// The route of a request, and the call that its path names.
+    private static func route(_ method: String, _ target: Target) throws(ControlProblem) -> (ControlRoute, Int64?) {
+        let parts = target.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        let found = target.path.hasPrefix("/") ? ControlRoute.all.filter { isPath(parts, of: $0) } : []
+        guard let first = found.first else {
+            throw ControlProblem(.notFound, "there is no such path; GET /v1/openapi.json lists them")
+        }
+        let usual = method == "HEAD" && first.answer != .events ? "GET" : method
+        guard let route = found.first(where: { $0.method.rawValue == usual }) else {
+            let methods = found.flatMap { route in
+                route.method == .get && route.answer != .events ? ["GET", "HEAD"] : [route.method.rawValue]
+            }
+            throw ControlProblem(
+                ControlFault(.methodNotAllowed, "\(first.path) has \(methods.joined(separator: ", "))"),
+                allowed: methods)
+        }
+        return (route, zip(route.parts, parts).first { $0.0 == ControlRoute.callPart }.flatMap { number($0.1) })
+    }
+
+    private static func isPath(_ parts: [Substring], of route: ControlRoute) -> Bool {
+        let own = route.parts
+        return own.count == parts.count
+            && zip(own, parts).allSatisfy { $0 == $1 || ($0 == ControlRoute.callPart && number($1) != nil) }
+    }
+
+    private static func number(_ part: Substring) -> Int64? {
+        Digits.number(part, upTo: Int64.max).flatMap { $0 > 0 ? $0 : nil }
+    }
+
+    private static func key(of request: ControlHTTPRequest, _ route: ControlRoute) throws(ControlProblem) -> String? {
+        guard route.method == .post, let key = request.idempotencyKey else { return nil }
+        guard (1...IdempotencyTable.keyBytes).contains(key.utf8.count),
+            key.utf8.allSatisfy({ (0x20..<0x7F).contains($0) })
+        else {
+            throw ControlProblem(
+                .wrongValue, "Idempotency-Key must be 1 to \(IdempotencyTable.keyBytes) characters of ASCII")
+        }
+        return key
+    }
+
+    private static func body(
+        of request: ControlHTTPRequest, _ route: ControlRoute
+    ) throws(ControlProblem) -> [String: JSONValue] {
+        guard route.method == .post, !request.body.isEmpty else { return [:] }
+        guard request.body.count <= ControlLimits.requestBytes else { throw tooLong }
+        let type = request.contentType?.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
+        guard type == "application/json" else {
+            throw ControlProblem(.unsupportedMediaType, "send the body with Content-Type: application/json")
+        }
+        guard case .object(let members)? = ControlCoding.value(of: request.body) else {
+            throw ControlProblem(
+                .malformed, "the body must be a JSON object, with \(ControlLimits.nesting) levels at most")
+        }
+        if let unknown = members.keys.filter({ name in !route.body.contains { $0.name == name } }).min() {
+            throw ControlProblem(
+                .wrongValue,
+                "\(route.path) has no member \(RequestFields.quoted(unknown)); it has \(list(route.body))")
+        }
+        return members
+    }
+
+    /// The answer to a body with more bytes than are read.
+    public static let tooLong = ControlProblem(
+        .tooLong, "a body has \(ControlLimits.requestBytes) bytes at most")
+
+    fileprivate static func list(_ members: [ControlRoute.Member]) -> String {
+        members.isEmpty ? "none" : members.map(\.name).joined(separator: ", ")
+    }
+}

@@ -1,0 +1,225 @@
+internal import JSON
+
+/// One route of the HTTP interface: a method, a path, and the ``ControlRequest`` that they are.
+///
+/// The table ``all`` both serves requests and is described in OpenAPI, so that the two cannot differ.
+struct ControlRoute: Sendable {
+    /// The methods of HTTP that routes have.
+    enum Method: String, Sendable {
+        case get = "GET"
+        case post = "POST"
+    }
+
+    /// What the route does.
+    enum Work: Sendable {
+        /// A request to the device, with members that the route adds.
+        case request(ControlRequest.Name, [String: JSONValue] = [:])
+        /// The events, as a stream.
+        case events
+        /// The description of the interface.
+        case description
+    }
+
+    /// The content of an answer.
+    enum Answer: Sendable, CaseIterable {
+        case status, accounts, calls, call, placed, done, recording, sound, nothing, events, description
+    }
+
+    /// A member of the body, or a parameter of the query.
+    struct Member: Sendable {
+        /// The values that it may have.
+        enum Kind: Sendable {
+            case text(maximumBytes: Int)
+            case path
+            case keys
+            case callNumber
+            case decibels
+            case integer(ClosedRange<Int64>)
+            case flag
+            case cursor
+        }
+
+        let name: String
+        let kind: Kind
+        var isRequired = false
+        /// What it is, for people.
+        let words: String
+    }
+
+    let method: Method
+    /// With `{call}` in the place of a call's number.
+    let path: String
+    /// The name in OpenAPI.
+    let name: String
+    /// What it does, for people.
+    let words: String
+    let work: Work
+    let answer: Answer
+    /// The codes of errors that routes do not share.
+    var faults: [ControlFault.Code] = []
+    var query: [Member] = []
+    var body: [Member] = []
+    /// What a body's members must be together, as a JSON schema.
+    var bodyRule: [String: JSONValue] = [:]
+
+    /// Whether the path contains a call's number.
+    var namesCall: Bool { path.contains(Self.callPart) }
+    /// The parts of the path between slashes.
+    var parts: [Substring] { path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) }
+
+    static let callPart = "{call}"
+
+    /// The parameters of the query with those that every request to the device has.
+    var parameters: [Member] {
+        switch work {
+        case .request: query + [Self.account]
+        case .events: query
+        case .description: []
+        }
+    }
+
+    private static let account = Member(
+        name: "account", kind: .text(maximumBytes: ControlLimits.accountBytes),
+        words: "The account that is meant, if the device has several")
+}
+
+extension ControlRoute {
+    /// All routes.
+    static let all: [ControlRoute] = reports + sound + calls + actions + interface
+
+    private static let reports: [ControlRoute] = [
+        ControlRoute(
+            method: .get, path: "/v1/status", name: "getStatus",
+            words: "The device's state, with a cursor: events after it are newer than this state.",
+            work: .request(.status), answer: .status),
+        ControlRoute(
+            method: .get, path: "/v1/accounts", name: "listAccounts", words: "The device's accounts.",
+            work: .request(.status), answer: .accounts),
+        ControlRoute(
+            method: .post, path: "/v1/drain", name: "drain",
+            words: "Refuses new calls as busy; existing calls continue.",
+            work: .request(.drain), answer: .nothing, faults: [.wrongState]),
+        ControlRoute(
+            method: .post, path: "/v1/undrain", name: "undrain", words: "Takes new calls again.",
+            work: .request(.undrain), answer: .nothing, faults: [.wrongState]),
+    ]
+
+    private static let sound: [ControlRoute] = [
+        ControlRoute(
+            method: .get, path: "/v1/sound", name: "getSound", words: "Mute and volume of the sound card.",
+            work: .request(.status), answer: .sound, faults: [.noSoundCard]),
+        ControlRoute(
+            method: .post, path: "/v1/sound/mute", name: "mute", words: "Mutes the microphone.",
+            work: .request(.mute), answer: .sound, faults: [.noSoundCard]),
+        ControlRoute(
+            method: .post, path: "/v1/sound/unmute", name: "unmute", words: "Unmutes the microphone.",
+            work: .request(.unmute), answer: .sound, faults: [.noSoundCard]),
+        ControlRoute(
+            method: .post, path: "/v1/sound/volume", name: "setVolume", words: "Sets one volume or both.",
+            work: .request(.volume), answer: .sound, faults: [.noSoundCard],
+            body: [
+                Member(name: "playback_db", kind: .decibels, words: "The loudspeaker, in dB"),
+                Member(name: "microphone_db", kind: .decibels, words: "The microphone, in dB"),
+            ], bodyRule: ["anyOf": [given("playback_db"), given("microphone_db")]]),
+    ]
+
+    private static let calls: [ControlRoute] = [
+        ControlRoute(
+            method: .get, path: "/v1/calls", name: "listCalls",
+            words: "The calls, the oldest first; `next` is the `after` of the next page, if there is one.",
+            work: .request(.calls), answer: .calls,
+            query: [
+                Member(name: "after", kind: .callNumber, words: "Calls with higher numbers only"),
+                Member(
+                    name: "limit", kind: .integer(1...Int64(ControlLimits.listedCalls)), words: "Calls in the answer"),
+            ]),
+        ControlRoute(
+            method: .post, path: "/v1/calls", name: "placeCall",
+            words: "Places a call. With an `Idempotency-Key`, a request that is sent again places no second one.",
+            work: .request(.call), answer: .placed, faults: [.notConnected, .wrongState, .severalAccounts],
+            body: [
+                Member(
+                    name: "to", kind: .text(maximumBytes: ControlLimits.nameBytes), isRequired: true,
+                    words: "The user to call")
+            ]),
+        ControlRoute(
+            method: .get, path: "/v1/calls/{call}", name: "getCall", words: "One call.",
+            work: .request(.calls), answer: .call, faults: [.noSuchCall]),
+    ]
+
+    private static let actions: [ControlRoute] = [
+        action(.answer, "answerCall", "Answers a call that rings."),
+        action(
+            .reject, "rejectCall", "Declines a call that rings.",
+            [Member(name: "busy", kind: .flag, words: "Whether the caller receives that the user is busy")]),
+        action(.hangup, "hangUpCall", "Hangs up, cancels or declines."),
+        action(
+            .dtmf, "pressKeys", "Presses telephone keys.",
+            [Member(name: "keys", kind: .keys, isRequired: true, words: "0-9, *, #, A-D and ! (flash)")]),
+        action(
+            .play, "playFile", "Plays a file once, in place of the call's source.",
+            [Member(name: "file", kind: .path, isRequired: true, words: "A path from the root: WAV or Ogg Opus")],
+            faults: [.fileUnusable]),
+        action(.stop, "stopFile", "Ends the file that is played."),
+        action(
+            .record, "recordCall", "Begins to record the call, or ends the recording.",
+            [
+                Member(name: "start", kind: .flag, isRequired: true, words: "true begins, false ends"),
+                Member(
+                    name: "file", kind: .path,
+                    words: "With true: a path from the root that does not exist; without it the device chooses"),
+            ], faults: [.fileUnusable, .notConfigured], answer: .recording,
+            rule: [
+                "anyOf": [
+                    ["properties": ["start": ["const": true]]],
+                    ["properties": ["start": ["const": false], "file": ["type": "null"]]],
+                ]
+            ]),
+        action(
+            .attach, "attachProgram", "The configured program, bot or flow takes part in the call.",
+            faults: [.notConfigured]),
+        action(.detach, "detachProgram", "The program, bot or flow leaves; the call continues."),
+        action(
+            .card, "moveCard", "Gives the sound card to the call, and puts the other on hold.", faults: [.noSoundCard]),
+        action(
+            .transfer, "transferCall", "Asks the call's peer to call another user in this device's place.",
+            [
+                Member(
+                    name: "to", kind: .text(maximumBytes: ControlLimits.nameBytes), isRequired: true,
+                    words: "The user that the peer is to call"),
+                Member(name: "to_call", kind: .callNumber, words: "The call with that user, for an attended transfer"),
+            ]),
+    ]
+
+    private static let interface: [ControlRoute] = [
+        ControlRoute(
+            method: .get, path: "/v1/events", name: "streamEvents",
+            words: "Events as server-sent events. Without a cursor the stream begins now.",
+            work: .events, answer: .events, faults: [.noSuchAccount],
+            query: [
+                Member(
+                    name: "after", kind: .cursor,
+                    words: "Begin after this cursor, or with `oldest`; `Last-Event-ID` has precedence"),
+                Member(name: "levels", kind: .flag, words: "true: levels of the sound card, too, five times a second"),
+                account,
+            ]),
+        ControlRoute(
+            method: .get, path: "/v1/openapi.json", name: "getDescription", words: "This description.",
+            work: .description, answer: .description),
+    ]
+
+    private static func action(
+        _ request: ControlRequest.Name, _ name: String, _ words: String, _ body: [Member] = [],
+        faults: [ControlFault.Code] = [], answer: Answer = .done, rule: [String: JSONValue] = [:]
+    ) -> ControlRoute {
+        ControlRoute(
+            method: .post, path: "/v1/calls/{call}/\(request.rawValue)", name: name, words: words,
+            work: .request(request), answer: answer, faults: [.noSuchCall, .wrongState] + faults, body: body,
+            bodyRule: rule)
+    }
+
+    /// A schema of bodies in which a number is given, and not null.
+    private static func given(_ name: String) -> JSONValue {
+        ["required": [.string(name)], "properties": .object([name: ["type": "number"]])]
+    }
+}
