@@ -191,6 +191,15 @@ extension ControlDescription {
         case .done: return ("200", json(named("Action"), "It is done"))
         case .recording: return ("200", json(named("Action"), "The recording has begun or ended"))
         case .sound: return ("200", json(named("Sound"), "Mute and volume"))
+        case .conferences:
+            return (
+                "200",
+                json(
+                    [
+                        "type": "object", "properties": .object(list("conferences", of: "Conference")),
+                        "required": ["conferences"],
+                    ], "The rooms")
+            )
         case .nothing: return ("204", ["description": "It is done"])
         case .events:
             let words =
@@ -243,6 +252,16 @@ extension ControlDescription {
                 "playback": text, "capture": text, "running": flag, "losses": integer, "playback_xruns": integer,
                 "capture_xruns": integer,
             ], required: ["running", "losses", "playback_xruns", "capture_xruns"]),
+        "Conference": object(
+            [
+                "room": text,
+                "members": [
+                    "type": "array",
+                    "items": object(
+                        ["call": integer, "peer": text, "speaks": flag, "muted": flag],
+                        required: ["call", "speaks", "muted"]),
+                ],
+            ], required: ["room", "members"]),
         "Load": object(
             ["busy": number, "complexity_limit": integer, "takes_calls": flag],
             required: ["busy", "complexity_limit", "takes_calls"]),

@@ -116,6 +116,7 @@ public struct ControlOperation: Sendable {
         switch route.answer {
         case .status: return Self.json(StatusBody(status: reply.status, events: events))
         case .accounts: return Self.json(["accounts": reply.status?.allAccounts ?? []])
+        case .conferences: return Self.json(["conferences": reply.conferences ?? []])
         case .calls: return Self.json(CallsBody(reply))
         case .call:
             guard let call = reply.calls?.first else {

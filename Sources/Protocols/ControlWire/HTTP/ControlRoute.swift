@@ -22,7 +22,7 @@ struct ControlRoute: Sendable {
 
     /// The content of an answer.
     enum Answer: Sendable, CaseIterable {
-        case status, accounts, calls, call, placed, done, recording, sound, nothing, events, description
+        case status, accounts, calls, call, placed, done, recording, sound, conferences, nothing, events, description
     }
 
     /// A member of the body, or a parameter of the query.
@@ -85,7 +85,7 @@ struct ControlRoute: Sendable {
 
 extension ControlRoute {
     /// All routes.
-    static let all: [ControlRoute] = reports + sound + calls + actions + interface
+    static let all: [ControlRoute] = reports + sound + calls + actions + conferences + interface
 
     private static let reports: [ControlRoute] = [
         ControlRoute(
@@ -189,6 +189,16 @@ extension ControlRoute {
                     words: "The user that the peer is to call"),
                 Member(name: "to_call", kind: .callNumber, words: "The call with that user, for an attended transfer"),
             ]),
+    ]
+
+    private static let conferences: [ControlRoute] = [
+        ControlRoute(
+            method: .get, path: "/v1/conferences", name: "listConferences",
+            words: "The rooms in which calls meet, and their members.", work: .request(.conferences),
+            answer: .conferences),
+        action(.conferenceMute, "muteInConference", "The others in the call's room do not hear it."),
+        action(.conferenceUnmute, "unmuteInConference", "The others in the call's room hear it again."),
+        action(.conferenceRemove, "removeFromConference", "Hangs up a call that is in a room."),
     ]
 
     private static let interface: [ControlRoute] = [
