@@ -216,7 +216,7 @@ let package = Package(
             ]),
         module(
             "Agent", "CallMeetings",
-            ["AudioPort", "CallControl", "CallParticipation", "Core", "Meetings", "Realtime", "VoiceActivity"]),
+            ["AudioPort", "CallControl", "CallParticipation", "Core", "Meetings", "Realtime"]),
         module(
             "Agent", "BotCalls",
             nio + [

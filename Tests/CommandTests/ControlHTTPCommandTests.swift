@@ -131,7 +131,7 @@ struct ControlHTTPCommandTests {
     }
 
     @Test(
-        "On TCP a token is needed, in its field; foreign hosts, pages and long bodies are refused, and the device goes on"
+        "On TCP a token is needed, in its field; foreign hosts, pages and long bodies are refused, and the device continues"
     )
     func refusals() async throws {
         let site = try site(Self.network)

@@ -114,6 +114,9 @@ struct FrozenControlTests {
         var reply = ControlReply(
             id: 1, call: 1, account: "desk", file: "/b.wav", sound: Self.sound, status: Self.status)
         (reply.calls, reply.more) = (Self.status.calls, true)
+        reply.conferences = [
+            ControlConference(room: "team", members: [.init(call: 1, peer: "bob", speaks: true, muted: false)])
+        ]
         try take(ControlCoding.line(reply), as: "answer")
         for state in [ControlCall.State.calling, .ringing, .connecting, .talking, .ending] {
             present.insert("call state \(state.rawValue)")

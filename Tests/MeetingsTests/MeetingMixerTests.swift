@@ -225,7 +225,7 @@ struct MeetingMixerTests {
         #expect(frames <= 5)
     }
 
-    @Test("10,000 frames of 20 members, of whom four speak by turns, allocate nothing and take no lock")
+    @Test("10,000 frames of 20 members, four of which speak by turns, allocate nothing and take no lock")
     func allocatesNothing() {
         let pair = MeetingDesk.pair()
         var mixer = pair.mixer

@@ -87,24 +87,25 @@ public final class CallMeetings: CallParticipant {
 
     /// Removes the call from its room at once; there are no last words.
     public func hearOut(_ call: CallID) {
-        leave(call)
-        publish(.done(call, failure: nil))
+        if leave(call) { publish(.done(call, failure: nil)) }
     }
 
     /// Removes the call from its room.
     public func end(_ call: CallID, _ end: ParticipationEnd) {
-        leave(call)
+        _ = leave(call)
         publish(.left(call))
     }
 
-    private func leave(_ call: CallID) {
+    /// - Returns: Whether the call was in a room.
+    private func leave(_ call: CallID) -> Bool {
         lines.drop(of: call)
-        guard calls.withLock({ $0.remove(call) }) != nil else { return }
+        guard calls.withLock({ $0.remove(call) }) != nil else { return false }
         hall.leave(call.number)
+        return true
     }
 
     /// Removes all calls of the device.
     public func finish() {
-        for call in calls.withLock({ $0 }) { leave(call) }
+        for call in calls.withLock({ $0 }) { _ = leave(call) }
     }
 }

@@ -28,7 +28,7 @@ public struct Meeting: Equatable, Sendable {
         case entered(UInt64, members: Int)
         /// Report that the member speaks, or has spoken.
         case speaks(UInt64, Bool)
-        /// The last member has left: the meeting is over.
+        /// The last member has left: the meeting ends.
         case close
     }
 

@@ -9,7 +9,7 @@ public struct AnswerTable: Hashable, Sendable {
 
     /// In the order of the file.
     public var rules: [AnswerRule]
-    /// By which the rules tell time.
+    /// The clocks and holidays of the rules.
     public var calendar: AnswerCalendar
 
     /// Makes a table; empty by default, so that ``AnswerPolicy/manner`` decides.
@@ -65,7 +65,7 @@ public struct AnswerTable: Hashable, Sendable {
     }
 }
 
-/// How a table tells time: by the clocks of a place, and its holidays.
+/// The clocks of a place, and its holidays, by which a table decides.
 public struct AnswerCalendar: Hashable, Sendable {
     /// The place, such as `Europe/Berlin`.
     public var zoneName: String

@@ -65,7 +65,7 @@ struct WeekdaySpan: Sendable, CustomStringConvertible {
         guard (1...2).contains(ends.count), let first = ends.first ?? nil, let last = ends.last ?? nil,
             let start = all.firstIndex(of: first), let end = all.firstIndex(of: last)
         else { return nil }
-        // From Saturday to Monday is over the end of the week.
+        // From Saturday to Monday runs across the end of the week.
         days = Set((0...(end - start + 7) % 7).map { all[(start + $0) % 7] })
         description = text
     }

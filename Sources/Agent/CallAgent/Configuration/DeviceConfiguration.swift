@@ -420,7 +420,7 @@ extension AnswerPolicy {
         ).unset("`service` at an exchange, `refuse` at a SIP server")
         let timeZone = ConfigKey.string(
             "time_zone",
-            "the place by whose clocks `rules` tell time: a name of the tz database, such as `Europe/Berlin`"
+            "the place whose clocks `rules` use: a name of the tz database, such as `Europe/Berlin`"
         ).unset("none: rules with `weekdays`, `hours` or `holiday` are refused")
         let holidays = ConfigKey.path(
             "holidays_file", readable: true,

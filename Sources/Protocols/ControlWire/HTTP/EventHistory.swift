@@ -89,7 +89,7 @@ public struct EventHistory: Sendable {
         append(Event(newest, line))
     }
 
-    /// The events after a position, at most so many; for the disk.
+    /// The events after a position, at most `limit`; for the disk.
     public func events(after position: UInt64, atMost limit: Int) -> ArraySlice<Event> {
         events[index(after: position)...].prefix(limit)
     }
