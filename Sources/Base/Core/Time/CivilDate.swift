@@ -51,8 +51,8 @@ public struct CivilDate: Hashable, Sendable, Comparable, CustomStringConvertible
     }
 
     static func split(_ value: Int64, by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
-        let remainder = (value % divisor + divisor) % divisor
-        return ((value - remainder) / divisor, remainder)
+        let (quotient, remainder) = value.quotientAndRemainder(dividingBy: divisor)
+        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
     }
 
     /// Days from 1970-01-01, counting years from March so that leap days come last.
