@@ -357,7 +357,7 @@ let package = Package(
             ["CallAgent", "CallControl", "ConfigReader", "Core", "SignalingClient", logging]),
         tests(
             "DeviceControlTests",
-            ["AudioKit", "CallAgent", "ConfigReader", "ControlWire", "DeviceControl", "MediaEngine", logging]),
+            ["AudioKit", "CallAgent", "ConfigReader", "ControlWire", "Core", "DeviceControl", "MediaEngine", logging]),
         tests("TimekeepingTests", ["Core"]),
         tests("BytesTests", ["Core"]),
         tests("DigestsTests", ["Core", "Cryptography"]),

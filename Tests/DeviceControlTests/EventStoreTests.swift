@@ -1,4 +1,5 @@
 import ControlWire
+import Core
 import Foundation
 import Logging
 import Testing
