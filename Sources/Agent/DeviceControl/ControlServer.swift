@@ -9,9 +9,9 @@ internal import Realtime
 ///
 /// A client does not affect others: it is read no faster than it reads its answers, its waiting events are bounded
 /// (``ControlEventBuffer``), and at most ``clientLimit`` are accepted.
-actor ControlServer {
+public actor ControlServer {
     /// Clients at once.
-    static let clientLimit = 32
+    public static let clientLimit = 32
     /// Interval between two `levels` events.
     static let levelInterval = Duration.milliseconds(200)
 
