@@ -34,7 +34,7 @@ struct ControlHTTPCommandTests {
 
     private func answer(of process: HandsetProcess) async throws -> Answer {
         #expect(await process.ending() == 0, "\(process.errorText)")
-        let text = process.outputText.replacing("\r", with: "")
+        let text = process.outputText.replacing("\r\n", with: "\n")
         let parts = text.components(separatedBy: "\n\n")
         let status = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
         return Answer(status: status, fields: parts[0], text: parts.dropFirst().joined(separator: "\n\n"))
@@ -176,7 +176,7 @@ struct ControlHTTPCommandTests {
         ] {
             let site = try site(lines)
             defer { site.remove() }
-            let check = try HandsetProcess(["check", "--config", site.deviceConfiguration])
+            let check = try HandsetProcess(["check", site.deviceConfiguration])
             #expect(await check.ending() == 3)
             let text = check.outputText + check.errorText
             #expect(text.contains(words) && text.contains("device.yaml:"), "\(text)")

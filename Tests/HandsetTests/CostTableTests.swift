@@ -1,6 +1,5 @@
 import CallAgent
 import ControlWire
-import DeviceControl
 import Foundation
 import SignalWire
 import Testing
@@ -10,6 +9,7 @@ import Testing
 @testable import CallMedia
 @testable import CallPrograms
 @testable import Core
+@testable import DeviceControl
 @testable import ExchangeCore
 @testable import ExchangeServer
 @testable import HTTPTransport
@@ -126,6 +126,10 @@ struct CostTableTests {
             [kibibytes(ProgramRun.eventBytes)],
             [Inflow.log.rate.perSecond / 1_024, Inflow.commands.rate.perSecond / 1_024],
             [Double(ProgramLife.mostRestarts)], [],
+        ]
+        rows["A program at control over HTTP"] = [
+            [kibibytes(ControlLimits.requestBytes), kibibytes(EventReader.batchBytes)], [],
+            [Double(ControlHTTPService.mostConnections), Double(EventStreams.limit)], [],
         ]
         rows["A program at the control socket"] = [
             [kibibytes(ControlLimits.requestBytes), Double(ControlEventBuffer.capacity)], [],

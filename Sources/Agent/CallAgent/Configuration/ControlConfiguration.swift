@@ -46,6 +46,7 @@ public struct ControlConfiguration: Sendable, Equatable {
     }
 
     init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let http = section.value(\.http, &problems).map { ControlHTTPConfiguration($0, &problems) }
         switch section.value(\.socket, &problems) {
         case nil: return nil
         case "default"?: socket = .standard
@@ -60,7 +61,7 @@ public struct ControlConfiguration: Sendable, Equatable {
             }
         }
         access = section.value(\.access, &problems)
-        http = section.value(\.http, &problems).map { ControlHTTPConfiguration($0, &problems) }
+        self.http = http
     }
 
     /// Reads only this section of a device's configuration, so that a client of the device needs none of its secrets.

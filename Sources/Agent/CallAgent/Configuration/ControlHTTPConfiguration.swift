@@ -39,7 +39,7 @@ public struct ControlHTTPConfiguration: Sendable, Equatable {
     struct Keys: ConfigKeys {
         let socket = ConfigKey.outputSocket(
             "socket", or: "default", "where it listens; `default` is beside `control.socket`"
-        ).defaulting(to: "default")
+        ).unset("`default`")
         let listen = ConfigKey.endpoint("listen", "where it also listens on TCP; without this key, nowhere")
         let token = ConfigKey.secret("token", "what a client on TCP must present, as a bearer token")
         let chainFile = ConfigKey.path(
@@ -56,7 +56,7 @@ public struct ControlHTTPConfiguration: Sendable, Equatable {
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
-        let path = section.value(\.socket, &problems)
+        let path = section.value(\.socket, &problems) ?? "default"
         if path != "default" { socket = .path(path) }
         if path != "default", path.utf8.count > ControlConfiguration.longestPath {
             problems.append(
