@@ -12,6 +12,7 @@ struct ExampleConfigurationTests {
     private func problems(in text: String) throws -> [ConfigProblem] {
         let secrets = [
             "HANDSET_APP_SECRET": "a", "HANDSET_MEDIA_TOKEN": "b", "TURN_CREDENTIAL": "c", "PUSH_TOKEN": "d",
+            "CONTROL_TOKEN": "e",
         ]
         let section = try ConfigDocument.read(text: text, environment: { secrets[$0] })
         var problems: [ConfigProblem] = []
@@ -37,7 +38,8 @@ struct ExampleConfigurationTests {
             return isWhole ? String(line.replacingCharacters(in: mark, with: "  ")) : String(line)
         }.joined(separator: "\n").replacing("source: echo", with: "source: tone")
         #expect(whole.contains("\n  offers: webrtc"))
-        #expect(try problems(in: whole) == [])
+        let found = try problems(in: whole)
+        #expect(found == [], "\(found)")
         // The card's section is for another source.
         let card = text.split(separator: "\n", omittingEmptySubsequences: false).split { $0 == "" }
             .first { $0.first?.hasPrefix("# audio:") == true }?.map { $0.dropFirst(2) }.joined(separator: "\n")
