@@ -125,6 +125,24 @@ private final class LeasedDisk: JournalDisk {
         #expect(disk.writes == [0])
     }
 
+    @Test("What was accepted is waited for, and not what comes without an end meanwhile")
+    func steadyLoad() {
+        let (gate, _, loop) = gate()
+        var handedOver = 0
+        gate.finish = { batch, _ in
+            for then in batch.waiting { then(true) }
+            // Whenever a batch is written, the next has changes already.
+            _ = gate.take([.persist(.userAdded("bob", at: 1))])
+        }
+        _ = gate.take([.persist(.userAdded("bob", at: 1))])
+        _ = gate.take([.persist(.userAdded("carol", at: 1))])
+        gate.afterWriting { _ in handedOver += 1 }
+        loop.advanceTime(by: .milliseconds(21))
+        #expect(handedOver == 1 && gate.isWriting)
+        gate.stopConfirming()
+        gate.finish = { _, _ in }
+    }
+
     @Test("An idle exchange confirms its lease twice a second, and one that writes does not write more for it")
     func confirming() {
         let (gate, disk, loop) = gate()

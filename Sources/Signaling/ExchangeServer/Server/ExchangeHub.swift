@@ -548,7 +548,8 @@ final class ExchangeHub {
             return true
         case (_, .behind): return false
         case (.request(let connection, let id, _), .failed), (.badToken(let connection, let id, _, _), .failed):
-            carryOut(.refuse(connection, id, Self.notKept))
+            // Without an answer, the client asks the next exchange when its connection closes in a moment.
+            if !isStopping { carryOut(.refuse(connection, id, Self.notKept)) }
             return true
         // Sockets are counted again when the disk is back.
         case (_, .failed): return true
@@ -693,9 +694,13 @@ final class ExchangeHub {
     func handOver() -> EventLoopFuture<Void> {
         endWork()
         guard let journal else { return loop.makeSucceededVoidFuture() }
-        return journal.settled().assumeIsolated().map { [weak self, journal] in
+        // What comes meanwhile is not waited for: under load there is always more.
+        let written = loop.makePromise(of: Void.self)
+        journal.afterWriting { [weak self, journal] _ in
             self?.failure = StoreError(stopped: journal.path)
-        }.nonisolated()
+            written.succeed()
+        }
+        return written.futureResult
     }
 
     private func endWork() {
