@@ -223,6 +223,16 @@ struct IdempotencyTableTests {
         #expect(table.begin("k", fingerprint: [1], at: at(1)) == .proceed)
     }
 
+    @Test("Requests that fail, each with a new key, leave nothing behind")
+    func failures() {
+        var table = IdempotencyTable()
+        for number in 0..<10_000 {
+            #expect(table.begin("\(number)", fingerprint: [1], at: at(0)) == .proceed)
+            table.finish("\(number)", with: ControlHTTPAnswer(status: 503, body: []))
+            #expect(table.count == 0 && table.places <= 66)
+        }
+    }
+
     @Test("An answer is kept for half an hour, and one that is missing longer keeps its key")
     func time() {
         var table = IdempotencyTable()

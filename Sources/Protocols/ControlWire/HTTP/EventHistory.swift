@@ -102,7 +102,7 @@ public struct EventHistory: Sendable {
             bridges[events[first].position] = nil
             first += 1
         }
-        if first >= Self.capacity {
+        if 2 * first >= events.count {
             events.removeFirst(first)
             first = 0
         }

@@ -41,12 +41,15 @@ public struct IdempotencyTable: Sendable {
 
     /// Keys that are held.
     public var count: Int { entries.count }
+    /// Places of keys, also of those whose requests have failed a moment ago: at most twice as many as keys, and 64.
+    var places: Int { queue.count - first }
 
     /// Looks at a request with a key.
     ///
     /// - Parameter fingerprint: The same for equal requests alone.
     public mutating func begin(_ key: String, fingerprint: [UInt8], at now: Instant) -> Verdict {
         expire(at: now)
+        forgetFailed()
         if let entry = entries[key] { return Self.verdict(entry, fingerprint) }
         let cost = key.utf8.count + fingerprint.count
         guard entries.count < Self.capacity, bytes + cost <= Self.mostBytes else {
@@ -95,6 +98,13 @@ public struct IdempotencyTable: Sendable {
         }
         guard 2 * first >= queue.count else { return }
         queue.removeFirst(first)
+        first = 0
+    }
+
+    /// Forgets the places of keys whose requests failed, before they outnumber the others.
+    private mutating func forgetFailed() {
+        guard queue.count - first > 2 * entries.count + 64 else { return }
+        queue = queue[first...].filter { entries[$0.key]?.began == $0.began }
         first = 0
     }
 
