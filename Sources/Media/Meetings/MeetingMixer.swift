@@ -239,7 +239,8 @@ public struct MeetingMixer: ~Copyable, Sendable {
         Self.mixAll(mix)
         seat = mix.value.seats
         while let here = seat {
-            Self.give(here, mix)
+            // What a call got before it reads would be late by then.
+            if here.value.isPresent { Self.give(here, mix) }
             noteChanges(here)
             seat = here.value.next
         }
