@@ -73,7 +73,7 @@ struct AnswerTableTests {
 
     @Test("Holidays are single days, or days of every year, of which February 29 comes in leap years alone")
     func holidays() throws {
-        let list = try HolidayList(parsing: "# ours\n2026-04-03  # Good Friday\n\n12-25\n02-29\r\n")
+        let list = try HolidayList(parsing: "# ours\r\n2026-04-03  # Good Friday\r\n\n12-25\r\n02-29\r\n")
         func isOne(_ year: Int, _ month: Int, _ day: Int) -> Bool {
             CivilDate(year: year, month: month, day: day).map(list.contains) ?? false
         }

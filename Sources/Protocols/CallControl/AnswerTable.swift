@@ -302,7 +302,7 @@ public struct HolidayList: Hashable, Sendable {
     /// Reads a text with a holiday on each line: `2026-04-03`, or `12-25` for every year. What follows `#` is a comment.
     public init(parsing text: String) throws(Faults) {
         var faults: [(line: Int, message: String)] = []
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         if lines.count > Self.mostLines + 1 {
             throw Faults(faults: [(Self.mostLines + 1, "is one line too many; \(Self.mostLines) are allowed")])
         }

@@ -44,6 +44,12 @@ struct PolicyTryCommand: ParsableCommand {
     @Option(help: "Calls that the device has already.")
     var calls = 0
 
+    func validate() throws {
+        guard (0...1_000_000).contains(calls) else {
+            throw ValidationError("--calls \(calls) is not a number of calls: 0 to 1000000.")
+        }
+    }
+
     func run() throws {
         try ConfigurationCheck.expect("run", path: config)
         let configuration = try DeviceConfiguration.read(path: config, fileChecks: .inputs, account: account)
@@ -112,10 +118,10 @@ struct PolicyTryCommand: ParsableCommand {
 
     private static func text(_ outcome: AnswerRule.Outcome) -> String {
         let behaviour = outcome.behaviour.isEmpty ? "the section behaviour" : "the behaviour \(outcome.behaviour)"
-        let longest = outcome.maximumDuration.map { ", for \($0 / .seconds(1)) s at most" } ?? ""
+        let longest = outcome.maximumDuration.map { ", for \($0.text) at most" } ?? ""
         switch outcome.action {
         case .answer(.zero): return "\(behaviour) answers at once\(longest)"
-        case .answer(let delay): return "\(behaviour) answers after \(delay / .seconds(1)) s\(longest)"
+        case .answer(let delay): return "\(behaviour) answers after \(delay.text)\(longest)"
         case .ring: return "it rings until a user or program answers with \(behaviour)\(longest)"
         case .reject(let how):
             return "it is rejected as \(how.rawValue)" + (outcome.reason.map { ": \($0)" } ?? "")
