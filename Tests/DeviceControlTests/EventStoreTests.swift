@@ -40,11 +40,12 @@ struct EventStoreTests {
         var first: EventStore? = await EventStore.open(folder: folder, logger: logger)
         for call in 1...300 { first?.add(line(UInt64(call))) }
         let cursor = first?.read { $0.cursor }
-        await first?.close()
+        await first?.close(within: .seconds(50))
         first = nil
         var second = await EventStore.open(folder: folder, logger: logger)
-        for _ in 0..<100 where second.read({ $0.cursor.history }) != cursor?.history {
-            // The thread that closed it may hold it for a moment.
+        // The thread that closed it may hold it for a moment.
+        while second.read({ $0.cursor.history }) != cursor?.history {
+            await Task.yield()
             second = await EventStore.open(folder: folder, logger: logger)
         }
         #expect(second.read { $0.cursor.history } == cursor?.history)

@@ -25,7 +25,7 @@ final class EventStore: Sendable {
     /// Events that are written at once.
     private static let batch = 256
     /// For the disk, at the end of the process.
-    private static let endPatience = Duration.seconds(2)
+    static let endPatience = Duration.seconds(2)
 
     private let state: Mutex<State>
     private let journal: EventJournal?
@@ -88,8 +88,8 @@ final class EventStore: Sendable {
     /// The clients have been woken.
     func woken() { state.withLock { $0.isWaking = false } }
 
-    /// Writes what is not on disk yet, and that the run has ended; waits no longer than ``endPatience``.
-    func close() async {
+    /// Writes what is not on disk yet, and that the run has ended; waits no longer than `patience`.
+    func close(within patience: Duration = EventStore.endPatience) async {
         guard journal != nil else { return }
         let (ends, end) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         Task {
@@ -97,7 +97,7 @@ final class EventStore: Sendable {
             end.yield()
         }
         Task {
-            try? await Task.sleep(for: Self.endPatience)
+            try? await Task.sleep(for: patience)
             end.yield()
         }
         for await _ in ends { break }
