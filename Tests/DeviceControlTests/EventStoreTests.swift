@@ -2,6 +2,7 @@ import ControlWire
 import Core
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
 @testable import DeviceControl
@@ -35,7 +36,7 @@ struct EventStoreTests {
     }
 
     @Test("A folder is read again when its process is gone")
-    func again() async {
+    func again() async throws {
         defer { remove() }
         var first: EventStore? = await EventStore.open(folder: folder, logger: logger)
         for call in 1...300 { first?.add(line(UInt64(call))) }
@@ -44,11 +45,11 @@ struct EventStoreTests {
         first = nil
         var second = await EventStore.open(folder: folder, logger: logger)
         // The thread that closed it may hold it for a moment.
-        while second.read({ $0.cursor.history }) != cursor?.history {
-            await Task.yield()
+        try await until {
+            if second.read({ $0.cursor.history }) == cursor?.history { return true }
             second = await EventStore.open(folder: folder, logger: logger)
+            return false
         }
-        #expect(second.read { $0.cursor.history } == cursor?.history)
         let text = text(second, .oldest)
         #expect(text.contains("\"call\":1,") && text.contains("\"call\":300,") && !text.contains("gap"))
     }
