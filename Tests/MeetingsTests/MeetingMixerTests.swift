@@ -9,7 +9,7 @@ import Testing
 /// Calls of a mixer, in virtual time: frames of lines and ticks of the mixer, in the order that a test wants.
 @Suite("Mixing of meetings", .serialized)
 struct MeetingMixerTests {
-    /// A call that sends a tone, and keeps what it hears.
+    /// A call that sends a tone, and keeps what it receives.
     private final class Caller {
         var line: PortLine
         var tone: ToneGenerator

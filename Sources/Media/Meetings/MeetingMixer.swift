@@ -61,7 +61,7 @@ public enum MeetingTone: BitwiseCopyable, Sendable {
     case exit
 }
 
-/// Mixes the calls of all meetings of a process, on one thread. Each member hears the members who speak, without itself.
+/// Mixes the calls of all meetings of a process, on one thread. Each member gets the mix of those who speak, without its own voice.
 ///
 /// Its commands and events cross by rings, and what they carry is made and freed on the control side (``MeetingDesk``), so that
 /// ``tick()`` neither allocates, frees nor locks.

@@ -28,7 +28,7 @@ public struct SpeakerSelection: BitwiseCopyable, Sendable {
     /// The loudest member of this frame who is not heard.
     private var candidate = Speaker()
 
-    /// Hears no member.
+    /// No member is heard yet.
     @_noAllocation @_noLocks
     public init() {}
 
