@@ -225,8 +225,10 @@ def measure(arguments: argparse.Namespace, count: int) -> dict:
         folder = pathlib.Path(name)
         exchange = Exchange(arguments.handset, folder, users, arguments.durability, arguments.tls, store=arguments.store)
         owner = exchange
-        devices = Devices(arguments.devices, exchange.port, users, folder, arguments.tls)
-        try:
+        with contextlib.ExitStack() as ends:
+            ends.callback(owner.kill)
+            devices = Devices(arguments.devices, exchange.port, users, folder, arguments.tls)
+            ends.callback(devices.stop)
             idle = exchange.resident_kb()
             warm = min(WARM, count // 2)
             devices.do(f"hold {warm}")
@@ -241,6 +243,7 @@ def measure(arguments: argparse.Namespace, count: int) -> dict:
             loaded = exchange.resident_kb()
             if arguments.standby:
                 exchange = owner.standby()
+                ends.callback(exchange.kill)
                 devices.do(f"move {exchange.port}")
             lost = time.monotonic()
             # The clock of the generator is the same one.
@@ -251,10 +254,6 @@ def measure(arguments: argparse.Namespace, count: int) -> dict:
             away = exchange.wait() if arguments.standby else exchange.start()
             back = devices.do(f"settle {lost}")
             back["start_s"] = round(away, 3)
-        finally:
-            owner.kill()
-            exchange.kill()
-            devices.stop()
         return {
             "connections": count,
             "held": held,

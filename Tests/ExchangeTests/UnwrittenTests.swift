@@ -32,6 +32,31 @@ import Realtime
         return Redacted(try SignedTokenMint.sign(token, with: key))
     }
 
+    @Test("An exchange that gives its database up answers as a standby, so that clients ask the next one at once")
+    func givenUp() throws {
+        let scenario = HubScenario(users: ["alice", "bob"], apiKeys: [key])
+        let service = scenario.makeRESTService()
+        var answers: [HTTPAnswer] = []
+        func ask(_ path: String) throws {
+            service.answer(request(.GET, path, bearer: try signed(for: "bob"))) { answers.append($0) }
+        }
+        // One is in flight behind a change that is being written, and two come while and after the database is given up.
+        _ = scenario.hub.issueTokens(Grant(user: "alice", isAnonymous: false, application: "app"))
+        try ask("/v1/allidentities")
+        _ = scenario.hub.handOver()
+        try ask("/v1/connection")
+        scenario.settle()
+        #expect(scenario.hub.failure != nil)
+        try ask("/v1/connection")
+        scenario.settle()
+        try #require(answers.count == 3)
+        #expect(answers[0].status == .ok, "what was accepted is answered")
+        for answer in answers.dropFirst() {
+            let failure = try SignalCoding.decode(RESTFailure.self, from: answer.body)
+            #expect(failure.error.code == "standby" && answer.headers["Retry-After"].isEmpty)
+        }
+    }
+
     @Test("While the database cannot be written, requests get 503 with Retry-After: 5, and no login is lost")
     func failed() throws {
         let scenario = HubScenario(users: ["alice", "bob", "carol"], apiKeys: [key])

@@ -143,65 +143,112 @@ struct StandbyClientTests {
 @Suite("Who of several exchanges is asked next") struct ServerRoundTests {
     private static let servers = ["https://a.test", "https://b.test", "https://c.test"].map { ServerRound.Server($0) }
 
-    private func failure(
-        _ code: SignalingError.Code = .serverUnreachable, owner: String? = nil
-    ) -> ServiceFailure {
-        ServiceFailure(
-            SignalingError(code, activity: "log in", cause: "it is a standby"), remedy: .retry(after: nil),
-            elsewhere: owner)
+    private enum Answer {
+        case standby(owner: String? = nil)
+        case absent
+        case silent
+        case fails(SignalingError.Code)
+
+        var failure: ServiceFailure {
+            switch self {
+            case .standby(let owner):
+                ServiceFailure(
+                    SignalingError(.serverUnreachable, activity: "log in", cause: "it is a standby"),
+                    remedy: .retry(after: nil), isBurden: false, standby: .init(owner: owner))
+            case .absent, .silent: Self.failure(.serverUnreachable)
+            case .fails(let code): Self.failure(code)
+            }
+        }
+
+        private static func failure(_ code: SignalingError.Code) -> ServiceFailure {
+            ServiceFailure(
+                SignalingError(code, activity: "log in", cause: "it does not serve"), remedy: .retry(after: nil))
+        }
+
+        var took: Duration {
+            if case .silent = self { ServerRound.patience } else { .zero }
+        }
     }
 
-    /// Who is asked, one after the other.
+    private struct Walk {
+        /// Who is asked, one after the other.
+        var asked: [String] = []
+        var patience: [Duration?] = []
+        var end: ServiceFailure?
+        var silent: ServerRound.Server?
+    }
+
+    /// Asks until the end. Those without an answer here are absent.
     private func walk(
-        among servers: [ServerRound.Server] = servers, first: Int = 0, took: [Duration] = [],
-        owner: [Int: String] = [:]
-    ) -> (asked: [String], patience: [Duration?]) {
-        var round = ServerRound(servers, first: servers[first])
-        var asked = [round.server.events]
-        var patience = [round.patience]
-        while round.moveOn(
-            after: failure(owner: owner[asked.count - 1]),
-            took: took.indices.contains(asked.count - 1) ? took[asked.count - 1] : .zero)
-        {
-            asked.append(round.server.events)
-            patience.append(round.patience)
+        among servers: [ServerRound.Server] = servers, first: Int = 0, last: ServerRound.Server? = nil,
+        _ answers: [Answer] = []
+    ) -> Walk {
+        var round = ServerRound(servers, first: servers[first], last: last)
+        var walk = Walk()
+        while walk.end == nil {
+            let answer = answers.indices.contains(walk.asked.count) ? answers[walk.asked.count] : .absent
+            walk.asked.append(round.server.events)
+            walk.patience.append(round.patience)
+            if case .end(let failure) = round.step(after: answer.failure, took: answer.took) { walk.end = failure }
         }
-        return (asked, patience)
+        walk.silent = round.silent
+        return walk
     }
 
     @Test("Each is asked once, beginning with the one that served last, and only the last one for as long as one alone")
     func order() {
-        let (asked, patience) = walk(first: 1)
-        #expect(asked == ["https://b.test", "https://c.test", "https://a.test"])
-        #expect(patience == [ServerRound.patience, ServerRound.patience, Duration?.none])
-        #expect(walk(among: [Self.servers[0]]).patience == [Duration?.none])
+        let walk = walk(first: 1)
+        #expect(walk.asked == ["https://b.test", "https://c.test", "https://a.test"])
+        #expect(walk.patience == [ServerRound.patience, ServerRound.patience, Duration?.none])
+        #expect(self.walk(among: [Self.servers[0]]).patience == [Duration?.none])
     }
 
-    @Test("One that was silent is asked again where no other serves: it may only have been slow")
+    @Test("One that was silent is asked again where no other serves and none is a standby: it may only have been slow")
     func slow() {
-        let (asked, patience) = walk(took: [.seconds(3)])
-        #expect(asked == ["https://a.test", "https://b.test", "https://c.test", "https://a.test"])
-        #expect(patience.count == 4 && patience[3] == nil)
+        let walk = walk([.silent])
+        #expect(walk.asked == ["https://a.test", "https://b.test", "https://c.test", "https://a.test"])
+        #expect(walk.patience.count == 4 && walk.patience[3] == nil)
+    }
+
+    @Test(
+        "Beside a standby, one that was silent is asked in the next round, behind the others and for as long as one alone"
+    )
+    func stopped() {
+        let round = walk([.silent, .standby(owner: "https://a.test"), .absent])
+        #expect(round.asked == ["https://a.test", "https://b.test", "https://c.test"])
+        #expect(round.end?.standby != nil && round.end?.isBurden == false)
+        #expect(round.silent == Self.servers[0])
+        let next = walk(last: round.silent, [.standby(owner: "https://a.test"), .absent])
+        #expect(next.asked == ["https://b.test", "https://a.test", "https://c.test"])
+        let slow = walk(last: round.silent, [.standby(), .absent, .fails(.timedOut)])
+        #expect(slow.asked == ["https://b.test", "https://c.test", "https://a.test"])
+        #expect(slow.patience[2] == nil && slow.end?.standby == nil && slow.end?.isBurden == true)
     }
 
     @Test("The owner that a standby names is asked next, one time in a round, and never in plain text after TLS")
     func named() {
-        #expect(walk(owner: [0: "https://c.test"]).asked == ["https://a.test", "https://c.test", "https://b.test"])
-        #expect(
-            walk(owner: [0: "https://d.test"]).asked == [
-                "https://a.test", "https://d.test", "https://b.test", "https://c.test",
-            ])
-        #expect(walk(owner: [0: "https://a.test"]).asked.count == 3)
-        #expect(walk(owner: [0: "https://d.test", 1: "https://e.test"]).asked.count == 4)
-        #expect(walk(owner: [0: "http://d.test"]).asked.count == 3)
+        func asked(_ owners: [String?]) -> [String] { walk(owners.map { .standby(owner: $0) }).asked }
+        #expect(asked(["https://c.test"]) == ["https://a.test", "https://c.test", "https://b.test"])
+        #expect(asked(["https://d.test"]) == ["https://a.test", "https://d.test", "https://b.test", "https://c.test"])
+        #expect(asked(["https://a.test"]).count == 3)
+        #expect(asked(["https://d.test", "https://e.test"]).count == 4)
+        #expect(asked(["http://d.test"]).count == 3)
+    }
+
+    @Test(
+        "A wrong address that a standby names stops no device: the others are asked, and the question fails as at a standby",
+        arguments: [SignalingError.Code.certificateNotTrusted, .notAnExchange, .serverUnreachable])
+    func misnamed(_ code: SignalingError.Code) {
+        let walk = walk([.standby(owner: "https://d.test"), .fails(code)])
+        #expect(walk.asked == ["https://a.test", "https://d.test", "https://b.test", "https://c.test"])
+        let alone = self.walk(among: [Self.servers[0]], [.standby(owner: "https://d.test"), .fails(code)])
+        #expect(alone.asked == ["https://a.test", "https://d.test"] && alone.end?.remedy == .retry(after: nil))
+        let configured = self.walk([.fails(.certificateNotTrusted)])
+        #expect(configured.asked == ["https://a.test"])
     }
 
     @Test("What a server refuses for another reason is not asked elsewhere")
-    func refused() {
-        var round = ServerRound(Self.servers, first: Self.servers[0])
-        let movesOn = round.moveOn(after: failure(.loginRefused), took: .zero)
-        #expect(!movesOn)
-    }
+    func refused() { #expect(walk([.fails(.loginRefused)]).asked == ["https://a.test"]) }
 
     @Test("An older epoch counts for nothing, for a minute; after that its database was restored")
     func epochs() throws {

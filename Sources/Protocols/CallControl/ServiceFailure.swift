@@ -10,21 +10,30 @@ public struct ServiceFailure: Error, Hashable, Sendable {
         case retry(after: Duration?)
     }
 
+    /// A server that waits to take over from another one.
+    public struct Standby: Hashable, Sendable {
+        /// Where clients find the owner, if the standby knows: a URL.
+        public let owner: String?
+
+        /// Makes one.
+        public init(owner: String?) { self.owner = owner }
+    }
+
     /// The error for the user.
     public let error: SignalingError
     /// Whether trying again can help.
     public let remedy: Remedy
     /// Whether the attempt reached the service; false if nothing listens there, or it is unreachable.
     public let isBurden: Bool
-    /// Where the service is instead, as this server says: a URL.
-    public let elsewhere: String?
+    /// What the server says if it is a standby: another one owns the database.
+    public let standby: Standby?
 
     /// Makes a failure.
-    public init(_ error: SignalingError, remedy: Remedy, isBurden: Bool = true, elsewhere: String? = nil) {
+    public init(_ error: SignalingError, remedy: Remedy, isBurden: Bool = true, standby: Standby? = nil) {
         self.error = error
         self.remedy = remedy
         self.isBurden = isBurden
-        self.elsewhere = elsewhere
+        self.standby = standby
     }
 }
 

@@ -45,7 +45,10 @@ struct RESTClient: Sendable {
                 servers.note(served: round.server)
                 return answer
             } catch {
-                guard round.moveOn(after: error, took: beginning.duration(to: MonotonicClock.now)) else { throw error }
+                if case .end(let failure) = round.step(after: error, took: beginning.duration(to: MonotonicClock.now)) {
+                    servers.note(ended: round)
+                    throw failure
+                }
             }
         }
     }

@@ -5,12 +5,14 @@ internal import Synchronization
 
 /// Which of several servers is asked: exchanges that share a database, of which one serves and the others are standbys.
 ///
-/// The one that served last is asked first. Any thread may call.
+/// The one that served last is asked first, unless it was silent. Any thread may call.
 final class ServerChoice: Sendable {
     typealias Server = HandsetServiceConfiguration.Addresses
 
     private struct State {
         var served: Server
+        /// The one that was silent beside a standby, until one serves.
+        var silent: Server?
         var epochs = EpochWatch()
     }
 
@@ -23,10 +25,20 @@ final class ServerChoice: Sendable {
     }
 
     /// Where the asking begins.
-    func round() -> ServerRound { ServerRound(configured, first: state.withLock(\.served)) }
+    func round() -> ServerRound {
+        state.withLock { ServerRound(configured, first: $0.served, last: $0.silent) }
+    }
 
     /// This one serves, until another does.
-    func note(served server: Server) { state.withLock { $0.served = server } }
+    func note(served server: Server) {
+        state.withLock {
+            $0.served = server
+            $0.silent = nil
+        }
+    }
+
+    /// No server of a round serves.
+    func note(ended round: ServerRound) { state.withLock { $0.silent = round.silent } }
 
     /// Whether an answer under this epoch counts: not if a newer one was seen a moment ago.
     func admits(_ epoch: OwnerEpoch, at now: Instant) -> Bool { state.withLock { $0.epochs.admits(epoch, at: now) } }
@@ -36,22 +48,37 @@ final class ServerChoice: Sendable {
 struct ServerRound {
     typealias Server = HandsetServiceConfiguration.Addresses
 
+    /// What follows a failure.
+    enum Step {
+        /// The next server is asked.
+        case ask
+        /// No server serves: this is what the question has failed with.
+        case end(ServiceFailure)
+    }
+
     /// How long one is waited for while there is another to ask: a machine that was stopped accepts connections, and is silent.
     static let patience = Duration.seconds(3)
 
     /// Who is asked now.
     private(set) var server: Server
     private var others: [Server]
-    /// One that was silent. It may have had too much to do, so it is asked again, for longer, where no other serves.
-    private var silent: Server?
+    /// One that was silent: it was stopped, or has too much to do.
+    private(set) var silent: Server?
+    /// What a standby has answered: another server owns the database, or will in a moment.
+    private var standby: ServiceFailure?
+    /// The server that a standby has named. One is followed in a round, so that two cannot send a client back and forth.
+    private var named: Server?
     private var isLast = false
-    /// A server names another one once in a round, so that two cannot send a client back and forth.
-    private var follows = true
 
-    init(_ configured: [Server], first: Server) {
-        server = first
+    /// - Parameters:
+    ///   - first: Who is asked first.
+    ///   - last: One that was silent in the round before: it is asked behind all others, and for as long as any server.
+    init(_ configured: [Server], first: Server, last: Server? = nil) {
         let start = configured.firstIndex(of: first) ?? 0
-        others = (configured[start...] + configured[..<start]).filter { $0 != first }
+        var order = [first] + (configured[start...] + configured[..<start]).filter { $0 != first }
+        if let last, order.count > 1, let index = order.firstIndex(of: last) { order.append(order.remove(at: index)) }
+        server = order[0]
+        others = Array(order.dropFirst())
     }
 
     /// For how long it is asked; nil for as long as any server.
@@ -60,29 +87,38 @@ struct ServerRound {
     /// Chooses the next server after one that does not serve.
     ///
     /// - Parameter took: How long it took to learn that.
-    /// - Returns: Whether there is one.
-    mutating func moveOn(after failure: ServiceFailure, took: Duration) -> Bool {
-        guard failure.mayBeElsewhere, !isLast else { return false }
+    mutating func step(after failure: ServiceFailure, took: Duration) -> Step {
+        let isMisnamed = server == named && failure.isOfAnotherKind
+        guard failure.mayBeElsewhere || isMisnamed, !isLast else { return .end(failure) }
         if let patience, took >= patience { silent = silent ?? server }
-        if let named = named(by: failure) { others.insert(named, at: 0) }
-        if others.isEmpty {
-            guard let silent else { return false }
-            (server, isLast) = (silent, true)
-        } else {
+        if failure.standby != nil { follow(failure) }
+        guard others.isEmpty else {
             server = others.removeFirst()
+            return .ask
         }
-        return true
+        if let standby, isMisnamed || silent != nil { return .end(standby) }
+        return last(after: failure)
     }
 
-    /// The server that a standby names, which must not be asked in plain text if the standby was not.
-    private mutating func named(by failure: ServiceFailure) -> Server? {
-        guard follows, let url = failure.elsewhere, url.hasPrefix("https://") || !server.events.hasPrefix("https://")
-        else { return nil }
-        let named = Server(url)
-        follows = false
-        others.removeAll { $0 == named }
-        guard named != server else { return nil }
-        return named
+    /// All have been asked, and none is a standby, which would take over soon. One that was silent may only have had too much to do, and
+    /// is asked again, for longer.
+    private mutating func last(after failure: ServiceFailure) -> Step {
+        guard let silent else { return .end(failure) }
+        (server, isLast) = (silent, true)
+        return .ask
+    }
+
+    /// The server that a standby names is asked next, but not in plain text if the standby was not, and not again.
+    private mutating func follow(_ failure: ServiceFailure) {
+        if standby == nil { standby = failure }
+        guard named == nil, let url = failure.standby?.owner,
+            url.hasPrefix("https://") || !server.events.hasPrefix("https://")
+        else { return }
+        let owner = Server(url)
+        named = owner
+        guard owner != server, owner != silent else { return }
+        others.removeAll { $0 == owner }
+        others.insert(owner, at: 0)
     }
 }
 
@@ -104,4 +140,8 @@ struct EpochWatch {
 extension ServiceFailure {
     /// Whether another server may serve: this one is a standby, or cannot be reached.
     fileprivate var mayBeElsewhere: Bool { [.serverUnreachable, .disconnected].contains(error.code) }
+
+    /// Whether what answered is no exchange that this client trusts. Of a server that only a standby has named, this says that the
+    /// standby's configuration is wrong.
+    fileprivate var isOfAnotherKind: Bool { [.certificateNotTrusted, .notAnExchange].contains(error.code) }
 }

@@ -60,11 +60,11 @@ extension ServiceFailure {
         let said = body.map { SignalingError.asClause($0.error.message) } ?? "the answer is HTTP status \(status)"
         func failure(
             _ code: SignalingError.Code, _ advice: String, _ remedy: Remedy, isBurden: Bool = true,
-            elsewhere: String? = nil
+            standby: Standby? = nil
         ) -> ServiceFailure {
             ServiceFailure(
                 SignalingError(code, activity: activity, cause: said, advice: advice, traceID: traceID),
-                remedy: remedy, isBurden: isBurden, elsewhere: elsewhere)
+                remedy: remedy, isBurden: isBurden, standby: standby)
         }
         switch (status, body.flatMap { RESTErrorCode(rawValue: $0.error.code) }) {
         case (_, .tokenExpired?): return failure(.tokenExpired, "Log in again.", .none)
@@ -93,7 +93,7 @@ extension ServiceFailure {
         case (_, .standby?):
             return failure(
                 .serverUnreachable, "Name all exchanges on its database: one in server, the others in more_servers.",
-                .retry(after: nil), isBurden: false, elsewhere: body?.error.owner)
+                .retry(after: nil), isBurden: false, standby: Standby(owner: body?.error.owner))
         case (401, _): return failure(.loginRefused, "Check the user name and the password or media token.", .none)
         case (403, _): return failure(.notAllowed, "Another account may be needed.", .none)
         case (429, _): return failure(.tooManyRequests, "", .retry(after: retryAfter))

@@ -54,7 +54,14 @@ struct ServeCommand: AsyncParsableCommand {
         let unit = ServiceUnit(logger: logger)
         let monitor = ExchangeMonitor()
         let monitoring = try await MonitoringServer.start(configuration.monitoring, of: monitor.process, logger)
-        guard let server = try await start(configuration, on: group, unit, monitor, ending, logger) else {
+        let started: ExchangeServer?
+        do {
+            started = try await start(configuration, on: group, unit, monitor, ending, logger)
+        } catch {
+            await monitoring?.stop()
+            throw error
+        }
+        guard let server = started else {
             await monitoring?.stop()
             return
         }

@@ -48,11 +48,13 @@ final class ExchangeHub {
         case failed
         /// Too many changes wait for the disk.
         case behind
+        /// The database is another exchange's, or will be: this one ends.
+        case givenUp
     }
 
     /// Why requests are refused at present; `nil` if they are not.
     var obstacle: Obstacle? {
-        if failure != nil { return .failed }
+        if failure != nil { return givesUpDatabase ? .givenUp : .failed }
         return journal?.isFull == true ? .behind : nil
     }
 
@@ -70,6 +72,8 @@ final class ExchangeHub {
     private var isRoundPlanned = false
     /// Set once by ``handOver()`` or ``stop()``.
     private(set) var isStopping = false
+    /// Set once by ``handOver()``.
+    private(set) var givesUpDatabase = false
 
     /// - Parameters:
     ///   - journal: Where what must survive is written, with what an earlier run left; none to forget it all.
@@ -548,11 +552,11 @@ final class ExchangeHub {
             return true
         case (_, .behind): return false
         case (.request(let connection, let id, _), .failed), (.badToken(let connection, let id, _, _), .failed):
-            // Without an answer, the client asks the next exchange when its connection closes in a moment.
-            if !isStopping { carryOut(.refuse(connection, id, Self.notKept)) }
+            carryOut(.refuse(connection, id, Self.notKept))
             return true
-        // Sockets are counted again when the disk is back.
-        case (_, .failed): return true
+        // Sockets are counted again when the disk is back. After a handover a client without an answer asks the next exchange, once
+        // its connection closes in a moment.
+        case (_, .failed), (_, .givenUp): return true
         }
     }
 
@@ -693,6 +697,7 @@ final class ExchangeHub {
     /// accepted. Sessions are left as by a kill, to be resumed there.
     func handOver() -> EventLoopFuture<Void> {
         endWork()
+        givesUpDatabase = true
         guard let journal else { return loop.makeSucceededVoidFuture() }
         // What comes meanwhile is not waited for: under load there is always more.
         let written = loop.makePromise(of: Void.self)

@@ -179,6 +179,7 @@ public final class ExchangeServer: Sendable {
             switch hub.value.obstacle {
             case .failed: ["the database cannot be written: \(hub.value.failure.map { "\($0)" } ?? "not known why")"]
             case .behind: ["the database does not keep up: too much waits for the disk"]
+            case .givenUp: ["this exchange ends, and has given its database up for another one"]
             case nil: [String]()
             }
         }

@@ -59,12 +59,11 @@ final class RESTService {
     func answer(_ request: RESTRequest, then tell: @escaping (HTTPAnswer) -> Void) {
         // A token that is sent has been stored.
         let reply = { [hub, streams] (answer: HTTPAnswer) in
-            hub.afterWriting { isKept in tell(isKept ? answer : Self.unwritten(.failed, request, streams)) }
+            hub.afterWriting { isKept in
+                tell(isKept ? answer : Self.unwritten(hub.givesUpDatabase ? .givenUp : .failed, request, streams))
+            }
         }
-        guard !hub.isStopping else {
-            return reply(
-                .failure(.unavailable, "The exchange is shutting down.", trace: request.trace, retryAfterSeconds: 5))
-        }
+        guard !hub.isStopping else { return reply(ending(request)) }
         if let refusal = refuseComing(request) { return reply(refusal) }
         if let page, request.method == .GET || request.method == .HEAD, let file = page.file(request) {
             return reply(file)
@@ -84,6 +83,11 @@ final class RESTService {
             .failure(
                 .tooManyRequests, "Too many requests of this user are waiting.", trace: request.trace,
                 retryAfterSeconds: 1))
+    }
+
+    private func ending(_ request: RESTRequest) -> HTTPAnswer {
+        guard !hub.givesUpDatabase else { return Self.unwritten(.givenUp, trace: request.trace) }
+        return .failure(.unavailable, "The exchange is shutting down.", trace: request.trace, retryAfterSeconds: 5)
     }
 
     /// Whose turn a request takes.
@@ -152,7 +156,7 @@ final class RESTService {
     private func refuseWithoutDisk(_ request: RESTRequest) -> HTTPAnswer? {
         guard let obstacle = hub.obstacle, request.method != .OPTIONS else { return nil }
         switch obstacle {
-        case .failed: break
+        case .failed, .givenUp: break
         // A client that hangs up may not try again, and its end makes room.
         case .behind where request.method == .DELETE: return nil
         case .behind: hub.countCrowdedDisk()
@@ -167,12 +171,18 @@ final class RESTService {
     }
 
     private static func unwritten(_ obstacle: ExchangeHub.Obstacle, trace: TraceID) -> HTTPAnswer {
-        let message =
-            switch obstacle {
-            case .failed: "The exchange cannot write its database and changed nothing."
-            case .behind: "The exchange is waiting for its disk and changed nothing."
-            }
-        return .failure(.unavailable, message, trace: trace, retryAfterSeconds: unwrittenRetrySeconds)
+        func failure(_ message: String) -> HTTPAnswer {
+            .failure(.unavailable, message, trace: trace, retryAfterSeconds: unwrittenRetrySeconds)
+        }
+        return switch obstacle {
+        case .failed: failure("The exchange cannot write its database and changed nothing.")
+        case .behind: failure("The exchange is waiting for its disk and changed nothing.")
+        // A client asks the next exchange at once.
+        case .givenUp:
+            .failure(
+                .standby, "This exchange ends, has given its database up for another one, and changed nothing.",
+                trace: trace)
+        }
     }
 
     /// The answer to a body that is too long for a client without a login, unless a login could not be verified.
