@@ -10,6 +10,8 @@ struct WireBench {
         "telnyx": call("v3:call", "stream-uuid"), "plivo": call("call-uuid", "stream-uuid"),
         "exotel": call("call-sid", "stream-sid"),
         "audiosocket": call("call", "40325ec2-5efd-4bd3-805f-53576e581d13"),
+        "vonage": call("call-uuid", "stream-uuid"), "jambonz": call("call-uuid", "stream-uuid"),
+        "asterisk": call("call-uuid", "stream-uuid"), "asterisk-json": call("call-uuid", "stream-uuid"),
     ]
 
     private static func call(_ call: String, _ stream: String) -> WireCall {
@@ -22,7 +24,9 @@ struct WireBench {
 
     /// The wires whose messages are JSON.
     static let texts = ["twilio", "telnyx", "plivo", "exotel"]
-    static let all = texts + ["audiosocket"]
+    /// The wires whose sound is binary messages of a WebSocket.
+    static let sounds = ["vonage", "jambonz", "asterisk", "asterisk-json"]
+    static let all = texts + sounds + ["audiosocket"]
 
     let name: String
     var now = Instant.zero
@@ -41,6 +45,10 @@ struct WireBench {
             case "telnyx": TelnyxWire()
             case "plivo": PlivoWire()
             case "exotel": ExotelWire()
+            case "vonage": VonageWire()
+            case "jambonz": JambonzWire()
+            case "asterisk": AsteriskWire()
+            case "asterisk-json": AsteriskWire(format: .slin16, control: .json)
             default: AudioSocketWire()
             }
         if isOpen { feed(.connected(Self.facts(of: name))) }

@@ -2,11 +2,11 @@
 
     calls.py HANDSET [WIRE...]
 
-HANDSET is the program. For each wire (twilio, telnyx, plivo, exotel, smallwebrtc, realtime) a device with `source: bot` answers a
-call of `handset call`. The bot is a pipeline of Pipecat behind its FastAPI WebSocket transport: it greets with a tone, echoes
-what it hears, gets a telephone key, and after two seconds says a last word of half a second and ends its pipeline. Its serializer
-then hangs up by its own request, which Handset answers; Exotel's has none, and closes. Twilio's bot is asked by its webhook
-first.
+HANDSET is the program. For each wire (twilio, telnyx, plivo, exotel, vonage, jambonz, asterisk, smallwebrtc, realtime) a device with
+`source: bot` answers a call of `handset call`. The bot is a pipeline of Pipecat behind its FastAPI WebSocket transport: it greets with a
+tone, echoes what it hears, gets a telephone key, and after two seconds says a last word of half a second and ends its pipeline. Its
+serializer then hangs up by its own request, which Handset answers; Exotel's and Vonage's have none, and close. Twilio's bot is asked by
+its webhook first. For jambonz and Asterisk's chan_websocket Pipecat has no serializer: those bots are scripted, and also set a mark.
 
 With smallwebrtc the bot is behind Pipecat's SmallWebRTC transport, at the path and with the request handler of Pipecat's runner. With
 realtime the same bot is behind the form of `POST /v1/realtime/calls`, which is written here. Both are sent sound over ICE, DTLS and
@@ -41,6 +41,7 @@ from pipecat.serializers.exotel import ExotelFrameSerializer  # noqa: E402
 from pipecat.serializers.plivo import PlivoFrameSerializer  # noqa: E402
 from pipecat.serializers.telnyx import TelnyxFrameSerializer  # noqa: E402
 from pipecat.serializers.twilio import TwilioFrameSerializer  # noqa: E402
+from pipecat.serializers.vonage import VonageFrameSerializer  # noqa: E402
 from pipecat.transports.base_transport import TransportParams  # noqa: E402
 from pipecat.transports.smallwebrtc.connection import SmallWebRTCConnection  # noqa: E402
 from pipecat.transports.smallwebrtc.request_handler import SmallWebRTCRequest, SmallWebRTCRequestHandler  # noqa: E402
@@ -49,7 +50,16 @@ from pipecat.transports.websocket.fastapi import FastAPIWebsocketParams, FastAPI
 from pipecat.workers.runner import WorkerRunner  # noqa: E402
 
 LEGS = {"smallwebrtc": "/api/offer", "realtime": "/v1/realtime/calls"}
-WIRES = ["twilio", "telnyx", "plivo", "exotel", *LEGS]
+#: Orders of the scripted bots.
+SCRIPTS = {
+    "jambonz": {
+        "mark": '{"type": "mark", "data": {"name": "greeting"}}',
+        "hang up": '{"type": "disconnect"}',
+        "subprotocol": "audio.jambonz.org",
+    },
+    "asterisk": {"mark": "MARK_MEDIA greeting", "hang up": "HANGUP", "subprotocol": "media"},
+}
+WIRES = ["twilio", "telnyx", "plivo", "exotel", "vonage", *SCRIPTS, *LEGS]
 ACCOUNT, PASSWORD = "AC00000000000000000000000000000003", "a password"
 WIDE_RATE = 16_000
 GREETING_SECONDS, LAST_WORD_SECONDS, TALK_SECONDS = 0.4, 0.5, 2.0
@@ -99,6 +109,8 @@ class Server:
         self.base = ""
         self.app.post("/answer")(self.answer)
         self.app.websocket("/ws")(self.take)
+        self.app.websocket("/vonage")(self.take_vonage)
+        self.app.websocket("/script/{wire}")(self.script)
         self.app.post(LEGS["smallwebrtc"])(self.offer)
         self.app.post(LEGS["realtime"])(self.create)
         self.handler = SmallWebRTCRequestHandler()
@@ -135,11 +147,18 @@ class Server:
         await websocket.accept()
         wire, call = await parse_telephony_websocket(websocket)
         self.seen["wire"], self.seen["call"] = wire, dict(call)
+        await self.talk(websocket, self.serializer(wire, call))
+
+    async def take_vonage(self, websocket: WebSocket):
+        await websocket.accept()
+        # Its serializer reads the opening itself.
+        self.seen["wire"] = "vonage"
+        await self.talk(websocket, VonageFrameSerializer())
+
+    async def talk(self, websocket, serializer):
         transport = FastAPIWebsocketTransport(
             websocket=websocket,
-            params=FastAPIWebsocketParams(
-                audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=self.serializer(wire, call)
-            ),
+            params=FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=serializer),
         )
         echo = Echo(self.seen)
         worker = PipelineWorker(
@@ -149,6 +168,23 @@ class Server:
         runner = WorkerRunner(handle_sigint=False)
         await runner.add_workers(worker)
         await runner.run()
+
+    async def script(self, websocket: WebSocket, wire: str):
+        script = SCRIPTS[wire]
+        await websocket.accept(subprotocol=script["subprotocol"] if script["subprotocol"] in websocket.scope["subprotocols"] else None)
+        self.seen["wire"], self.seen["texts"] = wire, [await websocket.receive_text()]
+        await websocket.send_bytes(tone(GREETING_SECONDS, GREETING, RATE))
+        await websocket.send_text(script["mark"])
+        heard = 0.0
+        while (message := await websocket.receive())["type"] == "websocket.receive":
+            if (text := message.get("text")) is not None:
+                self.seen["texts"].append(text)
+            elif heard < TALK_SECONDS:
+                heard += len(message["bytes"]) / 2 / RATE
+                await websocket.send_bytes(message["bytes"])
+                if heard >= TALK_SECONDS:
+                    await websocket.send_bytes(tone(LAST_WORD_SECONDS, LAST_WORD, RATE))
+                    await websocket.send_text(script["hang up"])
 
     async def offer(self, request: SmallWebRTCRequest, tasks: BackgroundTasks):
         self.seen["wire"], self.seen["data"] = "smallwebrtc", request.request_data
@@ -222,6 +258,10 @@ def surroundings(wire, port):
             return "parameters: [tenant=acme]"
         case "realtime":
             return 'session: \'{"type": "realtime"}\''
+        case "vonage" | "jambonz":
+            return "parameters: [tenant=acme]"
+        case "asterisk":
+            return "encoding: linear"
         case _:
             return f"requests:\n  listen: 127.0.0.1:{port}\n  password_file: password"
 
@@ -231,9 +271,17 @@ async def call(handset, wire, server, exchange, folder):
     server.base = f"http://127.0.0.1:{port}"
     server.seen.clear()
     requests.clear()
-    address = f"http://127.0.0.1:{server.port}/answer" if wire == "twilio" else f"ws://127.0.0.1:{server.port}/ws"
-    if wire in LEGS:
-        address = f"http://127.0.0.1:{server.port}{LEGS[wire]}"
+    match wire:
+        case "twilio":
+            address = f"http://127.0.0.1:{server.port}/answer"
+        case "vonage":
+            address = f"ws://127.0.0.1:{server.port}/vonage"
+        case _ if wire in SCRIPTS:
+            address = f"ws://127.0.0.1:{server.port}/script/{wire}"
+        case _ if wire in LEGS:
+            address = f"http://127.0.0.1:{server.port}{LEGS[wire]}"
+        case _:
+            address = f"ws://127.0.0.1:{server.port}/ws"
     (folder / "password").write_text(PASSWORD)
     (folder / "password").chmod(0o600)
     device, log = await started_device(
@@ -279,6 +327,15 @@ async def call(handset, wire, server, exchange, folder):
     expect(server.seen.get("wire") == wire, f"Pipecat takes the wire for {server.seen.get('wire')}")
     if wire in LEGS:
         expect(server.seen.get("data") == ({"tenant": "acme"} if wire == "smallwebrtc" else {"type": "realtime"}), f"{server.seen}")
+    elif wire == "vonage":
+        expect(server.seen.get("key") == "5", f"the bot got the key {server.seen.get('key')}")
+    elif wire in SCRIPTS:
+        texts = server.seen.get("texts", [])
+        for part in {
+            "jambonz": ("sampleRate", '"dtmf":"5"', "playout"),
+            "asterisk": ("MEDIA_START", "DTMF_END digit:5", "MEDIA_MARK_PROCESSED greeting"),
+        }[wire]:
+            expect(any(part in text for text in texts), f"the bot got no {part}: {texts}")
     elif wire != "exotel":
         expect(server.seen.get("key") == "5", f"the bot got the key {server.seen.get('key')}")
         expect(

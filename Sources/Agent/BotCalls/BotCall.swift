@@ -307,7 +307,8 @@ final class BotCall: @unchecked Sendable {
                 TwilioSignature.text(of: stream.address.text, token: $0.revealed)
             }
             socket = WebBotSocket(
-                endpoint, at: address, signature: signature, trust: environment.trust, on: environment.loop, tell)
+                endpoint, at: address, subprotocols: environment.plan.wire.makeWire(nil).subprotocols,
+                signature: signature, trust: environment.trust, on: environment.loop, tell)
         case .tcp:
             socket = StreamBotSocket(
                 "\(stream.address.host):\(stream.address.port)", at: address, on: environment.loop, tell)
@@ -551,7 +552,7 @@ extension BotProtocol {
         switch self {
         case .twilio: WireName.sid("CA", random)
         case .exotel: WireName.sid("", random)
-        case .telnyx, .plivo, .audioSocket, .leg: WireName.uuid(random)
+        case .telnyx, .plivo, .vonage, .jambonz, .asterisk, .audioSocket, .leg: WireName.uuid(random)
         }
     }
 
@@ -559,7 +560,7 @@ extension BotProtocol {
         switch self {
         case .twilio: WireName.sid("MZ", random)
         case .exotel: WireName.sid("", random)
-        case .telnyx, .plivo, .audioSocket, .leg: WireName.uuid(random)
+        case .telnyx, .plivo, .vonage, .jambonz, .asterisk, .audioSocket, .leg: WireName.uuid(random)
         }
     }
 
@@ -567,7 +568,8 @@ extension BotProtocol {
     var failedDial: FormFields.Field {
         switch self {
         case .plivo: FormFields.Field("DialStatus", "failed")
-        case .twilio, .telnyx, .exotel, .audioSocket, .leg: FormFields.Field("DialCallStatus", "failed")
+        case .twilio, .telnyx, .exotel, .vonage, .jambonz, .asterisk, .audioSocket, .leg:
+            FormFields.Field("DialCallStatus", "failed")
         }
     }
 
@@ -577,7 +579,7 @@ extension BotProtocol {
     func moreFields(_ call: String, event: String) -> [FormFields.Field] {
         switch self {
         case .plivo: [FormFields.Field("CallUUID", call), FormFields.Field("Event", event)]
-        case .twilio, .telnyx, .exotel, .audioSocket, .leg: []
+        case .twilio, .telnyx, .exotel, .vonage, .jambonz, .asterisk, .audioSocket, .leg: []
         }
     }
 }

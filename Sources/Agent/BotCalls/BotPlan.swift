@@ -132,6 +132,10 @@ public enum BotProtocol: Sendable, Equatable {
     /// The format of the caller's sound.
     case plivo(PlivoWire.ContentType)
     case exotel(ExotelWire.Rate)
+    case vonage(VonageWire.Rate)
+    case jambonz(JambonzWire.Rate)
+    /// The format of the sound and of control messages, both ways.
+    case asterisk(AsteriskWire.Format, AsteriskWire.Control)
     /// The rate of the caller's sound.
     case audioSocket(AudioSocketWire.Rate)
     /// A WebRTC leg that is offered by HTTP.
@@ -146,6 +150,9 @@ public enum BotProtocol: Sendable, Equatable {
         case .telnyx(let codec): TelnyxWire(caller: codec, bot: codec)
         case .plivo(let format): PlivoWire(caller: named ?? format)
         case .exotel(let rate): ExotelWire(rate: rate)
+        case .vonage(let rate): VonageWire(rate: rate)
+        case .jambonz(let rate): JambonzWire(rate: rate)
+        case .asterisk(let format, let control): AsteriskWire(format: format, control: control)
         case .audioSocket(let rate): AudioSocketWire(rate: rate)
         case .leg: LegWire()
         }
@@ -155,7 +162,7 @@ public enum BotProtocol: Sendable, Equatable {
     var dialect: CallMarkup.Dialect {
         switch self {
         case .plivo: .plivo
-        case .twilio, .telnyx, .exotel, .audioSocket, .leg: .twilio
+        case .twilio, .telnyx, .exotel, .vonage, .jambonz, .asterisk, .audioSocket, .leg: .twilio
         }
     }
 
@@ -163,7 +170,7 @@ public enum BotProtocol: Sendable, Equatable {
     public var leg: LegKind? {
         switch self {
         case .leg(let kind): kind
-        case .twilio, .telnyx, .plivo, .exotel, .audioSocket: nil
+        case .twilio, .telnyx, .plivo, .exotel, .vonage, .jambonz, .asterisk, .audioSocket: nil
         }
     }
 
@@ -171,7 +178,7 @@ public enum BotProtocol: Sendable, Equatable {
     public var schemes: Set<WebAddress.Scheme> {
         switch self {
         case .twilio, .telnyx, .plivo: WebAddress.Scheme.sockets.union(WebAddress.Scheme.requests)
-        case .exotel: WebAddress.Scheme.sockets
+        case .exotel, .vonage, .jambonz, .asterisk: WebAddress.Scheme.sockets
         case .audioSocket: [.tcp]
         case .leg: WebAddress.Scheme.requests
         }

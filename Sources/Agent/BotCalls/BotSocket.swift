@@ -32,8 +32,8 @@ final class WebBotSocket: BotSocket {
 
     /// Connects. Events come on the loop, also that it could not be connected.
     init(
-        _ endpoint: HTTPEndpoint, at address: SocketAddress, signature: String?, trust: TLSTrust,
-        on loop: any EventLoop,
+        _ endpoint: HTTPEndpoint, at address: SocketAddress, subprotocols: [String], signature: String?,
+        trust: TLSTrust, on loop: any EventLoop,
         _ tell: @escaping (BotSocketEvent) -> Void
     ) {
         let settings = WebSocket.Settings(
@@ -57,8 +57,8 @@ final class WebBotSocket: BotSocket {
         }
         self.socket = socket
         let destination = WebSocket.Destination(
-            endpoint, headers: signature.map { ["X-Twilio-Signature": $0] } ?? [:], trust: trust, openingTime: nil,
-            address: address)
+            endpoint, headers: signature.map { ["X-Twilio-Signature": $0] } ?? [:], subprotocols: subprotocols,
+            trust: trust, openingTime: nil, address: address)
         WebSocket.connect(socket, to: destination, on: loop).assumeIsolated().whenFailure { error in
             tell(.closed(failure: TransportFailure(error, to: endpoint).description))
         }

@@ -8,7 +8,7 @@ internal import Loopback
 struct LoopbackBotWireOptions: ParsableArguments {
     /// The names of `--wire`.
     enum Wire: String, CaseIterable, ExpressibleByArgument {
-        case twilio, telnyx, plivo, exotel, audiosocket
+        case twilio, telnyx, plivo, exotel, vonage, jambonz, asterisk, audiosocket
     }
 
     @Option(help: "The protocol of the bot at a URL.")
@@ -35,16 +35,26 @@ struct LoopbackBotWireOptions: ParsableArguments {
         case (.plivo, .linear, 8_000): .plivo(.linear8000)
         case (.plivo, .linear, 16_000): .plivo(.linear16000)
         case (.exotel, .linear, _): ExotelWire.Rate(rawValue: rate).map(BotProtocol.exotel)
+        case (.vonage, .linear, _): VonageWire.Rate(rawValue: rate).map(BotProtocol.vonage)
+        case (.jambonz, .linear, _): JambonzWire.Rate(rawValue: rate).map(BotProtocol.jambonz)
+        case (.asterisk, .mulaw, 8_000): .asterisk(.ulaw, .plain)
+        case (.asterisk, .alaw, 8_000): .asterisk(.alaw, .plain)
+        case (.asterisk, .linear, 8_000): .asterisk(.slin, .plain)
+        case (.asterisk, .linear, 16_000): .asterisk(.slin16, .plain)
+        case (.asterisk, .linear, 24_000): .asterisk(.slin24, .plain)
+        case (.asterisk, .linear, 48_000): .asterisk(.slin48, .plain)
         case (.audiosocket, .linear, _): AudioSocketWire.Rate(rawValue: rate).map(BotProtocol.audioSocket)
-        case (.twilio, _, _), (.telnyx, _, _), (.plivo, _, _), (.exotel, _, _), (.audiosocket, _, _): nil
+        case (.twilio, _, _), (.telnyx, _, _), (.plivo, _, _), (.exotel, _, _), (.vonage, _, _), (.jambonz, _, _),
+            (.asterisk, _, _), (.audiosocket, _, _):
+            nil
         }
     }
 
     private var usualEncoding: Encoding {
         switch wire {
         case .twilio, .telnyx: .mulaw
-        case .plivo: rate == 8_000 ? .mulaw : .linear
-        case .exotel, .audiosocket: .linear
+        case .plivo, .asterisk: rate == 8_000 ? .mulaw : .linear
+        case .exotel, .vonage, .jambonz, .audiosocket: .linear
         }
     }
 

@@ -8,7 +8,7 @@ internal import ConfigReader
 enum BotConfiguration {
     /// The names of `wire`.
     enum Wire: String, CaseIterable {
-        case twilio, telnyx, plivo, exotel, audiosocket, smallwebrtc, realtime
+        case twilio, telnyx, plivo, exotel, vonage, jambonz, asterisk, audiosocket, smallwebrtc, realtime
     }
 
     /// The keys of the section.
@@ -29,11 +29,17 @@ enum BotConfiguration {
         let wire = ConfigKey.choice("wire", of: Wire.self, "the protocol of the bot").defaulting(to: .twilio)
         let rate = ConfigKey.integer(
             "rate_hz", in: 8_000...48_000, unit: "Hz",
-            "of the sound: 16000 with `plivo`, 16000 or 24000 with `exotel`, these or 48000 with `audiosocket`"
-        ).unset("8000")
+            "of the sound: 16000 with `plivo`, 16000 or 24000 with `exotel` and `vonage`, these or 48000 with `audiosocket`, `jambonz` and "
+                + "`asterisk`"
+        ).unset("8000, with `vonage` 16000")
         let encoding = ConfigKey.choice(
-            "encoding", of: PortFormat.Encoding.self, "what a sample is: `alaw` with `telnyx`, `linear` with `plivo`"
+            "encoding", of: PortFormat.Encoding.self,
+            "what a sample is: `alaw` with `telnyx` and `asterisk`, `linear` with `plivo` and `asterisk`"
         ).unset("what the wire usually has")
+        let control = ConfigKey.choice(
+            "control_messages", of: AsteriskWire.Control.self,
+            "with `asterisk`: how commands and events are written, as `f(json)` in Asterisk's dial string"
+        ).unset("plain")
         let bargeIn = ConfigKey.choice(
             "barge_in", of: BargeInMode.self,
             "`local`: the caller's speech lowers the bot, and stops it"
@@ -283,20 +289,22 @@ enum BotConfiguration {
     ) -> BotProtocol? {
         let session = section.value(\.session, &problems)
         if wire != .realtime { section.rejectIdle(\.session, "belongs to wire: realtime; remove it", &problems) }
+        let control = section.value(\.control, &problems) ?? .plain
+        if wire != .asterisk { section.rejectIdle(\.control, "belongs to wire: asterisk; remove it", &problems) }
         switch wire {
         case .smallwebrtc: return .leg(.smallWebRTC)
         case .realtime: return .leg(.realtime(session: session))
-        case .twilio, .telnyx, .plivo, .exotel, .audiosocket: break
+        case .twilio, .telnyx, .plivo, .exotel, .vonage, .jambonz, .asterisk, .audiosocket: break
         }
-        let rate = section.value(\.rate, &problems) ?? 8_000
+        let rate = section.value(\.rate, &problems) ?? (wire == .vonage ? 16_000 : 8_000)
         let usual: PortFormat.Encoding =
             switch wire {
-            case .twilio, .telnyx, .plivo: .muLaw
-            case .exotel, .audiosocket, .smallwebrtc, .realtime: .linear
+            case .twilio, .telnyx, .plivo, .asterisk: .muLaw
+            case .exotel, .vonage, .jambonz, .audiosocket, .smallwebrtc, .realtime: .linear
             }
         let named = section.value(\.encoding, &problems)
-        // Plivo has linear sound at 16 kHz only.
-        let encoding = named ?? (wire == .plivo && rate != 8_000 ? .linear : usual)
+        // Plivo and Asterisk have linear sound alone beyond 8 kHz.
+        let encoding = named ?? (rate != 8_000 && [.plivo, .asterisk].contains(wire) ? .linear : usual)
         let found: BotProtocol? =
             switch (wire, encoding, rate) {
             case (.twilio, .muLaw, 8_000): .twilio
@@ -306,9 +314,12 @@ enum BotConfiguration {
             case (.plivo, .linear, 8_000): .plivo(.linear8000)
             case (.plivo, .linear, 16_000): .plivo(.linear16000)
             case (.exotel, .linear, _): ExotelWire.Rate(rawValue: rate).map(BotProtocol.exotel)
+            case (.vonage, .linear, _): VonageWire.Rate(rawValue: rate).map(BotProtocol.vonage)
+            case (.jambonz, .linear, _): JambonzWire.Rate(rawValue: rate).map(BotProtocol.jambonz)
+            case (.asterisk, _, _): asteriskFormat(encoding, rate).map { .asterisk($0, control) }
             case (.audiosocket, .linear, _): AudioSocketWire.Rate(rawValue: rate).map(BotProtocol.audioSocket)
-            case (.twilio, _, _), (.telnyx, _, _), (.plivo, _, _), (.exotel, _, _), (.audiosocket, _, _),
-                (.smallwebrtc, _, _), (.realtime, _, _):
+            case (.twilio, _, _), (.telnyx, _, _), (.plivo, _, _), (.exotel, _, _), (.vonage, _, _), (.jambonz, _, _),
+                (.audiosocket, _, _), (.smallwebrtc, _, _), (.realtime, _, _):
                 nil
             }
         if found == nil {
@@ -317,5 +328,17 @@ enum BotConfiguration {
                 section.has(\.rate) ? section.problem(\.rate, message) : section.problem(\.encoding, message))
         }
         return found
+    }
+
+    private static func asteriskFormat(_ encoding: PortFormat.Encoding, _ rate: Int) -> AsteriskWire.Format? {
+        switch (encoding, rate) {
+        case (.muLaw, 8_000): .ulaw
+        case (.aLaw, 8_000): .alaw
+        case (.linear, 8_000): .slin
+        case (.linear, 16_000): .slin16
+        case (.linear, 24_000): .slin24
+        case (.linear, 48_000): .slin48
+        default: nil
+        }
     }
 }

@@ -16,17 +16,17 @@ public struct ExotelWire: VoiceWire {
         case hz24000 = 24_000
     }
 
-    private var stream: MessageStream<ExotelDialect>
+    private var stream: MessageStream<JSONForm<ExotelDialect>>
 
     /// Makes one for a call.
     ///
     /// - Parameter rate: The rate of both sides' sound, which the bot's URL names in `sample-rate`.
-    public init(rate: Rate = .hz8000) { stream = MessageStream(ExotelDialect(rate: rate)) }
+    public init(rate: Rate = .hz8000) { stream = MessageStream(JSONForm(ExotelDialect(rate: rate))) }
 
     /// A WebSocket.
     public var transport: WireTransport { .webSocket }
     /// Linear at the rate of the stream.
-    public var callerFormat: WireFormat { stream.dialect.callerFormat }
+    public var callerFormat: WireFormat { stream.callerFormat }
     /// Counts of received messages and of faults.
     public var counts: WireCounts { stream.counts }
     /// Nothing happens by time alone.

@@ -1,36 +1,43 @@
 internal import Core
 internal import JSON
 
-/// One service's form of the messages of a stream, which are JSON objects with sound in base64.
-protocol StreamDialect: Sendable {
+/// One service's form of the messages of a stream.
+protocol StreamForm: Sendable {
     /// The format of the caller's sound.
     var callerFormat: WireFormat { get }
-    /// The name of the bot's messages with sound.
-    var soundEvent: String { get }
-    /// The messages that open the stream, in order. The last has the number 1; those before it have none.
-    func opening(_ call: WireCall) -> [[String: JSONValue]]
-    /// The caller's sound.
-    func media(_ payload: String, _ place: MediaPlace, _ call: WireCall, number: Int) -> [String: JSONValue]
-    /// The caller has pressed a key.
-    func digit(
-        _ key: Character, heldMilliseconds: Int, _ place: MediaPlace, _ call: WireCall, number: Int
-    ) -> [String: JSONValue]
-    /// A mark was played, or discarded. Nil if the service has no such message.
-    func mark(_ name: String, isPlayed: Bool, _ call: WireCall, number: Int) -> [String: JSONValue]?
-    /// The queue was cleared. Nil if the service has no such message.
-    func cleared(_ call: WireCall, number: Int) -> [String: JSONValue]?
-    /// A message of the bot could not be followed. Nil if the service has no such message.
-    func fault(_ fault: WireFault, _ call: WireCall) -> [String: JSONValue]?
-    /// The stream ends. Nil if the service has no such message.
-    func stop(_ end: WireEnd, _ call: WireCall, number: Int) -> [String: JSONValue]?
-    /// The order in a message of the bot.
-    func order(_ message: StreamMessage, _ call: WireCall) throws(WireFault) -> BotOrder
+    /// The messages that open the stream, in order. If they are numbered, the last has the number 1.
+    func opening(_ call: WireCall) -> [WireMessage]
+    /// The message for the bot. Nil if the service has none for this.
+    func message(_ news: StreamNews, at place: StreamPlace) -> WireMessage?
+    /// The orders in a message of the bot.
+    func orders(in message: WireMessage, _ call: WireCall) throws(WireFault) -> [BotOrder]
+    /// Whether a message that could not be followed may have been meant as sound.
+    func mayBeSound(_ message: WireMessage) -> Bool
 }
 
-extension StreamDialect {
-    var soundEvent: String { "media" }
-    func cleared(_ call: WireCall, number: Int) -> [String: JSONValue]? { nil }
-    func fault(_ fault: WireFault, _ call: WireCall) -> [String: JSONValue]? { nil }
+/// What a bot learns of its stream after the opening.
+enum StreamNews: Equatable, Sendable {
+    /// The caller's sound.
+    case sound([UInt8])
+    /// The caller has pressed a key.
+    case digit(Character, heldMilliseconds: Int)
+    /// A mark was played, or discarded.
+    case mark(String, isPlayed: Bool)
+    /// The queue was cleared.
+    case cleared
+    /// A message of the bot could not be followed. This takes no number.
+    case fault(WireFault)
+    /// The stream ends.
+    case stop(WireEnd)
+}
+
+/// Where in the stream a message is sent.
+struct StreamPlace: Equatable, Sendable {
+    let call: WireCall
+    /// Where the caller's sound is.
+    let media: MediaPlace
+    /// The message's number: the opening has 1.
+    let number: Int
 }
 
 /// Position of a piece of the caller's sound in the stream.
@@ -45,8 +52,8 @@ struct MediaPlace: Equatable, Sendable {
     var milliseconds: Int { samples * 1_000 / rateHz }
 }
 
-/// A stream of messages in one service's form: the common part of the wires of Twilio, Telnyx, Plivo and Exotel.
-struct MessageStream<Dialect: StreamDialect>: Sendable {
+/// A stream of messages in one service's form: the common part of all wires over WebSockets.
+struct MessageStream<Form: StreamForm>: Sendable {
     private struct Stream: Sendable {
         let call: WireCall
         var place: MediaPlace
@@ -54,6 +61,8 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         var number = 1
         /// Marks that were set and not reported.
         var marks = 0
+        /// The oldest of them, which the bot wants to hear nothing of.
+        var forgottenMarks = 0
         /// The state of the sound since the last mark, or since the queue was cleared.
         var sound = SoundSinceMark.none
     }
@@ -71,12 +80,13 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         case over
     }
 
-    let dialect: Dialect
+    private let form: Form
     private var state = State.unopened
     private var faults = FaultLimiter()
 
-    init(_ dialect: Dialect) { self.dialect = dialect }
+    init(_ form: Form) { self.form = form }
 
+    var callerFormat: WireFormat { form.callerFormat }
     var counts: WireCounts { faults.counts }
 
     mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
@@ -99,8 +109,8 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
     }
 
     private mutating func open(_ call: WireCall, into outbox: inout [WireOutput]) {
-        state = .open(Stream(call: call, place: MediaPlace(rateHz: dialect.callerFormat.rateHz)))
-        for message in dialect.opening(call) { send(message, into: &outbox) }
+        state = .open(Stream(call: call, place: MediaPlace(rateHz: callerFormat.rateHz)))
+        outbox += form.opening(call).map(WireOutput.send)
     }
 
     /// - Returns: Whether the stream continues.
@@ -112,21 +122,18 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         case .sound(let bytes):
             guard !bytes.isEmpty else { break }
             stream.place.chunk += 1
-            let payload = Base64.text(bytes)
-            sendNumbered(in: &stream, into: &outbox) { dialect.media(payload, $0.place, $0.call, number: $0.number) }
-            stream.place.samples += bytes.count / dialect.callerFormat.sampleBytes
+            send(.sound(bytes), in: &stream, into: &outbox)
+            stream.place.samples += bytes.count / callerFormat.sampleBytes
         case .missed(let samples): stream.place.samples += max(0, samples)
         case .digit(let key, let held):
             guard TelephoneKey.isOne(key) else { break }
-            sendNumbered(in: &stream, into: &outbox) {
-                dialect.digit(key, heldMilliseconds: held, $0.place, $0.call, number: $0.number)
-            }
+            send(.digit(key, heldMilliseconds: held), in: &stream, into: &outbox)
         case .markPlayed(let name): report(name, isPlayed: true, in: &stream, into: &outbox)
         case .markDiscarded(let name): report(name, isPlayed: false, in: &stream, into: &outbox)
-        case .cleared: sendNumbered(in: &stream, into: &outbox) { dialect.cleared($0.call, number: $0.number) }
+        case .cleared: send(.cleared, in: &stream, into: &outbox)
         case .message(let message): return read(message, in: &stream, at: now, into: &outbox)
         case .ended(let end):
-            sendNumbered(in: &stream, into: &outbox) { dialect.stop(end, $0.call, number: $0.number) }
+            send(.stop(end), in: &stream, into: &outbox)
             outbox.append(.close)
             return false
         }
@@ -136,9 +143,11 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
     private func report(_ name: String, isPlayed: Bool, in stream: inout Stream, into outbox: inout [WireOutput]) {
         guard stream.marks > 0 else { return }
         stream.marks -= 1
-        sendNumbered(in: &stream, into: &outbox) {
-            dialect.mark(name, isPlayed: isPlayed, $0.call, number: $0.number)
+        guard stream.forgottenMarks == 0 else {
+            stream.forgottenMarks -= 1
+            return
         }
+        send(.mark(name, isPlayed: isPlayed), in: &stream, into: &outbox)
     }
 
     // MARK: - What the bot sends
@@ -147,26 +156,24 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         _ message: WireMessage, in stream: inout Stream, at now: Instant, into outbox: inout [WireOutput]
     ) -> Bool {
         faults.countMessage()
-        // A message that cannot be read at all may be sound.
-        var mayBeSound = true
         do throws(WireFault) {
-            guard case .text(let text) = message else {
-                throw WireFault(.malformed, "a message must be text, with sound in base64; this one is binary")
+            for order in try form.orders(in: message, stream.call) {
+                guard try follow(order, in: &stream, into: &outbox) else { return false }
             }
-            let read = try StreamMessage(text)
-            mayBeSound = try read.textIfAny("event") == dialect.soundEvent
-            try follow(try dialect.order(read, stream.call), in: &stream, into: &outbox)
             return true
         } catch {
-            if mayBeSound, error.kind != .otherStream, case .none = stream.sound { stream.sound = .refused }
-            if let report = dialect.fault(error, stream.call) { send(report, into: &outbox) }
+            if form.mayBeSound(message), error.kind != .otherStream, case .none = stream.sound {
+                stream.sound = .refused
+            }
+            if let report = form.message(.fault(error), at: place(in: stream)) { outbox.append(.send(report)) }
             return fault(error, at: now, into: &outbox)
         }
     }
 
+    /// - Returns: Whether the stream continues.
     private mutating func follow(
         _ order: BotOrder, in stream: inout Stream, into outbox: inout [WireOutput]
-    ) throws(WireFault) {
+    ) throws(WireFault) -> Bool {
         switch order {
         case .play(let bytes, _) where bytes.isEmpty: break
         case .play(let bytes, let format):
@@ -188,8 +195,13 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
         case .clear:
             stream.sound = .none
             outbox.append(.clear)
+        case .forgetMarks: stream.forgottenMarks = stream.marks
         case .press(let keys): outbox.append(.press(keys))
+        case .hangUp:
+            outbox.append(.hangUp(drains: true))
+            return false
         }
+        return true
     }
 
     /// - Returns: Whether the stream continues.
@@ -205,19 +217,23 @@ struct MessageStream<Dialect: StreamDialect>: Sendable {
     // MARK: - What the bot is sent
 
     /// Sends a message with the next number, if there is one.
-    private func sendNumbered(
-        in stream: inout Stream, into outbox: inout [WireOutput], _ message: (Stream) -> [String: JSONValue]?
-    ) {
-        var next = stream
-        next.number += 1
-        guard let message = message(next) else { return }
-        stream.number = next.number
-        send(message, into: &outbox)
+    private func send(_ news: StreamNews, in stream: inout Stream, into outbox: inout [WireOutput]) {
+        let place = place(in: stream)
+        guard let message = form.message(news, at: place) else { return }
+        stream.number = place.number
+        outbox.append(.send(message))
     }
 
-    private func send(_ message: [String: JSONValue], into outbox: inout [WireOutput]) {
+    private func place(in stream: Stream) -> StreamPlace {
+        StreamPlace(call: stream.call, media: stream.place, number: stream.number + 1)
+    }
+}
+
+extension WireMessage {
+    /// A text message with a JSON object.
+    init?(json members: [String: JSONValue]) {
         // Texts and whole numbers, which cannot fail.
-        guard let text = try? JSONText(.object(message)) else { return }
-        outbox.append(.send(.text(text.bytes)))
+        guard let text = try? JSONText(.object(members)) else { return nil }
+        self = .text(text.bytes)
     }
 }

@@ -6,7 +6,7 @@ public import Core
 ///
 /// Source: Plivo's pages "Stream Event Protocol" and "Audio Streaming Protocol Reference".
 public struct PlivoWire: VoiceWire {
-    private var stream: MessageStream<PlivoDialect>
+    private var stream: MessageStream<JSONForm<PlivoDialect>>
 
     /// The formats that there are.
     public enum ContentType: String, CaseIterable, Hashable, Sendable {
@@ -38,12 +38,12 @@ public struct PlivoWire: VoiceWire {
     /// Makes one for a call.
     ///
     /// - Parameter caller: The format of the caller's sound.
-    public init(caller: ContentType = .mulaw) { stream = MessageStream(PlivoDialect(caller: caller)) }
+    public init(caller: ContentType = .mulaw) { stream = MessageStream(JSONForm(PlivoDialect(caller: caller))) }
 
     /// A WebSocket.
     public var transport: WireTransport { .webSocket }
     /// The caller's format.
-    public var callerFormat: WireFormat { stream.dialect.callerFormat }
+    public var callerFormat: WireFormat { stream.callerFormat }
     /// Counts of received messages and of faults.
     public var counts: WireCounts { stream.counts }
     /// Nothing happens by time alone.

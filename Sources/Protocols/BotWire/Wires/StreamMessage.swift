@@ -58,6 +58,12 @@ struct StreamMessage {
         return StreamMessage(members: value)
     }
 
+    /// The whole message.
+    var value: JSONValue { members }
+
+    /// The value of a member that may be missing.
+    func value(_ name: String) -> JSONValue? { members[name] }
+
     /// The name of a mark.
     func markName(_ name: String) throws(WireFault) -> String {
         let mark = try text(name)
@@ -99,7 +105,11 @@ enum BotOrder: Equatable, Sendable {
     case play([UInt8], WireFormat)
     case mark(String)
     case clear
+    /// Marks that wait are not reported.
+    case forgetMarks
     case press(String)
+    /// Hang up once all is played.
+    case hangUp
 }
 
 /// The keys of a telephone.

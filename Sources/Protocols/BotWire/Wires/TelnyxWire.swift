@@ -21,7 +21,7 @@ public struct TelnyxWire: VoiceWire {
         }
     }
 
-    private var stream: MessageStream<TelnyxDialect>
+    private var stream: MessageStream<JSONForm<TelnyxDialect>>
 
     /// Makes one for a call.
     ///
@@ -29,13 +29,13 @@ public struct TelnyxWire: VoiceWire {
     ///   - caller: The codec of the caller's sound, which the bot receives in the stream's first message.
     ///   - bot: The codec of the bot's sound, which the bot's server and this side must agree on.
     public init(caller: Codec = .pcmu, bot: Codec = .pcmu) {
-        stream = MessageStream(TelnyxDialect(caller: caller, bot: bot))
+        stream = MessageStream(JSONForm(TelnyxDialect(caller: caller, bot: bot)))
     }
 
     /// A WebSocket.
     public var transport: WireTransport { .webSocket }
     /// The caller's codec at 8 kHz.
-    public var callerFormat: WireFormat { stream.dialect.callerFormat }
+    public var callerFormat: WireFormat { stream.callerFormat }
     /// Counts of received messages and of faults.
     public var counts: WireCounts { stream.counts }
     /// Nothing happens by time alone.

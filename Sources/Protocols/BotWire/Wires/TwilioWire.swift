@@ -5,7 +5,7 @@ public import Core
 ///
 /// Source: Twilio's page "Media Streams - WebSocket Messages".
 public struct TwilioWire: VoiceWire {
-    private var stream = MessageStream(TwilioDialect())
+    private var stream = MessageStream(JSONForm(TwilioDialect()))
 
     /// Makes one for a call.
     public init() {}
@@ -13,7 +13,7 @@ public struct TwilioWire: VoiceWire {
     /// A WebSocket.
     public var transport: WireTransport { .webSocket }
     /// µ-law at 8 kHz.
-    public var callerFormat: WireFormat { stream.dialect.callerFormat }
+    public var callerFormat: WireFormat { stream.callerFormat }
     /// Counts of received messages and of faults.
     public var counts: WireCounts { stream.counts }
     /// Nothing happens by time alone.

@@ -17,10 +17,17 @@ public import Core
 public protocol VoiceWire: ProtocolCore, Sendable where Input == WireInput, Output == WireOutput {
     /// How the bot is dialled.
     var transport: WireTransport { get }
+    /// Subprotocols of a WebSocket from which the bot may choose (RFC 6455 §1.9).
+    var subprotocols: [String] { get }
     /// The format of ``WireInput/sound(_:)``.
     var callerFormat: WireFormat { get }
     /// Counts of received messages and of faults.
     var counts: WireCounts { get }
+}
+
+extension VoiceWire {
+    /// None.
+    public var subprotocols: [String] { [] }
 }
 
 /// How a bot is dialled.
