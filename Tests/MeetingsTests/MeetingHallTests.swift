@@ -10,11 +10,11 @@ struct MeetingHallTests {
         var line: PortLine
         init(_ line: consuming PortLine) { self.line = line }
 
-        func frame() {
-            let silence = [Int16](repeating: 0, count: 960)
-            var sent = silence
+        func frame(_ sample: Int16 = 0) {
+            let said = [Int16](repeating: sample, count: 960)
+            var sent = said
             var room = sent.mutableSpan
-            line.exchange(received: silence.span, sending: &room)
+            line.exchange(received: said.span, sending: &room)
         }
     }
 
@@ -70,6 +70,58 @@ struct MeetingHallTests {
         hall.leave(7)
         #expect(!hall.setMuted(true, of: 7))
         #expect(hall.rooms.isEmpty)
+        hall.finish()
+    }
+
+    @Test(
+        "The reports of a stay come in order, also when the member leaves while they are sent; the next stay has its own"
+    )
+    func order() async throws {
+        let hall = try MeetingHall(priority: nil)
+        let (first, second, isDone) = (Shared(Mutex([])), Shared(Mutex([])), Shared(Mutex([])))
+        let gate = Gate()
+        let line = Line(
+            try hall.join(7, room: "team", most: 2, hasTones: false) { report in
+                first.add(report)
+                // It is slow, and what follows waits for it.
+                if case .entered = report { _ = gate.pass() }
+            })
+        try await until {
+            line.frame(8_000)
+            return !first.all.isEmpty && hall.rooms.first?.members.first?.speaks == true
+        }
+        hall.leave(7)
+        let next = Line(try hall.join(7, room: "team", most: 2, hasTones: false) { report in second.add(report) })
+        gate.open()
+        try await until {
+            next.frame()
+            return second.all == [.entered(members: 1)]
+        }
+        hall.leave(7)
+        hall.afterReports { isDone.add(.entered(members: 0)) }
+        try await until { !isDone.all.isEmpty }
+        let kinds = first.all.map { report in
+            switch report {
+            case .entered: "entered"
+            case .speech(let isOver, _): isOver ? "end" : "begin"
+            }
+        }
+        #expect(kinds == ["entered", "begin", "end"] && second.all == [.entered(members: 1)])
+        hall.finish()
+    }
+
+    @Test("The load is that of a second with members, and 0 when the last has left")
+    func load() async throws {
+        let hall = try MeetingHall(priority: nil)
+        #expect(hall.load == 0)
+        let lines = try (1...250).map { try join(hall, UInt64($0), "team") }
+        try await until {
+            for line in lines { line.frame() }
+            return hall.load > 0
+        }
+        for number in 1...250 { hall.leave(UInt64(number)) }
+        try await until { hall.load == 0 }
+        _ = try join(hall, 251, "team")
         hall.finish()
     }
 

@@ -29,6 +29,17 @@ struct MeetingMixerTests {
             Self.exchange(&line, sent, &received)
         }
 
+        /// A frame in which it hears something else, such as a file.
+        func hold() {
+            var room = sent.mutableSpan
+            tone.fill(&room)
+            Self.hold(&line, sent, &received)
+        }
+
+        private static func hold(_ line: inout PortLine, _ sent: [Int16], _ received: inout [Int16]) {
+            line.hold(received: sent.span, sending: received.mutableSpan)
+        }
+
         private static func exchange(_ line: inout PortLine, _ sent: [Int16], _ received: inout [Int16]) {
             var answer = received.mutableSpan
             line.exchange(received: sent.span, sending: &answer)
@@ -79,6 +90,17 @@ struct MeetingMixerTests {
                 desk.takeReports(into: &reports)
             }
         }
+    }
+
+    /// Samples after which the second of two hears the first.
+    private func delay(_ stage: inout Stage) -> Int {
+        for caller in stage.callers { caller.isSilent = true }
+        stage.run(seconds: 0.8)
+        stage.callers[0].isSilent = false
+        let before = stage.callers[1].heard.count
+        stage.run(seconds: 0.2)
+        let first = stage.callers[1].heard.dropFirst(before).firstIndex { $0.magnitude > 100 } ?? .max
+        return first - before
     }
 
     /// -20 dBFS.
@@ -141,14 +163,51 @@ struct MeetingMixerTests {
         var stage = Stage()
         stage.add(500)
         stage.add(900)
-        for caller in stage.callers { caller.isSilent = true }
-        stage.run(seconds: 1)
-        stage.callers[0].isSilent = false
-        let before = stage.callers[1].heard.count
-        stage.run(seconds: 0.2)
-        let first = stage.callers[1].heard.dropFirst(before).firstIndex { $0.magnitude > 100 } ?? .max
         // Both lines run at the same moment here, so a direct bridge takes a frame, of which the fade-in hides the beginning.
-        #expect(first - before <= 2 * 960)
+        #expect(delay(&stage) <= 2 * 960)
+    }
+
+    @Test("A member to which a file was played hears the room without delay at once")
+    func file() {
+        var stage = Stage()
+        stage.add(500)
+        stage.add(900)
+        let before = delay(&stage)
+        for _ in 0..<100 {
+            stage.callers[0].frame()
+            stage.callers[1].hold()
+            _ = stage.mixer.tick()
+        }
+        #expect(abs(delay(&stage) - before) < 240)
+    }
+
+    @Test("After a stall of the mixer of 80 ms the delay is as before within 9 s, in one step")
+    func stall() {
+        var stage = Stage()
+        stage.add(500)
+        stage.add(900)
+        let before = delay(&stage)
+        for _ in 0..<4 { for caller in stage.callers { caller.frame() } }
+        for _ in 0..<4 { _ = stage.mixer.tick() }
+        #expect(delay(&stage) > before + 2 * 960)
+        stage.run(seconds: 7)
+        #expect(abs(delay(&stage) - before) < 240)
+    }
+
+    @Test("Frames that a ring did not need for 4 s are left out at once, and for longer when that is due again soon")
+    func cushion() {
+        var cushion = RingCushion()
+        func run(_ waiting: Int, ticks: Int) -> [Int] {
+            (0..<ticks).map { _ in cushion.surplus(of: waiting) }.filter { $0 > 0 }
+        }
+        #expect(run(3 * 960 + 100, ticks: 199) == [])
+        #expect(cushion.surplus(of: 3 * 960 + 100) == 3)
+        #expect(run(959, ticks: 399) == [])
+        // A window of 4 s without need, and then one of 8 s, because this is the second within 16 s.
+        #expect(run(960, ticks: 200) == [])
+        #expect(cushion.surplus(of: 960) == 1)
+        #expect(run(960, ticks: 399) == [])
+        #expect(cushion.surplus(of: 960) == 1)
     }
 
     @Test("A member that never reads holds 80 ms at most, and the others hear each other")

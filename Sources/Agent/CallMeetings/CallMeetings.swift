@@ -87,13 +87,15 @@ public final class CallMeetings: CallParticipant {
 
     /// Removes the call from its room at once; there are no last words.
     public func hearOut(_ call: CallID) {
-        if leave(call) { publish(.done(call, failure: nil)) }
+        guard leave(call) else { return }
+        hall.afterReports { [publish] in publish(.done(call, failure: nil)) }
     }
 
     /// Removes the call from its room.
     public func end(_ call: CallID, _ end: ParticipationEnd) {
         _ = leave(call)
-        publish(.left(call))
+        // Behind the call's last reports.
+        hall.afterReports { [publish] in publish(.left(call)) }
     }
 
     /// - Returns: Whether the call was in a room.

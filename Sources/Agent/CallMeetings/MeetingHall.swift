@@ -11,7 +11,7 @@ internal import Synchronization
 ///
 /// All methods may be called from any thread.
 public final class MeetingHall: Sendable {
-    /// Reports for a member's owner, sent on the reporting thread, while no lock is held.
+    /// Reports for a member's owner, sent on the reporting thread alone, so in order, while no lock is held.
     public enum Report: Sendable, Equatable {
         /// The call takes part, with this number of members.
         case entered(members: Int)
@@ -33,6 +33,8 @@ public final class MeetingHall: Sendable {
 
     private struct Member {
         let room: String
+        /// Of this stay, so that late reports of an earlier one count for nothing.
+        let seat: UInt64
         let report: @Sendable (Report) -> Void
         let began: Instant
     }
@@ -41,9 +43,16 @@ public final class MeetingHall: Sendable {
         var desk: MeetingDesk
         var rooms: [String: Room] = [:]
         var members: [UInt64: Member] = [:]
+        /// The members by their seats.
+        var seats: [UInt64: UInt64] = [:]
         var lastRoom: UInt64 = 0
+        var lastSeat: UInt64 = 0
         /// The line that the newest seat has made.
         var line: PortLine?
+        /// What the reporting thread sends next, in order. Besides what it puts there itself, a call that leaves adds two at most.
+        var notices: [@Sendable () -> Void] = []
+        /// Whether there is a thread that sends them.
+        var isServed = false
     }
 
     private struct Server {
@@ -58,8 +67,8 @@ public final class MeetingHall: Sendable {
     private let work: Wake
     private let reports: Wake
     private let isFinished = Atomic(false)
-    /// Of the mixing thread's time, in thousandths: measured over 50 frames.
-    private let load = Atomic(0)
+    /// Of the mixing thread's time, in thousandths: measured over 50 frames; 0 without a room.
+    private let thousandths = Atomic(0)
 
     /// A wake-up that both ends share.
     private final class Wake: Sendable {
@@ -91,14 +100,18 @@ public final class MeetingHall: Sendable {
     ) throws(MeetingRefusal) -> PortLine {
         try startIfNeeded()
         return try state.withLock { state throws(MeetingRefusal) in
+            guard state.members[member] == nil else { throw .doubled(member) }
             try check(state, name, most)
             if state.rooms[name] == nil {
                 state.lastRoom += 1
                 state.rooms[name] = Room(number: state.lastRoom, meeting: Meeting(hasTones: hasTones))
                 state.desk.open(state.lastRoom)
             }
-            state.members[member] = Member(room: name, report: report, began: MonotonicClock.now)
-            _ = Self.feed(.joined(member), to: name, &state)
+            state.lastSeat += 1
+            state.seats[state.lastSeat] = member
+            state.members[member] = Member(
+                room: name, seat: state.lastSeat, report: report, began: MonotonicClock.now)
+            Self.feed(.joined(member), to: name, &state)
             work.wakeup.signal()
             guard let line = state.line.take() else { throw .doubled(member) }
             return line
@@ -110,18 +123,27 @@ public final class MeetingHall: Sendable {
         guard there < most else { throw .roomFull(name, most) }
         guard state.rooms[name] != nil || state.rooms.count < Self.mostRooms else { throw .tooManyRooms }
         guard state.members.count < Self.mostMembers else { throw .tooManyMembers }
-        let share = Double(load.load(ordering: .relaxed)) / 1_000
+        let share = load
         guard share <= Self.mostLoad else { throw .overloaded(share) }
     }
 
-    /// Removes a call from its room; without one, nothing happens.
+    /// Removes a call from its room; without one, nothing happens. Its last reports follow on the reporting thread.
     public func leave(_ member: UInt64) {
-        let notices = state.withLock { state in
-            guard let room = state.members[member]?.room else { return [Notice]() }
-            return Self.feed(.left(member), to: room, &state)
+        state.withLock { state in
+            guard let room = state.members[member]?.room else { return }
+            Self.feed(.left(member), to: room, &state)
         }
         work.wakeup.signal()
-        for notice in notices { notice.send() }
+        reports.wakeup.signal()
+    }
+
+    /// Runs `act` behind all reports so far: on the reporting thread, or at once if there was no member yet.
+    public func afterReports(_ act: @escaping @Sendable () -> Void) {
+        let isServed = state.withLock { state in
+            if state.isServed { state.notices.append(act) }
+            return state.isServed
+        }
+        if isServed { reports.wakeup.signal() } else { act() }
     }
 
     /// Mutes a member, or has it heard again.
@@ -130,12 +152,15 @@ public final class MeetingHall: Sendable {
     public func setMuted(_ isMuted: Bool, of member: UInt64) -> Bool {
         let isMember = state.withLock { state in
             guard let room = state.members[member]?.room else { return false }
-            _ = Self.feed(.muted(member, isMuted), to: room, &state)
+            Self.feed(.muted(member, isMuted), to: room, &state)
             return true
         }
         work.wakeup.signal()
         return isMember
     }
+
+    /// The share of the mixing thread's time in the last second that it worked, 0 to 1; 0 without a room.
+    public var load: Double { Double(thousandths.load(ordering: .relaxed)) / 1_000 }
 
     /// Whether a call is a member of a room.
     public func isMember(_ call: UInt64) -> Bool { state.withLock { $0.members[call] != nil } }
@@ -164,47 +189,43 @@ public final class MeetingHall: Sendable {
             server?.reporting.join()
             server = nil
         }
+        state.withLock { $0.isServed = false }
+        sendNotices()
     }
 
     // MARK: Meetings
 
-    private struct Notice {
-        let report: @Sendable (Report) -> Void
-        let what: Report
-        func send() { report(what) }
-    }
-
-    /// Feeds a room's meeting, and carries out its orders.
-    ///
-    /// - Returns: What is to be reported when no lock is held.
-    private static func feed(_ input: Meeting.Input, to name: String, _ state: inout State) -> [Notice] {
-        guard let room = state.rooms[name]?.number else { return [] }
+    /// Feeds a room's meeting, and carries out its orders. What is to be reported waits for the reporting thread.
+    private static func feed(_ input: Meeting.Input, to name: String, _ state: inout State) {
+        guard let room = state.rooms[name]?.number else { return }
         var outputs: [Meeting.Output] = []
         state.rooms[name]?.meeting.handle(input, into: &outputs)
-        var notices: [Notice] = []
         for output in outputs {
             switch output {
-            case .seat(let member): state.line = .some(state.desk.seat(member, in: room, isMuted: false))
+            case .seat(let member):
+                guard let seat = state.members[member]?.seat else { continue }
+                state.line = .some(state.desk.seat(seat, in: room, isMuted: false))
             case .unseat(let member):
-                state.desk.unseat(member, from: room)
-                state.members[member] = nil
-            case .mute(let member, let isMuted): state.desk.mute(member, in: room, isMuted)
+                guard let seat = state.members.removeValue(forKey: member)?.seat else { continue }
+                state.desk.unseat(seat, from: room)
+                state.seats[seat] = nil
+            case .mute(let member, let isMuted):
+                if let seat = state.members[member]?.seat { state.desk.mute(seat, in: room, isMuted) }
             case .sound(let tone): state.desk.sound(tone, in: room)
             case .entered(let member, let count):
-                if let found = state.members[member] {
-                    notices.append(Notice(report: found.report, what: .entered(members: count)))
+                if let report = state.members[member]?.report {
+                    state.notices.append { report(.entered(members: count)) }
                 }
             case .speaks(let member, let speaks):
                 if let found = state.members[member] {
                     let time = found.began.duration(to: MonotonicClock.now)
-                    notices.append(Notice(report: found.report, what: .speech(isOver: !speaks, at: time)))
+                    state.notices.append { found.report(.speech(isOver: !speaks, at: time)) }
                 }
             case .close:
                 state.desk.close(room)
                 state.rooms[name] = nil
             }
         }
-        return notices
     }
 
     // MARK: Threads
@@ -217,6 +238,7 @@ public final class MeetingHall: Sendable {
                 do throws(RealtimeError) {
                     let mixing = try RealtimeThread(name: "mixer") { [self] in mix() }
                     server = Server(mixing: mixing, reporting: reporting)
+                    state.withLock { $0.isServed = true }
                 } catch {
                     isFinished.store(true, ordering: .releasing)
                     reports.wakeup.signal()
@@ -232,28 +254,35 @@ public final class MeetingHall: Sendable {
     private func serveReports() {
         while !isFinished.load(ordering: .acquiring) {
             reports.wakeup.wait()
-            let notices = state.withLock { state in
+            state.withLock { state in
                 var found: [MeetingDesk.Report] = []
                 state.desk.takeReports(into: &found)
-                var notices: [Notice] = []
-                for report in found { notices += Self.take(report, &state) }
-                return notices
+                for report in found { Self.take(report, &state) }
             }
-            for notice in notices { notice.send() }
+            sendNotices()
         }
     }
 
-    private static func take(_ report: MeetingDesk.Report, _ state: inout State) -> [Notice] {
-        switch report {
-        case .present(let member):
-            guard let room = state.members[member]?.room else { return [] }
-            return feed(.present(member), to: room, &state)
-        case .heard(let member, let isHeard):
-            guard let room = state.members[member]?.room else { return [] }
-            return feed(.heard(member, isHeard), to: room, &state)
-        // The call's owner ends its participation.
-        case .gone: return []
+    private func sendNotices() {
+        let notices = state.withLock { state in
+            defer { state.notices = [] }
+            return state.notices
         }
+        for notice in notices { notice() }
+    }
+
+    private static func take(_ report: MeetingDesk.Report, _ state: inout State) {
+        switch report {
+        case .present(let seat): feed({ .present($0) }, ofSeat: seat, &state)
+        case .heard(let seat, let isHeard): feed({ .heard($0, isHeard) }, ofSeat: seat, &state)
+        // The call's owner ends its participation.
+        case .gone: break
+        }
+    }
+
+    private static func feed(_ input: (UInt64) -> Meeting.Input, ofSeat seat: UInt64, _ state: inout State) {
+        guard let member = state.seats[seat], let room = state.members[member]?.room else { return }
+        feed(input(member), to: room, &state)
     }
 
     private static let frame: Int64 = 20_000_000
@@ -277,7 +306,9 @@ public final class MeetingHall: Sendable {
             guard now >= due || mixer.isIdle else { continue }
             if mixer.tick() { report.signal() }
             due = due.advanced(byNanoseconds: Self.frame)
-            if let share = meter.take(from: now, to: MonotonicClock.now) { load.store(share, ordering: .relaxed) }
+            if let share = meter.take(from: now, to: MonotonicClock.now, isIdle: mixer.isIdle) {
+                thousandths.store(share, ordering: .relaxed)
+            }
         }
     }
 
@@ -319,7 +350,15 @@ private struct LoadMeter {
     private var busy: Int64 = 0
     private var frames: Int64 = 0
 
-    mutating func take(from start: Instant, to end: Instant) -> Int? {
+    /// Takes the work for a frame.
+    ///
+    /// - Parameter isIdle: Whether there is no work any more.
+    /// - Returns: The share, if there is a new one.
+    mutating func take(from start: Instant, to end: Instant, isIdle: Bool) -> Int? {
+        guard !isIdle else {
+            self = LoadMeter()
+            return 0
+        }
         busy += end.nanoseconds - start.nanoseconds
         frames += 1
         guard frames == 50 else { return nil }

@@ -13,6 +13,8 @@ public struct MixPort: ~Copyable, Sendable {
     private var sentEdge = SoundEdge()
     private var heardCushion = RingCushion()
     private var sentCushion = RingCushion()
+    /// Frames for the caller that are still to be left out.
+    private var surplus = 0
     /// Frames that were left out in either direction, because they would have been late.
     public private(set) var framesLeftOut = 0
 
@@ -53,19 +55,17 @@ public struct MixPort: ~Copyable, Sendable {
         let count = heard.read(into: &frame)
         if count == frame.count { heardEdge.join(&frame) } else { heardEdge.shape(&frame, soundSamples: count) }
         let waiting = heard.count
-        if waiting > Self.mostWaiting {
-            leaveOut(waiting &- Self.frameSamples)
-        } else if heardCushion.isTooLarge(waiting) {
-            leaveOut(Self.frameSamples)
-        }
+        let excess = heardCushion.surplus(of: waiting) &* Self.frameSamples
+        leaveOut(waiting > Self.mostWaiting ? waiting &- Self.frameSamples : excess)
         return count
     }
 
     @_noAllocation @_noLocks
     private mutating func leaveOut(_ count: Int) {
+        guard count > 0 else { return }
         heard.skip(count)
         heardEdge.expectCut()
-        framesLeftOut &+= 1
+        framesLeftOut &+= (count &+ Self.frameSamples &- 1) / Self.frameSamples
     }
 
     /// Gives the caller its next frame, of ``frameSamples`` samples. A caller that reads none gets no more than 80 ms ahead.
@@ -74,7 +74,10 @@ public struct MixPort: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     public mutating func give(_ frame: Span<Int16>, through work: inout SampleBuffer) {
         let waiting = Self.capacity &- queue.space
-        if waiting > Self.mostWaiting || sentCushion.isTooLarge(waiting) {
+        let found = sentCushion.surplus(of: waiting)
+        if found > 0 { surplus = found }
+        if waiting > Self.mostWaiting || surplus > 0 {
+            surplus = max(0, surplus &- 1)
             framesLeftOut &+= 1
             return sentEdge.expectCut()
         }
@@ -115,9 +118,9 @@ public struct MixPair: ~Copyable {
 
 /// Decides when a ring between two threads of the same pace holds more than it needs. Pure.
 ///
-/// A stall of one side leaves a frame more in the ring for ever. When the ring has held a frame more than it needed for a whole window
-/// (4 s at first), one frame is left out. If that is due again within four windows, the stalls recur, and the window doubles, up to 64 s:
-/// the ring then keeps the frame that it needs.
+/// A stall of one side leaves frames in the ring for ever. Those that the ring did not need for a whole window (4 s at first) are left out,
+/// all at once. If that is due again within four windows, the stalls recur, and the window doubles, up to 64 s: the ring then keeps the
+/// frames that it needs.
 public struct RingCushion: BitwiseCopyable, Sendable {
     private var least = Int.max
     private var ticks = 0
@@ -133,18 +136,18 @@ public struct RingCushion: BitwiseCopyable, Sendable {
 
     /// Notes how many samples waited at the moment of this tick, in which the fewest wait.
     ///
-    /// - Returns: Whether a frame is to be left out now.
+    /// - Returns: How many frames are to be left out from now on, one after the other.
     @_noAllocation @_noLocks
-    public mutating func isTooLarge(_ waiting: Int) -> Bool {
+    public mutating func surplus(of waiting: Int) -> Int {
         least = min(least, waiting)
         ticks &+= 1
         sinceLast &+= 1
-        guard ticks >= window else { return false }
-        let isTooLarge = least >= MixPort.frameSamples
+        guard ticks >= window else { return 0 }
+        let surplus = least / MixPort.frameSamples
         (ticks, least) = (0, Int.max)
-        guard isTooLarge else { return false }
+        guard surplus > 0 else { return 0 }
         window = sinceLast < 4 &* window ? min(2 &* window, Self.longest) : Self.shortest
         sinceLast = 0
-        return true
+        return surplus
     }
 }

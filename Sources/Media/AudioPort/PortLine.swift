@@ -76,12 +76,14 @@ public struct PortLine: ~Copyable, Sendable {
         handle?.signal()
     }
 
-    /// Runs one frame in which the caller hears something else: what is queued waits, and the program hears on.
+    /// Runs one frame in which the caller hears something else: what a program has queued waits, and the program receives what the caller
+    /// says. What a mixer sends is of this moment, and is left out: the caller hears the mix without delay afterwards.
     @_noAllocation @_noLocks
     public mutating func hold(received: Span<Int16>, sending: borrowing MutableSpan<Int16>) {
         report.missed &+= received.count &- heard.write(received)
         report.isSuspended = true
         carryOutOrders()
+        if handle == nil { queue.skip(sending.count) }
         if followsTurns { follow(hear(received, sending, sending.count, isProgram: false)) }
         _ = reports.push(report)
         handle?.signal()
