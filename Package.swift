@@ -161,7 +161,7 @@ let package = Package(
             ]),
 
         // Floor 4: signaling.
-        module("Signaling", "HTTPTransport", nio + ["Core", "Files", "TLS"]),
+        module("Signaling", "HTTPTransport", nio + ["Core", "Files", "TLS", logging]),
         module(
             "Signaling", "SignalingClient",
             [
@@ -357,7 +357,10 @@ let package = Package(
             ["CallAgent", "CallControl", "ConfigReader", "Core", "SignalingClient", logging]),
         tests(
             "DeviceControlTests",
-            ["AudioKit", "CallAgent", "ConfigReader", "ControlWire", "Core", "DeviceControl", "MediaEngine", logging]),
+            [
+                "AudioKit", "CallAgent", "ConfigReader", "ControlWire", "Core", "DeviceControl", "HTTPTransport",
+                "MediaEngine", "Realtime", logging,
+            ] + nio),
         tests("TimekeepingTests", ["Core"]),
         tests("BytesTests", ["Core"]),
         tests("DigestsTests", ["Core", "Cryptography"]),
@@ -480,7 +483,10 @@ let package = Package(
             ]),
         tests(
             "HTTPTransportTests",
-            nio + ["Core", "Cryptography", "HTTPTransport", "TLS", .product(name: "NIOEmbedded", package: "swift-nio")]),
+            nio + [
+                "Core", "Cryptography", "HTTPTransport", "TLS", .product(name: "NIOEmbedded", package: "swift-nio"),
+                logging,
+            ]),
         tests(
             "SIPClientTests",
             [

@@ -132,7 +132,9 @@ final class ScriptedBot: Sendable {
                     body: Array(text.utf8)))
         }
 
-        func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer {
+        func refusal(
+            _ refusal: InboundMeter.Refusal, limit: Int, of head: HTTPRequestHead, _ request: HTTPRequest.Number
+        ) -> HTTPAnswer {
             HTTPAnswer(status: .payloadTooLarge, body: [])
         }
 

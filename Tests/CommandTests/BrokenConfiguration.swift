@@ -278,6 +278,18 @@ extension BrokenConfiguration {
             "a file for a socket", "control:\n  socket: token\n", offline: false,
             "5: control.socket: \"DIR/token\" cannot be written to: there is a file that is not a socket"),
         .device(
+            "one socket for two interfaces", "control:\n  socket: a.sock\n  http:\n    socket: a.sock\n",
+            "7: control.http.socket: is control.socket, too; give it another path"),
+        .device(
+            "a socket's path with no room for that beside it",
+            "control:\n  socket: /tmp/\(String(repeating: "s", count: 95)).sock\n  http: { socket: default }\n",
+            "5: control.socket: leaves no room for that of control.http beside it, a path of 110 bytes"),
+        .device(
+            "an origin with a path",
+            "control:\n  socket: default\n  http:\n    listen: 127.0.0.1:0\n    token_file: token\n    "
+                + "allowed_origins: [\"https://desk.example.org/a\"]\n",
+            "9: control.http.allowed_origins: \"https://desk.example.org/a\" must be an origin without a path"),
+        .device(
             "an id that no device can have", "device:\n  id: \"\\u200Bx\"\n",
             "5: device.id: the device's id has the character U+200B"),
         .device("a room without a name", "rooms: [\"\"]\n", "4: rooms: a room's name must not be empty. Names have"),

@@ -148,8 +148,11 @@ struct ControlHTTPCommandTests {
         #expect(try await ask("/v1/status").status == 200)
         let stranger = try await ask("/v1/status", token: nil)
         #expect(stranger.status == 401 && stranger.fields.contains("WWW-Authenticate: Bearer"), "\(stranger)")
+        #expect(stranger.fields.lowercased().contains("connection: close"), "\(stranger)")
         #expect(try await ask("/v1/status", token: "a-control-token-012345678X").status == 401)
-        #expect(try await ask("/v1/status?token=\(Self.token)").text.contains("token_in_url"))
+        for token in [Self.token, nil] {
+            #expect(try await ask("/v1/status?token=\(Self.token)", token: token).text.contains("token_in_url"))
+        }
         #expect(try await ask("/v1/status", "--header", "Host: evil.example.org").status == 421)
         let page = try await ask("/v1/drain", "--request", "POST", "--header", "Origin: https://evil.example.org")
         #expect(page.status == 403 && page.text.contains("foreign_origin"), "\(page)")
@@ -165,6 +168,59 @@ struct ControlHTTPCommandTests {
         for secret in [Self.token, "app-secret", "echo-token"] {
             #expect(!status.contains(secret) && !running.device.errorText.contains(secret))
         }
+    }
+
+    @Test(
+        "Pages of listed origins are let in before their token is known, and read answers, problems and events; others do not"
+    )
+    func origins() async throws {
+        let desk = "https://desk.example.org"
+        let site = try site(Self.network + ["allowed_origins: [\"\(desk)\"]"])
+        defer { site.remove() }
+        let running = try await RunningSite(site)
+        let line = #/"Listening to programs, over HTTP".*"url":"([^"]+)"/#
+        try await until { running.device.errorText.firstMatch(of: line) != nil }
+        let url = String(try #require(running.device.errorText.firstMatch(of: line)).1)
+        func ask(_ path: String, from origin: String, _ arguments: String..., isKnown: Bool = true) async throws
+            -> Answer
+        {
+            let known = isKnown ? ["--header", "Authorization: Bearer \(Self.token)"] : []
+            let all = [
+                "curl", "--silent", "--include", "--max-time", "20", "--header", "Origin: \(origin)", url + path,
+            ]
+            return try await answer(of: HandsetProcess(all + known + arguments, executable: "/usr/bin/env"))
+        }
+        let preflight = ["--request", "OPTIONS", "--header", "Access-Control-Request-Method: POST"]
+        let allowed = try await ask(
+            "/v1/calls", from: desk, preflight[0], preflight[1], preflight[2], preflight[3], isKnown: false)
+        #expect(allowed.status == 204, "\(allowed)")
+        for field in [
+            "Access-Control-Allow-Origin: \(desk)", "Access-Control-Allow-Methods: GET, HEAD, POST",
+            "Access-Control-Allow-Headers: Authorization, Content-Type, Idempotency-Key, Last-Event-ID",
+            "Access-Control-Max-Age: 600", "Vary: Origin",
+        ] { #expect(allowed.fields.contains(field), "\(field)") }
+        let long = String(repeating: "x", count: 9_000)
+        for (path, arguments, isKnown, status) in [
+            ("/v1/status", ["--max-time", "20"], true, 200), ("/v1/calls/7", ["--max-time", "20"], true, 404),
+            ("/v1/status", ["--max-time", "20"], false, 401), ("/v1/calls", ["--data", long], true, 413),
+        ] {
+            let answer = try await ask(path, from: desk, arguments[0], arguments[1], isKnown: isKnown)
+            #expect(
+                answer.status == status && answer.fields.contains("Access-Control-Allow-Origin: \(desk)"), "\(answer)")
+        }
+        let events = try HandsetProcess(
+            [
+                "curl", "--silent", "--include", "--no-buffer", "--header", "Origin: \(desk)", "--header",
+                "Authorization: Bearer \(Self.token)", url + "/v1/events",
+            ], executable: "/usr/bin/env")
+        try await until { events.outputText.contains("retry: 2000") }
+        #expect(events.outputText.contains("Access-Control-Allow-Origin: \(desk)"))
+        let foreign = try await ask("/v1/status", from: "https://evil.example.org")
+        #expect(foreign.status == 403 && !foreign.fields.contains("Access-Control"), "\(foreign)")
+        let asked = try await ask(
+            "/v1/calls", from: "https://evil.example.org", preflight[0], preflight[1], preflight[2], preflight[3],
+            isKnown: false)
+        #expect(asked.status == 403 && !asked.fields.contains("Access-Control"), "\(asked)")
     }
 
     @Test("A configuration without token, or without TLS off loopback, is refused with file, line and key")

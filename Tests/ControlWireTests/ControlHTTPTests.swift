@@ -87,6 +87,12 @@ struct ControlHTTPTests {
         for name in ["token", "access_token", "Authorization", "api_key"] {
             #expect(problem("GET", "/v1/status?\(name)=x")?.fault.code == .tokenInURL, "\(name)")
         }
+        for target in ["/v1/status?token=x", "/?a=%ZZ&Access_Token", "/v1/x?limit=2&%74oken=x"] {
+            #expect(ControlOperation.tokenProblem(inTarget: target)?.fault.code == .tokenInURL, "\(target)")
+        }
+        for target in ["/v1/status", "/token", "/v1/calls?limit=2", "?", ""] {
+            #expect(ControlOperation.tokenProblem(inTarget: target) == nil, "\(target)")
+        }
         #expect(problem("POST", "/v1/calls", "to=bob", type: "text/plain")?.status == 415)
         #expect(problem("POST", "/v1/calls", #"{"to":"bob"}"#, type: nil)?.status == 415)
         #expect(problem("POST", "/v1/calls", "[]")?.fault.code == .malformed)

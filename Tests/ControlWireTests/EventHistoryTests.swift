@@ -133,6 +133,58 @@ struct EventHistoryTests {
         #expect(read(second, .oldest).prefix(4) == ["1", "interrupted", "3", "4"])
     }
 
+    @Test("A history in memory continues as one on disk: cursors of before remain valid, and earlier runs are there")
+    func resume() {
+        var first = EventHistory(id: 7, run: 1)
+        first.add(line(1))
+        let lines = [EventArchive.run(1)] + first.events(after: 0, atMost: 9).map(EventArchive.line)
+        var history = EventHistory(id: 8)
+        let start = history.cursor
+        history.add(line(2))
+        history.add(line(3))
+        let (old, newest) = (EventCursor(history: 8, position: 1), history.cursor)
+        var reader = EventReader(EventSubscription(start: .after(old)), of: history)
+        history.resume(7, run: 2, after: EventArchive(lines + [EventArchive.end(first.newest)]))
+        history.add(line(4))
+        #expect(history.id == 7 && history.newest == history.origin + 3 && history.origin == 2 << 40)
+        #expect(read(history, &reader) == ["3", "4"])
+        #expect(read(history, .after(start)) == ["2", "3", "4"] && read(history, .after(newest)) == ["4"])
+        #expect(read(history, .oldest) == ["1", "2", "3", "4"])
+        #expect(read(history, .after(first.cursor)) == ["2", "3", "4"])
+        for position in [4, UInt64.max] {
+            let foreign = EventSubscription.Start.after(EventCursor(history: 8, position: position))
+            #expect(read(history, foreign) == ["unknown_cursor", "1", "2", "3", "4"])
+        }
+    }
+
+    @Test("A run whose first events are missing is no continuation of the one before it")
+    func missingBeginning() {
+        var first = EventHistory(id: 7, run: 1)
+        first.add(line(1))
+        var second = EventHistory(id: 7, run: 2)
+        for call in 2...4 { second.add(line(UInt64(call))) }
+        var lines = [EventArchive.run(1)] + first.events(after: 0, atMost: 9).map(EventArchive.line)
+        lines += [EventArchive.end(first.newest), EventArchive.run(2)]
+        lines += second.events(after: second.origin + 1, atMost: 9).map(EventArchive.line)
+        lines.append(EventArchive.end(second.newest))
+        let third = EventHistory(id: 7, run: 3, after: EventArchive(lines))
+        #expect(read(third, .after(first.cursor)) == ["interrupted", "3", "4"])
+    }
+
+    @Test(
+        "A stream that begins now begins at the cursor in its greeting, also if there is a newer event before its first batch"
+    )
+    func greeting() throws {
+        var history = EventHistory(id: 7)
+        history.add(line(1))
+        var reader = EventReader(EventSubscription(start: .now), of: history)
+        #expect(String(decoding: reader.greeting, as: UTF8.self) == "retry: 2000\n\nid: 0000000000000007-1\n\n")
+        history.add(line(2))
+        #expect(read(history, &reader) == ["2"])
+        let known = EventReader(EventSubscription(start: .oldest), of: history)
+        #expect(known.greeting == EventText.retry)
+    }
+
     @Test("Of a long archive the newest 10,000 events are read")
     func long() {
         var first = EventHistory(id: 7, run: 1)

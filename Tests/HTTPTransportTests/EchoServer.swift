@@ -82,7 +82,9 @@ private final class EchoService: HTTPService, ConnectionService, OutboundWatch {
 
     func abandon(_ request: HTTPRequest.Number) {}
 
-    func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer {
+    func refusal(
+        _ refusal: InboundMeter.Refusal, limit: Int, of head: HTTPRequestHead, _ request: HTTPRequest.Number
+    ) -> HTTPAnswer {
         HTTPAnswer(status: .payloadTooLarge, contentType: "text/plain", body: Array("at most \(limit)".utf8))
     }
 

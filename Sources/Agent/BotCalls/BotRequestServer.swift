@@ -192,7 +192,9 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
 
     func abandon(_ request: HTTPRequest.Number) {}
 
-    func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer {
+    func refusal(
+        _ refusal: InboundMeter.Refusal, limit: Int, of head: HTTPRequestHead, _ request: HTTPRequest.Number
+    ) -> HTTPAnswer {
         Self.http(.refused(ServiceFault(.badRequest, nil, "a request has \(limit) bytes at most")))
     }
 

@@ -18,8 +18,7 @@ public struct ControlSockets: Sendable {
             http = nil
             return
         }
-        http = try ControlSocket(
-            path: ControlSocketPath.http(section, beside: path), access: configuration.access)
+        http = try ControlSocket(path: section.path(beside: path), access: configuration.access)
     }
 }
 
@@ -60,6 +59,10 @@ public final class ControlInterfaces: Sendable {
     public func notify(_ event: DeviceEvent, of account: String?) async {
         if let event = ControlEvent(event) { await hub.publish(event, of: account) }
     }
+
+    /// Clients of events over HTTP that were disconnected since the start because they did not read; nil without the section
+    /// `control.http`.
+    public func droppedEventClients() async -> Int? { await http?.droppedEventClients() }
 
     /// Disconnects all clients, and accepts no more. Events that wait for a client may be lost; those of the history are on disk.
     public func close() async {

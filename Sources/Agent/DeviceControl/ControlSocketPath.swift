@@ -22,14 +22,6 @@ public enum ControlSocketPath {
         }
     }
 
-    /// Where a device listens to HTTP, if its control socket is at `control`: `control-http.sock` beside `control.sock`.
-    public static func http(_ configuration: ControlHTTPConfiguration, beside control: String) -> String {
-        switch configuration.socket {
-        case .path(let path): path
-        case .standard: (control.hasSuffix(".sock") ? String(control.dropLast(5)) : control) + "-http.sock"
-        }
-    }
-
     /// The path at which a client connects to a device: that of the configuration, else the first default path that
     /// exists.
     public static func reaching(_ configuration: ControlConfiguration?) -> String {

@@ -143,8 +143,7 @@ extension ExchangeConfiguration {
             .defaulting(to: usual.showsWebPhone)
         let allowedOrigins = ConfigKey.list("allowed_origins", of: "origins", "other web pages that may connect") {
             text throws(ConfigValueFault) in
-            let host = ["https://", "http://"].lazy.filter(text.hasPrefix).map { text.dropFirst($0.count) }.first
-            if let host, WebOrigin.isHost(host) { return text }
+            if WebOrigin.isOrigin(text) { return text }
             throw ConfigValueFault("\"\(text)\" must be an origin, such as https://calls.example.org")
         }
         let allowedHosts = ConfigKey.list(

@@ -8,7 +8,7 @@ internal import NIOHTTP1
 internal import Realtime
 
 /// Answers requests for metrics and health. On its server's event loop.
-final class MonitoringService: BodylessService {
+final class MonitoringService: PlainService {
     /// Connections at a time. A watching program has one or two.
     static let mostConnections = 32
 
@@ -16,12 +16,11 @@ final class MonitoringService: BodylessService {
     private let version: String
     /// The process begins with its servers.
     private let started: Double
-    private let logger: Logger
+    let acceptLog: AcceptLog
     private let metrics: Inquiry<MetricPage>
     private let liveness: Inquiry<Bool>
     private let readiness: Inquiry<[String]>
     private let connections = OpenChannels(most: MonitoringService.mostConnections)
-    private var refusals = LogLimit(burst: 5, perSecond: 0.2)
 
     init(
         _ configuration: MonitoringConfiguration, _ process: MonitoredProcess, version: String, patience: Duration,
@@ -29,7 +28,7 @@ final class MonitoringService: BodylessService {
     ) {
         self.configuration = configuration
         self.version = version
-        self.logger = logger
+        acceptLog = AcceptLog(logger, for: "metrics")
         started = MonotonicClock.wallTime.seconds
         metrics = Inquiry(on: loop, patience) {
             var page = MetricPage()
@@ -95,13 +94,9 @@ final class MonitoringService: BodylessService {
         return self
     }
 
-    func failedToAccept(_ error: IOError) {
-        guard let leftOut = refusals.admit(at: MonotonicClock.now) else { return }
-        logger.warning(
-            "A connection for metrics is not accepted", metadata: ["error": "\(error)", "left_out": "\(leftOut)"])
-    }
-
-    func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer {
+    func refusal(
+        _ refusal: InboundMeter.Refusal, limit: Int, of head: HTTPRequestHead, _ request: HTTPRequest.Number
+    ) -> HTTPAnswer {
         .text(.payloadTooLarge, "A request has no body here.")
     }
 }

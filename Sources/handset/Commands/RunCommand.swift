@@ -48,7 +48,7 @@ struct RunCommand: AsyncParsableCommand {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let (accounts, media) = try AccountFactory.accounts(configuration, locks, on: group, logger)
         let control = try await Self.listen(sockets, configuration.control, for: accounts, group, logger)
-        let monitor = DeviceMonitor(accounts, media)
+        let monitor = DeviceMonitor(accounts, media, control)
         let monitoring = try await MonitoringServer.start(configuration.monitoring, of: monitor.process, logger)
         let unit = ServiceUnit(logger: logger)
         unit.notify(status: "Logging in")

@@ -1,4 +1,5 @@
 internal import CallAgent
+internal import DeviceControl
 internal import Monitoring
 internal import Synchronization
 
@@ -6,11 +7,13 @@ internal import Synchronization
 final class DeviceMonitor: Sendable {
     private let accounts: AccountSet
     private let media: SharedMedia
+    private let control: ControlInterfaces?
     private let tally = Mutex(CallTally())
 
-    init(_ accounts: AccountSet, _ media: SharedMedia) {
+    init(_ accounts: AccountSet, _ media: SharedMedia, _ control: ControlInterfaces?) {
         self.accounts = accounts
         self.media = media
+        self.control = control
     }
 
     /// Counts an event of an account's device.
@@ -27,6 +30,7 @@ final class DeviceMonitor: Sendable {
         await state().add(to: &page)
         tally.withLock { $0 }.add(to: &page)
         MediaMetrics([media]).add(to: &page)
+        if let dropped = await control?.droppedEventClients() { page.add(Self.droppedClients, dropped) }
     }
 
     private func state() async -> AccountMetrics {
@@ -38,6 +42,10 @@ final class DeviceMonitor: Sendable {
             })
     }
 
+    private static let droppedClients = Metric(
+        "handset_control_dropped_clients_total", .counter,
+        "Clients of events over HTTP that were disconnected because they did not read")
+
     /// All metrics of a process with accounts.
-    static let metrics = AccountMetrics.metrics + CallTally.metrics + MediaMetrics.metrics
+    static let metrics = AccountMetrics.metrics + CallTally.metrics + MediaMetrics.metrics + [droppedClients]
 }

@@ -46,7 +46,8 @@ public struct ControlConfiguration: Sendable, Equatable {
     }
 
     init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
-        let http = section.value(\.http, &problems).map { ControlHTTPConfiguration($0, &problems) }
+        let part = section.value(\.http, &problems)
+        let http = part.map { ControlHTTPConfiguration($0, &problems) }
         switch section.value(\.socket, &problems) {
         case nil: return nil
         case "default"?: socket = .standard
@@ -58,6 +59,8 @@ public struct ControlConfiguration: Sendable, Equatable {
                     section.problem(
                         \.socket, "is a path of \(length) bytes, and sockets have \(Self.longestPath) at most: \(path)")
                 )
+            } else if let part, let http {
+                http.check(beside: path, in: section, part, &problems)
             }
         }
         access = section.value(\.access, &problems)

@@ -35,6 +35,14 @@ public struct ControlHTTPConfiguration: Sendable, Equatable {
     /// The interface on its standard socket.
     public init() {}
 
+    /// Where it listens, if the control socket is at `control`: `control-http.sock` beside `control.sock`, unless it has a path.
+    public func path(beside control: String) -> String {
+        switch socket {
+        case .path(let path): path
+        case .standard: (control.hasSuffix(".sock") ? String(control.dropLast(5)) : control) + "-http.sock"
+        }
+    }
+
     /// The keys of the section `control.http`.
     struct Keys: ConfigKeys {
         let socket = ConfigKey.outputSocket(
@@ -49,7 +57,11 @@ public struct ControlHTTPConfiguration: Sendable, Equatable {
         let allowedHosts = ConfigKey.list(
             "allowed_hosts", "names by which clients on TCP call it, besides those of `listen` and the certificate")
         let allowedOrigins = ConfigKey.list(
-            "allowed_origins", "origins of web pages that may use it, such as https://desk.example.org")
+            "allowed_origins", of: "origins", "web pages that may use it, such as https://desk.example.org"
+        ) { text throws(ConfigValueFault) in
+            if WebOrigin.isOrigin(text) { return text }
+            throw ConfigValueFault("\"\(text)\" must be an origin without a path, such as https://desk.example.org")
+        }
         let history = ConfigKey.outputFolder(
             "history_folder",
             "keeps events for clients that come again, also over a restart; without it they are in memory")
@@ -67,6 +79,28 @@ public struct ControlHTTPConfiguration: Sendable, Equatable {
         }
         historyFolder = section.value(\.history, &problems)
         network = Network(section, &problems)
+    }
+}
+
+extension ControlHTTPConfiguration {
+    /// Checks the socket beside that of lines.
+    func check(
+        beside control: String, in section: KeyedSection<ControlConfiguration.Keys>, _ part: KeyedSection<Keys>,
+        _ problems: inout [ConfigProblem]
+    ) {
+        let path = path(beside: control)
+        let length = path.utf8.count
+        if case .path = socket {
+            if path == control {
+                problems.append(part.problem(\.socket, "is control.socket, too; give it another path"))
+            }
+        } else if length > ControlConfiguration.longestPath {
+            problems.append(
+                section.problem(
+                    \.socket,
+                    "leaves no room for that of control.http beside it, a path of \(length) bytes, and sockets have "
+                        + "\(ControlConfiguration.longestPath) at most; give control.http.socket, or a shorter path"))
+        }
     }
 }
 

@@ -12,9 +12,20 @@ struct ControlAdmission {
     /// Names by which the server is called; nil on a Unix socket.
     private let hosts: HostRules?
     private let origins: [String]
+    private let sharing: OriginSharing
+
+    /// What becomes of a request.
+    enum Verdict {
+        /// It is carried out.
+        case admitted
+        /// It is a browser's question whether a page may send a request.
+        case answered(HTTPAnswer)
+        /// It is not read.
+        case refused(ControlProblem)
+    }
 
     /// Admits clients of a Unix socket.
-    init() { (token, hosts, origins) = (nil, nil, []) }
+    init() { (token, hosts, origins, sharing) = (nil, nil, [], Self.sharing([])) }
 
     /// Admits clients on TCP.
     init(_ network: ControlHTTPConfiguration.Network) {
@@ -23,12 +34,39 @@ struct ControlAdmission {
         hosts = HostRules(
             listen: network.listen.host, certificate: ServerTLS.names(of: files), allowed: network.allowedHosts)
         origins = network.allowedOrigins
+        sharing = Self.sharing(network.allowedOrigins)
     }
 
-    /// Why a request is refused; nil if it is not.
+    private static func sharing(_ origins: [String]) -> OriginSharing {
+        OriginSharing(
+            origins, methods: ["GET", "HEAD", "POST"],
+            requestHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
+            answerHeaders: ["Allow", "Location", "Retry-After"])
+    }
+
+    /// An answer that pages of the configured origins can read.
+    func shared(_ answer: HTTPAnswer, with request: HTTPRequestHead) -> HTTPAnswer {
+        var answer = answer
+        sharing.share(&answer, with: request)
+        return answer
+    }
+
+    /// Decides about a request.
     ///
     /// - Parameter reached: The local address of the connection.
-    func problem(_ head: HTTPRequestHead, reached: String?) -> ControlProblem? {
+    func judge(_ head: HTTPRequestHead, reached: String?) -> Verdict {
+        if let problem = foreign(head, reached) { return .refused(problem) }
+        if let answer = sharing.preflight(head) { return .answered(answer) }
+        // Also beside the right token, and without one: it is in logs already.
+        if let problem = ControlOperation.tokenProblem(inTarget: head.uri) { return .refused(problem) }
+        guard isKnown(head.headers) else {
+            return .refused(
+                Self.problem(.unauthorized, "send Authorization: Bearer with the token of control.http.token_file"))
+        }
+        return .admitted
+    }
+
+    private func foreign(_ head: HTTPRequestHead, _ reached: String?) -> ControlProblem? {
         if let hosts, !hosts.admit(head.headers, head.version, reached: reached) {
             return Self.problem(
                 .foreignHost, "this server is \(hosts.summary); control.http.allowed_hosts has more names")
@@ -37,9 +75,6 @@ struct ControlAdmission {
             return Self.problem(
                 .foreignOrigin, "pages of this origin may not use it; control.http.allowed_origins lists those that may"
             )
-        }
-        guard isKnown(head.headers) else {
-            return Self.problem(.unauthorized, "send Authorization: Bearer with the token of control.http.token_file")
         }
         return nil
     }

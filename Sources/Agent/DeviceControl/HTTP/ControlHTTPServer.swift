@@ -9,6 +9,8 @@ internal import TLS
 
 /// Lets programs control the accounts of a process over HTTP, at a Unix socket and perhaps on TCP. It has a thread of its own.
 final class ControlHTTPServer: Sendable {
+    /// For a client on TCP to acknowledge what it was sent: one that vanished is noticed by its heartbeats.
+    static let vanishPatience = Duration.seconds(45)
     /// Bytes of requests that are not complete, in all.
     private static let requestMemory = 1 << 20
     private static let bounds = StrangerBounds(bodyBytes: ControlLimits.requestBytes, messageBytes: 1)
@@ -92,6 +94,12 @@ final class ControlHTTPServer: Sendable {
         return ControlHTTPServer(socket, store, channels, group, parts)
     }
 
+    /// Clients of events that were disconnected because they did not read; nil when the server has ended.
+    func droppedEventClients() async -> Int? {
+        let parts = parts
+        return try? await group.next().submit { parts.value.desk.droppedClients }.get()
+    }
+
     /// Disconnects all clients, accepts no more, and completes the history on disk.
     func close() async {
         socket.remove()
@@ -111,7 +119,7 @@ final class ControlHTTPServer: Sendable {
         let address = ListenAddress(host: network.listen.host, port: network.listen.port)
         let place = try address.resolve()
         do {
-            return try await HTTPListener.listen(at: place, with: listener, on: loop)
+            return try await HTTPListener.listen(at: place, with: listener, patience: vanishPatience, on: loop)
         } catch {
             throw address.explain(error)
         }

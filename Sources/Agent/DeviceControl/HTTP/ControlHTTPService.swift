@@ -8,29 +8,40 @@ internal import NIOHTTP1
 internal import Realtime
 
 /// Answers requests over HTTP, at one address. On the server's event loop.
-final class ControlHTTPService: HTTPService, ConnectionService, OutboundWatch {
+final class ControlHTTPService: PlainService {
     /// Connections at a time: those of ``EventStreams/limit`` clients of events, and others.
     static let mostConnections = EventStreams.limit + 28
 
     private let desk: ControlDesk
     private let admission: ControlAdmission
-    private let logger: Logger
-    private let connections = OpenChannels()
-    private var refusals = LogLimit(burst: 5, perSecond: 0.2)
+    let acceptLog: AcceptLog
+    private let connections = OpenChannels(most: ControlHTTPService.mostConnections)
 
     init(_ desk: ControlDesk, _ admission: ControlAdmission, logger: Logger) {
         self.desk = desk
         self.admission = admission
-        self.logger = logger
+        acceptLog = AcceptLog(logger, for: "control")
     }
 
     /// Closes all connections.
     func close() { connections.closeAll() }
 
     func answer(_ request: HTTPRequest, on channel: any Channel, then reply: @escaping (HTTPAnswer) -> Void) {
-        if let problem = admission.problem(request.head, reached: channel.localAddress?.ipAddress) {
-            return reply(HTTPAnswer(problem.answer))
+        let send = { [admission] (answer: HTTPAnswer) in reply(admission.shared(answer, with: request.head)) }
+        switch admission.judge(request.head, reached: channel.localAddress?.ipAddress) {
+        case .answered(let answer): send(answer)
+        case .refused(let problem):
+            var answer = HTTPAnswer(problem.answer)
+            // Strangers keep no connection.
+            answer.endsConnection = true
+            send(answer)
+        case .admitted:
+            connections.admit(channel)
+            carryOut(request, send)
         }
+    }
+
+    private func carryOut(_ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void) {
         do throws(ControlProblem) {
             desk.carryOut(try ControlOperation(ControlHTTPRequest(request)), request, reply)
         } catch {
@@ -38,44 +49,23 @@ final class ControlHTTPService: HTTPService, ConnectionService, OutboundWatch {
         }
     }
 
-    func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer {
-        switch refusal {
-        case .tooLong: HTTPAnswer(ControlOperation.tooLong.answer)
-        case .crowded:
-            HTTPAnswer(
-                ControlProblem(ControlFault(.tooMany, "too many requests are incomplete; try again later")).answer)
-        }
+    func refusal(
+        _ refusal: InboundMeter.Refusal, limit: Int, of head: HTTPRequestHead, _ request: HTTPRequest.Number
+    ) -> HTTPAnswer {
+        let problem =
+            switch refusal {
+            case .tooLong: ControlOperation.tooLong
+            case .crowded: ControlProblem(ControlFault(.tooMany, "too many requests are incomplete; try again later"))
+            }
+        return admission.shared(HTTPAnswer(problem.answer), with: head)
     }
 
     func bodyLimit(of head: HTTPRequestHead) -> Int { ControlLimits.requestBytes }
-    func abandon(_ request: HTTPRequest.Number) {}
 
-    // MARK: Connections
-
+    /// If there are as many connections as there may be, the oldest without a right request makes room.
     func accept(_ channel: any Channel) throws -> any ConnectionService {
-        guard connections.count < Self.mostConnections else { throw ConnectionRefusal.full }
-        connections.track(channel)
+        guard connections.track(channel) else { throw ConnectionRefusal.full }
         return self
-    }
-
-    func failedToAccept(_ error: IOError) {
-        guard let leftOut = refusals.admit(at: MonotonicClock.now) else { return }
-        logger.warning(
-            "A connection for control is not accepted", metadata: ["error": "\(error)", "left_out": "\(leftOut)"])
-    }
-
-    var outbound: any OutboundWatch { self }
-    func countShed() {}
-    func note(_ bytes: Int, of meter: OutboundMeter) {}
-    func forget(_ meter: OutboundMeter) {}
-    func countDropped() {}
-
-    // MARK: No WebSockets
-
-    func opensWebSocket(_ head: HTTPRequestHead, on channel: any Channel) -> Bool { false }
-    func webSocketHeaders(for head: HTTPRequestHead) -> HTTPHeaders { [:] }
-    func makeWebSocket(_ meter: InboundMeter) -> WebSocket {
-        WebSocket(WebSocket.Settings(.server, messageBytes: 1), meter: meter) { _ in }
     }
 }
 
@@ -101,6 +91,9 @@ final class ControlDesk {
 
     /// Disconnects the clients of events.
     func close() { streams.close() }
+
+    /// Clients of events that were disconnected because they did not read.
+    var droppedClients: Int { streams.dropped }
 
     /// Carries out a request, and answers it once.
     func carryOut(_ operation: ControlOperation, _ request: HTTPRequest, _ reply: @escaping (HTTPAnswer) -> Void) {
@@ -147,11 +140,11 @@ final class ControlDesk {
             let fault = ControlFault(.tooMany, "\(EventStreams.limit) clients receive events, the limit")
             return reply(HTTPAnswer(ControlProblem(fault).answer))
         }
-        var beginning = EventText.retry
-        if subscription.start == .now { beginning += EventText.cursor(store.read { $0.cursor }) }
-        var answer = HTTPAnswer(status: .ok, contentType: "text/event-stream", body: beginning)
+        // Its greeting has the cursor from which it reads, so that no event is missed between the two.
+        let reader = store.read { EventReader(subscription, of: $0) }
+        var answer = HTTPAnswer(status: .ok, contentType: "text/event-stream", body: reader.greeting)
         let own = NIOLoopBound(streams, eventLoop: loop)
-        answer.stream = { stream in own.value.add(stream, subscription) }
+        answer.stream = { stream in own.value.add(stream, reader) }
         reply(answer)
     }
 

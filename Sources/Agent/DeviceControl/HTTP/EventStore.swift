@@ -10,16 +10,24 @@ internal import Synchronization
 ///
 /// An event is in memory when ``add(_:)`` returns. A thread of its own writes it to disk afterwards, and reads the history like a client: if
 /// the disk is slow, further events wait in the history, which is bounded. What the disk has not taken before it is dropped there is a
-/// gap after a restart.
+/// gap after a restart. If the folder cannot be used, it is tried again with the next event, and the events so far move there.
 final class EventStore: Sendable {
     private struct State {
         var history: EventHistory
+        /// Nil without a folder, and as long as the folder could not be used.
+        var journal: EventJournal?
         /// The newest position on disk.
         var written: UInt64
         var isWriting = false
         var isWaking = false
         var wake: (@Sendable () -> Void)?
         var failures = OutageLimit()
+        var hasFailed = false
+
+        init(_ history: EventHistory, _ journal: EventJournal? = nil) {
+            (self.history, self.journal) = (history, journal)
+            written = history.origin
+        }
     }
 
     /// Events that are written at once.
@@ -28,32 +36,35 @@ final class EventStore: Sendable {
     static let endPatience = Duration.seconds(2)
 
     private let state: Mutex<State>
-    private let journal: EventJournal?
+    private let folder: String?
     /// One, so that batches are written in order.
     private let thread = BlockingThreads(name: "events", most: 1)
     private let logger: Logger
 
-    private init(_ history: EventHistory, _ journal: EventJournal?, _ logger: Logger) {
-        state = Mutex(State(history: history, written: history.origin))
-        self.journal = journal
+    private init(_ state: State, folder: String?, _ logger: Logger) {
+        self.state = Mutex(state)
+        self.folder = folder
         self.logger = logger
     }
 
-    /// Opens the history of a folder. If the folder cannot be used, the log has the reason, and events are kept in memory.
+    /// Opens the history of a folder. If the folder cannot be used, the log has the reason, and events are kept in memory until it can.
     static func open(folder: String?, logger: Logger) async -> EventStore {
-        let id = UInt64.random(in: 1...(.max))
-        guard let folder else { return EventStore(EventHistory(id: id), nil, logger) }
+        let memory = State(EventHistory(id: newID))
+        guard let folder else { return EventStore(memory, folder: nil, logger) }
         do throws(PrivateFileError) {
             let journal = try await BlockingThreads.files.run { () throws(PrivateFileError) in
-                try EventJournal(folder: folder, newID: id)
+                try EventJournal(folder: folder, newID: newID)
             }
-            return EventStore(
-                EventHistory(id: journal.id, run: journal.run, after: journal.archive), journal, logger)
+            let history = EventHistory(id: journal.id, run: journal.run, after: journal.archive)
+            return EventStore(State(history, journal), folder: folder, logger)
         } catch {
-            logger.error("Events are kept in memory alone", metadata: ["folder": "\(folder)", "error": "\(error)"])
-            return EventStore(EventHistory(id: id), nil, logger)
+            let store = EventStore(memory, folder: folder, logger)
+            store.report(error)
+            return store
         }
     }
+
+    private static var newID: UInt64 { UInt64.random(in: 1...(.max)) }
 
     /// Calls `wake` after new events; several may come together.
     func onEvents(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
@@ -77,7 +88,7 @@ final class EventStore: Sendable {
             state.history.add(line)
             let wake = state.isWaking ? nil : state.wake
             state.isWaking = true
-            let starts = journal != nil && !state.isWriting
+            let starts = folder != nil && !state.isWriting
             if starts { state.isWriting = true }
             return (wake, starts)
         }
@@ -90,7 +101,7 @@ final class EventStore: Sendable {
 
     /// Writes what is not on disk yet, and that the run has ended; waits no longer than `patience`.
     func close(within patience: Duration = EventStore.endPatience) async {
-        guard journal != nil else { return }
+        guard folder != nil else { return }
         let (ends, end) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         Task {
             await thread.run { self.finish() }
@@ -103,20 +114,22 @@ final class EventStore: Sendable {
         for await _ in ends { break }
     }
 
+    // MARK: On the thread of the disk
+
     private func write() async { await thread.run { while self.writeBatch() {} } }
 
     /// Writes some events; false if there are none, or the disk does not take them: they are tried again with the next event.
     private func writeBatch() -> Bool {
-        guard let journal else { return false }
-        let batch = state.withLock { state in
-            let batch = Array(state.history.events(after: state.written, atMost: Self.batch))
-            if batch.isEmpty { state.isWriting = false }
-            return batch
-        }
-        guard let last = batch.last else { return false }
         do throws(PrivateFileError) {
+            guard let journal = try openJournal() else { return false }
+            let batch = state.withLock { state in
+                let batch = Array(state.history.events(after: state.written, atMost: Self.batch))
+                if batch.isEmpty { state.isWriting = false }
+                return batch
+            }
+            guard let last = batch.last else { return false }
             try journal.append(batch.map(EventArchive.line))
-            state.withLock { $0.written = last.position }
+            note(written: last.position)
             return true
         } catch {
             report(error)
@@ -124,16 +137,41 @@ final class EventStore: Sendable {
         }
     }
 
+    /// The journal, which is opened if it could not be before, and then continues with the events so far.
+    private func openJournal() throws(PrivateFileError) -> EventJournal? {
+        if let known = state.withLock({ $0.journal }) { return known }
+        guard let folder else { return nil }
+        let journal = try EventJournal(folder: folder, newID: Self.newID)
+        state.withLock { state in
+            state.history.resume(journal.id, run: journal.run, after: journal.archive)
+            (state.journal, state.written) = (journal, state.history.origin)
+        }
+        return journal
+    }
+
     private func finish() {
         while writeBatch() {}
-        let (isWhole, position) = state.withLock { ($0.written == $0.history.newest, $0.written) }
-        guard isWhole, let journal else { return }
-        do throws(PrivateFileError) { try journal.append([EventArchive.end(position)]) } catch { report(error) }
+        let (journal, end) = state.withLock { state in
+            (state.journal, state.written == state.history.newest ? state.written : nil)
+        }
+        guard let journal, let end else { return }
+        do throws(PrivateFileError) { try journal.append([EventArchive.end(end)]) } catch { report(error) }
+    }
+
+    private func note(written position: UInt64) {
+        let isBack = state.withLock { state in
+            state.written = position
+            guard state.hasFailed else { return false }
+            state.hasFailed = false
+            state.failures.end()
+            return true
+        }
+        if isBack { logger.notice("Events are on disk again") }
     }
 
     private func report(_ error: PrivateFileError) {
         let leftOut = state.withLock { state in
-            state.isWriting = false
+            (state.isWriting, state.hasFailed) = (false, true)
             return state.failures.admit(at: MonotonicClock.now)
         }
         guard let leftOut else { return }
@@ -167,14 +205,12 @@ final class EventJournal: Sendable {
         let lines = try LineJournal(
             path: "\(folder)/events.log", maximumBytes: Self.fileBytes, keptFiles: Self.olderFiles)
         let path = "\(folder)/history"
-        if let (id, runs) = Self.history(try PrivateFile.read(path)), runs + 1 < EventArchive.mostRuns {
-            (self.id, run) = (id, runs + 1)
-            archive = EventArchive(try lines.lines())
-        } else {
-            try lines.clear()
-            (id, run, archive) = (newID, 1, EventArchive())
-        }
+        let former = Self.history(try PrivateFile.read(path)).flatMap { $0.runs + 1 < EventArchive.mostRuns ? $0 : nil }
+        (id, run) = former.map { ($0.id, $0.runs + 1) } ?? (newID, 1)
+        if former == nil { try lines.clear() }
+        // A full disk is noticed here, before all events are read.
         try PrivateFile.replace(path, with: Array("\(Hexadecimal.text(of: id)) \(run)\n".utf8))
+        archive = former == nil ? EventArchive() : EventArchive(try lines.lines())
         try lines.append([EventArchive.run(run)])
         self.lines = lines
     }

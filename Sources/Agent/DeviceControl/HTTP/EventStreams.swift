@@ -17,12 +17,14 @@ final class EventStreams {
     private static let levelInterval = Duration.milliseconds(200)
 
     private final class Client {
+        let number: Int
         let stream: HTTPStream
         var reader: EventReader
         /// The newest levels, which are not sent yet.
         var levels: [UInt8] = []
 
-        init(_ stream: HTTPStream, _ reader: EventReader) {
+        init(_ number: Int, _ stream: HTTPStream, _ reader: EventReader) {
+            self.number = number
             self.stream = stream
             self.reader = reader
         }
@@ -64,14 +66,14 @@ final class EventStreams {
     }
 
     /// Sends events on a stream until its client goes.
-    func add(_ stream: HTTPStream, _ subscription: EventSubscription) {
+    func add(_ stream: HTTPStream, _ reader: EventReader) {
         last += 1
         let number = last
-        let reader = store.read { EventReader(subscription, of: $0) }
-        let client = Client(stream, reader)
+        let client = Client(number, stream, reader)
         clients[number] = client
-        stream.onClose = { [weak self] in self?.clients[number] = nil }
-        if subscription.wantsLevels { startMeter() }
+        stream.onClose { [weak self] in self?.clients[number] = nil }
+        guard clients[number] != nil else { return }
+        if reader.subscription.wantsLevels { startMeter() }
         pump(client)
     }
 
@@ -99,8 +101,8 @@ final class EventStreams {
         }
     }
 
-    private func beat() {
-        let now = MonotonicClock.now
+    /// Sends heartbeats, and disconnects clients that do not read.
+    func beat(at now: Instant = MonotonicClock.now) {
         for client in clients.values {
             if client.reader.isStuck(at: now) {
                 drop(client)
@@ -112,6 +114,7 @@ final class EventStreams {
     }
 
     private func drop(_ client: Client) {
+        clients[client.number] = nil
         dropped += 1
         logger.warning(
             "A client of events does not read and is disconnected", metadata: ["dropped": "\(dropped)"])

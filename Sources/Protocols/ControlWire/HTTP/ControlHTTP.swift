@@ -108,6 +108,11 @@ public struct ControlOperation: Sendable {
         }
     }
 
+    /// The problem of a request whose URL has a token, for those who must know of it before the request's sender is known.
+    public static func tokenProblem(inTarget target: String) -> ControlProblem? {
+        Target.hasToken(target) ? Target.tokenInURL : nil
+    }
+
     /// The answer to a request that was carried out.
     ///
     /// - Parameter events: What the answer to `GET /v1/status` says of events.
@@ -229,18 +234,26 @@ private struct Target {
             guard let name = Self.text(halves[0]), let value = Self.text(halves.count > 1 ? halves[1] : "") else {
                 throw ControlProblem(.wrongValue, "the query is not in percent-encoded UTF-8")
             }
-            if Self.tokenNames.contains(name.lowercased()) {
-                throw ControlProblem(
-                    .tokenInURL,
-                    "send the token as a bearer token in the field Authorization, and replace this one: "
-                        + "URLs are kept in logs")
-            }
+            if Self.isToken(name) { throw Self.tokenInURL }
             guard !query.contains(where: { $0.name == name }) else {
                 throw ControlProblem(.wrongValue, "the query has \(RequestFields.quoted(name)) more than once")
             }
             query.append((name, value))
         }
         self.query = query
+    }
+
+    private static func isToken(_ name: String) -> Bool { tokenNames.contains(name.lowercased()) }
+
+    fileprivate static let tokenInURL = ControlProblem(
+        .tokenInURL,
+        "send the token as a bearer token in the field Authorization, and replace this one: URLs are kept in logs")
+
+    /// Whether the query has a token, also if the rest of it cannot be read.
+    fileprivate static func hasToken(_ target: String) -> Bool {
+        target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).dropFirst()
+            .flatMap { $0.split(separator: "&") }
+            .contains { pair in text(pair.prefix { $0 != "=" }).map(isToken) ?? false }
     }
 
     private static func text(_ escaped: Substring) -> String? {

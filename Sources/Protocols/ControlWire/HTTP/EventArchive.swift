@@ -70,7 +70,8 @@ public struct EventArchive: Sendable {
         guard position > events.last?.position ?? 0, position >> Self.runShift < Self.mostRuns else { return }
         let event = EventHistory.Event(position, json)
         guard !event.name.isEmpty else { return }
-        if isFresh { bridges[position] = complete }
+        // If it is not the first event of its run, earlier ones are missing.
+        if isFresh, position - 1 == (position >> Self.runShift) << Self.runShift { bridges[position] = complete }
         (isFresh, isOpen, complete) = (false, true, nil)
         events.append(event)
     }

@@ -22,6 +22,14 @@ public struct EventHistory: Sendable {
         /// The event in JSON, without a line break.
         public let json: [UInt8]
 
+        private init(_ position: UInt64, _ other: Event) {
+            (name, account, json) = (other.name, other.account, other.json)
+            self.position = position
+        }
+
+        /// The same at another position.
+        func moved(to position: UInt64) -> Event { Event(position, self) }
+
         /// Takes an event as it is written, with or without a line break.
         init(_ position: UInt64, _ line: [UInt8]) {
             json = line.last == UInt8(ascii: "\n") ? Array(line.dropLast()) : line
@@ -48,9 +56,11 @@ public struct EventHistory: Sendable {
     }
 
     /// Which history it is.
-    public let id: UInt64
+    public private(set) var id: UInt64
+    /// The history in memory that this one was before ``resume(_:run:after:)``; positions were lower by ``origin`` there.
+    private var former: UInt64?
     /// The position before this run's first event.
-    public let origin: UInt64
+    public private(set) var origin: UInt64
     /// The position of the newest event.
     public private(set) var newest: UInt64
     private var events: [Event] = []
@@ -74,6 +84,28 @@ public struct EventHistory: Sendable {
         for event in archive.events { append(event) }
         bridges = archive.bridges
         bridges[origin + 1] = archive.end
+    }
+
+    /// Continues a history on disk that could not be opened at the start: the events so far are those of a run of that history, behind
+    /// what it has kept. Cursors remain valid as long as this process runs.
+    ///
+    /// Once, and only of a history in memory (run 0).
+    public mutating func resume(_ id: UInt64, run: UInt64, after archive: EventArchive) {
+        precondition(origin == 0 && former == nil, "a history in memory moves to the disk once")
+        var moved = EventHistory(id: id, run: run, after: archive)
+        for event in events[first...] { moved.append(event.moved(to: moved.origin + event.position)) }
+        moved.newest = moved.origin + newest
+        moved.former = self.id
+        self = moved
+    }
+
+    /// The position of a cursor here; nil if the cursor is not of this history.
+    func position(of cursor: EventCursor) -> UInt64? {
+        switch cursor.history {
+        case id: cursor.position <= newest ? cursor.position : nil
+        case former: cursor.position <= newest - origin ? origin + cursor.position : nil
+        case _: nil
+        }
     }
 
     /// Events that are kept.
@@ -127,20 +159,21 @@ public struct EventReader: Sendable {
 
     /// What it wants.
     public let subscription: EventSubscription
-    private var position: UInt64 = 0
-    private var isForeign = false
+    /// The first bytes of its stream: the time after which the client connects again, and where the stream begins if the client did not
+    /// say.
+    public let greeting: [UInt8]
+    private var cursor: EventCursor
     private var writesSince: Instant?
 
     /// Begins where a client wants to.
     public init(_ subscription: EventSubscription, of history: EventHistory) {
         self.subscription = subscription
         switch subscription.start {
-        case .now: position = history.newest
-        case .oldest: position = history.positionBeforeOldest
-        case .after(let cursor):
-            position = cursor.position
-            isForeign = cursor.history != history.id || cursor.position > history.newest
+        case .now: cursor = history.cursor
+        case .oldest: cursor = EventCursor(history: history.id, position: history.positionBeforeOldest)
+        case .after(let known): cursor = known
         }
+        greeting = EventText.retry + (subscription.start == .now ? EventText.cursor(cursor) : [])
     }
 
     /// Whether its last batch is still on its way.
@@ -150,7 +183,8 @@ public struct EventReader: Sendable {
     public mutating func next(of history: EventHistory, at now: Instant) -> [UInt8] {
         guard !isWriting else { return [] }
         var bytes: [UInt8] = []
-        history.write(after: &position, isForeign: &isForeign, account: subscription.account, into: &bytes)
+        let position = history.write(after: cursor, account: subscription.account, into: &bytes)
+        cursor = EventCursor(history: history.id, position: position)
         if !bytes.isEmpty { writesSince = now }
         return bytes
     }
@@ -171,17 +205,15 @@ extension EventHistory {
     /// The position from which everything is received that is kept, without a gap.
     fileprivate var positionBeforeOldest: UInt64 { first < events.count ? events[first].position - 1 : newest }
 
-    /// Writes events from a position on, and moves it.
-    fileprivate func write(
-        after position: inout UInt64, isForeign: inout Bool, account: String?, into bytes: inout [UInt8]
-    ) {
-        if isForeign {
-            write(.unknownCursor, continuing: positionBeforeOldest, into: &bytes)
-            position = positionBeforeOldest
-            isForeign = false
-        }
+    /// Writes events from a cursor on.
+    ///
+    /// - Returns: The position behind them.
+    fileprivate func write(after cursor: EventCursor, account: String?, into bytes: inout [UInt8]) -> UInt64 {
+        let known = self.position(of: cursor)
+        var position = known ?? positionBeforeOldest
+        if known == nil { write(.unknownCursor, continuing: position, into: &bytes) }
         for event in events[index(after: position)...] {
-            guard bytes.count < EventReader.batchBytes else { return }
+            guard bytes.count < EventReader.batchBytes else { return position }
             if position < bridges[event.position] ?? event.position - 1 {
                 let isOldest = event.position == events[first].position
                 write(isOldest ? .expired : .interrupted, continuing: event.position - 1, into: &bytes)
@@ -191,9 +223,9 @@ extension EventHistory {
             EventText.write(event.name, event.json, id: EventCursor(history: id, position: position), into: &bytes)
         }
         // What may be lost is of an earlier run, and known before this run has an event.
-        guard position < origin else { return }
+        guard position < origin else { return position }
         if position < bridges[origin + 1] ?? origin { write(.interrupted, continuing: origin, into: &bytes) }
-        position = origin
+        return origin
     }
 
     private func write(_ gap: Gap, continuing position: UInt64, into bytes: inout [UInt8]) {

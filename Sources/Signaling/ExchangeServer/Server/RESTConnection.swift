@@ -39,7 +39,9 @@ final class RESTConnection: ConnectionService {
 
     func abandon(_ request: HTTPRequest.Number) { service.abandon(TraceID(request.value)) }
 
-    func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer {
+    func refusal(
+        _ refusal: InboundMeter.Refusal, limit: Int, of head: HTTPRequestHead, _ request: HTTPRequest.Number
+    ) -> HTTPAnswer {
         let trace = TraceID(request.value)
         let answer: HTTPAnswer
         switch refusal {

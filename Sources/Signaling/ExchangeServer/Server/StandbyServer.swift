@@ -4,7 +4,6 @@ import HTTPTransport
 import Logging
 import NIOCore
 import NIOHTTP1
-import Realtime
 import SignalWire
 import Synchronization
 import TLS
@@ -65,16 +64,15 @@ final class StandbyServer: Sendable {
 }
 
 /// Refuses requests. On its server's event loop.
-private final class StandbyService: BodylessService {
+private final class StandbyService: PlainService {
     let connections: OpenChannels
     /// The exchange that owns the database.
     var owner = PostgresStore.Owner(name: "another exchange")
-    private let logger: Logger
-    private var refusals = LogLimit(burst: 5, perSecond: 0.2)
+    let acceptLog: AcceptLog
 
     init(connections: Int, logger: Logger) {
         self.connections = OpenChannels(most: connections)
-        self.logger = logger
+        acceptLog = AcceptLog(logger, for: "the standby")
     }
 
     func accept(_ channel: any Channel) throws -> any ConnectionService {
@@ -82,18 +80,14 @@ private final class StandbyService: BodylessService {
         return self
     }
 
-    func failedToAccept(_ error: IOError) {
-        guard let leftOut = refusals.admit(at: MonotonicClock.now) else { return }
-        logger.warning(
-            "A standby cannot accept a connection", metadata: ["error": "\(error)", "left_out": "\(leftOut)"])
-    }
-
     func answer(_ request: HTTPRequest, on channel: any Channel, then reply: @escaping (HTTPAnswer) -> Void) {
         reply(standby(request.number))
     }
 
     /// A login has a body, which is not read.
-    func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer {
+    func refusal(
+        _ refusal: InboundMeter.Refusal, limit: Int, of head: HTTPRequestHead, _ request: HTTPRequest.Number
+    ) -> HTTPAnswer {
         standby(request)
     }
 

@@ -1,6 +1,7 @@
 // HTTPTransport: HTTP/1.1, TLS and WebSockets, at both ends, with all input from the network bounded. It is independent
 // of the content: a service answers requests, and the owner of a WebSocket receives its messages.
 
+internal import Glibc
 package import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
@@ -45,17 +46,30 @@ package final class HTTPListener {
 
     /// Begins to listen.
     ///
+    /// - Parameter patience: How long a client may leave unacknowledged what it was sent, or take nothing more, before the system ends its
+    ///   connection (RFC 5482); nil: as long as TCP has it, some 15 minutes.
     /// - Returns: The listening channel; closing it ends accepting and leaves connections as they are.
     /// - Throws: The system's error; ``ListenAddress/explain(_:)`` makes a helpful error of it.
     package static func listen(
-        at address: SocketAddress, with listener: NIOLoopBound<HTTPListener>, on loop: any EventLoop
+        at address: SocketAddress, with listener: NIOLoopBound<HTTPListener>, patience: Duration? = nil,
+        on loop: any EventLoop
     ) async throws -> any Channel {
-        try await bootstrap(listener, on: loop)
+        var bootstrap = bootstrap(listener, on: loop)
+        if let patience {
+            let milliseconds = TimeAmount(patience).nanoseconds / 1_000_000
+            bootstrap = bootstrap.childChannelOption(userTimeout, value: SocketOptionValue(milliseconds))
+        }
+        return
+            try await bootstrap
             .serverChannelOption(.backlog, value: 1_024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .bind(to: address).get()
     }
+
+    /// TCP_USER_TIMEOUT, in milliseconds (tcp(7)).
+    static let userTimeout = ChannelOptions.Types.SocketOption(
+        level: .tcp, name: NIOBSDSocket.Option(rawValue: TCP_USER_TIMEOUT))
 
     /// Begins to accept clients of a socket that listens already, such as a Unix socket.
     ///

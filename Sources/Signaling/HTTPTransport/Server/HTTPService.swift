@@ -28,7 +28,9 @@ package protocol ConnectionService: AnyObject {
     /// Words the answer to a request that was not read to its end.
     ///
     /// - Parameter limit: What ``bodyLimit(of:)`` said.
-    func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer
+    func refusal(
+        _ refusal: InboundMeter.Refusal, limit: Int, of head: HTTPRequestHead, _ request: HTTPRequest.Number
+    ) -> HTTPAnswer
 
     /// Whether a request for a WebSocket, which keeps to RFC 6455, opens one: by its path, its host and its origin. One that
     /// does not is answered like any other.

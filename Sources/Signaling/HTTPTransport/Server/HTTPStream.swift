@@ -8,10 +8,16 @@ internal import NIOHTTP1
 /// one part.
 package final class HTTPStream {
     private let channel: any Channel
-    /// Called once, when the connection is closed, by whichever end.
-    package var onClose: (() -> Void)?
+    private var isClosed = false
+    private var notify: (() -> Void)?
 
     init(_ channel: any Channel) { self.channel = channel }
+
+    /// Calls `notify` once when the connection is closed, by either end: at once if it is closed already, for a client may go while its
+    /// answer is made.
+    package func onClose(_ notify: @escaping () -> Void) {
+        if isClosed { notify() } else { self.notify = notify }
+    }
 
     /// Sends a part.
     ///
@@ -28,8 +34,9 @@ package final class HTTPStream {
 
     /// The connection is closed.
     func closed() {
-        let notify = onClose
-        onClose = nil
+        isClosed = true
+        let notify = notify
+        self.notify = nil
         notify?()
     }
 }

@@ -88,7 +88,7 @@ final class RequestHandler: ChannelInboundHandler {
         state = .refused
         meter.discard()
         timer.restart(RequestTimer.refusalTime)
-        let answer = service.refusal(refusal, limit: limit, of: HTTPRequest.Number())
+        let answer = service.refusal(refusal, limit: limit, of: head, HTTPRequest.Number())
         write(answer, head, keepsAlive: false)
     }
 
@@ -162,6 +162,8 @@ final class RequestHandler: ChannelInboundHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
+        // An answer that comes from now on is not written, and begins no stream.
+        self.context = nil
         if case .answering(let request) = state { service.abandon(request) }
         if case .streaming(let stream) = state { stream.closed() }
         context.fireChannelInactive()
