@@ -70,6 +70,16 @@ struct ExplainTests {
                 "never established"))
     }
 
+    @Test("What decided about a call is printed below its outcome, and in JSON beside it")
+    func decided() throws {
+        let call = Self.call { $0.decidedBy = #"answer.rules[4] "office" (line 10)"# }
+        let lines = ExplainCommand.text(call).split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines[1] == #"Decided by answer.rules[4] "office" (line 10)."# && lines[2].isEmpty)
+        #expect(ExplainCommand.object(call).contains(#""decided_by": "answer.rules[4] \"office\" (line 10)""#))
+        #expect(!ExplainCommand.text(Self.call()).contains("Decided"))
+        #expect(ExplainCommand.object(Self.call()).contains(#""decided_by": null"#))
+    }
+
     @Test("A finding is printed with whose fault it looks like, its figures, and what to try")
     func finding() {
         let text = ExplainCommand.text(Self.call { $0.media?.received.lost = 300 })

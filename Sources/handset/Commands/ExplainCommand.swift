@@ -96,6 +96,7 @@ struct ExplainCommand: ParsableCommand {
     static func text(_ call: KeptCall) -> String {
         let findings = findings(call)
         var lines = ["\(time(call)) \(call.facts?.outcome ?? "")"]
+        if let decidedBy = call.decidedBy { lines.append("Decided by \(decidedBy).") }
         for finding in findings { lines += [""] + FindingText(finding).lines }
         if findings.isEmpty { lines += ["", nothing(call)] }
         return lines.joined(separator: "\n")
@@ -120,7 +121,8 @@ struct ExplainCommand: ParsableCommand {
         (call.began ?? call.ended).map { WallClock(unixMilliseconds: $0).rfc3339 } ?? "?"
     }
 
-    private static func object(_ call: KeptCall) -> String {
+    /// The same in JSON.
+    static func object(_ call: KeptCall) -> String {
         var object = JSONObjectText()
         object.add("call", call.call)
         object.add("invite", call.invite)
@@ -128,6 +130,7 @@ struct ExplainCommand: ParsableCommand {
         object.add("direction", call.direction)
         object.add("peer", call.peer)
         object.add("reason", call.reason)
+        object.add("decided_by", call.decidedBy)
         object.add("outcome", call.facts?.outcome)
         object.add("has_media", call.media != nil)
         object.add("findings", objects: findings(call).map { FindingText($0).object })
