@@ -77,10 +77,8 @@ actor DeviceReload {
 
     /// Whether a key holds from now on.
     private func isTaken(_ key: String, isBehaviourTaken: Bool) -> Bool {
-        let section = key.prefix { $0 != "." }
-        if isNamed { return section == "accounts" }
-        let needsBehaviour = section == "behaviour" || section == "behaviours" || key.hasPrefix("answer.rules")
-        return DeviceConfiguration.adoptedSections.contains(String(section)) && (!needsBehaviour || isBehaviourTaken)
+        if isNamed { return key.prefix { $0 != "." } == "accounts" }
+        return DeviceConfiguration.takes(key, isBehaviourTaken: isBehaviourTaken)
     }
 
     private static func list(_ keys: [String]) -> String { keys.isEmpty ? "nothing" : keys.joined(separator: ", ") }

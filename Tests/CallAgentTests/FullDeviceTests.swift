@@ -1,3 +1,5 @@
+import BotCalls
+import BotWire
 import CallControl
 import Testing
 
@@ -74,6 +76,32 @@ struct FullDeviceTests {
             }
             try #require(admitted == 1)
         }
+        await media.close()
+        try await site.close()
+    }
+
+    @Test("INV-11: A bot's WebRTC leg counts for the calls of its behaviour, and not for those of others")
+    func legs() async throws {
+        let site = try await Site()
+        let media = try site.media()
+        let address = try #require(WebAddress("http://localhost:9/api/offer", WebAddress.Scheme.requests))
+        func device(_ name: String, _ change: (inout DeviceConfiguration, BotPlan) -> Void) async throws -> Handheld {
+            try await site.device(
+                "caller", named: name, answer: AnswerPolicy(manner: .ring, callLimit: .automatic), sharing: media
+            ) { change(&$0, BotPlan(address: address, wire: .leg(.smallWebRTC))) }
+        }
+        let beside = try await device("a") { configuration, bot in
+            configuration.behaviour.source = .program
+            configuration.behaviours["bot"] = BehaviourConfiguration()
+            configuration.behaviours["bot"]?.source = .bot(bot)
+        }
+        leaveRoomForOne(media)
+        await #expect(throws: Never.self) { try await beside.device.placeCall(to: "echo") }
+        await beside.device.shutDown()
+        let bot = try await device("b") { $0.behaviour.source = .bot($1) }
+        leaveRoomForOne(media)
+        await #expect(throws: CallObstacle.self) { try await bot.device.placeCall(to: "echo") }
+        await bot.device.shutDown()
         await media.close()
         try await site.close()
     }

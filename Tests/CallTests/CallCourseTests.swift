@@ -204,6 +204,42 @@ struct CallCourseTests {
         #expect(!later.notes.contains { if case .tooLate = $0 { true } else { false } })
     }
 
+    @Test(
+        "A call that rings and that no user takes is answered in its later part; one that is taken or declined stays as it is"
+    )
+    func passedOn() throws {
+        var rules = CallRules()
+        (rules.behaviour, rules.maximumDuration) = ("messages", .seconds(60))
+        let later = CallPart(AudioBehaviour(source: .program), rules)
+        func ringing() -> Driven {
+            var call = Driven.incoming(.card)
+            call.feed(.begin)
+            call.feed(.user(.passOn(after: .seconds(20), to: later)))
+            return call
+        }
+        func isPassedOn(_ outputs: [CallCourse.Output]) -> Bool {
+            outputs.contains { if case .device(.passedOn) = $0 { true } else { false } }
+        }
+        var call = ringing()
+        #expect(call.wait(.seconds(19)).isEmpty && call.session.usesCard && call.session.behaviour.isEmpty)
+        let outputs = call.wait(.seconds(1))
+        // The media learns first what it plays, then the device that the card is free, and then the participant begins.
+        try #require(outputs.count >= 3)
+        #expect(isPassedOn([outputs[1]]))
+        #expect({ if case .media(.play(let audio)) = outputs[0] { audio == later.audio } else { false } }())
+        #expect({ if case .participant(.summon) = outputs[2] { true } else { false } }())
+        #expect(call.session.part == later && call.session.progress == .connecting && !call.session.usesCard)
+
+        for request: CallCourse.UserRequest in [.answer(after: .zero), .reject(.declined, cause: nil)] {
+            var other = ringing()
+            other.feed(.user(request))
+            #expect(!isPassedOn(other.wait(.seconds(30))) && other.session.usesCard)
+        }
+        var cancelled = ringing()
+        cancelled.feed(.service(.event(.cancelled)))
+        #expect(!isPassedOn(cancelled.wait(.seconds(30))))
+    }
+
     @Test("A call with a participant is accepted when that is ready, and declined if it does not want it")
     func participant() {
         var call = Driven.incoming(.program)

@@ -30,9 +30,10 @@ package struct CallCourse: ProtocolCore, Sendable {
 
     /// The call's name at its device.
     package let id: CallID
-    /// What the call plays and records.
-    package let audio: AudioBehaviour
-    private let rules: CallRules
+    /// What the call plays and records, and by which rules.
+    package private(set) var part: CallPart
+    /// The part in which the call is answered by itself; nil if that is the one in which it rings.
+    private var laterPart: CallPart?
     private let traits: SignalingTraits
     private var machine: CallMachine
     private var invite: CallInvite
@@ -97,13 +98,17 @@ package struct CallCourse: ProtocolCore, Sendable {
         self.id = id
         self.machine = machine
         self.invite = invite
-        self.audio = audio
-        self.rules = rules
+        part = CallPart(audio, rules)
         self.traits = traits
         self.transfers = transfers
     }
 
     // MARK: What is known of the call
+
+    /// What the call plays and records.
+    package var audio: AudioBehaviour { part.audio }
+
+    private var rules: CallRules { part.rules }
 
     /// Whether we called.
     package var isOutgoing: Bool { machine.isOutgoing }
@@ -221,7 +226,7 @@ package struct CallCourse: ProtocolCore, Sendable {
     private mutating func fireTimers(at now: Instant, into outbox: inout [Output]) {
         while record == nil, let event = deadlines.takeDue(at: now) {
             switch event {
-            case .answer: feed(.user(.answer), at: now, into: &outbox)
+            case .answer: answerByItself(at: now, into: &outbox)
             case .longestDuration: reachLongestDuration(at: now, into: &outbox)
             case .hangUp: hangUp(because: laterHangUpCause, at: now, into: &outbox)
             case .sound:
@@ -344,6 +349,9 @@ package struct CallCourse: ProtocolCore, Sendable {
     private mutating func take(_ request: UserRequest, at now: Instant, into outbox: inout [Output]) {
         switch request {
         case .answer(let delay) where delay > .zero: deadlines.set(.answer, at: now.advanced(by: delay))
+        case .passOn(let delay, let part):
+            laterPart = part
+            deadlines.set(.answer, at: now.advanced(by: delay))
         case .answer:
             deadlines.clear(.answer)
             feed(.user(.answer), at: now, into: &outbox)
@@ -369,6 +377,15 @@ package struct CallCourse: ProtocolCore, Sendable {
         case .recordingBegan(let path): recordingBegan(path, into: &outbox)
         case .recordingStopped: recordings.stop()
         }
+    }
+
+    /// The answer policy's delay has passed, and the call still rings.
+    private mutating func answerByItself(at now: Instant, into outbox: inout [Output]) {
+        if let later = laterPart {
+            part = later
+            outbox += [.media(.play(later.audio)), .device(.passedOn)]
+        }
+        feed(.user(.answer), at: now, into: &outbox)
     }
 
     /// How long a key that goes by signaling is said to be held.

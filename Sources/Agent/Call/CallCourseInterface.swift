@@ -1,5 +1,6 @@
 package import AudioKit
 package import CallControl
+package import CallMedia
 package import CallParticipation
 package import VoiceActivity
 
@@ -25,6 +26,8 @@ extension CallCourse {
     package enum UserRequest: Sendable {
         /// Take the call, after a delay.
         case answer(after: Duration)
+        /// Take the call in another part after this time, unless it is taken or declined before.
+        case passOn(after: Duration, to: CallPart)
         /// Decline it; the caller receives the cause beside the reason.
         case reject(RejectReason, cause: CallFailureCause?)
         /// Hang up, cancel or decline, whichever fits; the record has the cause, if there is one.
@@ -154,6 +157,8 @@ extension CallCourse {
         case answerOffer(CallDescription, isInviter: Bool)
         /// Take an answer to our new offer, or to the one in our accept if `mayBeFirst`.
         case acceptAnswer(CallDescription, mayBeFirst: Bool)
+        /// Play and record this, which no media has begun to.
+        case play(AudioBehaviour)
         /// Make an offer that the peer has asked for.
         case offerAgain
         /// Take back our new offer, which the peer has refused.
@@ -193,6 +198,8 @@ extension CallCourse {
     package enum DeviceOrder: Sendable {
         /// Decide whether the call that came in is answered.
         case decide
+        /// The call has another part than the one in which it rang, and is about to be answered.
+        case passedOn
         /// Decide whether the transfer that the peer asks for is carried out; ``DeviceNotice/decided(_:isAdmitted:)`` follows.
         case consider(CallTransfer.Request)
         /// Judge the target that the participant names; ``DeviceNotice/judged(_:)`` follows.

@@ -1,4 +1,5 @@
 public import AudioKit
+package import CallMedia
 internal import Core
 
 /// What the configuration said of a call when it began. Another configuration changes calls that begin later.
@@ -17,4 +18,18 @@ public struct CallRules: Equatable, Sendable {
 
     /// No rules.
     public init() {}
+}
+
+/// What a call plays and records, and by which rules.
+package struct CallPart: Equatable, Sendable {
+    /// What it plays and records.
+    package var audio: AudioBehaviour
+    /// What the configuration said of it.
+    package var rules: CallRules
+
+    /// Joins them.
+    package init(_ audio: AudioBehaviour, _ rules: CallRules) {
+        self.audio = audio
+        self.rules = rules
+    }
 }

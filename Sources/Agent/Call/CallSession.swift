@@ -170,6 +170,9 @@ package struct CallSession: ProtocolCore, Sendable {
     /// The call's name at its device.
     package var id: CallID { course.id }
 
+    /// What the call plays and records, and by which rules.
+    package var part: CallPart { course.part }
+
     /// What the call plays and records.
     package var audio: AudioBehaviour { course.audio }
 

@@ -56,7 +56,7 @@ struct MediaControl: Sendable {
     }
 
     /// What the stream plays and records.
-    private let audio: AudioBehaviour
+    private var audio: AudioBehaviour
     private let traits: SignalingTraits
     /// Whether the caller is this side, so that its sound waits for nothing.
     private let isOutgoing: Bool
@@ -97,6 +97,7 @@ struct MediaControl: Sendable {
                 try $0.accept(newAnswer: answer, into: &$1)
                 return .accept
             }
+        case .play(let audio): self.audio = audio
         case .offerAgain: offerAgain(into: &outbox)
         case .withdrawOffer: negotiated.offerRefused()
         case .restartICE: restartICE(into: &outbox)

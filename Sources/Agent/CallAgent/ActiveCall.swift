@@ -9,6 +9,8 @@ struct ActiveCall {
     var media = MediaSession()
     /// The rule of the answer table that matches it; nil without one, and for outgoing calls.
     var rule: AnswerRule?
+    /// The part in which it is answered if no user takes it in the time of its rule; nil if the rule names none.
+    var laterPart: CallPart?
     /// What has decided about the call, in words; nil if nothing special did.
     var decidedBy: String?
     /// The journal's name for the call; nil if no journal has it.

@@ -24,6 +24,12 @@ struct CallAdmission {
             Decision(input: .user(.answer(after: delay)), rings: delay > .zero)
         }
 
+        /// - Parameter delay: When the call is answered in another part; nil if a user decides.
+        static func ring(until delay: Duration?, _ part: CallPart?) -> Decision {
+            guard let delay, let part else { return Decision(rings: true) }
+            return Decision(input: .user(.passOn(after: delay, to: part)), rings: true)
+        }
+
         static func reject(_ reason: RejectReason, cause: CallFailureCause? = nil, rule: String? = nil) -> Decision {
             Decision(input: .user(.reject(reason, cause: cause)), refusal: rule.map { (rule: $0, reason: reason) })
         }
@@ -62,9 +68,11 @@ struct CallAdmission {
 
     /// Decides whether a call that has come in is answered, and when.
     ///
-    /// - Parameter rule: What the answer table says of it; nil if no rule matches.
+    /// - Parameters:
+    ///   - rule: What the answer table says of it; nil if no rule matches.
+    ///   - later: The part in which it is answered if it rings and no user takes it; nil if the rule names none.
     func decision(
-        on call: CallSession, by rule: AnswerRule? = nil, hasRoom: Bool, _ card: CallCard
+        on call: CallSession, by rule: AnswerRule? = nil, _ later: CallPart? = nil, hasRoom: Bool, _ card: CallCard
     ) -> Decision {
         let policy = configuration.answer
         if call.replaces != nil, !isDraining, policy.callers.refusal(of: call.peer) == nil {
@@ -88,7 +96,7 @@ struct CallAdmission {
         if call.usesCard, let absence = card.absence { return Decision(input: .failed(absence)) }
         switch rule?.outcome.action {
         case .answer(let delay)?: return .answer(after: delay)
-        case .ring?: return Decision(rings: true)
+        case .ring(let sequel)?: return .ring(until: sequel?.delay, later)
         case .reject?, nil: break
         }
         switch policy.decide(status) {
@@ -155,26 +163,28 @@ struct CallAdmission {
 
     // MARK: Room
 
-    /// Whether the machine carries one more call that plays this, without harm to those that it has.
+    /// Whether the machine carries one more call in this part, without harm to those that it has.
     ///
     /// - Parameters:
+    ///   - parts: Those that it may have, one or the other.
     ///   - id: The call, if it is among the device's calls.
     ///   - isCall: Whether there is, or will be at once, a call for which the room is reserved.
     /// - Returns: That, and whether it is another answer than the last one.
     func room(
-        for source: AudioBehaviour.Source, besides id: CallID? = nil, isCall: Bool
+        for parts: [CallPart], besides id: CallID? = nil, isCall: Bool
     ) -> (hasRoom: Bool, isChange: Bool) {
         guard configuration.answer.callLimit == .automatic else { return (true, false) }
-        return share.hasRoom(streams: streams(of: source), besides: unplacedCount(besides: id), isCall: isCall)
+        return share.hasRoom(
+            streams: parts.map(streams).max() ?? 1, besides: unplacedCount(besides: id), isCall: isCall)
     }
 
-    /// Streams of a call that plays this: its own, and that of its bot's leg.
-    private func streams(of source: AudioBehaviour.Source) -> Int {
-        source == .program && configuration.hasLegs ? 2 : 1
+    /// Streams of a call in this part: its own, and that of its bot's leg.
+    private func streams(of part: CallPart) -> Int {
+        part.audio.source == .program && part.rules.behaviour == configuration.behaviourWithLegs ? 2 : 1
     }
 
     /// Streams of the device's calls that no media worker runs yet, without this call's.
     func unplacedCount(besides id: CallID? = nil) -> Int {
-        calls.unplacedCount(besides: id, legs: configuration.hasLegs ? legs : nil)
+        calls.unplacedCount(besides: id, legs: configuration.behaviourWithLegs.map { (legs, $0) })
     }
 }

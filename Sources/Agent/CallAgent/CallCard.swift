@@ -47,6 +47,12 @@ struct CallCard {
         shared.releaseCard(of: call.id)
     }
 
+    /// A call that rang with the card is answered without it.
+    func giveUp(by call: CallSession) {
+        shared.withCard { $0.leave(call.id) }
+        shared.releaseCard(of: call.id)
+    }
+
     /// A call has reached another phase: updates the loudspeaker's tone.
     func note(_ phase: CallTonePolicy.Phase, of call: CallSession) {
         // Nothing would take back the phase of a call that has ended.

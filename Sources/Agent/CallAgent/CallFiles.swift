@@ -31,9 +31,23 @@ struct CallFiles {
     func audio(to callee: UserID) -> AudioBehaviour { audio(callee.text, isOutgoing: true) }
 
     private func audio(_ peer: String, isOutgoing: Bool) -> AudioBehaviour {
+        behaviour.audio(named: Self.name(peer, isOutgoing: isOutgoing))
+    }
+
+    private static func name(_ peer: String, isOutgoing: Bool) -> String {
         let name = RecordingName(
             peer: peer, isOutgoing: isOutgoing, at: MonotonicClock.wallTime, key: CallMaker.newKey())
-        return behaviour.audio(named: "\(name)")
+        return "\(name)"
+    }
+
+    /// The part of a call that comes in and takes the place of one with this part: the same, with a recording of its own.
+    static func part(continuing former: CallPart, from invite: ReceivedInvite) -> CallPart {
+        former.recorded(named: name(invite.trunk?.caller ?? invite.inviter.text, isOutgoing: false))
+    }
+
+    /// The same of a call to a user.
+    static func part(continuing former: CallPart, to callee: UserID) -> CallPart {
+        former.recorded(named: name(callee.text, isOutgoing: true))
     }
 
     // MARK: Folders
@@ -66,7 +80,7 @@ struct CallFiles {
     // MARK: Recordings in mid-call
 
     /// Checks that a recording may have a name.
-    func checkName(_ path: String) throws(CallSoundError) {
+    static func checkName(_ path: String) throws(CallSoundError) {
         guard !PartFile.isReserved(path) else {
             throw CallSoundError(
                 .file,
@@ -78,12 +92,12 @@ struct CallFiles {
     /// What makes the file of a recording, on the thread that waits for its disk.
     ///
     /// - Parameters:
-    ///   - path: Nil for the next one in the configured folder.
+    ///   - path: Nil for the next one in the folder of the call's behaviour.
     ///   - near: `path`, or the call's file there, which is in the same folder.
-    func recording(
+    static func recording(
         to path: String?, near: String, _ format: RecordingFormat, of call: CallSession
     ) -> RecordingOrder {
-        let folder = path == nil ? behaviour.recordingFolder : nil
+        let folder = path == nil ? call.audio.recordingFolder : nil
         return RecordingOrder(near: near, format) { () throws(AudioFileError) in
             // What is wrong with the folder is wrong with the file, too.
             if let folder { try? WritableFolder.make(folder) }
@@ -93,6 +107,15 @@ struct CallFiles {
             }
             return name
         }
+    }
+}
+
+extension CallPart {
+    /// The same, with a recording of this name if it has a folder for them.
+    fileprivate func recorded(named name: String) -> CallPart {
+        var part = self
+        part.audio.recording = audio.recordingFolder.map { "\($0)/\(name).\(audio.recordingFormat.fileExtension)" }
+        return part
     }
 }
 

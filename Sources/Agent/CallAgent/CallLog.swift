@@ -2,6 +2,7 @@ internal import Call
 internal import CallControl
 internal import CallMedia
 internal import CallParticipation
+internal import Core
 internal import Logging
 internal import MediaEngine
 
@@ -89,6 +90,17 @@ struct CallLog {
         var more: Logger.Metadata = ["from": "\(session.peer)", "rule": "\(rule)"]
         if !rule.outcome.behaviour.isEmpty { more["behaviour"] = "\(rule.outcome.behaviour)" }
         logger.info("A rule has decided about a call", metadata: call.merging(more) { _, new in new })
+    }
+
+    /// Logs that no user has taken a call in the time of its rule, so that another behaviour answers it.
+    func write(
+        passing session: CallSession, by rule: AnswerRule, _ sequel: AnswerRule.Sequel, about call: Logger.Metadata
+    ) {
+        let more: Logger.Metadata = [
+            "from": "\(session.peer)", "rule": "\(rule)", "behaviour": "\(session.behaviour)",
+            "rang_s": "\(sequel.delay.seconds)",
+        ]
+        logger.info("A call that rang goes to another behaviour", metadata: call.merging(more) { _, new in new })
     }
 
     /// Logs why a stream could not be started, if that is a file: one that cannot be played fails every call, so the device's operator

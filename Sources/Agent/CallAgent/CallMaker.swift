@@ -25,36 +25,30 @@ struct CallMaker {
     /// A call to users.
     ///
     /// - Parameters:
+    ///   - rules: Nil for those of the section `behaviour`.
     ///   - caller: Who calls from a telephone network; nil if this device calls.
     ///   - transfer: What the call takes the place of at the request of `origin`, our call and its peer.
     func outgoing(
-        to users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, timeToLive: Duration?? = .none,
-        onlineOnly: Bool? = nil, for caller: TrunkCall? = nil, transfer: CallTransfer.Origin? = nil,
-        inPlaceOf origin: (call: CallID, peer: UserID)? = nil
+        to users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, rules: CallRules? = nil,
+        timeToLive: Duration?? = .none, onlineOnly: Bool? = nil, for caller: TrunkCall? = nil,
+        transfer: CallTransfer.Origin? = nil, inPlaceOf origin: (call: CallID, peer: UserID)? = nil
     ) -> CallSession {
         var options = configuration.invites.options(
             to: users, in: group, timeToLive: timeToLive, onlineOnly: onlineOnly, IdempotencyKey(ours: Self.newKey()))
         options.trunk = caller
         options.transfer = transfer
         return CallSession(
-            nextID(), dialling: options, audio: audio, rules: configuration.rules(for: audio), traits: traits,
+            nextID(), dialling: options, audio: audio, rules: rules ?? configuration.rules(for: audio), traits: traits,
             inPlaceOf: origin, timings: configuration.callTimings, using: SystemRandomNumberGenerator())
     }
 
     /// A call that has come in.
     ///
-    /// - Parameters:
-    ///   - outcome: What the answer table says of it; nil if no rule matches.
-    ///   - replaced: Our call that it replaces.
-    func incoming(
-        _ invite: ReceivedInvite, audio: AudioBehaviour, _ outcome: AnswerRule.Outcome? = nil,
-        replacing replaced: CallID?
-    ) -> CallSession {
-        let rules = configuration.rules(
-            for: audio, behaviour: outcome?.behaviour ?? "", longest: outcome?.maximumDuration)
-        return CallSession(
-            nextID(), receiving: invite, audio: audio, rules: rules, traits: traits,
-            replacing: replaced, timings: configuration.callTimings, using: SystemRandomNumberGenerator())
+    /// - Parameter replaced: Our call that it replaces.
+    func incoming(_ invite: ReceivedInvite, as part: CallPart, replacing replaced: CallID?) -> CallSession {
+        CallSession(
+            nextID(), receiving: invite, audio: part.audio, rules: part.rules, traits: traits, replacing: replaced,
+            timings: configuration.callTimings, using: SystemRandomNumberGenerator())
     }
 
     /// A name that no call of the process has or had.

@@ -24,7 +24,7 @@ final class CallParticipants {
     /// The bot of the calls, for what only bots can do; nil without the behaviour `bot`.
     let bots: BotCalls?
     /// The name of the behaviour with the bot.
-    private let botBehaviour: String
+    let botBehaviour: String
     /// Of behaviours with `exec`, by their names.
     private let programs: [String: CallPrograms]
     /// Of behaviours with `flow`, likewise.
@@ -268,8 +268,11 @@ extension DeviceConfiguration {
         participations.map(\.answerTimeout).max() ?? .zero
     }
 
-    /// Whether a call with a bot has a WebRTC leg to it, which takes as much of a worker as the call itself.
-    var hasLegs: Bool { bot?.wire.leg != nil }
+    /// Whether calls with the bot have a WebRTC leg to it, which takes as much of a worker as the call itself.
+    var hasLegs: Bool { behaviourWithLegs != nil }
+
+    /// The name of the behaviour whose calls have such a leg; nil if there is none.
+    var behaviourWithLegs: String? { allBehaviours.first { $0.behaviour.participation?.bot?.wire.leg != nil }?.name }
 }
 
 /// Lines of this process in the place of ports: the process has the other ends.

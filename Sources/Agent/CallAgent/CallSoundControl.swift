@@ -51,9 +51,9 @@ struct CallSoundControl {
 
     /// Begins to record the call.
     ///
-    /// - Parameter path: A file that does not exist yet, whose ending may name its format; nil for one in the configured folder.
+    /// - Parameter path: A file that does not exist yet, whose ending may name its format; nil for one in the folder of the call's behaviour.
     /// - Returns: The file.
-    func record(to path: String?, among files: CallFiles) async throws(CallSoundError) -> String {
+    func record(to path: String?) async throws(CallSoundError) -> String {
         if let current = call.wholeRecording {
             throw CallSoundError(
                 .wrongState, "\(call.id) is being recorded already, to \"\(current)\"; stop that first")
@@ -62,10 +62,11 @@ struct CallSoundControl {
         if let ending = path.flatMap(RecordingFormat.Container.init(ofFile:)) { format.container = ending }
         guard let near = path ?? call.audio.recording else {
             throw CallSoundError(
-                .notConfigured, "say which file to record to, or set behaviour.record_folder in the configuration")
+                .notConfigured,
+                "say which file to record to, or set record_folder in the configuration of the call's behaviour")
         }
-        try files.checkName(near)
-        let order = files.recording(to: path, near: near, format, of: call)
+        try CallFiles.checkName(near)
+        let order = CallFiles.recording(to: path, near: near, format, of: call)
         return try await begin { () throws(MediaStartError) in try await engine.record(stream, order) }
     }
 

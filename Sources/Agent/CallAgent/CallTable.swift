@@ -106,13 +106,16 @@ struct CallTable {
 
     /// Streams of continuing calls that no media worker runs yet, without this call's.
     ///
-    /// - Parameter legs: Those of bots; nil if bots have none.
-    func unplacedCount(besides id: CallID?, legs: BotLegs? = nil) -> Int {
+    /// - Parameter legs: Those of bots, and the behaviour whose calls have them; nil if bots have none.
+    func unplacedCount(besides id: CallID?, legs: (all: BotLegs, behaviour: String)? = nil) -> Int {
         calls.reduce(0) { sum, call in
-            guard call.key != id, call.value.session.isOngoing else { return sum }
-            let isUnplaced = call.value.session.stream == nil
-            let leg = legs.map { $0.isUnplaced(of: call.value.session, isExpected: isUnplaced) } ?? false
-            return sum + (isUnplaced ? 1 : 0) + (leg ? 1 : 0)
+            let session = call.value.session
+            guard call.key != id, session.isOngoing else { return sum }
+            let isUnplaced = session.stream == nil
+            let leg = legs.map { legs in
+                legs.all.isUnplaced(of: session, isExpected: isUnplaced && session.behaviour == legs.behaviour)
+            }
+            return sum + (isUnplaced ? 1 : 0) + (leg == true ? 1 : 0)
         }
     }
 

@@ -50,6 +50,12 @@ struct CardControl {
         updateTone()
     }
 
+    /// A call that used the card uses it no more.
+    mutating func leave(_ id: CallID) {
+        guard phases.removeValue(forKey: id) != nil else { return }
+        updateTone()
+    }
+
     /// A call that used the card has ended. A tone signals the failure of an unanswered call of this device.
     ///
     /// - Parameter endTone: Makes the task that ends this tone.

@@ -25,7 +25,7 @@ extension Device {
 
     /// Begins to record the call, in the configured format. A path that ends in `.wav` or `.opus` has that format.
     ///
-    /// - Parameter path: A file that does not exist yet; nil for one in the configured folder.
+    /// - Parameter path: A file that does not exist yet; nil for one in the folder of the call's behaviour.
     /// - Returns: The file. It has that name when it is whole.
     public func record(_ id: CallID, to path: String? = nil) async throws(CallSoundError) -> String {
         let sound = try sound(of: id)
@@ -34,7 +34,7 @@ extension Device {
         }
         calls[id]?.opensRecording = true
         defer { calls[id]?.opensRecording = false }
-        let file = try await sound.record(to: path, among: files)
+        let file = try await sound.record(to: path)
         feed(.user(.recordingBegan(path: file)), to: id)
         return file
     }

@@ -173,6 +173,7 @@ extension Device {
         case .judge(let target):
             feed(.device(.judged(configuration.account.mayTransferForBot(target))), to: id)
         case .placeSuccessor(let target, let origin): placeSuccessor(of: id, to: target, origin)
+        case .passedOn: notePassedOn(id)
         case .inform(let other, let news): feed(.device(news), to: other)
         case .ended(let record):
             guard let call = calls[id]?.session else { return }
@@ -190,9 +191,9 @@ extension Device {
     private func decide(_ id: CallID) {
         guard let call = calls[id]?.session else { return }
         // A change of that is reported even if it does not decide.
-        let hasRoom = note(admission.room(for: call.audio.source, besides: id, isCall: true))
-        let rule = calls[id]?.rule
-        let decision = admission.decision(on: call, by: rule, hasRoom: hasRoom, card)
+        let (rule, later) = (calls[id]?.rule, calls[id]?.laterPart)
+        let hasRoom = note(admission.room(for: [call.part] + (later.map { [$0] } ?? []), besides: id, isCall: true))
+        let decision = admission.decision(on: call, by: rule, later, hasRoom: hasRoom, card)
         if decision.rings { note(.ringing, of: id) }
         if let (rule, reason) = decision.refusal {
             calls[id]?.decidedBy = rule
@@ -204,12 +205,20 @@ extension Device {
         if let input = decision.input { feed(input, to: id) }
     }
 
+    /// No user has taken a call in the time of its rule, so that another behaviour answers it.
+    private func notePassedOn(_ id: CallID) {
+        guard let call = calls[id], let rule = call.rule, let sequel = rule.outcome.sequel else { return }
+        if !call.session.usesCard { card.giveUp(by: call.session) }
+        calls[id]?.decidedBy = "\(rule), then \(sequel)"
+        log.write(passing: call.session, by: rule, sequel, about: calls.about(id))
+    }
+
     /// Whether a call's peer is transferred as it asks.
     private func consider(_ request: CallTransfer.Request, of id: CallID) {
         guard let call = calls[id]?.session else { return }
         // The last question reserves room, so that the call must begin at once. Until the target answers there are two calls.
         let isAdmitted =
-            call.canBeTransferred && admits(request) && obstacle(toCallPlaying: call.audio.source) == nil
+            call.canBeTransferred && admits(request) && obstacle(toCallWith: call.part) == nil
         feed(.device(.decided(request, isAdmitted: isAdmitted)), to: id)
     }
 
@@ -219,9 +228,9 @@ extension Device {
     /// Calls the user that the peer of a call has named.
     private func placeSuccessor(of id: CallID, to target: UserID, _ origin: CallTransfer.Origin) {
         guard let call = calls[id]?.session else { return }
-        var audio = files.audio(to: target)
-        audio.source = call.audio.source
-        let new = maker.outgoing(to: [target], audio: audio, transfer: origin, inPlaceOf: (id, call.peer))
+        let part = CallFiles.part(continuing: call.part, to: target)
+        let new = maker.outgoing(
+            to: [target], audio: part.audio, rules: part.rules, transfer: origin, inPlaceOf: (id, call.peer))
         add(new)
         feed(.device(.successorPlaced(new.id, to: target)), to: id)
         // It may fail at once, which is reported to the peer.

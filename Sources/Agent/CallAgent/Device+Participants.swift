@@ -1,6 +1,8 @@
 public import AudioPort
 internal import BotCalls
+internal import Call
 internal import CallControl
+internal import CallMedia
 public import CallParticipation
 public import Logging
 
@@ -45,11 +47,15 @@ extension Device {
     /// Places a call that the bot's server requests.
     private func place(_ placement: BotPlacement) {
         do throws(CallAdmission.PlacementRefusal) {
-            let callee = try admission.callee(of: placement, unless: { obstacle(toCallPlaying: .program) }).get()
-            var audio = files.audio(to: callee)
+            let behaviour = participants.botBehaviour
             // Also where the bot is only attached to other calls.
-            audio.source = .program
-            let id = call([callee], audio: audio, timeToLive: .seconds(placement.timeoutSeconds))
+            var part = placedPart(AudioBehaviour(source: .program), behaviour: behaviour)
+            let callee = try admission.callee(of: placement, unless: { obstacle(toCallWith: part) }).get()
+            part.audio = files(of: behaviour).audio(to: callee)
+            part.audio.source = .program
+            let timeToLive = Duration.seconds(placement.timeoutSeconds)
+            let id = begin(
+                maker.outgoing(to: [callee], audio: part.audio, rules: part.rules, timeToLive: timeToLive))
             guard goesOn(id) else { throw .init(kind: .unavailable, reason: "the call could not be made") }
             let placed = ParticipantCall(id, peer: callee, own: signaling.user, isOutgoing: true, isAnswered: true)
             participants.botPlaced(placed, number: placement.number)

@@ -1,4 +1,5 @@
 internal import AudioDevices
+internal import Call
 internal import CallControl
 internal import CallMedia
 internal import MediaEngine
@@ -24,13 +25,18 @@ extension Device {
     ///
     /// The answer may be another one a moment later: ``placeCall(to:)`` asks and calls in one step.
     public var hasRoomForCall: Bool {
-        note(admission.room(for: configuration.behaviour.audio(named: "").source, isCall: false))
+        note(admission.room(for: [placedPart(configuration.behaviour.audio(named: ""))], isCall: false))
     }
 
     /// What is in the way of a call; nil if nothing is, and then room for it is reserved: it must begin without a suspension.
-    func obstacle(toCallPlaying source: AudioBehaviour.Source) -> CallObstacle? {
+    func obstacle(toCallWith part: CallPart) -> CallObstacle? {
         if let obstacle = admission.obstacle(while: signaling.connection) { return obstacle }
-        return note(admission.room(for: source, isCall: true)) ? nil : CallObstacle(.machineFull)
+        return note(admission.room(for: [part], isCall: true)) ? nil : CallObstacle(.machineFull)
+    }
+
+    /// The part of a call that this device places: that of the section `behaviour`, unless another behaviour is named.
+    func placedPart(_ audio: AudioBehaviour, behaviour: String = "") -> CallPart {
+        CallPart(audio, configuration.rules(for: audio, behaviour: behaviour))
     }
 
     /// Reports a change of whether there is room.

@@ -201,13 +201,13 @@ public actor Device {
     /// Whether a call of this device has not ended. A call whose sound is still being stored, and whose end is not reported yet, has.
     public func goesOn(_ id: CallID) -> Bool { calls[id].map { $0.session.record == nil } ?? false }
 
-    /// Calls a user, with the configured behaviour.
+    /// Calls a user, with the behaviour of the section `behaviour`.
     public func call(_ user: UserID) -> CallID { call([user], audio: files.audio(to: user)) }
 
     /// The same, if the device takes calls, is connected, and has room: no other call can take that room meanwhile.
     public func placeCall(to user: UserID) throws(CallObstacle) -> CallID {
         let audio = files.audio(to: user)
-        if let obstacle = obstacle(toCallPlaying: audio.source) { throw obstacle }
+        if let obstacle = obstacle(toCallWith: placedPart(audio)) { throw obstacle }
         return call([user], audio: audio)
     }
 
@@ -380,14 +380,32 @@ public actor Device {
     private func receive(_ invite: ReceivedInvite) {
         guard signaling.isNew(invite.id) else { return }
         guard invite.offer != nil, signaling.asksUser(invite) else { return takeInvite(invite) }
-        let replaced = calls.replacedCall(by: invite)
-        // A call that takes the place of another one is decided already.
-        let rule = replaced == nil ? admission.rule(for: invite, at: MonotonicClock.wallTime) : nil
-        let audio = files(of: rule?.outcome.behaviour ?? "").audio(from: invite)
-        let session = maker.incoming(invite, audio: audio, rule?.outcome, replacing: replaced)
+        if let replaced = calls.replacedCall(by: invite).flatMap({ calls[$0] }) {
+            return receive(invite, replacing: replaced)
+        }
+        let rule = admission.rule(for: invite, at: MonotonicClock.wallTime)
+        let outcome = rule?.outcome ?? AnswerRule.Outcome()
+        let session = maker.incoming(invite, as: part(outcome.behaviour, outcome, from: invite), replacing: nil)
         add(session)
         calls[session.id]?.rule = rule
+        calls[session.id]?.laterPart = outcome.sequel.map { part($0.behaviour, outcome, from: invite) }
         feed(.begin, to: session.id)
+    }
+
+    /// A call that takes the place of another one is decided already, and has the same part.
+    private func receive(_ invite: ReceivedInvite, replacing replaced: ActiveCall) {
+        let part = CallFiles.part(continuing: replaced.session.part, from: invite)
+        let session = maker.incoming(invite, as: part, replacing: replaced.session.id)
+        add(session)
+        calls[session.id]?.decidedBy = replaced.decidedBy
+        feed(.begin, to: session.id)
+    }
+
+    /// The part of a call that comes in with the behaviour of this name.
+    private func part(_ behaviour: String, _ outcome: AnswerRule.Outcome, from invite: ReceivedInvite) -> CallPart {
+        let audio = files(of: behaviour).audio(from: invite)
+        let rules = configuration.rules(for: audio, behaviour: behaviour, longest: outcome.maximumDuration)
+        return CallPart(audio, rules)
     }
 
     private func feed(_ event: CallMachine.ServiceEvent, about invite: InviteID) {
@@ -410,8 +428,14 @@ public actor Device {
     /// The files of calls with the behaviour of this name.
     func files(of behaviour: String) -> CallFiles { CallFiles(configuration.behaviour(named: behaviour), logger) }
 
-    /// Those of all behaviours.
-    var allFiles: [CallFiles] { configuration.allBehaviours.map { CallFiles($0.behaviour, logger) } }
+    /// Those of all behaviours, once for each folder of recordings.
+    var allFiles: [CallFiles] {
+        var folders: Set<String> = []
+        return configuration.allBehaviours.compactMap { _, behaviour in
+            guard let folder = behaviour.recordingFolder, folders.insert(folder).inserted else { return nil }
+            return CallFiles(behaviour, logger)
+        }
+    }
 
     var card: CallCard { CallCard(share.media, configuration.audio) }
 

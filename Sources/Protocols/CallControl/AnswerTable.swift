@@ -44,6 +44,9 @@ public struct AnswerTable: Hashable, Sendable {
 
         /// Percent of the calls that there may be; nil if their number has no limit.
         public var load: Int? { mostCalls.map { $0 > 0 ? activeCalls * 100 / $0 : 100 } }
+
+        /// The highest load of a call that is not refused: one of `most` calls is still free then.
+        public static func highestLoad(of most: Int) -> Int { max(0, most - 1) * 100 / max(1, most) }
     }
 
     /// The rule that decides a call; nil if none matches.
@@ -106,9 +109,28 @@ public struct AnswerRule: Hashable, Sendable, CustomStringConvertible {
     public enum Action: Hashable, Sendable {
         /// It is answered by itself after ringing for this time.
         case answer(after: Duration)
-        /// It rings until the user or the program decides.
-        case ring
+        /// It rings until the user or the program decides; with a sequel not for longer than that says.
+        case ring(then: Sequel? = nil)
         case reject(Refusal)
+    }
+
+    /// What follows for a call that rings and that no user takes.
+    public struct Sequel: Hashable, Sendable, CustomStringConvertible {
+        /// How long it rings.
+        public var delay: Duration
+        /// The behaviour that answers it then; empty for that of the section `behaviour`.
+        public var behaviour: String
+
+        /// Makes a sequel.
+        public init(after delay: Duration, behaviour: String) {
+            self.delay = delay
+            self.behaviour = behaviour
+        }
+
+        /// `after 20 s the behaviour messages`.
+        public var description: String {
+            "after \(delay.text) \(AnswerRule.text(behaviour: behaviour))"
+        }
     }
 
     /// What follows from a rule.
@@ -121,6 +143,12 @@ public struct AnswerRule: Hashable, Sendable, CustomStringConvertible {
         public var maximumDuration: Duration?
         /// Why, for the log.
         public var reason: String?
+
+        /// What follows if the call rings and no user takes it; nil if it ends.
+        public var sequel: Sequel? { if case .ring(let sequel) = action { sequel } else { nil } }
+
+        /// The behaviours of all calls that follow, by their names.
+        public var behaviours: [String] { [behaviour] + (sequel.map { [$0.behaviour] } ?? []) }
 
         /// Makes an outcome; by default the call is answered at once.
         public init(
@@ -168,6 +196,11 @@ public struct AnswerRule: Hashable, Sendable, CustomStringConvertible {
     /// `answer.rules[2] "office" (line 14)`.
     public var description: String {
         "answer.rules[\(number)]" + (name.map { " \"\($0)\"" } ?? "") + (line > 0 ? " (line \(line))" : "")
+    }
+
+    /// A behaviour in a sentence, by its name.
+    public static func text(behaviour: String) -> String {
+        behaviour.isEmpty ? "the section behaviour" : "the behaviour \(behaviour)"
     }
 
     /// Whether every call meets its conditions.

@@ -31,6 +31,12 @@ struct PolicyTryCommand: ParsableCommand {
     @Option(help: "The caller, as the device's log names it.", transform: UserID.argument)
     var from: UserID
 
+    @Option(
+        help:
+            "The trunk's account, for a call that it brings from a telephone network, where --from calls. answer.allow and answer.deny look at this account, and callers at --from.",
+        transform: UserID.argument)
+    var trunk: UserID?
+
     @Option(help: "What was dialled, where a telephone network says so.")
     var to: String?
 
@@ -57,8 +63,13 @@ struct PolicyTryCommand: ParsableCommand {
         let answer = configuration.answer
         let calendar = answer.table.calendar
         let time = try time(in: calendar)
-        Terminal.print("\(from) calls at \(calendar.zone.local(at: time)) in \(calendar.zoneName), \(time.rfc3339)")
-        let status = AnswerPolicy.Status(caller: configuration.account.callerName(from), activeCalls: calls)
+        if trunk != nil, configuration.account.sip != nil {
+            throw ValidationError("--trunk is for an account at an exchange; calls at a SIP server come from no trunk.")
+        }
+        let trunkText = trunk.map { ", by the trunk \($0)," } ?? ""
+        Terminal.print(
+            "\(from) calls\(trunkText) at \(calendar.zone.local(at: time)) in \(calendar.zoneName), \(time.rfc3339)")
+        let status = AnswerPolicy.Status(caller: configuration.account.callerName(trunk ?? from), activeCalls: calls)
         let call = try self.call(configuration)
         let trial = answer.table.trial(of: call, at: time)
         let rule = trial.last.flatMap { $0.mismatch == nil ? $0.rule : nil }
@@ -84,7 +95,8 @@ struct PolicyTryCommand: ParsableCommand {
             return group
         }
         return AnswerTable.Call(
-            caller: configuration.account.caller(from), group: group, dialled: to, activeCalls: calls, mostCalls: limit)
+            caller: configuration.account.caller(trunk ?? from, outside: trunk.map { _ in from.text }), group: group,
+            dialled: to, activeCalls: calls, mostCalls: limit)
     }
 
     private func time(in calendar: AnswerCalendar) throws -> WallClock {
@@ -117,12 +129,14 @@ struct PolicyTryCommand: ParsableCommand {
     }
 
     private static func text(_ outcome: AnswerRule.Outcome) -> String {
-        let behaviour = outcome.behaviour.isEmpty ? "the section behaviour" : "the behaviour \(outcome.behaviour)"
+        let behaviour = AnswerRule.text(behaviour: outcome.behaviour)
         let longest = outcome.maximumDuration.map { ", for \($0.text) at most" } ?? ""
         switch outcome.action {
         case .answer(.zero): return "\(behaviour) answers at once\(longest)"
         case .answer(let delay): return "\(behaviour) answers after \(delay.text)\(longest)"
-        case .ring: return "it rings until a user or program answers with \(behaviour)\(longest)"
+        case .ring(let sequel):
+            let next = sequel.map { "; \($0) answers" } ?? ""
+            return "it rings until a user or program answers with \(behaviour)\(next)\(longest)"
         case .reject(let how):
             return "it is rejected as \(how.rawValue)" + (outcome.reason.map { ": \($0)" } ?? "")
         }
@@ -131,7 +145,7 @@ struct PolicyTryCommand: ParsableCommand {
     private static func text(_ manner: AnswerPolicy.Manner) -> String {
         switch manner {
         case .answer(let delay): text(AnswerRule.Outcome(.answer(after: delay)))
-        case .ring: text(AnswerRule.Outcome(.ring))
+        case .ring: text(AnswerRule.Outcome(.ring()))
         case .reject: "it is rejected"
         }
     }

@@ -26,13 +26,20 @@ extension AccountConfiguration {
     /// Who calls, as patterns of callers judge it.
     ///
     /// What a telephone network says of the caller counts if it is a number or an address: a name could be that of a user.
-    func caller(of invite: ReceivedInvite) -> Callee {
-        if sip == nil, let outside = invite.trunk?.caller.map({ Callee($0) }),
+    func caller(of invite: ReceivedInvite) -> Callee { caller(invite.inviter, outside: invite.trunk?.caller) }
+
+    /// The same of an invite.
+    ///
+    /// - Parameters:
+    ///   - inviter: Who sends it; a trunk's account, if the call comes from a telephone network.
+    ///   - outside: Who calls there, if the trunk says so.
+    public func caller(_ inviter: UserID, outside: String?) -> Callee {
+        if sip == nil, let outside = outside.map({ Callee($0) }),
             outside.host != nil || TelephoneNumber(outside.name) != nil
         {
             return outside
         }
-        return caller(invite.inviter)
+        return caller(inviter)
     }
 
     /// A caller by the name that calls have.

@@ -256,7 +256,9 @@ private struct AccountCollisions {
                 device.problem(\.callRecords, "is a file of account \(name) already; give each a file of its own"))
         }
         let folders = other.allBehaviours.map(\.behaviour.recordingFolder)
-        if let behaviour, own.allBehaviours.contains(where: { isShared($0.behaviour.recordingFolder, folders) }) {
+        let named = section.value(\.behaviours, &ignored) ?? []
+        for behaviour in (behaviour.map { [$0] } ?? []) + named
+        where isShared(behaviour.value(\.recordFolder, &ignored), folders) {
             problems.append(
                 behaviour.problem(
                     \.recordFolder, "is the folder of account \(name) already; give each a folder of its own"))

@@ -44,6 +44,14 @@ struct AnswerRuleKeys: ConfigKeys {
     let behaviour = ConfigKey.string("behaviour", "the name of the call's behaviour").unset("that of `behaviour`")
     let delay = ConfigKey.milliseconds("delay_ms", in: 0...600_000, "with `action: answer`: how long to ring before")
         .defaulting(to: .zero)
+    let ringTime = ConfigKey.seconds(
+        "ring_seconds", in: 1...600,
+        "with `action: ring` and `then`: how long to ring; less than `answer.ring_seconds`, after which no call rings"
+    ).unset("as long as `answer.ring_seconds`")
+    let sequel = ConfigKey.string(
+        "then",
+        "with `action: ring` and `ring_seconds`: the name of the behaviour that answers a call that no user has taken"
+    ).unset("none: the caller gets no answer")
     let longest = ConfigKey.seconds("max_call_seconds", in: 1...604_800, "longest call").unset("that of its behaviour")
     let refusal = ConfigKey.choice(
         "reject_as", of: AnswerRule.Refusal.self,
@@ -98,9 +106,10 @@ struct AnswerTableReader {
             problems.append(
                 section.problem(\.rules, "has \(sections.count) rules; \(AnswerTable.most) are allowed"))
         }
+        let hasHolidays = section.has(\.holidays)
         var last: AnswerRule?
         for (index, section) in sections.prefix(AnswerTable.most).enumerated() {
-            let rule = rule(section, number: index + 1, policy, &problems)
+            let rule = rule(section, number: index + 1, policy, hasHolidays: hasHolidays, &problems)
             if let last {
                 problems.append(section.warning(\.name, "the rule never matches: \(last) matches all calls before it"))
             } else if rule.isUnconditional {
@@ -119,7 +128,8 @@ struct AnswerTableReader {
     }
 
     private func rule(
-        _ section: KeyedSection<AnswerRuleKeys>, number: Int, _ policy: AnswerPolicy, _ problems: inout [ConfigProblem]
+        _ section: KeyedSection<AnswerRuleKeys>, number: Int, _ policy: AnswerPolicy, hasHolidays: Bool,
+        _ problems: inout [ConfigProblem]
     ) -> AnswerRule {
         var rule = AnswerRule(number: number, line: section.line, name: section.value(\.name, &problems))
         rule.callers = section.value(\.callers, &problems).map(account.callerList)
@@ -129,12 +139,32 @@ struct AnswerTableReader {
         rule.hours = section.value(\.hours, &problems)
         rule.holiday = section.value(\.holiday, &problems)
         rule.load = section.value(\.load, &problems)
-        if rule.load != nil, policy.callLimit == .automatic {
-            problems.append(
-                section.problem(\.load, "is a share of answer.max_calls, which is auto; give a number of calls there"))
+        if let load = rule.load { judge(load, section, policy, &problems) }
+        if rule.holiday != nil, !hasHolidays {
+            let effect = rule.holiday == true ? "never matches" : "matches on all days"
+            problems.append(section.warning(\.holiday, "\(effect), because answer.holidays_file is missing; add that"))
         }
         rule.outcome = outcome(section, policy, &problems)
         return rule
+    }
+
+    /// A share of the calls must be one that a call can find.
+    private func judge(
+        _ load: Int, _ section: KeyedSection<AnswerRuleKeys>, _ policy: AnswerPolicy, _ problems: inout [ConfigProblem]
+    ) {
+        guard case .calls(let most) = policy.callLimit else {
+            return problems.append(
+                section.problem(\.load, "is a share of answer.max_calls, which is auto; give a number of calls there"))
+        }
+        let highest = AnswerTable.Call.highestLoad(of: most)
+        guard load > highest else { return }
+        let remedy =
+            highest > 0 ? "give \(highest) at most, or remove the rule" : "allow more calls, or remove the rule"
+        problems.append(
+            section.warning(
+                \.load,
+                "never matches: with answer.max_calls: \(most) a call finds \(highest) % in use at most, and with all calls in use it "
+                    + "is refused before; \(remedy)"))
     }
 
     private func outcome(
@@ -146,16 +176,21 @@ struct AnswerTableReader {
         var outcome = AnswerRule.Outcome()
         outcome.reason = section.value(\.reason, &problems)
         outcome.maximumDuration = section.value(\.longest, &problems)
-        outcome.behaviour = section.value(\.behaviour, &problems).map { behaviour($0, section, &problems) } ?? ""
+        outcome.behaviour =
+            section.value(\.behaviour, &problems).map { behaviour($0, \.behaviour, section, &problems) } ?? ""
         switch action {
         case .answer: outcome.action = .answer(after: delay)
-        case .ring: outcome.action = .ring
+        case .ring: outcome.action = .ring(then: sequel(section, outcome.behaviour, policy, &problems))
         case .reject: outcome.action = .reject(refusal)
         }
         func idle(_ needed: AnswerRuleKeys.Action) -> String {
             "is for action: \(needed.rawValue), and the action is \(action.rawValue); change it, or remove this key"
         }
         if action != .answer { section.rejectIdle(\.delay, idle(.answer), &problems) }
+        if action != .ring {
+            section.rejectIdle(\.ringTime, idle(.ring), &problems)
+            section.rejectIdle(\.sequel, idle(.ring), &problems)
+        }
         if action != .reject {
             section.rejectIdle(\.refusal, idle(.reject), &problems)
             section.rejectIdle(\.reason, idle(.reject), &problems)
@@ -169,15 +204,46 @@ struct AnswerTableReader {
         return outcome
     }
 
+    /// What follows for calls that ring and that no user takes.
+    private func sequel(
+        _ section: KeyedSection<AnswerRuleKeys>, _ first: String, _ policy: AnswerPolicy,
+        _ problems: inout [ConfigProblem]
+    ) -> AnswerRule.Sequel? {
+        let time = section.value(\.ringTime, &problems)
+        let name = section.value(\.sequel, &problems)
+        guard let time, let name else {
+            if time != nil { problems.append(section.problem(\.ringTime, "is for then, which is missing; add that")) }
+            if name != nil {
+                problems.append(section.problem(\.sequel, "is for ring_seconds, which is missing; add that"))
+            }
+            return nil
+        }
+        let count = problems.count
+        let second = behaviour(name, \.sequel, section, &problems)
+        if second == first, problems.count == count {
+            problems.append(
+                section.problem(
+                    \.sequel, "is the behaviour that rings; name another one, or use action: answer with delay_ms"))
+        }
+        if time >= policy.ringLimit {
+            problems.append(
+                section.problem(
+                    \.ringTime,
+                    "must be less than answer.ring_seconds (\(policy.ringLimit.text)), after which no call rings"))
+        }
+        return AnswerRule.Sequel(after: time, behaviour: second)
+    }
+
     private func behaviour(
-        _ name: String, _ section: KeyedSection<AnswerRuleKeys>, _ problems: inout [ConfigProblem]
+        _ name: String, _ key: KeyPath<AnswerRuleKeys, ConfigKey<String>>, _ section: KeyedSection<AnswerRuleKeys>,
+        _ problems: inout [ConfigProblem]
     ) -> String {
         if name == ownName { return "" }
         if behaviours[name] != nil { return name }
         let known = (behaviours.keys.sorted() + (ownName.map { [$0] } ?? [])).joined(separator: ", ")
         problems.append(
             section.problem(
-                \.behaviour,
+                key,
                 "names no behaviour, \"\(name.prefix(40))\"; "
                     + (known.isEmpty ? "behaviours lists none" : "there are \(known)")))
         return ""
@@ -189,7 +255,7 @@ struct AnswerTableReader {
         _ problems: inout [ConfigProblem]
     ) {
         var ignored: [ConfigProblem] = []  // Reported where the sections are read.
-        let named = Set(table.rules.map(\.outcome.behaviour))
+        let named = Set(table.rules.flatMap(\.outcome.behaviours))
         for section in sections {
             guard let name = section.value(\.name, &ignored), !named.contains(name) else { continue }
             problems.append(section.warning(\.name, "no rule of answer.rules names this behaviour"))
@@ -277,6 +343,8 @@ extension BehaviourConfiguration {
             if name == ownName || named[name] != nil {
                 problems.append(section.problem(\.name, "is the name of an earlier behaviour; give each its own"))
             }
+            let earlier = [(name: "", behaviour: own)] + named.map { (name: $0.key, behaviour: $0.value) }
+            section.judgeFolder(of: behaviour, beside: earlier, &problems)
             if behaviour.participation?.bot != nil {
                 if hasBot {
                     problems.append(
@@ -287,5 +355,27 @@ extension BehaviourConfiguration {
             named[name] = behaviour
         }
         return named
+    }
+}
+
+extension KeyedSection<BehaviourConfiguration.Keys> {
+    /// Recordings of one folder are kept by one rule: otherwise those of one behaviour were removed by the limits of another one.
+    fileprivate func judgeFolder(
+        of behaviour: BehaviourConfiguration, beside others: [(name: String, behaviour: BehaviourConfiguration)],
+        _ problems: inout [ConfigProblem]
+    ) {
+        guard let folder = behaviour.recordingFolder else { return }
+        let other = others.first { _, other in
+            guard let shared = other.recordingFolder, other.recordingLimits != behaviour.recordingLimits else {
+                return false
+            }
+            return DeviceConfiguration.areSame(folder, shared, fileChecks)
+        }
+        guard let other else { return }
+        problems.append(
+            problem(
+                \.recordFolder,
+                "is the folder of \(AnswerRule.text(behaviour: other.name)) too, with other limits; give both the same record_days and record_megabytes, or each a "
+                    + "folder of its own"))
     }
 }

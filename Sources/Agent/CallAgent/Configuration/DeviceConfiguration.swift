@@ -481,7 +481,19 @@ extension ConfigKey<AnswerPolicy.CallLimit> {
 
 extension DeviceConfiguration {
     /// Sections whose changes a device takes while it runs; ``BehaviourConfiguration`` as far as ``adopt(_:)`` says.
-    public static let adoptedSections = ["answer", "behaviour", "behaviours", "invites"]
+    static let adoptedSections = ["answer", "behaviour", "behaviours", "invites"]
+
+    /// Whether a device takes a changed key of a file with one account while it runs.
+    ///
+    /// - Parameter isBehaviourTaken: What ``adopt(_:)`` returned. Rules name behaviours, so that all of their table waits with these.
+    public static func takes(_ key: String, isBehaviourTaken: Bool) -> Bool {
+        let waiting = ["behaviour", "behaviours", "answer.rules", "answer.time_zone", "answer.holidays_file"]
+        func isWithin(_ sections: [String]) -> Bool {
+            sections.contains { key == $0 || key.hasPrefix($0 + ".") || key.hasPrefix($0 + "[") }
+        }
+        // A section that is new, or gone, as a whole has keys that wait.
+        return isWithin(adoptedSections) && (isBehaviourTaken || key != "answer" && !isWithin(waiting))
+    }
 
     /// Takes from another configuration what holds for calls that begin from now on.
     ///
