@@ -15,6 +15,8 @@ actor DeviceReload {
     private let logger: Logger
     /// What the device goes by, as it was written.
     private var document: ConfigSection
+    /// The same, as it was read, with the contents of files that it names.
+    private var configuration: AccountsConfiguration
 
     /// - Parameter document: The file's contents at the device's start.
     init(
@@ -26,6 +28,7 @@ actor DeviceReload {
         self.capture = capture
         self.accounts = accounts
         isNamed = configuration.isNamed
+        self.configuration = configuration
         self.unit = unit
         self.logger = logger
         self.document = document
@@ -58,7 +61,7 @@ actor DeviceReload {
 
     private func take(_ new: AccountsConfiguration, _ document: ConfigSection) async {
         let changes = await accounts.adopt(new)
-        let changed = document.differences(from: self.document)
+        let changed = changedKeys(in: new, document)
         let waiting = changed.filter { !isTaken($0, isBehaviourTaken: !changes.adopted.isEmpty) }
         var metadata: Logger.Metadata = ["changed": "\(Self.list(changed))", "at_next_start": "\(Self.list(waiting))"]
         let names = [
@@ -72,7 +75,15 @@ actor DeviceReload {
                 "An account waits for the next start", metadata: ["account": "\(name)", "error": "\(error)"])
         }
         // What waits is reported at each reload, until it applies.
-        if waiting.isEmpty, changes.refused.isEmpty { self.document = document }
+        if waiting.isEmpty, changes.refused.isEmpty { (self.document, configuration) = (document, new) }
+    }
+
+    /// The keys that have changed; the file of holidays may have while its name has not.
+    private func changedKeys(in new: AccountsConfiguration, _ document: ConfigSection) -> [String] {
+        let keys = document.differences(from: self.document)
+        let ofCalendar = ["answer", "answer.time_zone", "answer.holidays_file"]
+        guard new.hasOtherCalendar(than: configuration), !keys.contains(where: ofCalendar.contains) else { return keys }
+        return keys + ["answer.holidays_file"]
     }
 
     /// Whether a key holds from now on.

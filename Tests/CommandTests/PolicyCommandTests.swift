@@ -152,13 +152,25 @@ struct PolicyCommandTests {
         #expect(
             taken.contains(#""changed":"answer.rules""#) && taken.contains(#""at_next_start":"nothing""#), "\(taken)")
         #expect(try await decided().hasPrefix(#"Decided by answer.rules[2] "one""#))
+        // The file of holidays alone has changed: today is one, by the clocks of any place.
+        let days = [-86_400.0, 0, 86_400].map {
+            Date(timeIntervalSinceNow: $0).formatted(.iso8601.year().month().day())
+        }
+        try write(holidays: days.joined(separator: "\n"), in: site)
+        running.device.send(SIGHUP)
+        let other = try await running.device.line(containing: "The configuration was read again")
+        #expect(other.contains(#""changed":"answer.holidays_file""#), "\(other)")
+        #expect(try await decided().hasPrefix(#"Decided by answer.rules[1] "days""#))
         // A program that is new waits for the next start, and with it rules, zone and holidays.
+        try write(holidays: "", in: site)
         let waiting = try await reload(
             "{ name: late, behaviour: program }", answer: "transfers: refuse",
             behaviours: "- { name: program, source: exec, command: [cat] }")
-        #expect(waiting.contains(#""changed":"answer.transfers, answer.rules, behaviours""#), "\(waiting)")
-        #expect(waiting.contains(#""at_next_start":"answer.rules, behaviours""#), "\(waiting)")
-        #expect(try await decided().hasPrefix(#"Decided by answer.rules[2] "one""#))
+        #expect(
+            waiting.contains(#""changed":"answer.transfers, answer.rules, behaviours, answer.holidays_file""#),
+            "\(waiting)")
+        #expect(waiting.contains(#""at_next_start":"answer.rules, behaviours, answer.holidays_file""#), "\(waiting)")
+        #expect(try await decided().hasPrefix(#"Decided by answer.rules[1] "days""#))
         let again = try await reload("{ name: last, behaviour: closed }")
         #expect(again.contains(#""at_next_start":"nothing""#), "\(again)")
         #expect(try await decided().hasPrefix(#"Decided by answer.rules[1] "last""#))

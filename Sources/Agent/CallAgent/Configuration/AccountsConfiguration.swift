@@ -156,6 +156,12 @@ public struct AccountsConfiguration: Sendable {
         return kept
     }
 
+    /// Whether the holidays, or the clocks of the tz database, of the account of a file with one are other ones than in `other`.
+    public func hasOtherCalendar(than other: AccountsConfiguration) -> Bool {
+        guard !isNamed, let new = accounts.first, let old = other.accounts.first else { return false }
+        return new.configuration.answer.table.calendar != old.configuration.answer.table.calendar
+    }
+
     private static func rejectOwnSections(
         _ root: KeyedSection<DeviceConfiguration.Keys>, _ problems: inout [ConfigProblem]
     ) {
