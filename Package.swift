@@ -214,6 +214,7 @@ let package = Package(
                 "AudioKit", "AudioPort", "BlockingWork", "CallControl", "CallFlow", "CallParticipation", "CallPrograms",
                 "ConfigReader", "Core", "Files", "Realtime",
             ]),
+        module("Agent", "CallBridging", ["CallControl", "CallFlow", "CallParticipation", "Core"]),
         module(
             "Agent", "CallMeetings",
             ["AudioPort", "CallControl", "CallParticipation", "Core", "Meetings", "Realtime"]),
@@ -236,7 +237,8 @@ let package = Package(
             "Agent", "CallAgent",
             [
                 "CallDiagnosis",
-                "AudioDevices", "AudioKit", "AudioPort", "BlockingWork", "BotCalls", "BotWire", "Call", "CallControl",
+                "AudioDevices", "AudioKit", "AudioPort", "BlockingWork", "BotCalls", "BotWire", "Call", "CallBridging",
+                "CallControl",
                 "CallFlow", "CallFlows", "CallMedia", "CallMeetings", "CallParticipation", "CallPrograms",
                 "ConfigReader",
                 "Core", "DomainNames", "Files", "HTTPTransport", "ICE",
@@ -298,7 +300,9 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["CEnvironment", "Core"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit", "Files"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
-        tests("AudioPortTests", ["AudioKit", "AudioPort", "Core", "LoopbackAnalysis", "VoiceActivity"]),
+        tests(
+            "AudioPortTests",
+            ["AudioKit", "AudioPort", "CThreadCounters", "Core", "LoopbackAnalysis", "Realtime", "VoiceActivity"]),
         tests(
             "MeetingsTests",
             [
@@ -309,6 +313,7 @@ let package = Package(
         tests("VoiceActivityTests", ["Core", "LoopbackAnalysis", "VoiceActivity"]),
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
         tests("CallFlowTests", ["CallFlow", "Core"]),
+        tests("CallBridgingTests", ["CallBridging", "CallControl", "CallFlow", "CallParticipation", "Core"]),
         tests(
             "CallFlowsTests",
             [
@@ -470,7 +475,9 @@ let package = Package(
             "CallAgentTests",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BlockingWork", "BotCalls", "BotWire", "CThreadCounters",
-                "Call", "CallAgent", "CallControl", "CallDiagnosis", "CallMedia", "CallPrograms", "ConfigReader",
+                "Call", "CallAgent", "CallControl", "CallDiagnosis", "CallFlows", "CallMedia", "CallMeetings",
+                "CallPrograms",
+                "ConfigReader",
                 "Core",
                 "ExchangeCore",
                 "ExchangeServer",

@@ -71,8 +71,8 @@ struct FlowDocumentTests {
         "What a call would not do is refused, with the line, the element and what is supported",
         arguments: [
             (
-                "<Dial>5</Dial>",
-                "line 1: Dial: is not supported; supported are Gather, Hangup, Pause, Play, Record, Redirect, Reject, Say"
+                "<Enqueue>5</Enqueue>",
+                "line 1: Enqueue: is not supported; supported are Dial, Gather, Hangup, Pause, Play, Record, Redirect, Reject, Say"
             ),
             ("<say>a</say>", "line 1: say: is not supported: names are case-sensitive. Did you mean Say?"),
             (
@@ -119,7 +119,7 @@ struct FlowDocumentTests {
             ("<Redirect/>", "line 1: Redirect: names no file"),
             (
                 "<Say>{{Name}}</Say>",
-                "line 1: Say: has {{Name}}, which is unknown; there are {{Digits}}, {{From}}, {{To}}, {{CallSid}}"
+                "line 1: Say: has {{Name}}, which is unknown; there are {{Digits}}, {{From}}, {{To}}, {{CallSid}}, {{DialCallStatus}}, {{DialCallDuration}}"
             ),
             ("<Say>{{Digits</Say>", "line 1: Say: has \"{{\" without \"}}\""),
         ])

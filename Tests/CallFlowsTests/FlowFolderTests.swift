@@ -43,7 +43,8 @@ struct FlowFolderTests {
     func checksAll() throws {
         let files = try FlowFiles([
             "menu.xml": "<Gather action=\"c-{{Digits}}.xml\"><Play>a.wav</Play></Gather>\n<Redirect>end.xml</Redirect>",
-            "c-1.xml": "<Play>b.wav</Play>", "c-2.xml": "\n<Dial>5</Dial>", "end.xml": "<Redirect>menu.xml</Redirect>",
+            "c-1.xml": "<Play>b.wav</Play>", "c-2.xml": "\n<Enqueue>5</Enqueue>",
+            "end.xml": "<Redirect>menu.xml</Redirect>",
             "unused.xml": "<Nothing/>",
         ])
         defer { files.remove() }
@@ -51,7 +52,7 @@ struct FlowFolderTests {
         let found = try problems(files).sorted()
         #expect(found.count == 2)
         #expect(found.first?.hasPrefix("c-1.xml:1: Play: cannot read \"b.wav\": No such file") == true, "\(found)")
-        #expect(found.last?.hasPrefix("c-2.xml:2: Dial: is not supported; supported are") == true, "\(found)")
+        #expect(found.last?.hasPrefix("c-2.xml:2: Enqueue: is not supported; supported are") == true, "\(found)")
     }
 
     @Test(
@@ -66,6 +67,29 @@ struct FlowFolderTests {
                 "menu.xml:1: Record: there is no folder for recordings: behaviour.flow.record_folder in the configuration names one",
                 "menu.xml:1: Gather: no file is named as \"c-{{Digits}}.xml\", so that every call would fail there",
             ])
+    }
+
+    @Test(
+        "Callees of Dial that are the same in every call are judged, with file and line; documents that ask them are checked, too"
+    )
+    func callees() throws {
+        let files = try FlowFiles([
+            "menu.xml": "<Dial><Client url=\"ask.xml\">bob</Client><Client url=\"ask.xml\">{{Digits}}</Client></Dial>",
+            "ask.xml": "\n<Dial action=\"none.xml\">+49 30 1</Dial>",
+        ])
+        defer { files.remove() }
+        let folder = try FlowFolder(file: "\(files.path)/menu.xml")
+        var judged: [String] = []
+        let found = FlowCheck.problems(ofCalleesIn: folder) { name in
+            judged.append(name)
+            return name == "bob"
+        }
+        #expect(judged == ["bob", "+49301"])
+        #expect(
+            found.map { $0.description.replacing("\(files.path)/", with: "") } == [
+                "ask.xml:2: Dial: cannot call \"+49301\": account.callees does not have that callee; list it there"
+            ])
+        #expect(try problems(files).first?.contains("cannot read") == true)
     }
 
     @Test("A symbolic link out of the folder, a folder, a pipe and a document that is too long are refused")

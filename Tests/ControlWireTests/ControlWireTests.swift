@@ -74,6 +74,9 @@ struct ControlRequestTests {
             (#"{"request":"record","start":true}"#, .record(.start(file: nil), nil)),
             (#"{"request":"record","start":true,"file":"/b"}"#, .record(.start(file: "/b"), nil)),
             (#"{"request":"record","start":false,"call":1}"#, .record(.stop, 1)),
+            (#"{"request":"bridge","call":1,"to_call":2}"#, .bridge(1, to: 2, goesBack: false)),
+            (#"{"request":"bridge","call":1,"to_call":2,"goes_back":true}"#, .bridge(1, to: 2, goesBack: true)),
+            (#"{"request":"unbridge","call":1}"#, .unbridge(1)),
             (#"{"request":"attach"}"#, .attach(nil)), (#"{"request":"detach","call":2}"#, .detach(2)),
         ] as [(String, ControlRequest.Action)])
     func actions(text: String, action: ControlRequest.Action) throws {
@@ -106,6 +109,7 @@ struct ControlRequestTests {
             (#"{"request":"volume","playback_db":"0"}"#, .wrongValue, "-60 to 20"),
             (#"{"request":"volume","loudness":1}"#, .wrongValue, "playback_db"),
             (#"{"request":"call"}"#, .wrongValue, "needs to"),
+            (#"{"request":"bridge","call":1}"#, .wrongValue, "needs call and to_call"),
             (#"{"request":"call","to":""}"#, .wrongValue, "needs to"),
             (#"{"request":"call","to":"a\nb"}"#, .wrongValue, "needs to"),
             (#"{"request":"answer","call":0}"#, .wrongValue, "number of a call"),

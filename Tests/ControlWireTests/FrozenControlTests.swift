@@ -16,7 +16,8 @@ struct FrozenControlTests {
         .reject(1, isBusy: true), .hangUp(1), .card(1), .dtmf("1#", 1), .watch(levels: true),
         .drain(true), .drain(false),
         .play(file: "/a.wav", 1), .stop(1), .record(.start(file: "/b.wav"), 1), .record(.stop, 1), .attach(1),
-        .detach(1), .transfer(1, to: "carol", replacing: 2), .conferences, .conferenceMute(1, true),
+        .detach(1), .transfer(1, to: "carol", replacing: 2),
+        .bridge(1, to: 2, goesBack: true), .unbridge(1), .conferences, .conferenceMute(1, true),
         .conferenceMute(1, false),
         .conferenceRemove(1), .calls(.one(1)), .calls(.page(after: 1, limit: 2)),
     ]

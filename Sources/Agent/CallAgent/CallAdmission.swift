@@ -1,5 +1,6 @@
 internal import BotCalls
 internal import Call
+internal import CallBridging
 internal import CallControl
 internal import CallMedia
 internal import Core
@@ -137,7 +138,7 @@ struct CallAdmission {
         return nil
     }
 
-    /// Why a bot's server may not have a user called.
+    /// Why a bot's server or a call flow may not have a user called.
     struct PlacementRefusal: Error {
         let kind: BotPlacement.Refusal
         let reason: String
@@ -154,6 +155,37 @@ struct CallAdmission {
         }
         guard configuration.account.lists(callee) else {
             return .failure(PlacementRefusal(kind: .unlisted, reason: "account.callees does not have the callee"))
+        }
+        if let obstacle = obstacle() {
+            return .failure(PlacementRefusal(kind: .unavailable, reason: "\(obstacle)"))
+        }
+        return .success(callee)
+    }
+
+    /// The user that a call flow dials, if the device may call that user for it now.
+    ///
+    /// - Parameters:
+    ///   - own: The device's user, who cannot be dialled: the flow would go round in circles.
+    ///   - dialled: Calls that flows have placed and that have not ended.
+    func callee(
+        ofDial name: String, own: UserID?, dialled: Int, unless obstacle: () -> CallObstacle?
+    ) -> Result<UserID, PlacementRefusal> {
+        guard let callee = try? UserID(name) else {
+            return .failure(PlacementRefusal(kind: .callee, reason: "no user can have the callee's name"))
+        }
+        let account = configuration.account
+        if let own, account.caller(own).description == account.caller(callee).description {
+            return .failure(
+                PlacementRefusal(kind: .callee, reason: "the callee is this device, whose flow would dial again"))
+        }
+        guard account.mayTransferForBot(name) != nil else {
+            return .failure(PlacementRefusal(kind: .unlisted, reason: "account.callees does not have the callee"))
+        }
+        guard dialled < CallDials.mostCalls else {
+            return .failure(
+                PlacementRefusal(
+                    kind: .unavailable,
+                    reason: "flows have dialled \(CallDials.mostCalls) calls that have not ended, which is the limit"))
         }
         if let obstacle = obstacle() {
             return .failure(PlacementRefusal(kind: .unavailable, reason: "\(obstacle)"))

@@ -1,5 +1,6 @@
 internal import Call
 internal import CallControl
+internal import CallFlow
 internal import CallMedia
 internal import CallParticipation
 internal import Core
@@ -149,6 +150,38 @@ struct CallLog {
         ]
         logger.log(
             level: isOurs ? .error : .notice, "A call has failed", metadata: call.merging(more) { _, new in new })
+    }
+
+    // MARK: Joined calls
+
+    func callsAreJoined(_ other: CallID, about call: Logger.Metadata) {
+        logger.info("Two calls are joined", metadata: call.merging(["other": "\(other)"]) { _, new in new })
+    }
+
+    func callIsParted(about call: Logger.Metadata) { logger.info("A call is no longer joined", metadata: call) }
+
+    func keyIsLost(_ error: DigitError, about call: Logger.Metadata) {
+        logger.debug(
+            "A key of a joined call cannot be pressed", metadata: call.merging(["error": "\(error)"]) { _, new in new })
+    }
+
+    func flowCalls(_ callee: UserID, _ new: CallID, about call: Logger.Metadata) {
+        logger.info(
+            "A flow calls a callee", metadata: call.merging(["to": "\(callee)", "other": "\(new)"]) { _, new in new })
+    }
+
+    func flowCannotCall(_ callee: String, because why: String, about call: Logger.Metadata) {
+        logger.warning(
+            "A flow cannot call a callee",
+            metadata: call.merging(["to": "\(callee.prefix(80))", "reason": "\(why)"]) { _, new in new })
+    }
+
+    func dialHasEnded(_ status: DialStatus, after time: Duration, about call: Logger.Metadata) {
+        logger.info(
+            "What a flow has dialled has ended",
+            metadata: call.merging(["status": "\(status.rawValue)", "joined_s": "\(time.components.seconds)"]) {
+                _, new in new
+            })
     }
 
     /// Logs what a participant notes.

@@ -1,7 +1,9 @@
 internal import AudioPort
 internal import BotCalls
 internal import Call
+internal import CallBridging
 internal import CallControl
+internal import CallFlow
 internal import CallFlows
 internal import CallMeetings
 internal import CallParticipation
@@ -17,6 +19,7 @@ final class CallParticipants {
     enum Input: Sendable {
         case event(ParticipantEvent, from: ParticipantKind)
         case bot(BotOrder)
+        case flow(FlowOrder)
     }
 
     /// All inputs, those of each participant in their order.
@@ -37,6 +40,12 @@ final class CallParticipants {
     private(set) var legs = BotLegs()
     /// Whether calls are those of the configured bot, so that no port of this process takes part in them.
     private var areBotsFirst: Bool
+    /// Which calls are joined.
+    var bridges = CallBridges()
+    /// What flows have dialled.
+    var dials = CallDials()
+    /// Reports an event in a participant's place.
+    let publish: @Sendable (ParticipantEvent, ParticipantKind) -> Void
     /// The participant that has begun in a call, or that has placed it, until it is detached.
     private var present: [CallID: any CallParticipant] = [:]
 
@@ -44,6 +53,7 @@ final class CallParticipants {
         // Each participant limits what it reports, and a hang-up must not be lost behind it.
         let (inputs, sink) = AsyncStream.makeStream(of: Input.self, bufferingPolicy: .unbounded)
         self.inputs = inputs
+        publish = { sink.yield(.event($0, from: $1)) }
         var programs: [String: CallPrograms] = [:]
         var flows: [String: CallFlows] = [:]
         var meetings: [String: CallMeetings] = [:]
@@ -52,7 +62,9 @@ final class CallParticipants {
                 programs[name] = try CallPrograms(plan) { sink.yield(.event($0, from: .program)) }
             }
             if let plan = behaviour.participation?.flow {
-                flows[name] = CallFlows(plan, name: Self.flowNames) { sink.yield(.event($0, from: .flow)) }
+                flows[name] = CallFlows(
+                    plan, name: Self.flowNames, publish: { sink.yield(.event($0, from: .flow)) },
+                    order: { sink.yield(.flow($0)) })
             }
             if let plan = behaviour.participation?.meeting {
                 meetings[name] = CallMeetings(plan, in: hall) { sink.yield(.event($0, from: .meeting)) }
@@ -180,6 +192,20 @@ final class CallParticipants {
     func botPlaced(_ call: ParticipantCall, number: UInt64) {
         present[call.id] = bots
         bots?.placed(number, call)
+    }
+
+    // MARK: What flows dial
+
+    /// Reports to a caller's flow what has become of what it has dialled.
+    func report(_ report: FlowDialReport, to caller: CallID) {
+        (present[caller] as? CallFlows)?.report(report, to: caller)
+    }
+
+    /// Has the callee of a placed call go through a document of the caller's flow.
+    func ask(_ callee: CallID, by document: FlowFileName, for caller: CallID) {
+        guard let flows = present[caller] as? CallFlows else { return }
+        flows.ask(callee, by: document, for: caller)
+        present[callee] = flows
     }
 
     // MARK: Legs of bots

@@ -92,6 +92,13 @@ struct CallSoundControl {
         }
     }
 
+    /// Checks that the call can be joined to another one.
+    func checkBridging() throws(CallSoundError) {
+        guard !call.usesCard else {
+            throw CallSoundError(.wrongState, "\(call.id) is on the sound card, and cannot be joined to another call")
+        }
+    }
+
     func attach(_ line: consuming PortLine) { engine.attach(line, to: stream) }
 
     func detach() throws(CallSoundError) {

@@ -32,6 +32,7 @@ extension Device {
             case .event(let event):
                 if event == .answered { note(.talking, of: id) }
                 publish(DeviceEvent(event, of: id))
+                noteForBridges(event, of: id)
             case .note(let note): log.write(note, about: calls.about(id))
             }
         }
@@ -179,6 +180,7 @@ extension Device {
             guard let call = calls[id]?.session else { return }
             card.noteEnd(of: call, record)
             card.release(call, among: calls)
+            noteForBridges(record, of: id)
         case .keep(let record, let turns): keep(record, turns, of: id)
         case .over(let record):
             guard let call = calls[id]?.session else { return }

@@ -37,6 +37,7 @@ extension Device {
         case .event(.noted(let notice, let id), let kind):
             log.write(notice, from: kind, about: id.map { calls.about($0) } ?? [:])
         case .event(let event, let kind): if let id = event.call { feed(.participant(event, from: kind), to: id) }
+        case .flow(let order): handle(order)
         case .bot(.place(let placement)): place(placement)
         case .bot(.leg(let number, let order)):
             participants.carryOut(order, ofLeg: number, with: &media)

@@ -2,7 +2,7 @@
 
 public import AudioPort
 public import CallControl
-internal import CallFlow
+public import CallFlow
 public import CallParticipation
 internal import Core
 internal import Realtime
@@ -40,6 +40,35 @@ public struct FlowCallNames: Sendable, Equatable {
     }
 }
 
+/// What flows order of their device, beside events.
+public enum FlowOrder: Sendable, Equatable {
+    /// Call callees for the caller, or take it into a room. ``FlowDialReport/ended(_:_:)`` follows in any case.
+    case dial(CallID, FlowDialOrder)
+    /// Join the caller to the callee that has answered.
+    case connect(CallID)
+    /// End the calls that were dialled for the caller.
+    case stopDialling(CallID, isTimeout: Bool)
+    /// The callee accepts, which was asked.
+    case accepted(CallID)
+}
+
+/// What has become of what a flow has dialled.
+public enum FlowDialReport: Sendable, Equatable {
+    /// A callee has answered, and is asked whether it accepts.
+    case asked
+    /// A callee can be joined to the caller, or the caller is in its room.
+    case answered
+    /// The end, with the time for which the caller was joined.
+    case ended(DialStatus, Duration)
+}
+
+/// What a callee goes through that is asked whether it accepts.
+struct AskedCallee: Sendable {
+    let document: FlowFileName
+    /// Those of the caller's flow.
+    let values: FlowValues
+}
+
 /// The calls of a device that follow a flow, and the one thread that moves their sound.
 ///
 /// Documents and sounds are read, texts spoken, and recordings written on other threads, so that no disk and no voice delays a call.
@@ -50,6 +79,7 @@ public final class CallFlows: CallParticipant {
     /// Until the flow answers it.
     public let delaysAnswer = true
     private let publish: @Sendable (ParticipantEvent) -> Void
+    private let order: @Sendable (FlowOrder) -> Void
     private let name: @Sendable (ParticipantCall) -> FlowCallNames
     private let plan: Mutex<FlowPlan>
     private let voice = FlowVoice()
@@ -61,6 +91,8 @@ public final class CallFlows: CallParticipant {
         var runs: [CallID: FlowRun] = [:]
         /// Runs that have ended, or whose call has another one, and have not noticed that.
         var leaving: [FlowRun] = []
+        /// Placed calls whose callees are asked whether they accept, before they begin.
+        var asked: [CallID: AskedCallee] = [:]
         var isFinished = false
     }
 
@@ -75,10 +107,13 @@ public final class CallFlows: CallParticipant {
     /// - Parameters:
     ///   - name: Names a call that begins.
     ///   - publish: Receives the events, on the flows' thread.
+    ///   - order: Receives what flows order of the device's calls, likewise.
     public init(
         _ plan: FlowPlan, name: @escaping @Sendable (ParticipantCall) -> FlowCallNames,
-        publish: @escaping @Sendable (ParticipantEvent) -> Void
+        publish: @escaping @Sendable (ParticipantEvent) -> Void,
+        order: @escaping @Sendable (FlowOrder) -> Void = { _ in }
     ) {
+        self.order = order
         self.plan = Mutex(plan)
         self.name = name
         self.publish = publish
@@ -91,11 +126,13 @@ public final class CallFlows: CallParticipant {
     public func begin(_ call: ParticipantCall) throws {
         let plan = plan.withLock { $0 }
         let folder = try FlowFolder(file: plan.file)
+        let asked = table.withLock { $0.asked.removeValue(forKey: call.id) }
         let signal = try startIfNeeded()
         // The caller is recorded at 16 kHz, and hears the files at 48 kHz.
         let pair = AudioPort.pair(rate: .hz16000, signal: signal, turns: TurnPlan(.off))
         let run = FlowRun(
-            plan, folder, voice, call, name(call), port: pair.port, publish: publish, wake: { signal.signal() })
+            plan, folder, voice, call, name(call), asked: asked, port: pair.port, publish: publish, order: order,
+            wake: { signal.signal() })
         lines.hold(pair.line, of: call.id)
         let earlier = table.withLock { table in
             let earlier = table.runs.updateValue(run, forKey: call.id)
@@ -114,6 +151,22 @@ public final class CallFlows: CallParticipant {
         run(of: call)?.post(.course(.key(digit)))
     }
 
+    /// Reports to a caller's flow what has become of what it has dialled.
+    public func report(_ report: FlowDialReport, to caller: CallID) {
+        switch report {
+        case .asked: run(of: caller)?.post(.course(.calleeAsked))
+        case .answered: run(of: caller)?.post(.course(.calleeAnswered))
+        case .ended(let status, let time): run(of: caller)?.post(.course(.dialEnded(status, time)))
+        }
+    }
+
+    /// Has a callee that was placed for a caller go through a document of the caller's flow when it answers.
+    /// ``FlowOrder/accepted(_:)`` follows if it reaches the end of one.
+    public func ask(_ callee: CallID, by document: FlowFileName, for caller: CallID) {
+        guard let values = run(of: caller)?.values else { return }
+        table.withLock { $0.asked[callee] = AskedCallee(document: document, values: values) }
+    }
+
     /// Does nothing: a flow transfers no call.
     public func noteTransfer(to target: UserID, _ progress: CallTransfer.Progress, of call: CallID) {}
 
@@ -127,6 +180,7 @@ public final class CallFlows: CallParticipant {
     public func end(_ call: CallID, _ end: ParticipationEnd) {
         lines.drop(of: call)
         let run = table.withLock { table in
+            table.asked[call] = nil
             let run = table.runs.removeValue(forKey: call)
             if let run { table.leaving.append(run) }
             return run

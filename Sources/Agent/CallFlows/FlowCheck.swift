@@ -15,6 +15,8 @@ public struct FlowCheck {
     private var waiting: [FlowFileName]
     private var known: Set<FlowFileName>
     private var names: [FlowFileName]?
+    /// Callees of Dial that are the same in every call.
+    private var callees: [(document: FlowFileName, line: Int, name: String)] = []
 
     /// Documents that are checked at most.
     private static let mostDocuments = 1_000
@@ -38,6 +40,20 @@ public struct FlowCheck {
         var check = FlowCheck(folder, hasVoice, hasRecordings)
         check.run()
         return check.problems
+    }
+
+    /// Checks who is called by a flow's Dial, as far as that is the same in every call.
+    ///
+    /// - Parameter admits: Whether a name may be called.
+    /// - Returns: Those that may not, by file.
+    public static func problems(ofCalleesIn folder: FlowFolder, admits: (String) -> Bool) -> [ConfigProblem] {
+        var check = FlowCheck(folder, nil, nil)
+        check.run()
+        return check.callees.filter { !admits($0.name) }.map { callee in
+            ConfigProblem(
+                file: folder.shownPath(of: callee.document), line: callee.line, key: "Dial",
+                message: "cannot call \"\(callee.name)\": account.callees does not have that callee; list it there")
+        }
     }
 
     private init(_ folder: FlowFolder, _ hasVoice: Bool?, _ hasRecordings: Bool?) {
@@ -84,6 +100,12 @@ public struct FlowCheck {
                 add("there is no folder for recordings: behaviour.flow.record_folder in the configuration names one")
             }
             if let next = record.action, let why = follow(next) { add(why) }
+        case .dial(let dial):
+            if case .callees(let named, let asking) = dial.destination {
+                callees += named.compactMap(\.fixed).map { (document, step.line, $0) }
+                if let asking, let why = follow(asking) { add(why) }
+            }
+            if let next = dial.action, let why = follow(next) { add(why) }
         case .pause, .reject, .hangup: return
         }
     }

@@ -31,6 +31,7 @@ final class FlowRun: @unchecked Sendable {
     private let voice: FlowVoice
     private let names: FlowCallNames
     private let publish: @Sendable (ParticipantEvent) -> Void
+    private let order: @Sendable (FlowOrder) -> Void
     private let wake: @Sendable () -> Void
     private let inbox = Mutex<[Input]>([])
     private var port: AudioPort
@@ -49,12 +50,17 @@ final class FlowRun: @unchecked Sendable {
     /// The caller was heard, so that the call's media runs.
     private var isHeard = false
     private var hangsUpAt: Instant?
+    /// Something was dialled whose end has not been reported.
+    private var isDialling = false
+    /// The values of documents as the call has begun.
+    let values: FlowValues
     /// The end of the call was ordered.
     private var isOver = false
 
     init(
         _ plan: FlowPlan, _ folder: FlowFolder, _ voice: FlowVoice, _ details: ParticipantCall, _ names: FlowCallNames,
-        port: consuming AudioPort, publish: @escaping @Sendable (ParticipantEvent) -> Void,
+        asked: AskedCallee?, port: consuming AudioPort, publish: @escaping @Sendable (ParticipantEvent) -> Void,
+        order: @escaping @Sendable (FlowOrder) -> Void,
         wake: @escaping @Sendable () -> Void
     ) {
         call = details.id
@@ -63,14 +69,15 @@ final class FlowRun: @unchecked Sendable {
         self.voice = voice
         self.names = names
         self.publish = publish
+        self.order = order
         self.wake = wake
         self.port = port
         isReady = details.isAnswered
         let own = details.own?.text ?? ""
         let (from, to) = details.isOutgoing ? (own, details.peer.text) : (details.peer.text, own)
+        values = asked?.values ?? FlowValues(from: from, to: to, callSid: names.callSid)
         course = FlowCourse(
-            first: folder.first,
-            values: FlowValues(from: from, to: to, callSid: names.callSid), isAnswered: false)
+            first: asked?.document ?? folder.first, values: values, isAnswered: false, isAsking: asked != nil)
         post(.course(.begin))
     }
 
@@ -101,10 +108,13 @@ final class FlowRun: @unchecked Sendable {
 
     private func take(_ input: Input, at now: Instant) {
         switch input {
-        case .course(let input): feed(input, at: now)
+        case .course(let input):
+            if case .dialEnded = input { isDialling = false }
+            feed(input, at: now)
         case .hearOut: hearOut(at: now)
         case .end:
             isOver = true
+            stopDialling()
             endRecording()
             publish(.left(call))
             isDone = true
@@ -114,10 +124,16 @@ final class FlowRun: @unchecked Sendable {
     private func hearOut(at now: Instant) {
         guard !isOver else { return }
         isOver = true
+        stopDialling()
         endRecording()
         source = nil
         port.end()
         ends.append(nil)
+    }
+
+    private func stopDialling() {
+        if isDialling { order(.stopDialling(call, isTimeout: false)) }
+        isDialling = false
     }
 
     // MARK: Orders of the course
@@ -145,6 +161,12 @@ final class FlowRun: @unchecked Sendable {
             port.clear()
         case .record(let trims): beginRecording(trims: trims)
         case .stopRecording: endRecording()
+        case .dial(let what):
+            isDialling = true
+            order(.dial(call, what))
+        case .connect: order(.connect(call))
+        case .stopDialling(let isTimeout): order(.stopDialling(call, isTimeout: isTimeout))
+        case .accept: order(.accepted(call))
         case .hangUp: hangsUpAt = now.advanced(by: Self.lastWord)
         case .fail(let failure): finish(failure: failure.description)
         }
@@ -160,6 +182,7 @@ final class FlowRun: @unchecked Sendable {
     private func finish(failure: String?) {
         isOver = true
         source = nil
+        stopDialling()
         endRecording()
         if let failure, !isReady { publish(.failed(call, failure)) } else { publish(.done(call, failure: failure)) }
     }
@@ -189,7 +212,17 @@ final class FlowRun: @unchecked Sendable {
                 .samples(try voice.samples(of: text, by: plan.voice, withholding: plan.withheldVariables))
             }
         case .beep: return SoundSource(on: .files, wake: wake) { .samples(Self.beep) }
+        case .ringBack: return SoundSource(on: .files, wake: wake) { .samples(Self.ringBack) }
         }
+    }
+
+    /// 1 s of 425 Hz and 4 s of silence, as ITU-T E.180 recommends.
+    private static var ringBack: [Int16] {
+        var tone = ToneGenerator(frequencyHz: 425, levelDBFS: -20)
+        var samples = [Int16](repeating: 0, count: AudioFormat.samples(milliseconds: 1_000))
+        var room = samples.mutableSpan
+        tone.fill(&room)
+        return samples + [Int16](repeating: 0, count: AudioFormat.samples(milliseconds: 4_000))
     }
 
     private static var beep: [Int16] {

@@ -89,6 +89,16 @@ struct ControlRequestHandler: Sendable {
             }
             if isRefused { throw ControlFault(.wrongState, "the device is about to end, and takes no more calls") }
             return Outcome()
+        case .bridge(let number, let other, let goesBack):
+            return try await bridge(number, other, goesBack: goesBack, targets)
+        case .unbridge(let number):
+            let call = try await talking(number, targets)
+            do throws(CallSoundError) {
+                try await call.device.unbridge(call.id)
+            } catch {
+                throw ControlFault(error)
+            }
+            return Outcome(call.reply)
         case .play, .stop, .record, .attach, .detach: return try await carryOut(sound: request.action, targets)
         case .transfer(let number, let target, let other):
             return try await transfer(number, target, other, targets)
@@ -166,7 +176,7 @@ struct ControlRequestHandler: Sendable {
             switch action {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer,
-                .conferences, .conferenceMute, .conferenceRemove, .calls:
+                .bridge, .unbridge, .conferences, .conferenceMute, .conferenceRemove, .calls:
                 nil
             }
         let call = try await talking(number, targets)
@@ -181,7 +191,7 @@ struct ControlRequestHandler: Sendable {
             case .attach: try await device.attach(to: call.id)
             case .detach: try await device.detach(from: call.id)
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch,
-                .transfer, .conferences, .conferenceMute, .conferenceRemove, .calls:
+                .transfer, .bridge, .unbridge, .conferences, .conferenceMute, .conferenceRemove, .calls:
                 break
             }
         } catch {
@@ -299,6 +309,22 @@ struct ControlRequestHandler: Sendable {
             try await call.device.transfer(call.id, to: user, replacing: replaced)
         } catch {
             throw ControlFault(.wrongState, "\(error)")
+        }
+        return Outcome(call.reply)
+    }
+
+    private func bridge(
+        _ number: UInt64, _ other: UInt64, goesBack: Bool, _ targets: ControlTargets
+    ) async throws(ControlFault) -> Outcome {
+        let (call, second) = (try await talking(number, targets), try await talking(other, targets))
+        guard second.device === call.device else {
+            throw ControlFault(
+                .wrongState, "calls \(number) and \(other) are of two accounts; calls of one account can be joined")
+        }
+        do throws(CallSoundError) {
+            try await call.device.bridge(call.id, to: second.id, goesBack: goesBack)
+        } catch {
+            throw ControlFault(error)
         }
         return Outcome(call.reply)
     }

@@ -29,14 +29,18 @@ public struct PortLine: ~Copyable, Sendable {
     private var ahead = 0
     /// The caller has interrupted the program, and its side does not know yet: nothing of the queue is sent.
     private var isHeld = false
+    /// Set if another call fills the queue.
+    private var joined: JoinedQueue?
     /// How turns were taken so far; nil if that is not followed.
     public var summary: TurnSummary? { @_noAllocation @_noLocks get { report.turns } }
 
     init(
         heard: consuming AudioRing.Producer, queue: consuming AudioRing.Consumer,
         orders: consuming SPSCRing<PlayOrder>.Consumer, reports: consuming SPSCRing<PlayReport>.Producer,
-        turnEvents: consuming SPSCRing<TurnEvent>.Producer, rate: PortRate, turns: TurnPlan?, signal: PortSignal?
+        turnEvents: consuming SPSCRing<TurnEvent>.Producer, rate: PortRate, turns: TurnPlan?, signal: PortSignal?,
+        joined: JoinedQueue? = nil
     ) {
+        self.joined = joined
         widestRate = rate.rawValue
         self.heard = heard
         self.queue = queue
@@ -66,8 +70,10 @@ public struct PortLine: ~Copyable, Sendable {
         if followsTurns {
             count = takeTurn(received, &sending)
         } else {
+            leaveOutLateSound()
             count = queue.read(into: &sending)
             report.consumed &+= count
+            joined?.noteRest(queue.count)
         }
         edge.shape(&sending, soundSamples: count)
         noteSent(sending)
@@ -85,9 +91,24 @@ public struct PortLine: ~Copyable, Sendable {
         carryOutOrders()
         if handle == nil { queue.skip(sending.count) }
         if followsTurns { follow(hear(received, sending, sending.count, isProgram: false)) }
+        if joined != nil { queue.skip(queue.count) }
         _ = reports.push(report)
         handle?.signal()
     }
+
+    /// Leaves out sound of another call that would be late.
+    @_noAllocation @_noLocks
+    private mutating func leaveOutLateSound() {
+        guard let late = joined?.takeLate(of: queue.count), late > 0 else { return }
+        queue.skip(late)
+        edge.cut()
+    }
+
+    /// Frames of another call that were left out, because they would have been late; 0 of a program.
+    package var framesLeftOut: Int { @_noAllocation @_noLocks get { joined?.framesLeftOut ?? 0 } }
+
+    /// Samples of the call that were dropped, because the other side did not read them.
+    package var missedSamples: Int { @_noAllocation @_noLocks get { report.missed } }
 
     /// Only the newest order counts: the position of playback is reported for one.
     @_noAllocation @_noLocks

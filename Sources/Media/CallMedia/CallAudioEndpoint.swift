@@ -22,6 +22,9 @@ struct CallAudioEndpoint: ~Copyable {
     /// The program's line, if one takes part in the call. It is heard in place of the source.
     private var line: PortLine?
     private var hasLine = false
+    /// The line of another call or a room, which is heard in place of the source and of a program.
+    private var bridge: PortLine?
+    private var isBridged = false
     /// Samples of the call's sound so far, for programs that join it.
     private var position = 0
     /// A file that is heard in place of the source, and of a program.
@@ -86,6 +89,10 @@ struct CallAudioEndpoint: ~Copyable {
             announce(&sending)
             // What the program says waits.
             line?.hold(received: received, sending: sending)
+            bridge?.hold(received: received, sending: sending)
+        } else if isBridged {
+            bridge?.exchange(received: received, sending: &sending)
+            line?.hold(received: received, sending: sending)
         } else if hasLine {
             line?.exchange(received: received, sending: &sending)
         } else {
@@ -102,7 +109,7 @@ struct CallAudioEndpoint: ~Copyable {
     /// Samples a second that hold all of what is sent now: those of the program's sound, or 48 kHz.
     var soundRate: Int {
         @_noAllocation @_noLocks mutating get {
-            guard hasLine, !announces, let rate = line?.widestRate else { return 48_000 }
+            guard hasLine, !isBridged, !announces, let rate = line?.widestRate else { return 48_000 }
             return rate
         }
     }
@@ -242,6 +249,12 @@ struct CallAudioEndpoint: ~Copyable {
             line?.begin(at: position)
             hasLine = change.installs
             edge.expectCut()
+        case .bridge:
+            bridge?.finish()
+            exchangeEnds(&bridge, &change.line)
+            bridge?.begin(at: position)
+            isBridged = change.installs
+            edge.expectCut()
         }
     }
 
@@ -267,6 +280,7 @@ struct CallAudioEndpoint: ~Copyable {
         recorder?.close()
         sentRecorder?.close()
         line?.finish()
+        bridge?.finish()
     }
 }
 

@@ -29,6 +29,8 @@ package struct AudioChange: ~Copyable {
         case recording
         /// The program that is heard in place of the source; without a line it leaves.
         case line
+        /// Another call or a room that is heard in place of the source and of the program; without a line it leaves.
+        case bridge
     }
 
     let part: Part
@@ -41,7 +43,7 @@ package struct AudioChange: ~Copyable {
     /// Of a recording.
     package var recorder: AudioRing.Producer?
     package var sentRecorder: AudioRing.Producer?
-    /// Of a program.
+    /// Of a program, another call or a room.
     package var line: PortLine?
 
     /// Makes a change that removes what there is, or replaces it if `installs`.

@@ -148,6 +148,23 @@ extension MediaEngine {
     /// Lets the program leave; the call's source is heard again, and silence if that is a program.
     public func detach(from id: MediaCallID) { send(AudioChange(.line, installs: false), to: id) {} }
 
+    /// Joins two calls: each hears the other in place of its source and its program, which continue when it is parted.
+    public func bridge(_ one: MediaCallID, to other: MediaCallID) {
+        let lines = BridgeLines.make()
+        bridge(one, to: lines.one)
+        bridge(other, to: lines.other)
+    }
+
+    /// Has a call hear another call or a room in place of its source and its program.
+    public func bridge(_ id: MediaCallID, to line: consuming PortLine) {
+        var change = AudioChange(.bridge, installs: true)
+        change.line = .some(line)
+        send(change, to: id) {}
+    }
+
+    /// Has a call hear its program, or its source, again.
+    public func unbridge(_ id: MediaCallID) { send(AudioChange(.bridge, installs: false), to: id) {} }
+
     /// How the file thread reports on files of a call.
     func reports(on id: MediaCallID) -> FileReports {
         FileReports(

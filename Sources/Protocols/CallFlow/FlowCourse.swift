@@ -23,6 +23,8 @@ public enum FlowSound: Equatable, Sendable {
     case speech(String)
     /// The tone before a recording.
     case beep
+    /// The tone that is heard while a callee rings, once.
+    case ringBack
 }
 
 /// A flow that cannot continue.
@@ -61,6 +63,12 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case speech(isOver: Bool)
         /// The recording is saved, or dropped because there was nothing in it.
         case recorded(isEmpty: Bool)
+        /// A dialled callee has answered, and is asked whether it accepts.
+        case calleeAsked
+        /// A dialled callee is there, or the room has a place.
+        case calleeAnswered
+        /// The dialled call has ended, or has not come about; with the time for which the caller was connected.
+        case dialEnded(DialStatus, Duration)
         /// The recording cannot be written, for the reason in the text.
         case recordingFailed(String)
         /// ``FlowCourse/nextDeadline`` has come.
@@ -85,6 +93,14 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case record(trims: Bool)
         /// End the recording, and keep it if there is anything in it.
         case stopRecording
+        /// Call callees, or take the caller into a room. Its end follows in any case.
+        case dial(FlowDialOrder)
+        /// Connect the caller with the callee that has answered.
+        case connect
+        /// End the dialled call, or cancel it. Its end follows.
+        case stopDialling(isTimeout: Bool)
+        /// The callee that goes through this document accepts; nothing follows.
+        case accept
         /// Hang up.
         case hangUp
         /// End the call, which cannot continue: nothing follows.
@@ -97,6 +113,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
     public static let fetchTime = Duration.seconds(10)
     /// A recording that is not saved after this time has failed.
     public static let savingTime = Duration.seconds(10)
+    /// How long a callee may take to accept, from its answer on.
+    public static let askingTime = Duration.seconds(60)
     /// A flow that has neither answered nor rejected a call after this time has failed.
     public static let answerTime = Duration.seconds(30)
 
@@ -113,7 +131,18 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case beeping(FlowRecord)
         case recording(FlowRecord, until: Instant, quietUntil: Instant?)
         case saving(FlowRecord, until: Instant)
+        case dialling(FlowDial, Dialling)
         case over
+    }
+
+    /// What happens in a ``FlowDial``.
+    private enum Dialling {
+        case ringing(until: Instant)
+        /// The callee is there, and the caller is answered first.
+        case answering
+        case connected(until: Instant?)
+        /// The end was ordered.
+        case ending
     }
 
     /// Where a call continues if there is no document for the keys that were pressed.
@@ -140,6 +169,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private var index = 0
     private var values: FlowValues
     private var isAnswered: Bool
+    /// A callee that is asked whether it accepts goes through the flow.
+    private let isAsking: Bool
     private var answerBy: Instant?
     private var isSpeaking = false
     /// Since a key was pressed.
@@ -152,7 +183,9 @@ public struct FlowCourse: ProtocolCore, Sendable {
     /// - Parameters:
     ///   - first: The flow's first document.
     ///   - isAnswered: Whether the call is answered already, or was placed by this side.
-    public init(first: FlowFileName, values: FlowValues, isAnswered: Bool) {
+    ///   - isAsking: Whether this is a callee that accepts by reaching the end of a document.
+    public init(first: FlowFileName, values: FlowValues, isAnswered: Bool, isAsking: Bool = false) {
+        self.isAsking = isAsking
         name = first
         self.values = values
         self.isAnswered = isAnswered
@@ -162,7 +195,9 @@ public struct FlowCourse: ProtocolCore, Sendable {
     public var nextDeadline: Instant? {
         let own: Instant? =
             switch state {
-            case .idle, .answering, .sounding, .beeping, .over: nil
+            case .idle, .answering, .sounding, .beeping, .over, .dialling(_, .answering), .dialling(_, .ending): nil
+            case .dialling(_, .ringing(let time)): time
+            case .dialling(_, .connected(let time)): time
             case .fetching(let time, _), .resting(let time), .saving(_, let time): time
             case .gathering(_, .prompt): nil
             case .gathering(_, .pause(_, let time)), .gathering(_, .keys(_, let time)): time
@@ -190,6 +225,11 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .soundFailed(let number, let why): if number == sound, isSounding { fail(why, into: &outbox) }
         case .key(let key): take(key, at: now, into: &outbox)
         case .speech(let isOver): noteSpeech(isOver: isOver, at: now)
+        case .calleeAsked:
+            guard case .dialling(let dial, .ringing) = state else { return }
+            state = .dialling(dial, .ringing(until: now.advanced(by: Self.askingTime)))
+        case .calleeAnswered: noteCallee(at: now, into: &outbox)
+        case .dialEnded(let status, let time): endDial(status, time, at: now, into: &outbox)
         case .recorded(let isEmpty): endRecording(isEmpty: isEmpty, at: now, into: &outbox)
         case .recordingFailed(let why): if isRecording { fail(why, into: &outbox) }
         case .timerFired: fire(at: now, into: &outbox)
@@ -223,7 +263,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private mutating func fetch(_ text: FlowText?, at now: Instant, into outbox: inout [Output]) {
         guard let text else { return fetch(name, at: now, into: &outbox) }
         guard let next = fileName(text, into: &outbox) else { return }
-        let back = text.hasDigits ? Return(name: name, steps: steps, index: index) : nil
+        let back = text.dependsOnResult ? Return(name: name, steps: steps, index: index) : nil
         fetch(next, otherwise: back, at: now, into: &outbox)
     }
 
@@ -259,6 +299,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
 
     /// Begins the verb at the index. Behind the last one the call ends.
     private mutating func carryOut(at now: Instant, into outbox: inout [Output]) {
+        if isAsking, index >= steps.count { return end(.accept, into: &outbox) }
         let verb = index < steps.count ? steps[index].verb : .hangup
         guard isAnswered || !verb.needsAnswer else {
             state = .answering
@@ -277,6 +318,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
                 beginRecording(record, at: now, into: &outbox)
             }
         case .redirect(let text): fetch(text, at: now, into: &outbox)
+        case .dial(let dial): begin(dial, at: now, into: &outbox)
         case .reject(let how): reject(how, into: &outbox)
         case .hangup: end(.hangUp, into: &outbox)
         }
@@ -307,6 +349,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private mutating func noteAnswer(at now: Instant, into outbox: inout [Output]) {
         guard !isAnswered else { return }
         isAnswered = true
+        if case .dialling(let dial, .answering) = state { return connect(dial, at: now, into: &outbox) }
         guard case .answering = state else { return }
         carryOut(at: now, into: &outbox)
     }
@@ -326,14 +369,14 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .play(let text, _):
             guard let file = fileName(text, into: &outbox) else { return }
             start(.file(file), next, into: &outbox)
-        case .pause, .gather, .record, .redirect, .reject, .hangup: return
+        case .pause, .gather, .record, .redirect, .dial, .reject, .hangup: return
         }
     }
 
     private var isSounding: Bool {
         switch state {
         case .sounding, .beeping, .gathering(_, .prompt): true
-        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .over: false
+        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .dialling, .over: false
         }
     }
 
@@ -347,7 +390,8 @@ public struct FlowCourse: ProtocolCore, Sendable {
             play(gather.prompts[index].verb, next, into: &outbox)
         case .gathering(let gather, .prompt(let index, _)): prompt(index + 1, of: gather, at: now, into: &outbox)
         case .beeping(let record): beginRecording(record, at: now, into: &outbox)
-        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .over: return
+        case .dialling(_, .ringing): start(.ringBack, state, into: &outbox)
+        case .idle, .fetching, .answering, .resting, .gathering, .recording, .saving, .dialling, .over: return
         }
     }
 
@@ -363,7 +407,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .pause(let time): state = .gathering(gather, .pause(number, until: now.advanced(by: time)))
         case .say(_, let times), .play(_, let times):
             play(verb, .gathering(gather, .prompt(number, times: times)), into: &outbox)
-        case .gather, .record, .redirect, .reject, .hangup: return
+        case .gather, .record, .redirect, .dial, .reject, .hangup: return
         }
     }
 
@@ -378,7 +422,9 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .recording(let record, _, _) where record.finishKeys.contains(key):
             values.digits = String(key)
             stopRecording(record, at: now, into: &outbox)
-        case .idle, .fetching, .answering, .resting, .sounding, .beeping, .recording, .saving, .over: return
+        case .dialling(let dial, .ringing), .dialling(let dial, .connected):
+            if key == "*", dial.hangsUpOnStar { stop(dial, isTimeout: false, into: &outbox) }
+        case .idle, .fetching, .answering, .resting, .sounding, .beeping, .recording, .saving, .dialling, .over: return
         }
     }
 
@@ -413,7 +459,7 @@ public struct FlowCourse: ProtocolCore, Sendable {
     private var isRecording: Bool {
         switch state {
         case .recording, .saving: true
-        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .over: false
+        case .idle, .fetching, .answering, .resting, .sounding, .gathering, .beeping, .dialling, .over: false
         }
     }
 
@@ -441,12 +487,81 @@ public struct FlowCourse: ProtocolCore, Sendable {
         if isEmpty { proceed(at: now, into: &outbox) } else { fetch(record.action, at: now, into: &outbox) }
     }
 
+    // MARK: Dial
+
+    private mutating func begin(_ dial: FlowDial, at now: Instant, into outbox: inout [Output]) {
+        guard !isAsking else {
+            return fail("a callee that is asked cannot be connected with another one; remove Dial", into: &outbox)
+        }
+        guard let destination = destination(of: dial, into: &outbox) else { return }
+        let ringing = State.dialling(dial, .ringing(until: now.advanced(by: dial.timeout)))
+        outbox.append(.dial(FlowDialOrder(destination, timeout: dial.timeout)))
+        if isAnswered, case .callees = destination {
+            start(.ringBack, ringing, into: &outbox)
+        } else {
+            state = ringing
+        }
+    }
+
+    private mutating func destination(
+        of dial: FlowDial, into outbox: inout [Output]
+    ) -> FlowDialOrder.Destination? {
+        switch dial.destination {
+        case .room(let name, let most, let hasTones):
+            return .room(name.spoken(values), mostMembers: most, hasTones: hasTones)
+        case .callees(let callees, let asking):
+            var document: FlowFileName?
+            if let asking {
+                document = fileName(asking, into: &outbox)
+                if document == nil { return nil }
+            }
+            return .callees(callees.map { $0.spoken(values) }, asking: document)
+        }
+    }
+
+    private mutating func noteCallee(at now: Instant, into outbox: inout [Output]) {
+        guard case .dialling(let dial, .ringing) = state else { return }
+        stopRinging(into: &outbox)
+        if isAnswered { return connect(dial, at: now, into: &outbox) }
+        state = .dialling(dial, .answering)
+        answerBy = nil
+        outbox.append(.answer)
+    }
+
+    private mutating func connect(_ dial: FlowDial, at now: Instant, into outbox: inout [Output]) {
+        state = .dialling(dial, .connected(until: dial.timeLimit.map { now.advanced(by: $0) }))
+        outbox.append(.connect)
+    }
+
+    private func stopRinging(into outbox: inout [Output]) {
+        if isAnswered { outbox.append(.stopSound) }
+    }
+
+    private mutating func stop(_ dial: FlowDial, isTimeout: Bool, into outbox: inout [Output]) {
+        if case .dialling(_, .ringing) = state { stopRinging(into: &outbox) }
+        state = .dialling(dial, .ending)
+        outbox.append(.stopDialling(isTimeout: isTimeout))
+    }
+
+    private mutating func endDial(
+        _ status: DialStatus, _ time: Duration, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard case .dialling(let dial, let dialling) = state else { return }
+        if case .ringing = dialling { stopRinging(into: &outbox) }
+        (values.dialStatus, values.dialSeconds) = (status.rawValue, "\(time.components.seconds)")
+        if let action = dial.action { fetch(action, at: now, into: &outbox) } else { proceed(at: now, into: &outbox) }
+    }
+
     // MARK: Time
 
     private mutating func fire(at now: Instant, into outbox: inout [Output]) {
         guard let deadline = nextDeadline, deadline <= now else { return }
         if !isAnswered, let answerBy, answerBy <= now {
-            return fail("the call was not answered within \(Self.answerTime.text); shorten the Pause", into: &outbox)
+            let remedy =
+                if case .dialling = state { "shorten the Pause before Dial, or its timeout" } else {
+                    "shorten the Pause"
+                }
+            return fail("the call was not answered within \(Self.answerTime.text); \(remedy)", into: &outbox)
         }
         switch state {
         case .fetching: fail("was not read within \(Self.fetchTime.text)", ofDocument: true, into: &outbox)
@@ -455,7 +570,9 @@ public struct FlowCourse: ProtocolCore, Sendable {
         case .gathering(let gather, .keys(let keys, _)): complete(gather, with: keys, at: now, into: &outbox)
         case .recording(let record, _, _): stopRecording(record, at: now, into: &outbox)
         case .saving: fail("the recording was not saved within \(Self.savingTime.text)", into: &outbox)
-        case .idle, .answering, .sounding, .gathering, .beeping, .over: return
+        case .dialling(let dial, .ringing): stop(dial, isTimeout: true, into: &outbox)
+        case .dialling(let dial, .connected): stop(dial, isTimeout: false, into: &outbox)
+        case .idle, .answering, .sounding, .gathering, .beeping, .dialling, .over: return
         }
     }
 }

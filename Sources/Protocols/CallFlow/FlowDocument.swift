@@ -31,6 +31,8 @@ public enum FlowVerb: Equatable, Sendable {
     case record(FlowRecord)
     /// Continues with another document.
     case redirect(FlowText)
+    /// Connects the caller with others.
+    case dial(FlowDial)
     /// Rejects the call instead of answering it.
     case reject(FlowRejection)
     /// Ends the call.
@@ -45,6 +47,7 @@ public enum FlowVerb: Equatable, Sendable {
         case .gather: "Gather"
         case .record: "Record"
         case .redirect: "Redirect"
+        case .dial: "Dial"
         case .reject: "Reject"
         case .hangup: "Hangup"
         }
@@ -55,6 +58,7 @@ public enum FlowVerb: Equatable, Sendable {
         switch self {
         case .say, .play, .gather, .record, .hangup: true
         case .pause, .redirect, .reject: false
+        case .dial(let dial): !dial.answersOnBridge
         }
     }
 }

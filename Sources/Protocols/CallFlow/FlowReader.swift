@@ -28,7 +28,7 @@ private struct FlowReader {
     private(set) var faults: [FlowFault] = []
 
     /// Verbs of a document, in the order of the alphabet.
-    private static let verbs = ["Gather", "Hangup", "Pause", "Play", "Record", "Redirect", "Reject", "Say"]
+    private static let verbs = ["Dial", "Gather", "Hangup", "Pause", "Play", "Record", "Redirect", "Reject", "Say"]
     private static let prompts = ["Pause", "Play", "Say"]
     /// Times that a sound is played with `loop="0"`, which TwiML calls endless.
     private static let mostTimes = 1_000
@@ -93,6 +93,7 @@ private struct FlowReader {
         case "Redirect":
             check(element, attributes: [], text: true, children: false)
             return file(element, element.text).map { .redirect($0) }
+        case "Dial": return dial(element).map { .dial($0) }
         case "Reject":
             check(element, attributes: ["reason"], text: false, children: false)
             return .reject(rejection(element))
@@ -137,6 +138,86 @@ private struct FlowReader {
             longest: seconds(element, "maxLength", in: 1...14_400, otherwise: 3_600),
             timeout: seconds(element, "timeout", in: 1...60, otherwise: 5), finishKeys: Set(finish),
             beeps: flag(element, "playBeep", otherwise: true), trims: trim == "trim-silence", action: action(element))
+    }
+
+    // MARK: Dial
+
+    private static let callees = ["Client", "Number", "Sip"]
+
+    private mutating func dial(_ element: XMLElement) -> FlowDial? {
+        let attributes = ["action", "answerOnBridge", "hangupOnStar", "timeLimit", "timeout"]
+        check(element, attributes: attributes, text: true)
+        let destination = destination(of: element)
+        let answersOnBridge = flag(element, "answerOnBridge", otherwise: false)
+        if answersOnBridge, case .room? = destination {
+            add(element, "answerOnBridge is not supported with Conference, which answers the caller")
+        }
+        let longest = answersOnBridge ? FlowDial.longestUnanswered : 600
+        let timeout = seconds(element, "timeout", in: 1...longest, otherwise: min(30, longest))
+        let limit =
+            element[attribute: "timeLimit"] == nil
+            ? nil : seconds(element, "timeLimit", in: 1...86_400, otherwise: 14_400)
+        let (action, hangsUpOnStar) = (action(element), flag(element, "hangupOnStar", otherwise: false))
+        return destination.map {
+            FlowDial(
+                destination: $0, timeout: timeout, timeLimit: limit, action: action, hangsUpOnStar: hangsUpOnStar,
+                answersOnBridge: answersOnBridge)
+        }
+    }
+
+    private mutating func destination(of element: XMLElement) -> FlowDial.Destination? {
+        let text = Self.trimmed(element.text)
+        guard let first = element.children.first else { return number(element).map { .callees([$0], asking: nil) } }
+        if !text.isEmpty { add(element, "has a number beside \(first.name.prefix(40)); put it into a Number") }
+        guard first.name == "Conference" else { return callees(of: element) }
+        if element.children.count > 1 { add(element, "has more than a Conference; a caller is in one room at a time") }
+        return room(first)
+    }
+
+    private mutating func callees(of element: XMLElement) -> FlowDial.Destination? {
+        if element.children.count > FlowDial.mostCallees {
+            add(element, "has \(element.children.count) callees; at most \(FlowDial.mostCallees) are supported")
+        }
+        var screens: [FlowText?] = []
+        let found = element.children.compactMap { child -> FlowText? in
+            guard Self.callees.contains(child.name) else {
+                let all = (Self.callees + ["Conference"]).sorted().joined(separator: ", ")
+                add(child, "is not supported within Dial; supported there are \(all)")
+                return nil
+            }
+            check(child, attributes: ["url"], text: true, children: false)
+            screens.append(child[attribute: "url"].flatMap { file(child, $0) })
+            return child.name == "Number" ? number(child) : address(child)
+        }
+        if screens.contains(where: { $0 != screens[0] }) {
+            add(
+                element,
+                "has callees with different url; all callees of a Dial go through the same document, or none does")
+        }
+        return found.isEmpty ? nil : .callees(found, asking: screens.first ?? nil)
+    }
+
+    private mutating func room(_ element: XMLElement) -> FlowDial.Destination? {
+        check(element, attributes: ["beep", "maxParticipants"], text: true, children: false)
+        let most = integer(element, "maxParticipants", in: 2...250, otherwise: 50)
+        let hasTones = flag(element, "beep", otherwise: true)
+        return address(element).map { .room($0, mostMembers: most, hasTones: hasTones) }
+    }
+
+    /// A telephone number, without what makes it easier to read; or another name.
+    private mutating func number(_ element: XMLElement) -> FlowText? {
+        let number = element.text.filter { !$0.isWhitespace && !"()-/".contains($0) }
+        let isNumber = number.drop { $0 == "+" }.allSatisfy { ("0"..."9").contains($0) }
+        return address(element, isNumber ? String(number) : nil)
+    }
+
+    private mutating func address(_ element: XMLElement, _ text: String? = nil) -> FlowText? {
+        let text = text ?? Self.trimmed(element.text)
+        guard !text.isEmpty, text.utf8.count <= 256 else {
+            add(element, text.isEmpty ? "names no one to connect with" : "has a name of more than 256 bytes")
+            return nil
+        }
+        return template(element, text)
     }
 
     private mutating func rejection(_ element: XMLElement) -> FlowRejection {
@@ -217,6 +298,7 @@ private struct FlowReader {
         guard let name = template(element, Self.trimmed(text)) else { return nil }
         var values = FlowValues(from: "a", to: "b", callSid: "c")
         values.digits = "1"
+        (values.dialStatus, values.dialSeconds) = (DialStatus.completed.rawValue, "1")
         do throws(FlowFileName.Fault) {
             _ = try name.fileName(values)
             return name

@@ -2,6 +2,10 @@
 public struct FlowValues: Equatable, Sendable {
     /// The keys of the last answer.
     public var digits = ""
+    /// How the last dialled call has ended; empty before one has.
+    public var dialStatus = ""
+    /// Seconds for which the caller was connected with it.
+    public var dialSeconds = ""
     /// The caller.
     public var from: String
     /// The callee.
@@ -17,7 +21,7 @@ public struct FlowValues: Equatable, Sendable {
     }
 }
 
-/// A text of a document, in which `{{Digits}}`, `{{From}}`, `{{To}}` and `{{CallSid}}` are replaced, as in Twilio's TwiML Bins.
+/// A text of a document, in which `{{Digits}}`, `{{From}}`, `{{To}}` and the like are replaced, as in Twilio's TwiML Bins.
 public struct FlowText: Equatable, Sendable {
     /// A value that a call has. The names are those of documents.
     public enum Name: String, CaseIterable, Sendable {
@@ -29,6 +33,10 @@ public struct FlowText: Equatable, Sendable {
         case to = "To"
         /// The call's name.
         case callSid = "CallSid"
+        /// How the last dialled call has ended.
+        case dialStatus = "DialCallStatus"
+        /// Seconds for which the caller was connected with it.
+        case dialSeconds = "DialCallDuration"
     }
 
     private enum Part: Equatable, Sendable {
@@ -72,6 +80,8 @@ public struct FlowText: Equatable, Sendable {
             case .value(.from): values.from
             case .value(.to): values.to
             case .value(.callSid): values.callSid
+            case .value(.dialStatus): values.dialStatus
+            case .value(.dialSeconds): values.dialSeconds
             }
         }.joined()
     }
@@ -94,6 +104,8 @@ public struct FlowText: Equatable, Sendable {
             case .value(.from): Self.plain(values.from)
             case .value(.to): Self.plain(values.to)
             case .value(.callSid): Self.plain(values.callSid)
+            case .value(.dialStatus): values.dialStatus
+            case .value(.dialSeconds): values.dialSeconds
             }
         }.joined()
     }
@@ -133,8 +145,16 @@ public struct FlowText: Equatable, Sendable {
 
     var isEmpty: Bool { parts.isEmpty }
 
-    /// Whether it depends on the keys.
-    var hasDigits: Bool { parts.contains(.value(.digits)) }
+    /// The text if it is the same in every call; nil if it depends on the call.
+    public var fixed: String? {
+        guard parts.allSatisfy({ if case .text = $0 { true } else { false } }) else { return nil }
+        return source
+    }
+
+    /// Whether it depends on what the caller or a dialled call has done, so that a missing file is no fault.
+    var dependsOnResult: Bool {
+        parts.contains { [.value(.digits), .value(.dialStatus), .value(.dialSeconds)].contains($0) }
+    }
 
     private static func words(_ keys: String) -> String {
         keys.map { key in

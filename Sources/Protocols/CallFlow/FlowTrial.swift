@@ -3,7 +3,8 @@ internal import Core
 /// A call through a flow without a call: on a clock of its own, with a caller who presses given keys.
 ///
 /// The caller presses one key after the other, each half a second after a Gather has played its prompts or has taken the key before. At a
-/// Record the caller speaks for three seconds, and is then silent. A call is answered as soon as the flow answers it.
+/// Record the caller speaks for three seconds, and is then silent. A call is answered as soon as the flow answers it. A dialled call has
+/// the given result: callees answer or decline after two seconds, and the caller is connected for five.
 public struct FlowTrial: Sendable {
     /// What happens in the call.
     public enum Note: Equatable, Sendable {
@@ -15,6 +16,10 @@ public struct FlowTrial: Sendable {
         case length(Duration)
         /// The caller presses a key.
         case key(Character)
+        /// A dialled callee answers, or the room has a place.
+        case connected
+        /// The dialled call has ended.
+        case dialEnded(DialStatus)
         /// The caller has spoken, and the recording is saved.
         case recorded(Duration)
     }
@@ -36,7 +41,16 @@ public struct FlowTrial: Sendable {
     /// How long the caller speaks for a recording.
     public static let speechTime = Duration.seconds(3)
 
+    /// How long a callee rings before it answers, or is busy.
+    public static let ringingTime = Duration.seconds(2)
+    /// How long the caller is connected.
+    public static let connectedTime = Duration.seconds(5)
+
     private var course: FlowCourse
+    private let dialResult: DialStatus
+    /// What a dialled call does next.
+    private var dialNext: (input: FlowCourse.Input, at: Instant)?
+    private var connectedSince: Instant?
     private var keys: ArraySlice<Character>
     private let longest: Duration
     private var now = Instant.zero
@@ -51,8 +65,13 @@ public struct FlowTrial: Sendable {
     /// - Parameters:
     ///   - first: The flow's first document.
     ///   - keys: What the caller presses.
+    ///   - dialResult: How dialled calls end.
     ///   - longest: The longest call.
-    public init(first: FlowFileName, values: FlowValues, keys: String, longest: Duration = .seconds(4 * 3_600)) {
+    public init(
+        first: FlowFileName, values: FlowValues, keys: String, dialResult: DialStatus = .completed,
+        longest: Duration = .seconds(4 * 3_600)
+    ) {
+        self.dialResult = dialResult
         course = FlowCourse(first: first, values: values, isAnswered: false)
         self.keys = Array(keys)[...]
         self.longest = longest
@@ -104,7 +123,7 @@ public struct FlowTrial: Sendable {
         case .play(let sound, let number):
             switch length(sound) {
             case .success(let time):
-                note(Instant.zero.duration(to: now), .length(time))
+                if sound != .ringBack { note(Instant.zero.duration(to: now), .length(time)) }
                 soundEnd = (number, now.advanced(by: time))
                 return []
             case .failure(let fault): return [.soundFailed(number, fault.message)]
@@ -118,11 +137,45 @@ public struct FlowTrial: Sendable {
             speechEnd = nil
             note(Instant.zero.duration(to: now), .recorded(recordedSince.duration(to: now)))
             return [.recorded(isEmpty: false)]
-        case .hangUp: end = .hungUp
+        case .dial(let order): dial(order)
+        case .connect:
+            connectedSince = now
+            dialNext = (.dialEnded(.completed, Self.connectedTime), now.advanced(by: Self.connectedTime))
+        case .stopDialling(let isTimeout):
+            let time = connectedSince?.duration(to: now)
+            let status: DialStatus = time != nil ? .completed : isTimeout ? .noAnswer : .canceled
+            dialNext = (.dialEnded(status, time ?? .zero), now)
+        case .hangUp, .accept: end = .hungUp
         case .reject(let how): end = .rejected(how)
         case .fail(let failure): end = .failed(failure)
         }
         return []
+    }
+
+    private mutating func dial(_ order: FlowDialOrder) {
+        connectedSince = nil
+        var wait = Self.ringingTime
+        if case .room = order.destination { wait = .zero }
+        switch dialResult {
+        case .completed: dialNext = (.calleeAnswered, now.advanced(by: wait))
+        case .busy: dialNext = (.dialEnded(.busy, .zero), now.advanced(by: wait))
+        case .failed: dialNext = (.dialEnded(.failed, .zero), now)
+        // The flow gives up at its timeout.
+        case .noAnswer, .canceled: dialNext = nil
+        }
+    }
+
+    private mutating func nextOfDial(_ note: (Duration, Note) -> Void) -> FlowCourse.Input? {
+        guard let next = dialNext, next.at <= now else { return nil }
+        dialNext = nil
+        switch next.input {
+        case .calleeAnswered: note(Instant.zero.duration(to: now), .connected)
+        case .dialEnded(let status, _): note(Instant.zero.duration(to: now), .dialEnded(status))
+        case .begin, .fetched, .fetchFailed, .answered, .soundEnded, .soundFailed, .key, .speech, .recorded,
+            .recordingFailed, .calleeAsked, .timerFired:
+            break
+        }
+        return next.input
     }
 
     /// What happens next, to whose time the clock is moved; nil if the call is too long by then.
@@ -132,9 +185,10 @@ public struct FlowTrial: Sendable {
         } else {
             keyAt = nil
         }
-        let times = [soundEnd?.at, keyAt, speechEnd, course.nextDeadline].compactMap(\.self)
+        let times = [soundEnd?.at, keyAt, speechEnd, dialNext?.at, course.nextDeadline].compactMap(\.self)
         guard let next = times.min(), Instant.zero.duration(to: next) <= longest else { return nil }
         now = max(now, next)
+        if let input = nextOfDial(note) { return input }
         if let sound = soundEnd, sound.at <= now {
             soundEnd = nil
             return .soundEnded(sound.number)

@@ -6,6 +6,7 @@ public struct ControlRequest: Hashable, Sendable {
     public enum Name: String, CaseIterable, Sendable {
         case status, mute, unmute, volume, call, answer, reject, hangup, card, dtmf, drain, undrain, watch
         case play, stop, record, attach, detach, transfer
+        case bridge, unbridge
         case conferences
         case conferenceMute = "conference_mute"
         case conferenceUnmute = "conference_unmute"
@@ -51,6 +52,11 @@ public struct ControlRequest: Hashable, Sendable {
         /// Ask a call's peer to call another party instead of this device; `replacing` names another call, whose remote
         /// party the peer then talks to.
         case transfer(UInt64, to: String, replacing: UInt64?)
+        /// Join two calls, which hear each other in place of their programs and sources. When one ends, the other is hung up, or
+        /// continues as before if `goesBack`.
+        case bridge(UInt64, to: UInt64, goesBack: Bool)
+        /// Part a call from the one that it was joined to; both continue as before.
+        case unbridge(UInt64?)
         /// Report the rooms in which calls meet, and their members.
         case conferences
         /// Mute a call in its room, or have it heard again.
@@ -185,6 +191,14 @@ public struct ControlRequest: Hashable, Sendable {
                 throw ControlFault(.wrongValue, "transfer needs call, the number of the call whose peer is asked")
             }
             return .transfer(call, to: target, replacing: other)
+        case .bridge:
+            let (call, other) = (try fields.call(), try fields.call("to_call"))
+            let goesBack = try fields.flag("goes_back") ?? false
+            guard let call, let other else {
+                throw ControlFault(.wrongValue, "bridge needs call and to_call, the numbers of the calls to join")
+            }
+            return .bridge(call, to: other, goesBack: goesBack)
+        case .unbridge: return .unbridge(try fields.call())
         case .conferences: return .conferences
         case .conferenceMute: return .conferenceMute(try member(&fields, "conference_mute"), true)
         case .conferenceUnmute: return .conferenceMute(try member(&fields, "conference_unmute"), false)
@@ -248,6 +262,9 @@ extension ControlRequest: Encodable {
         case .detach(let call): set(.detach, ["call": number(call)])
         case .transfer(let call, let target, let other):
             set(.transfer, ["call": number(call), "to": .string(target), "to_call": number(other)])
+        case .bridge(let call, let other, let goesBack):
+            set(.bridge, ["call": number(call), "to_call": number(other), "goes_back": .bool(goesBack)])
+        case .unbridge(let call): set(.unbridge, ["call": number(call)])
         case .conferences: set(.conferences)
         case .conferenceMute(let call, let isMuted):
             set(isMuted ? .conferenceMute : .conferenceUnmute, ["call": number(call)])

@@ -11,8 +11,8 @@ struct ControlWords: Error, CustomStringConvertible {
         "status", "mute", "unmute", "volume DB", "volume microphone DB", "call CALLEE", "answer [CALL]",
         "reject [CALL]", "busy [CALL]", "hangup [CALL]", "card CALL", "dtmf KEYS [CALL]", "play [CALL] FILE",
         "stop [CALL]", "record [CALL] start [FILE]", "record [CALL] stop", "attach [CALL]", "detach [CALL]",
-        "transfer CALL CALLEE", "transfer CALL CALLEE to-call CALL", "drain",
-        "undrain", "watch", "conference list", "conference mute CALL", "conference unmute CALL",
+        "transfer CALL CALLEE", "transfer CALL CALLEE to-call CALL", "bridge CALL CALL [goes-back]", "unbridge [CALL]",
+        "drain", "undrain", "watch", "conference list", "conference mute CALL", "conference unmute CALL",
         "conference remove CALL",
     ]
 
@@ -70,10 +70,12 @@ struct ControlWords: Error, CustomStringConvertible {
         case "record": return ControlRequest(try record(rest))
         case "conference": return ControlRequest(try conference(rest))
         case "transfer": return ControlRequest(try transfer(rest))
-        case "stop", "attach", "detach":
+        case "bridge": return ControlRequest(try bridge(rest))
+        case "stop", "attach", "detach", "unbridge":
             try atMost(1)
             let call = try rest.first.map(number)
             switch name {
+            case "unbridge": return ControlRequest(.unbridge(call))
             case "stop": return ControlRequest(.stop(call))
             case "attach": return ControlRequest(.attach(call))
             default: return ControlRequest(.detach(call))
@@ -90,6 +92,14 @@ struct ControlWords: Error, CustomStringConvertible {
         }
         let call = try number(words[1])
         return verb == "remove" ? .conferenceRemove(call) : .conferenceMute(call, verb == "mute")
+    }
+
+    private static func bridge(_ words: [String]) throws(ControlWords) -> ControlRequest.Action {
+        let goesBack = words.count == 3 && ["goes-back", "--goes-back"].contains(words[2])
+        guard words.count == 2 || goesBack else {
+            throw ControlWords("Give two calls: bridge CALL CALL, or bridge CALL CALL goes-back.")
+        }
+        return .bridge(try number(words[0]), to: try number(words[1]), goesBack: goesBack)
     }
 
     private static func transfer(_ words: [String]) throws(ControlWords) -> ControlRequest.Action {

@@ -18,7 +18,8 @@ struct FlowTryCommand: ParsableCommand {
         commandName: "try", abstract: "Walk through a call flow without a call, and print what would happen and when.",
         discussion: """
             The caller presses one key after the other, each half a second after a Gather has played its prompts or has taken the \
-            key before, and speaks for three seconds at a Record. Files last as long as they are; the texts of Say last as long as \
+            key before, and speaks for three seconds at a Record. No callee is called: those of a Dial answer after two seconds, and the \
+            caller is connected for five, unless --dial says otherwise. Files last as long as they are; the texts of Say last as long as \
             people take to say them, because no voice is run. It ends with an error if the flow does, and if it reaches four hours.
             """)
 
@@ -34,7 +35,13 @@ struct FlowTryCommand: ParsableCommand {
     @Option(help: "The callee, who is {{To}} in the flow.")
     var to = "callee"
 
+    @Option(help: "How dialled calls end: completed, busy, no-answer or failed.")
+    var dial = DialStatus.completed.rawValue
+
     func validate() throws {
+        guard let status = DialStatus(rawValue: dial), status != .canceled else {
+            throw ValidationError("--dial must be completed, busy, no-answer or failed, not \"\(dial)\".")
+        }
         guard digits.allSatisfy("0123456789*#".contains) else {
             throw ValidationError("--digits must be made of 0-9, * and #, not \"\(digits)\".")
         }
@@ -49,7 +56,8 @@ struct FlowTryCommand: ParsableCommand {
         }
         var unused = digits.count
         var trial = FlowTrial(
-            first: folder.first, values: FlowValues(from: from, to: to, callSid: "CA-trial"), keys: digits)
+            first: folder.first, values: FlowValues(from: from, to: to, callSid: "CA-trial"), keys: digits,
+            dialResult: DialStatus(rawValue: dial) ?? .completed)
         var last = Duration.zero
         let end = trial.run(
             document: { folder.load($0) }, length: { Self.length($0, folder) },
@@ -82,6 +90,7 @@ struct FlowTryCommand: ParsableCommand {
     private static func length(_ sound: FlowSound, _ folder: FlowFolder) -> Result<Duration, FlowUnusable> {
         switch sound {
         case .beep: return .success(.milliseconds(400))
+        case .ringBack: return .success(.seconds(5))
         case .speech(let text): return .success(.milliseconds(500 + 400 * text.split(separator: " ").count))
         case .file(let name):
             do throws(FlowUnusable) {
@@ -118,7 +127,18 @@ private enum FlowTrialText {
         case .missing(let name): "    there is no \(name)"
         case .length(let time): "    for \(time.text)"
         case .key(let key): "    key \(key)"
+        case .connected: "    the caller is connected"
+        case .dialEnded(let status): "    the dialled call ends: \(status.rawValue)"
         case .recorded(let time): "    \(time.text) are recorded"
+        }
+    }
+
+    private static func dial(_ order: FlowDialOrder) -> String {
+        switch order.destination {
+        case .callees(let names, let asking):
+            "    calls \(names.joined(separator: ", ")) for up to \(order.timeout.text)"
+                + (asking.map { ", asked by \($0)" } ?? "")
+        case .room(let name, _, _): "    joins the conference \(name)"
         }
     }
 
@@ -131,6 +151,9 @@ private enum FlowTrialText {
         case .play(.file(let name), _): "    plays \(name)"
         case .play(.speech(let text), _): "    says \"\(text)\""
         case .play(.beep, _): "    plays the tone"
+        case .play(.ringBack, _): nil
+        case .dial(let order): dial(order)
+        case .connect, .stopDialling, .accept: nil
         case .stopSound: "    stops the sound"
         case .record: "    records the caller"
         case .stopRecording: nil

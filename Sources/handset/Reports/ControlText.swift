@@ -137,6 +137,8 @@ enum ControlText {
         case .detach: "\(call): the program leaves"
         case .calls: "\(reply.calls?.count ?? 0) calls"
         case .transfer(_, let target, _): "\(call): the peer is asked to call \(printable(target))"
+        case .bridge(_, let other, _): "\(call): joined to call \(other)"
+        case .unbridge: "\(call): no longer joined to another call"
         case .conferenceMute(_, true): "\(call): muted in its room"
         case .conferenceMute(_, false): "\(call): heard in its room again"
         case .conferenceRemove: "\(call): removed from its room"

@@ -158,6 +158,11 @@ extension DeviceConfiguration {
         }
         let others = root.value(\Keys.behaviours, &problems) ?? []
         behaviours = BehaviourConfiguration.named(others, besides: section, behaviour, &problems)
+        if root.fileChecks != .none {
+            for (_, behaviour) in allBehaviours {
+                FlowConfiguration.judgeCallees(of: behaviour, by: account, &problems)
+            }
+        }
         if let answers {
             let ownName = section?.value(\.name, &problems)
             answer.table = AnswerTableReader(account, behaviours: behaviours, ownName: ownName).table(

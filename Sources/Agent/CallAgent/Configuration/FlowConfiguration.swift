@@ -18,6 +18,14 @@ enum FlowConfiguration {
         ).unset("nowhere: a flow with `Record` is refused")
     }
 
+    /// Judges who is called by the Dial of a behaviour's flow, if there is one.
+    static func judgeCallees(
+        of behaviour: BehaviourConfiguration, by account: AccountConfiguration, _ problems: inout [ConfigProblem]
+    ) {
+        guard let plan = behaviour.source.flow, let folder = try? FlowFolder(file: plan.file) else { return }
+        problems += FlowCheck.problems(ofCalleesIn: folder) { account.mayTransferForBot($0) != nil }
+    }
+
     /// The plan of a section, whose flow is checked with all that it names if calls follow it.
     static func plan(
         _ section: KeyedSection<Keys>, isUsed: Bool, _ problems: inout [ConfigProblem]

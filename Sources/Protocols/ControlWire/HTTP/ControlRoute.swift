@@ -180,6 +180,15 @@ extension ControlRoute {
             faults: [.notConfigured]),
         action(.detach, "detachProgram", "The program, bot or flow leaves; the call continues."),
         action(
+            .bridge, "bridgeCall", "Joins the call to another one of its account: each hears the other.",
+            [
+                Member(name: "to_call", kind: .callNumber, isRequired: true, words: "The other call"),
+                Member(
+                    name: "goes_back", kind: .flag,
+                    words: "Whether a call continues as before when the other ends; otherwise it is hung up"),
+            ]),
+        action(.unbridge, "unbridgeCall", "Parts the call from the other one; both continue as before."),
+        action(
             .card, "moveCard", "Gives the sound card to the call, and puts the other on hold.", faults: [.noSoundCard]),
         action(
             .transfer, "transferCall", "Asks the call's peer to call another user in this device's place.",

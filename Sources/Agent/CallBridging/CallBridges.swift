@@ -1,0 +1,82 @@
+// CallBridging: what spans two calls of a device: which are joined, and which calls are placed to join one. Pure.
+
+public import CallParticipation
+
+/// Which calls of a device are joined in pairs, and what becomes of one when the other ends.
+///
+/// The owner of bridges beside the calls. It has no call and no sound: its driver reports what happens to calls, and carries out what it
+/// orders.
+public struct CallBridges: Sendable {
+    /// What becomes of a call when the other one ends.
+    public enum Sequel: Equatable, Sendable {
+        /// It is hung up.
+        case hangUp
+        /// It does what it did before: its program or its source is heard again.
+        case goBack
+    }
+
+    /// What happened.
+    public enum Input: Equatable, Sendable {
+        /// Two calls are to be joined, whose media runs. Nothing happens if one of them is joined already.
+        case join(CallID, CallID, then: Sequel, otherThen: Sequel)
+        /// The call is to be parted from the other one: both go back.
+        case part(CallID)
+        /// The call has ended.
+        case ended(CallID)
+        /// The peer of the call has pressed a key.
+        case key(Character, of: CallID)
+    }
+
+    /// What is to be done.
+    public enum Output: Equatable, Sendable {
+        /// Have each hear the other in place of its program and its source.
+        case connect(CallID, CallID)
+        /// Have the call hear its program, or its source, again.
+        case disconnect(CallID)
+        /// Hang up.
+        case hangUp(CallID)
+        /// Press a telephone key that the peer of the other call has pressed.
+        case press(Character, on: CallID)
+    }
+
+    private struct End {
+        let partner: CallID
+        /// What becomes of this call when the partner ends.
+        let sequel: Sequel
+    }
+
+    private var ends: [CallID: End] = [:]
+
+    /// Joins none.
+    public init() {}
+
+    /// The call that a call is joined to; nil if there is none.
+    public func partner(of call: CallID) -> CallID? { ends[call]?.partner }
+
+    /// Takes what happened.
+    public mutating func handle(_ input: Input, into outbox: inout [Output]) {
+        switch input {
+        case .join(let one, let other, let sequel, let otherSequel):
+            guard one != other, ends[one] == nil, ends[other] == nil else { return }
+            ends[one] = End(partner: other, sequel: sequel)
+            ends[other] = End(partner: one, sequel: otherSequel)
+            outbox.append(.connect(one, other))
+        case .part(let call):
+            guard let partner = remove(call)?.partner else { return }
+            outbox += [.disconnect(call), .disconnect(partner)]
+        case .ended(let call):
+            guard let (partner, sequel) = remove(call) else { return }
+            outbox.append(sequel == .hangUp ? .hangUp(partner) : .disconnect(partner))
+        case .key(let key, let call):
+            if let partner = ends[call]?.partner { outbox.append(.press(key, on: partner)) }
+        }
+    }
+
+    /// - Returns: The other call, and what becomes of it.
+    private mutating func remove(_ call: CallID) -> (partner: CallID, sequel: Sequel)? {
+        guard let end = ends.removeValue(forKey: call), let other = ends.removeValue(forKey: end.partner) else {
+            return nil
+        }
+        return (end.partner, other.sequel)
+    }
+}
