@@ -64,6 +64,12 @@ let webPage: [Resource] = [
     "peer.js", "people.js", "phone.css", "plot.js", "signaling.js", "sound.js", "stage.js", "stats.js", "words.js",
 ].map { .embedInCode("Page/\($0)") }
 
+/// The files of the page at which people look at a device's calls.
+let consolePage: [Resource] = [
+    "call.js", "calls.js", "client.js", "console.css", "events.js", "figures.js", "history.js", "index.html", "main.js",
+    "record.js", "route.js", "text.js", "timeline.js",
+].map { .embedInCode("Page/\($0)") }
+
 /// What `handset loopback bot` says: G.711 µ-law at 8 kHz.
 let spokenQuestions: [Resource] = ["question-1", "question-2", "question-3", "interruption"].map {
     .embedInCode("Speech/\($0).ulaw")
@@ -184,6 +190,7 @@ let package = Package(
             "Signaling", "Monitoring",
             nio + ["ConfigReader", "Core", "Cryptography", "HTTPTransport", "Realtime", logging]),
         module("Signaling", "WebPhone", resources: webPage),
+        module("Signaling", "WebConsole", ["WebPhone"], resources: consolePage),
         module(
             "Signaling", "ExchangeCore",
             ["COpenSSL", "CallControl", "Core", "Cryptography", "Enrollment", "JSON", "SDP", "SignalWire"]),
@@ -253,9 +260,9 @@ let package = Package(
         module(
             "Agent", "DeviceControl",
             [
-                "AudioKit", "AudioDevices", "BlockingWork", "CallAgent", "CallControl", "CallMeetings", "ConfigReader",
-                "ControlWire", "Core",
-                "Cryptography", "Files", "HTTPTransport", "MediaEngine", "Realtime", "TLS", logging,
+                "AudioKit", "AudioDevices", "BlockingWork", "CallAgent", "CallControl", "CallDiagnosis", "CallMedia",
+                "CallMeetings", "ConfigReader", "ControlWire", "Core", "Cryptography", "Files", "HTTPTransport", "JSON",
+                "MediaEngine", "Playout", "Realtime", "TLS", "WebConsole", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -363,7 +370,7 @@ let package = Package(
         tests(
             "DeviceControlTests",
             [
-                "AudioKit", "CallAgent", "ConfigReader", "ControlWire", "Core", "DeviceControl", "HTTPTransport",
+                "AudioKit", "CallAgent", "ConfigReader", "ControlWire", "Core", "DeviceControl", "HTTPTransport", "JSON",
                 "MediaEngine", "Realtime", logging,
             ] + nio),
         tests("TimekeepingTests", ["Core"]),

@@ -13,7 +13,8 @@ struct Handset: AsyncParsableCommand {
         version: HandsetVersion.current,
         subcommands: [
             SetupCommand.self, EnrollCommand.self, ServeCommand.self, TrunkCommand.self, RunCommand.self,
-            ControlCommand.self, CallCommand.self, FlowCommand.self, PolicyCommand.self, ConferenceCommand.self,
+            ControlCommand.self, TopCommand.self, CallCommand.self, FlowCommand.self, PolicyCommand.self,
+            ConferenceCommand.self,
             LoopbackCommand.self,
             DevicesCommand.self,
             LogoutCommand.self, UserCommand.self, TokenCommand.self, ExchangeCommand.self, CallsCommand.self,

@@ -26,25 +26,33 @@ enum Terminal {
     /// Prints a line of progress, warning or error.
     static func printError(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
+    /// Columns and rows of the terminal at standard output; nil if there is none, or if it shows nothing but lines.
+    static var size: (columns: Int, rows: Int)? {
+        var size = winsize()
+        let term = unsafe getenv("TERM").map { unsafe String(cString: $0) } ?? "dumb"
+        guard isatty(STDOUT_FILENO) == 1, term != "dumb",
+            unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
+        else { return nil }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+
     /// Puts a question on standard error, and reads a line of standard input that the terminal does not show.
     ///
     /// - Returns: Nil at the end of the input.
     static func readUnseen(_ question: String) -> String? {
-        var shown = termios()
-        // Fills in one structure.
-        let isTerminal = unsafe tcgetattr(STDIN_FILENO, &shown) == 0
-        if isTerminal {
+        let shown = settings
+        if let shown {
             var unseen = shown
             unseen.c_lflag &= ~tcflag_t(ECHO)
             apply(unseen)
             // An interruption leaves no terminal behind that shows nothing.
-            Shutdown.onFirstSignal { [shown] in
+            Shutdown.onFirstSignal {
                 apply(shown)
                 _exit(ExitStatus.interrupted.rawValue)
             }
         }
         defer {
-            if isTerminal {
+            if let shown {
                 apply(shown)
                 write("\n", to: STDERR_FILENO)
             }
@@ -54,7 +62,14 @@ enum Terminal {
         return readLine(strippingNewline: true)
     }
 
-    private static func apply(_ settings: termios) {
+    /// How the terminal at standard input behaves; nil if that is none.
+    fileprivate static var settings: termios? {
+        var settings = termios()
+        // Fills in one structure.
+        return unsafe tcgetattr(STDIN_FILENO, &settings) == 0 ? settings : nil
+    }
+
+    fileprivate static func apply(_ settings: termios) {
         var settings = settings
         unsafe tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
     }
@@ -77,6 +92,48 @@ enum Terminal {
             }
         }
         return 0
+    }
+}
+
+/// A terminal of which a command has the whole screen, and each key as it is pressed. It is as it was when this is ended.
+final class TerminalScreen: Sendable {
+    private let shown: termios
+    private let isEnded = Atomic(false)
+
+    /// Takes over the terminal at standard input and output; nil if they are none.
+    init?() {
+        guard Terminal.size != nil, let shown = Terminal.settings else { return nil }
+        self.shown = shown
+        var keys = shown
+        keys.c_lflag &= ~tcflag_t(ECHO | ICANON)
+        Terminal.apply(keys)
+        // The other screen, without a cursor: what the terminal showed is there again at the end.
+        Terminal.writeResult("\u{1B}[?1049h\u{1B}[?25l")
+    }
+
+    deinit { end() }
+
+    /// Gives the terminal back, once. From any thread.
+    func end() {
+        guard !isEnded.exchange(true, ordering: .relaxed) else { return }
+        Terminal.writeResult("\u{1B}[?25h\u{1B}[?1049l")
+        Terminal.apply(shown)
+    }
+
+    /// Shows lines, in place of those that were there.
+    func show(_ lines: [String]) {
+        // Each line ends what was longer there, and the last one what was below.
+        Terminal.writeResult("\u{1B}[H" + lines.joined(separator: "\u{1B}[K\r\n") + "\u{1B}[K\u{1B}[J")
+    }
+
+    /// Waits for a key.
+    ///
+    /// - Returns: Nil if none came within `milliseconds`; 0 at the end of the input.
+    func key(within milliseconds: Int32) -> UInt8? {
+        var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        guard unsafe poll(&input, 1, milliseconds) > 0 else { return nil }
+        var byte: UInt8 = 0
+        return unsafe read(STDIN_FILENO, &byte, 1) == 1 ? byte : 0
     }
 }
 

@@ -54,6 +54,41 @@ struct ControlHTTPTests {
         #expect(try request("POST", "/v1/drain") == ControlRequest(.drain(true)))
     }
 
+    @Test(
+        "The history is searched by name, outcome, findings and time, page by page, and a record has a path of its own")
+    func history() throws {
+        #expect(try request("GET", "/v1/history") == ControlRequest(.history(.init())))
+        #expect(try request("GET", "/v1/history/a3F0-1_") == ControlRequest(.history(.init(record: "a3F0-1_"))))
+        var query = ControlHistoryQuery()
+        (query.search, query.outcome, query.hasFindings) = ("zoë & co", "busy", false)
+        (query.from, query.to, query.limit) = (0, ControlLimits.times.upperBound, 1)
+        query.before = .init(time: 7, record: "a-1")
+        let target =
+            "/v1/history?search=zo%C3%AB+%26+co&outcome=busy&findings=false&from_ms=0&to_ms=253402300799999&limit=1"
+            + "&before=7.a-1"
+        #expect(try request("GET", target) == ControlRequest(.history(query)))
+        for wrong in [
+            "limit=0", "limit=65", "from_ms=-1", "findings=1", "before=7", "before=x.a", "before=7.", "search=",
+        ] {
+            #expect(problem("GET", "/v1/history?\(wrong)")?.fault.code == .wrongValue, "\(wrong)")
+        }
+        let longest = String(repeating: "a", count: ControlLimits.recordBytes)
+        #expect(problem("GET", "/v1/history/\(longest)") == nil)
+        for name in [longest + "a", "", "a.b", "a%2Fb", ".."] {
+            #expect(problem("GET", "/v1/history/\(name)")?.fault.code == .notFound, "\(name)")
+        }
+        #expect(problem("POST", "/v1/history")?.fault.code == .methodNotAllowed)
+    }
+
+    @Test("Records are in the order of their ends, and those of one moment in that of their names")
+    func positions() {
+        let positions: [ControlHistoryQuery.Position] = [
+            .init(time: 2, record: "a"), .init(time: 1, record: "b"), .init(time: 1, record: "a"),
+        ]
+        #expect(positions.sorted().map(\.description) == ["1.a", "1.b", "2.a"])
+        for position in positions { #expect(ControlHistoryQuery.Position(position.description) == position) }
+    }
+
     @Test("Every request of the wire has a route, except watch, which is the stream of events")
     func complete() {
         let names = ControlRoute.all.compactMap { route -> ControlRequest.Name? in
@@ -184,15 +219,28 @@ struct ControlDescriptionTests {
         var account = ControlAccount(account: "a", device: "d", connection: "c", server: "s", behaviour: "b")
         (account.user, account.failure) = ("u", "f")
         status.accounts = [account]
-        let call = ControlCall(
+        var call = ControlCall(
             call: 1, invite: "i", peer: "p", isIncoming: true, state: .talking, durationSeconds: 1, account: "a")
+        var media = ControlCallMedia()
+        media.roundTrip = 1
+        call.media = media
         status.calls = [call]
+        var record = ControlRecord(
+            record: "r", peer: "p", isIncoming: true, reason: "busy", endedBy: "local", outcome: "o")
+        (record.account, record.invite, record.began, record.ended) = ("a", "i", 1, 2)
+        (record.answeredAfter, record.establishedAfter, record.mediaAfter) = (1, 2, 3)
+        (record.cause, record.error, record.hangUpCause, record.remark) = ("c", "e", "h", "r")
+        (record.transferredBy, record.transferredTo, record.decidedBy, record.media) = ("t", "t", "d", [:])
+        let finding = ControlFinding(code: "c", side: "s", whose: "w", text: "t", because: "b", advice: "a")
         func expect(_ value: some Encodable, is name: String, and more: Set<String> = []) throws {
             let written = try JSONDecoder().decode(JSONValue.self, from: Data(ControlCoding.line(value)))
             #expect(names(schemas[name]?["properties"]) == names(written).union(more), "\(name)")
         }
         try expect(status, is: "Status", and: ["events"])
         try expect(call, is: "Call")
+        try expect(media, is: "Media")
+        try expect(record, is: "Record")
+        try expect(finding, is: "Finding")
         try expect(account, is: "Account")
         try expect(try #require(status.sound), is: "Sound")
         try expect(try #require(status.card), is: "Card")

@@ -19,8 +19,36 @@ struct FrozenControlTests {
         .detach(1), .transfer(1, to: "carol", replacing: 2),
         .bridge(1, to: 2, goesBack: true), .unbridge(1), .conferences, .conferenceMute(1, true),
         .conferenceMute(1, false),
-        .conferenceRemove(1), .calls(.one(1)), .calls(.page(after: 1, limit: 2)),
+        .conferenceRemove(1), .calls(.one(1)), .calls(.page(after: 1, limit: 2)), .history(.init(record: "r")),
+        .history(query),
     ]
+
+    private static var query: ControlHistoryQuery {
+        var query = ControlHistoryQuery()
+        (query.search, query.outcome, query.hasFindings) = ("bob", "busy", true)
+        (query.from, query.to, query.before) = (1, 2, .init(time: 1, record: "r"))
+        return query
+    }
+
+    private static var record: ControlRecord {
+        var record = ControlRecord(
+            record: "r", peer: "bob", isIncoming: true, reason: "completed", endedBy: "remote", outcome: "why")
+        (record.account, record.invite, record.began, record.ended) = ("desk", "i", 1, 2)
+        (record.answeredAfter, record.establishedAfter, record.mediaAfter) = (1, 2, 3)
+        (record.cause, record.error, record.hangUpCause, record.remark) = ("why", "why", "request", "why")
+        (record.transferredBy, record.transferredTo, record.decidedBy) = ("carol", "carol", "rule")
+        record.findings = [
+            .init(code: "jitter", side: "path_here", whose: "why", text: "what", because: "why", advice: "what")
+        ]
+        record.media = ["received": 1]
+        return record
+    }
+
+    private static var media: ControlCallMedia {
+        var media = ControlCallMedia()
+        media.roundTrip = 1
+        return media
+    }
 
     private static var file: ControlEvent.File {
         var file = ControlEvent.File(state: "ended", path: "/b.wav", reason: "failed")
@@ -76,6 +104,7 @@ struct FrozenControlTests {
                 call: 1, invite: "i", peer: "bob", isIncoming: true, state: .talking, durationSeconds: 1,
                 account: "desk")
         ]
+        status.calls[0].media = media
         var account = ControlAccount(
             account: "desk", device: "d", connection: "waiting", server: "s", behaviour: "card")
         (account.user, account.failure) = ("alice", "why")
@@ -115,6 +144,7 @@ struct FrozenControlTests {
         var reply = ControlReply(
             id: 1, call: 1, account: "desk", file: "/b.wav", sound: Self.sound, status: Self.status)
         (reply.calls, reply.more) = (Self.status.calls, true)
+        (reply.history, reply.next) = ([Self.record], "1.r")
         reply.conferences = [
             ControlConference(room: "team", members: [.init(call: 1, peer: "bob", speaks: true, muted: false)])
         ]

@@ -384,4 +384,22 @@ extension KeptCall {
         if let turns, turns.answered > 0 { facts.slowResponse = turns.slowResponse }
         return facts
     }
+
+    /// Whether a text is a part of its name, of its invite or of the other side's name, regardless of case.
+    public func matches(_ text: String) -> Bool {
+        let wanted = text.lowercased()
+        return [call, invite ?? "", peer].contains { $0.lowercased().contains(wanted) }
+    }
+
+    /// What went wrong in the call, the gravest first; nothing while it runs.
+    public var findings: [Finding] { facts.map { CallDiagnosis($0).findings } ?? [] }
+
+    /// What is said of a call that has ended and in which nothing was found.
+    public var remarkWithoutFindings: String {
+        switch (media, establishedAfter) {
+        case (nil, .some): "This record has no figures of the call's media, so nothing can be said of its sound."
+        case (_, nil): "Nothing went wrong that this side can see: the call was never established."
+        case (.some, .some): "Nothing went wrong that this side can see."
+        }
+    }
 }

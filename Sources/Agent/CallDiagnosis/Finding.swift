@@ -18,6 +18,20 @@ public struct Finding: Hashable, Sendable {
         case bot = "program"
         /// The figures leave it open.
         case unclear = "not_clear"
+
+        /// In words for people, such as "the network to this device".
+        public var words: String {
+            switch self {
+            case .ours: "this device or its machine"
+            case .peer: "the other side"
+            case .pathHere: "the network to this device"
+            case .pathThere: "the network from this device"
+            case .path: "the network"
+            case .service: "the service"
+            case .bot: "the program or bot"
+            case .unclear: "not clear whose fault"
+            }
+        }
     }
 
     /// The kind of fault.

@@ -112,6 +112,7 @@ struct ControlRequestHandler: Sendable {
             await call.device.hangUp(call.id)
             return Outcome(call.reply)
         case .calls(let listing): return try await list(listing, targets)
+        case .history(let query): return Outcome(try await CallHistory(targets).answer(query))
         }
     }
 
@@ -133,17 +134,17 @@ struct ControlRequestHandler: Sendable {
     private func list(
         _ listing: ControlRequest.Listing, _ targets: ControlTargets
     ) async throws(ControlFault) -> Outcome {
-        let calls = await targets.calls().map(\.call)
+        let calls = await targets.calls()
         var reply = ControlReply()
         switch listing {
         case .one(let number):
-            guard let call = calls.first(where: { $0.call == number }) else {
+            guard let call = calls.first(where: { $0.call.call == number }) else {
                 throw ControlFault(.noSuchCall, "there is no call \(number)")
             }
-            reply.calls = [call]
+            reply.calls = await ControlTargets.withMedia([call])
         case .page(let after, let limit):
-            let rest = calls.drop { $0.call <= after }
-            reply.calls = Array(rest.prefix(limit))
+            let rest = calls.drop { $0.call.call <= after }
+            reply.calls = await ControlTargets.withMedia(rest.prefix(limit))
             reply.more = rest.count > limit
         }
         return Outcome(reply)
@@ -176,7 +177,7 @@ struct ControlRequestHandler: Sendable {
             switch action {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer,
-                .bridge, .unbridge, .conferences, .conferenceMute, .conferenceRemove, .calls:
+                .bridge, .unbridge, .conferences, .conferenceMute, .conferenceRemove, .calls, .history:
                 nil
             }
         let call = try await talking(number, targets)
@@ -191,7 +192,7 @@ struct ControlRequestHandler: Sendable {
             case .attach: try await device.attach(to: call.id)
             case .detach: try await device.detach(from: call.id)
             case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch,
-                .transfer, .bridge, .unbridge, .conferences, .conferenceMute, .conferenceRemove, .calls:
+                .transfer, .bridge, .unbridge, .conferences, .conferenceMute, .conferenceRemove, .calls, .history:
                 break
             }
         } catch {
@@ -235,7 +236,7 @@ struct ControlRequestHandler: Sendable {
         status.levels = await levels()
         let calls = await targets.calls()
         status.callCount = calls.count
-        status.calls = calls.suffix(ControlLimits.listedCalls).map(\.call)
+        status.calls = await ControlTargets.withMedia(calls.suffix(ControlLimits.listedCalls))
         return status
     }
 

@@ -62,6 +62,21 @@ struct ControlTargets: Sendable {
         return all.sorted { $0.id.number < $1.id.number }
     }
 
+    /// The same calls with the figures of their sound, which their media threads give at their next frame: all are asked at once.
+    static func withMedia(
+        _ calls: some Collection<(call: ControlCall, id: CallID, target: Target)>
+    ) async -> [ControlCall] {
+        await withTaskGroup(of: (Int, ControlCallMedia?).self) { group in
+            var all = calls.map(\.call)
+            for (index, call) in calls.enumerated() {
+                let (device, id) = (call.target.device, call.id)
+                group.addTask { (index, await device.mediaReport(on: id).map(ControlCallMedia.init)) }
+            }
+            for await (index, media) in group { all[index].media = media }
+            return all
+        }
+    }
+
     private static func list(_ members: [AccountMember]) -> String {
         members.compactMap(\.name).joined(separator: ", ")
     }

@@ -94,6 +94,10 @@ public struct SoundTrace: BitwiseCopyable, Equatable, Sendable {
     public private(set) var samples = 0
     private var lowest = Int(Int16.max)
     private var highest = Int(Int16.min)
+    /// The current window of 0.5 s: its samples, and the largest magnitude in it and in the one before.
+    private var windowSamples = 0
+    private var windowPeak = 0
+    private var previousPeak = 0
 
     /// Nothing so far.
     @_noAllocation @_noLocks
@@ -103,7 +107,10 @@ public struct SoundTrace: BitwiseCopyable, Equatable, Sendable {
     public var peak: Int { samples == 0 ? 0 : max(abs(lowest), abs(highest)) }
 
     /// The largest magnitude in dBFS: 0 is full scale, −100 silence.
-    public var peakDBFS: Double { peak == 0 ? LevelMeter.floorDBFS : 20 * log10(Double(peak) / 32_768) }
+    public var peakDBFS: Double { Self.decibels(peak) }
+
+    /// The largest magnitude of the last 0.5 to 1 s in dBFS: 0 is full scale, −100 silence.
+    public var recentPeakDBFS: Double { Self.decibels(max(windowPeak, previousPeak)) }
 
     /// The largest distance of two samples, 0…65 535. A constant offset has none.
     public var spread: Int { samples == 0 ? 0 : highest - lowest }
@@ -111,13 +118,17 @@ public struct SoundTrace: BitwiseCopyable, Equatable, Sendable {
     /// Takes in further sound.
     @_noAllocation @_noLocks
     package mutating func note(_ frame: Span<Int16>) {
+        guard frame.count > 0 else { return }
         var index = 0
+        var (low, high) = (Int(frame[0]), Int(frame[0]))
         while index < frame.count {
-            lowest = min(lowest, Int(frame[index]))
-            highest = max(highest, Int(frame[index]))
+            low = min(low, Int(frame[index]))
+            high = max(high, Int(frame[index]))
             index &+= 4
         }
-        samples &+= frame.count
+        lowest = min(lowest, low)
+        highest = max(highest, high)
+        advance(frame.count, peak: max(high, -low))
     }
 
     /// Takes in what another trace has seen.
@@ -125,7 +136,27 @@ public struct SoundTrace: BitwiseCopyable, Equatable, Sendable {
     mutating func note(_ other: SoundTrace) {
         lowest = min(lowest, other.lowest)
         highest = max(highest, other.highest)
-        samples &+= other.samples
+        advance(other.samples, peak: max(other.windowPeak, other.previousPeak))
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func advance(_ count: Int, peak: Int) {
+        samples &+= count
+        windowSamples &+= count
+        windowPeak = max(windowPeak, peak)
+        guard windowSamples >= Self.windowLength else { return }
+        previousPeak = windowPeak
+        windowPeak = 0
+        windowSamples = 0
+    }
+
+    /// 0.5 s.
+    private static var windowLength: Int {
+        @_noAllocation @_noLocks get { 24_000 }
+    }
+
+    private static func decibels(_ magnitude: Int) -> Double {
+        magnitude == 0 ? LevelMeter.floorDBFS : 20 * log10(Double(magnitude) / 32_768)
     }
 }
 

@@ -2,7 +2,7 @@
 // Pure: it knows no socket and no device.
 
 internal import FoundationEssentials
-internal import JSON
+public import JSON
 
 /// The limits of the wire.
 public enum ControlLimits {
@@ -18,6 +18,12 @@ public enum ControlLimits {
     public static let idBytes = 128
     /// Calls that a status lists; it counts the others.
     public static let listedCalls = 64
+    /// Records that one answer lists.
+    public static let listedRecords = 64
+    /// Bytes in the name of a record.
+    public static let recordBytes = 64
+    /// Milliseconds since 1970: until the end of the year 9999.
+    public static let times = Int64(0)...253_402_300_799_999
     /// Telephone keys in one request.
     public static let keys = 32
     /// Volumes, in dB.
@@ -84,7 +90,7 @@ public enum ControlCoding {
     }
 
     /// Reads any JSON; nil if the line is none, or is nested too deeply to be looked at: JSON parsers recurse.
-    static func value(of line: [UInt8]) -> JSONValue? {
+    public static func value(of line: [UInt8]) -> JSONValue? {
         guard JSONValue.nesting(of: line) <= ControlLimits.nesting else { return nil }
         return try? JSONDecoder().decode(JSONValue.self, from: Data(line))
     }

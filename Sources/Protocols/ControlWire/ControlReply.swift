@@ -24,6 +24,10 @@ public struct ControlReply: Codable, Hashable, Sendable {
     public var calls: [ControlCall]?
     /// Whether there are further calls after these.
     public var more: Bool?
+    /// The answer to `history`.
+    public var history: [ControlRecord]?
+    /// The `before` of the next page of the history; nil if there is none.
+    public var next: String?
 
     /// Says that a request was carried out.
     public init(

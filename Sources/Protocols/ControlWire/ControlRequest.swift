@@ -11,7 +11,7 @@ public struct ControlRequest: Hashable, Sendable {
         case conferenceMute = "conference_mute"
         case conferenceUnmute = "conference_unmute"
         case conferenceRemove = "conference_remove"
-        case calls
+        case calls, history
     }
 
     /// The request itself. If it names no call, the device finds the call that is meant (``CallChoice``).
@@ -65,6 +65,8 @@ public struct ControlRequest: Hashable, Sendable {
         case conferenceRemove(UInt64)
         /// List calls, the oldest first, or one of them.
         case calls(Listing)
+        /// List the records of calls that ended, the newest first, or one of them.
+        case history(ControlHistoryQuery)
     }
 
     /// The calls that a list has.
@@ -204,6 +206,7 @@ public struct ControlRequest: Hashable, Sendable {
         case .conferenceUnmute: return .conferenceMute(try member(&fields, "conference_unmute"), false)
         case .conferenceRemove: return .conferenceRemove(try member(&fields, "conference_remove"))
         case .calls: return .calls(try Self.listing(&fields))
+        case .history: return .history(try ControlHistoryQuery(&fields))
         }
     }
 
@@ -272,6 +275,7 @@ extension ControlRequest: Encodable {
         case .calls(.one(let call)): set(.calls, ["call": number(call)])
         case .calls(.page(let after, let limit)):
             set(.calls, ["after": after > 0 ? number(after) : nil, "limit": .integer(Int64(limit))])
+        case .history(let query): set(.history, query.members)
         }
         try JSONValue.object(members).encode(to: encoder)
     }

@@ -242,9 +242,11 @@ public struct ControlCall: Codable, Hashable, Sendable {
     public var isHeld: Bool
     /// The account that it is of, if that has a name.
     public var account: String?
+    /// Figures of its sound; nil while it has none.
+    public var media: ControlCallMedia?
 
     enum CodingKeys: String, CodingKey {
-        case call, invite, peer, state, account
+        case call, invite, peer, state, account, media
         case isIncoming = "incoming"
         case durationSeconds = "duration_s"
         case isHeld = "held"

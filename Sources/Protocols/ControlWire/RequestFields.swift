@@ -66,6 +66,15 @@ struct RequestFields {
         return text
     }
 
+    /// The same, if there is one.
+    mutating func optionalText(_ key: String, maximumBytes: Int) throws(ControlFault) -> String? {
+        guard let value = members[key], value != .null else {
+            known.append(key)
+            return nil
+        }
+        return try text(key, maximumBytes: maximumBytes)
+    }
+
     /// An absolute path, if there is one: clients do not know the device's working folder.
     mutating func path(_ key: String) throws(ControlFault) -> String? {
         known.append(key)

@@ -9,13 +9,24 @@ public struct WebAsset: Sendable {
     /// A strong entity tag (RFC 9110 §8.8.3), quotes included: another one whenever the contents are others.
     public let entityTag: String
 
-    init(_ contentType: String, _ body: [UInt8]) {
+    /// Makes a file.
+    package init(_ contentType: String, _ body: [UInt8]) {
         self.contentType = contentType
         self.body = body
         // FNV-1a, 64 bits: distinguishes versions of one file; it is no protection against an attacker.
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in body { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         entityTag = "\"\(String(hash, radix: 16))-\(String(body.count, radix: 16))\""
+    }
+
+    /// Whether a client has this version already (RFC 9110 §13.1.2).
+    ///
+    /// - Parameter conditions: The values of its fields `If-None-Match`.
+    public func isKnown(to conditions: [String]) -> Bool {
+        conditions.joined(separator: ",").split(separator: ",").contains { part in
+            let tag = part.drop { $0 == " " }.prefix { $0 != " " }
+            return tag == "*" || tag == entityTag || tag == "W/" + entityTag
+        }
     }
 }
 

@@ -52,7 +52,7 @@ struct ControlCommand: ParsableCommand {
     func run() throws {
         var request = try ControlWords.request(words)
         request.account = account
-        let client = try ControlClient(path: try path())
+        let client = try ControlClient(path: try ControlPlace(socket: socket, config: config).path())
         if case .watch = request.action { Shutdown.onFirstSignal { client.stop() } }
         let (reply, line) = try client.ask(request)
         if let fault = reply.error {
@@ -74,14 +74,23 @@ struct ControlCommand: ParsableCommand {
             return
         }
         if let status = reply.status { Terminal.print(ControlText.status(status)) }
-        var view = ControlView(width: Self.terminalWidth, status: reply.status)
+        var view = ControlView(width: Terminal.size?.columns, status: reply.status)
         while let (event, line) = try client.nextEvent() {
             Terminal.writeResult(view.take(event, of: ControlCoding.account(inEvent: line)))
         }
         Terminal.writeResult(view.end())
     }
+}
 
-    private func path() throws -> String {
+/// Which device a command is for, as its options say.
+struct ControlPlace {
+    /// `--socket`.
+    let socket: String?
+    /// `--config`.
+    let config: String?
+
+    /// The path of the device's control socket.
+    func path() throws -> String {
         if let socket { return socket }
         guard let config else { return try UnitSockets().choose(usual: ControlSocketPath.reaching(nil)) }
         try ConfigurationCheck.expect("run", path: config)
@@ -90,15 +99,6 @@ struct ControlCommand: ParsableCommand {
                 .configuration, "\(config) has no control.socket, so a device of this configuration listens nowhere")
         }
         return ControlSocketPath.reaching(control)
-    }
-
-    private static var terminalWidth: Int? {
-        var size = winsize()
-        let term = unsafe getenv("TERM").map { unsafe String(cString: $0) } ?? "dumb"
-        guard isatty(STDOUT_FILENO) == 1, term != "dumb",
-            unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
-        else { return nil }
-        return Int(size.ws_col)
     }
 }
 

@@ -78,10 +78,7 @@ struct ExplainCommand: ParsableCommand {
 
     private func find(in calls: [KeptCall]) throws -> KeptCall {
         guard let call else { return calls[calls.count - 1] }
-        let wanted = call.lowercased()
-        let found = calls.last { kept in
-            [kept.call, kept.invite ?? "", kept.peer].contains { $0.lowercased().contains(wanted) }
-        }
+        let found = calls.last { $0.matches(call) }
         guard let found else {
             throw CommandFailure(.failed, "there is no record of a call with \"\(call)\"; --list shows the last ones.")
         }
@@ -90,7 +87,7 @@ struct ExplainCommand: ParsableCommand {
 
     // MARK: - Words
 
-    private static func findings(_ call: KeptCall) -> [Finding] { call.facts.map { CallDiagnosis($0).findings } ?? [] }
+    private static func findings(_ call: KeptCall) -> [Finding] { call.findings }
 
     /// What is printed of one call.
     static func text(_ call: KeptCall) -> String {
@@ -98,17 +95,8 @@ struct ExplainCommand: ParsableCommand {
         var lines = ["\(time(call)) \(call.facts?.outcome ?? "")"]
         if let decidedBy = call.decidedBy { lines.append("Decided by \(decidedBy).") }
         for finding in findings { lines += [""] + FindingText(finding).lines }
-        if findings.isEmpty { lines += ["", nothing(call)] }
+        if findings.isEmpty { lines += ["", call.remarkWithoutFindings] }
         return lines.joined(separator: "\n")
-    }
-
-    /// Of a call in which nothing was found.
-    private static func nothing(_ call: KeptCall) -> String {
-        switch (call.media, call.establishedAfter) {
-        case (nil, .some): "This record has no figures of the call's media, so nothing can be said of its sound."
-        case (_, nil): "Nothing went wrong that this side can see: the call was never established."
-        case (.some, .some): "Nothing went wrong that this side can see."
-        }
     }
 
     private static func line(_ call: KeptCall) -> String {

@@ -136,6 +136,7 @@ enum ControlText {
         case .attach: "\(call): a program takes part"
         case .detach: "\(call): the program leaves"
         case .calls: "\(reply.calls?.count ?? 0) calls"
+        case .history: "\(reply.history?.count ?? 0) records"
         case .transfer(_, let target, _): "\(call): the peer is asked to call \(printable(target))"
         case .bridge(_, let other, _): "\(call): joined to call \(other)"
         case .unbridge: "\(call): no longer joined to another call"

@@ -58,9 +58,3 @@ struct ControlView {
         return cells.joined() + number.leftPadded(to: 5) + " dBFS"
     }
 }
-
-extension String {
-    fileprivate func leftPadded(to width: Int) -> String {
-        String(repeating: " ", count: max(0, width - count)) + self
-    }
-}

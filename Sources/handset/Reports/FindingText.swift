@@ -26,7 +26,7 @@ struct FindingText {
     }
 
     /// What is wrong and whose fault it looks like, what says so, and what to try.
-    var lines: [String] { ["\(text) (\(Self.words(side)))", "  Because: \(evidence)", "  Try: \(advice)"] }
+    var lines: [String] { ["\(text) (\(side.words))", "  Because: \(evidence)", "  Try: \(advice)"] }
 
     /// The same as a JSON object.
     var object: JSONObjectText {
@@ -37,18 +37,5 @@ struct FindingText {
         object.add("because", evidence)
         object.add("try", advice)
         return object
-    }
-
-    private static func words(_ side: Finding.Side) -> String {
-        switch side {
-        case .ours: "this device or its machine"
-        case .peer: "the other side"
-        case .pathHere: "the network to this device"
-        case .pathThere: "the network from this device"
-        case .path: "the network"
-        case .service: "the service"
-        case .bot: "the program or bot"
-        case .unclear: "not clear whose fault"
-        }
     }
 }

@@ -55,6 +55,8 @@ extension Double {
 extension String {
     /// This text with spaces behind it up to `width`.
     func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
+
+    func leftPadded(to width: Int) -> String { String(repeating: " ", count: max(0, width - count)) + self }
 }
 
 /// JSON of log metadata, put together without an encoder: a line of the log must not fail.

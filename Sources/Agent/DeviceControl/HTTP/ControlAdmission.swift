@@ -79,6 +79,12 @@ struct ControlAdmission {
         return nil
     }
 
+    /// The answer to a browser on TCP that requests a file of the page, for which it needs no token; nil for all other requests.
+    func page(_ head: HTTPRequestHead, reached: String?) -> HTTPAnswer? {
+        guard let hosts, hosts.admit(head.headers, head.version, reached: reached) else { return nil }
+        return ControlPage.answer(head)
+    }
+
     private func isKnown(_ headers: HTTPHeaders) -> Bool {
         guard let token else { return true }
         let values = headers["Authorization"]

@@ -27,8 +27,10 @@ final class ControlHTTPService: PlainService {
     func close() { connections.closeAll() }
 
     func answer(_ request: HTTPRequest, on channel: any Channel, then reply: @escaping (HTTPAnswer) -> Void) {
+        let reached = channel.localAddress?.ipAddress
+        if let page = admission.page(request.head, reached: reached) { return reply(page) }
         let send = { [admission] (answer: HTTPAnswer) in reply(admission.shared(answer, with: request.head)) }
-        switch admission.judge(request.head, reached: channel.localAddress?.ipAddress) {
+        switch admission.judge(request.head, reached: reached) {
         case .answered(let answer): send(answer)
         case .refused(let problem):
             var answer = HTTPAnswer(problem.answer)

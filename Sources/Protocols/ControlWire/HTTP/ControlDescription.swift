@@ -52,6 +52,15 @@ public enum ControlDescription {
                 "description": "The call's number",
             ])
         }
+        if route.parts.contains(Substring(ControlRoute.recordPart)) {
+            parameters.append([
+                "name": "record", "in": "path", "required": true,
+                "schema": [
+                    "type": "string", "pattern": .string("^[0-9A-Za-z_-]{1,\(ControlLimits.recordBytes)}$"),
+                ],
+                "description": "The record's name",
+            ])
+        }
         for member in route.parameters {
             parameters.append([
                 "name": .string(member.name), "in": "query", "schema": schema(of: member, mayBeNull: false),
@@ -184,6 +193,15 @@ extension ControlDescription {
                 json(["type": "object", "properties": .object(properties), "required": ["calls"]], "A page of calls")
             )
         case .call: return ("200", json(named("Call"), "The call"))
+        case .history:
+            var properties = list("history", of: "Record")
+            properties["next"] = ["type": "string"]
+            return (
+                "200",
+                json(
+                    ["type": "object", "properties": .object(properties), "required": ["history"]], "A page of records")
+            )
+        case .record: return ("200", json(named("Record"), "The record"))
         case .placed:
             var response = json(named("Action"), "The call is being placed")
             response["headers"] = ["Location": ["schema": ["type": "string"], "description": "The call"]]
@@ -243,7 +261,33 @@ extension ControlDescription {
             [
                 "call": integer, "invite": text, "peer": text, "incoming": flag, "duration_s": number, "held": flag,
                 "account": text, "state": ["enum": ["calling", "ringing", "connecting", "talking", "ending"]],
+                "media": reference("Media"),
             ], required: ["call", "peer", "incoming", "state", "held"]),
+        "Media": object(
+            [
+                "sent": integer, "received": integer, "lost": integer, "late": integer, "discarded": integer,
+                "remote_lost": integer, "frames_skipped": integer, "round_trip_ms": number, "jitter_ms": number,
+                "delay_ms": number, "target_delay_ms": number, "played_ms": integer, "concealed_ms": integer,
+                "silent_ms": integer, "accelerated_ms": integer, "decelerated_ms": integer, "sent_dbfs": number,
+                "received_dbfs": number,
+            ],
+            required: [
+                "sent", "received", "lost", "late", "discarded", "remote_lost", "frames_skipped", "jitter_ms",
+                "delay_ms", "target_delay_ms", "played_ms", "concealed_ms", "silent_ms", "accelerated_ms",
+                "decelerated_ms", "sent_dbfs", "received_dbfs",
+            ]),
+        "Record": object(
+            [
+                "record": text, "account": text, "invite": text, "peer": text, "incoming": flag, "began_ms": integer,
+                "ended_ms": integer, "answered_after_ms": integer, "established_after_ms": integer,
+                "media_after_ms": integer, "duration_ms": integer, "reason": text, "ended_by": text, "cause": text,
+                "error": text, "hung_up_because": text, "transferred_by": text, "transferred_to": text,
+                "decided_by": text, "outcome": text, "remark": text,
+                "findings": ["type": "array", "items": reference("Finding")], "media": ["type": "object"],
+            ], required: ["record", "peer", "incoming", "duration_ms", "reason", "ended_by", "outcome", "findings"]),
+        "Finding": object(
+            ["code": text, "side": text, "whose": text, "text": text, "because": text, "try": text],
+            required: ["code", "side", "whose", "text", "because", "try"]),
         "Sound": object(
             ["muted": flag, "volume_db": number, "microphone_db": number],
             required: ["muted", "volume_db", "microphone_db"]),

@@ -88,7 +88,7 @@ public struct ControlOperation: Sendable {
     /// - Throws: ``ControlProblem`` with what is wrong with it.
     public init(_ request: ControlHTTPRequest) throws(ControlProblem) {
         let target = try Target(request.target)
-        let (route, call) = try Self.route(request.method, target)
+        let (route, call, record) = try Self.route(request.method, target)
         self.route = route
         let query = try target.members(of: route)
         idempotencyKey = try Self.key(of: request, route)
@@ -100,6 +100,7 @@ public struct ControlOperation: Sendable {
             var members = query.merging(constants) { _, own in own }.merging(body) { own, _ in own }
             members["request"] = .string(name.rawValue)
             if let call { members["call"] = .integer(call) }
+            if let record { members["record"] = .string(record) }
             do throws(ControlFault) {
                 work = .request(try ControlRequest(members))
             } catch {
@@ -128,6 +129,12 @@ public struct ControlOperation: Sendable {
                 return ControlProblem(.noSuchCall, "there is no such call").answer
             }
             return Self.json(call)
+        case .history: return Self.json(HistoryBody(history: reply.history ?? [], next: reply.next))
+        case .record:
+            guard let record = reply.history?.first else {
+                return ControlProblem(.noSuchCall, "there is no such record").answer
+            }
+            return Self.json(record)
         case .placed:
             var answer = Self.json(ActionBody(reply), status: 201)
             if let call = reply.call { answer.fields.append(.init("Location", "/v1/calls/\(call)")) }
@@ -188,6 +195,11 @@ private struct CallsBody: Encodable {
         calls = reply.calls ?? []
         next = reply.more == true ? calls.last?.call : nil
     }
+}
+
+private struct HistoryBody: Encodable {
+    let history: [ControlRecord]
+    let next: String?
 }
 
 private struct ActionBody: Encodable {
@@ -305,8 +317,10 @@ extension ControlRoute.Member {
 }
 
 extension ControlOperation {
-    /// The route of a request, and the call that its path names.
-    private static func route(_ method: String, _ target: Target) throws(ControlProblem) -> (ControlRoute, Int64?) {
+    /// The route of a request, and the call or record that its path names.
+    private static func route(
+        _ method: String, _ target: Target
+    ) throws(ControlProblem) -> (ControlRoute, call: Int64?, record: String?) {
         let parts = target.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         let found = target.path.hasPrefix("/") ? ControlRoute.all.filter { isPath(parts, of: $0) } : []
         guard let first = found.first else {
@@ -321,13 +335,20 @@ extension ControlOperation {
                 ControlFault(.methodNotAllowed, "\(first.path) has \(methods.joined(separator: ", "))"),
                 allowed: methods)
         }
-        return (route, zip(route.parts, parts).first { $0.0 == ControlRoute.callPart }.flatMap { number($0.1) })
+        let named = zip(route.parts, parts)
+        return (
+            route, named.first { $0.0 == ControlRoute.callPart }.flatMap { number($0.1) },
+            named.first { $0.0 == ControlRoute.recordPart }.map { String($0.1) }
+        )
     }
 
     private static func isPath(_ parts: [Substring], of route: ControlRoute) -> Bool {
         let own = route.parts
         return own.count == parts.count
-            && zip(own, parts).allSatisfy { $0 == $1 || ($0 == ControlRoute.callPart && number($1) != nil) }
+            && zip(own, parts).allSatisfy {
+                $0 == $1 || ($0 == ControlRoute.callPart && number($1) != nil)
+                    || ($0 == ControlRoute.recordPart && ControlHistoryQuery.isRecord($1))
+            }
     }
 
     private static func number(_ part: Substring) -> Int64? {

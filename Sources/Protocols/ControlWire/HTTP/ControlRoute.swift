@@ -22,7 +22,9 @@ struct ControlRoute: Sendable {
 
     /// The content of an answer.
     enum Answer: Sendable, CaseIterable {
-        case status, accounts, calls, call, placed, done, recording, sound, conferences, nothing, events, description
+        case status, accounts, calls, call, placed, done, recording, sound, conferences, history, record, nothing,
+            events
+        case description
     }
 
     /// A member of the body, or a parameter of the query.
@@ -68,6 +70,8 @@ struct ControlRoute: Sendable {
     var parts: [Substring] { path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) }
 
     static let callPart = "{call}"
+    /// In the place of a record's name.
+    static let recordPart = "{record}"
 
     /// The parameters of the query with those that every request to the device has.
     var parameters: [Member] {
@@ -85,7 +89,7 @@ struct ControlRoute: Sendable {
 
 extension ControlRoute {
     /// All routes.
-    static let all: [ControlRoute] = reports + sound + calls + actions + conferences + interface
+    static let all: [ControlRoute] = reports + sound + calls + actions + conferences + history + interface
 
     private static let reports: [ControlRoute] = [
         ControlRoute(
@@ -208,6 +212,38 @@ extension ControlRoute {
         action(.conferenceMute, "muteInConference", "The others in the call's room do not hear it."),
         action(.conferenceUnmute, "unmuteInConference", "The others in the call's room hear it again."),
         action(.conferenceRemove, "removeFromConference", "Hangs up a call that is in a room."),
+    ]
+
+    private static let history: [ControlRoute] = [
+        ControlRoute(
+            method: .get, path: "/v1/history", name: "listHistory",
+            words:
+                "Records of calls that ended, the newest first; `next` is the `before` of the next page, if there is one.",
+            work: .request(.history), answer: .history, faults: [.notConfigured],
+            query: [
+                Member(
+                    name: "search", kind: .text(maximumBytes: ControlLimits.nameBytes),
+                    words: "A part of the record's name, of the invite or of the other side's name"),
+                Member(
+                    name: "outcome", kind: .text(maximumBytes: ControlLimits.nameBytes),
+                    words: "Why the calls ended, such as `completed`, `busy` or `noAnswer`"),
+                Member(
+                    name: "findings", kind: .flag,
+                    words: "true: calls in which something went wrong only; false: the others only"),
+                Member(name: "from_ms", kind: .integer(ControlLimits.times), words: "Ended then or later, since 1970"),
+                Member(name: "to_ms", kind: .integer(ControlLimits.times), words: "Ended before, since 1970"),
+                Member(
+                    name: "before", kind: .text(maximumBytes: ControlHistoryQuery.cursorBytes),
+                    words: "The `next` of the page before"),
+                Member(
+                    name: "limit", kind: .integer(1...Int64(ControlLimits.listedRecords)),
+                    words: "Records in the answer"),
+            ]),
+        ControlRoute(
+            method: .get, path: "/v1/history/{record}", name: "getRecord",
+            words:
+                "One record, with what went wrong in the call as `handset explain` says it, and the figures of its media.",
+            work: .request(.history), answer: .record, faults: [.noSuchCall, .notConfigured]),
     ]
 
     private static let interface: [ControlRoute] = [

@@ -54,19 +54,11 @@ struct PageService {
         guard status == .ok else { return answer }
         answer.cacheControl = "no-cache"  // To be kept, and asked about each time: a new program has a new page.
         answer.headers.add(name: "ETag", value: asset.entityTag)
-        if Self.matches(request.headers["If-None-Match"], asset.entityTag) {
+        if asset.isKnown(to: request.headers["If-None-Match"]) {
             answer.status = .notModified
             answer.body = []
         }
         return answer
-    }
-
-    /// Whether a client has this version already (RFC 9110 §13.1.2).
-    private static func matches(_ headers: [String], _ entityTag: String) -> Bool {
-        headers.joined(separator: ",").split(separator: ",").contains { part in
-            let tag = part.drop { $0 == " " }.prefix { $0 != " " }
-            return tag == "*" || tag == entityTag || tag == "W/" + entityTag
-        }
     }
 
     // MARK: - What the page may do

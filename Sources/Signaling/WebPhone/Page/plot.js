@@ -5,13 +5,12 @@
  *   `lines`: names of the CSS properties that hold the colours; `grows`: the top rises with what is shown
  */
 
-const capacity = 120;
-
 export class Plot {
   /** @type {(number | null)[][]} */
   #values;
   #canvas;
   #options;
+  #capacity = 120;
 
   /**
    * @param {HTMLCanvasElement} canvas
@@ -29,8 +28,18 @@ export class Plot {
   push(...values) {
     values.forEach((value, line) => {
       this.#values[line].push(value);
-      if (this.#values[line].length > capacity) this.#values[line].shift();
+      if (this.#values[line].length > this.#capacity) this.#values[line].shift();
     });
+    this.#draw();
+  }
+
+  /**
+   * @param {(number | null)[][]} lines all values, in place of those that are shown
+   * @param {number} capacity values of a line from now on
+   */
+  fill(lines, capacity) {
+    this.#capacity = capacity;
+    this.#values = lines.map((values) => values.slice(-capacity));
     this.#draw();
   }
 
@@ -53,7 +62,7 @@ export class Plot {
     const { bottom, lines, isBar } = this.#options;
     const top = this.#top();
     const x = (/** @type {number} */ index, /** @type {number} */ count) =>
-      width - 1 - ((count - 1 - index) * (width - 2)) / (capacity - 1);
+      width - 1 - ((count - 1 - index) * (width - 2)) / (this.#capacity - 1);
     const y = (/** @type {number} */ value) =>
       height - 1.5 - (Math.min(Math.max(value, bottom), top) - bottom) / (top - bottom) * (height - 4);
 
@@ -67,7 +76,7 @@ export class Plot {
       const colour = style.getPropertyValue(name).trim();
       const points = this.#values[line].map((value, index, all) =>
         value === null ? null : { x: x(index, all.length), y: y(value) });
-      if (isBar) this.#bars(context, points, colour, height, width / capacity);
+      if (isBar) this.#bars(context, points, colour, height, width / this.#capacity);
       else this.#line(context, points, colour, height, lines.length === 1);
     });
   }

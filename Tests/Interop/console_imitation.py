@@ -1,0 +1,288 @@
+"""An imitation of a device with any number of calls: the page's own files, and made-up answers of control over HTTP.
+
+usage: console_imitation.py [PORT [CALLS]]
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import math
+import pathlib
+import sys
+import threading
+import time
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "Sources/Signaling"
+TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html; charset=utf-8"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+TOKEN = "a-control-token-0123456789"
+HOSTILE = '<img src=x onerror="document.title=1">'
+LOST = {
+    "code": "loss_here",
+    "side": "path_here",
+    "whose": "the network to this device",
+    "text": "Packets to this device were lost.",
+    "because": "9.1 % of 3295 packets lost, 7.4 % of the sound concealed",
+    "try": "Check this device's network, first Wi-Fi.",
+}
+
+
+class Imitation:
+    """What the device knows."""
+
+    def __init__(self, calls: int) -> None:
+        self.began = time.monotonic()
+        self.calls: dict[int, dict[str, Any]] = {}
+        self.ended: list[dict[str, Any]] = []
+        self.events: list[tuple[int, str, dict[str, Any]]] = []
+        self.changed = threading.Condition()
+        for number in range(1, calls + 1):
+            peer = HOSTILE if number == 3 else f"caller-{number}@example.org"
+            self.calls[number] = {
+                "call": number,
+                "invite": f"invite-{number}",
+                "peer": peer,
+                "incoming": number % 3 != 0,
+                "held": False,
+                "state": "ringing" if number == 2 else "talking",
+                "muted": False,
+            }
+
+    def listed(self, after: int) -> dict[str, Any]:
+        rest = [self.shown(call) for number, call in sorted(self.calls.items()) if number > after]
+        page: dict[str, Any] = {"calls": rest[:64]}
+        if len(rest) > 64:
+            page["next"] = rest[63]["call"]
+        return page
+
+    def shown(self, call: dict[str, Any]) -> dict[str, Any]:
+        found = {name: value for name, value in call.items() if name != "muted"}
+        if call["state"] == "talking":
+            now = time.monotonic() - self.began
+            found["duration_s"] = round(now + 3 * call["call"], 1)
+            found["media"] = self.media(call["call"], now)
+        return found
+
+    @staticmethod
+    def media(number: int, now: float) -> dict[str, Any]:
+        wave = math.sin(now / 3 + number)
+        bad = 6 if number % 17 == 0 else 0.2
+        received = int(50 * (now + 60))
+        return {
+            "sent": received,
+            "received": received,
+            "lost": int(received * bad / 100),
+            "late": 3,
+            "discarded": 0,
+            "remote_lost": 2,
+            "frames_skipped": 0,
+            "round_trip_ms": round(40 + 8 * wave, 1),
+            "jitter_ms": round(4 + 2 * wave, 1),
+            "delay_ms": round(45 + 12 * wave, 1),
+            "target_delay_ms": 40 + 20 * int(now / 8 + number) % 60,
+            "played_ms": received * 20,
+            "concealed_ms": int(received * 20 * bad / 200),
+            "silent_ms": 120,
+            "accelerated_ms": int(now) * 4,
+            "decelerated_ms": int(now * 6),
+            "sent_dbfs": round(-30 + 12 * math.sin(now + number), 1),
+            "received_dbfs": round(-28 + 14 * math.sin(1.7 * now), 1),
+        }
+
+    def happen(self, event: str, **members: Any) -> None:
+        with self.changed:
+            data = {"at_ms": int(time.time() * 1000), "event": event, **members}
+            self.events.append((len(self.events) + 1, event, data))
+            self.changed.notify_all()
+
+    def act(self, number: int, action: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        call = self.calls.get(number)
+        if call is None:
+            return None
+        if action == "hangup":
+            del self.calls[number]
+            self.ended.insert(0, self.record(number, call))
+            self.happen("ended", call=number, peer=call["peer"], invite=call["invite"], reason="completed", ended_by="local", duration_s=1)
+        elif action == "answer":
+            call["state"] = "talking"
+            self.happen("answered", call=number)
+        elif action in ("conference_mute", "conference_unmute"):
+            call["muted"] = action == "conference_mute"
+        elif action == "record":
+            self.happen("recording", call=number, state="started" if body.get("start") else "ended", path="/tmp/talk.opus")
+        return {"call": number}
+
+    @staticmethod
+    def record(number: int, call: dict[str, Any]) -> dict[str, Any]:
+        now = int(time.time() * 1000)
+        bad = number % 2 == 1
+        return {
+            "record": f"record-{number}",
+            "invite": call["invite"],
+            "peer": call["peer"],
+            "incoming": call["incoming"],
+            "began_ms": now - 64_300,
+            "ended_ms": now,
+            "answered_after_ms": 2_900,
+            "established_after_ms": 3_050,
+            "media_after_ms": 3_210,
+            "duration_ms": 61_250,
+            "reason": "completed",
+            "ended_by": "local",
+            "outcome": f"The call from {call['peer']} lasted 61.2 s; this side hung up.",
+            "findings": [LOST] if bad else [],
+            **({} if bad else {"remark": "Nothing went wrong that this side can see."}),
+        }
+
+    FIGURES = {
+        "sent": 3050,
+        "received": 2995,
+        "lost": 300,
+        "late": 12,
+        "reordered": 3,
+        "remote_lost": 4,
+        "played_ms": 61_000,
+        "concealed_ms": 4514,
+        "silent_ms": 240,
+        "buffered_ms": 52,
+        "buffered_p95_ms": 95,
+        "round_trip_ms": 41,
+        "frames": 3050,
+        "frames_skipped": 0,
+        "sent_peak_dbfs": -9,
+        "received_peak_dbfs": -12,
+        "quiet_ms": 5_400,
+    }
+
+
+def make_handler(device: Imitation) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+        def send(self, status: int, value: Any, kind: str = "application/json") -> None:
+            body = value if isinstance(value, bytes) else json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Security-Policy", POLICY)
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def problem(self, status: int, code: str, detail: str) -> None:
+            self.send(status, {"code": code, "detail": detail, "status": status}, "application/problem+json")
+
+        def allowed(self) -> bool:
+            if self.headers.get("Authorization") == f"Bearer {TOKEN}":
+                return True
+            self.problem(401, "unauthorized", "send Authorization: Bearer with the token")
+            return False
+
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            if self.file(url.path) or not self.allowed():
+                return
+            query = {name: values[0] for name, values in parse_qs(url.query).items()}
+            parts = url.path.strip("/").split("/")
+            if parts[:2] == ["v1", "status"]:
+                self.send(200, {"device": "front desk", "sound": {"muted": False}, "events": {"cursor": f"{len(device.events)}"}})
+            elif url.path == "/v1/calls":
+                self.send(200, device.listed(int(query.get("after", 0))))
+            elif url.path == "/v1/conferences":
+                members = [{"call": n, "peer": c["peer"], "speaks": False, "muted": c["muted"]} for n, c in list(device.calls.items())[:4]]
+                self.send(200, {"conferences": [{"room": "team", "members": members}]})
+            elif url.path == "/v1/history":
+                self.history(query)
+            elif parts[:2] == ["v1", "history"]:
+                found = [record for record in device.ended if record["record"] == parts[2]]
+                if found:
+                    self.send(200, {**found[0], "media": device.FIGURES})
+                else:
+                    self.problem(404, "no_such_call", f"there is no record {parts[2]}")
+            elif url.path == "/v1/events":
+                self.stream(int(self.headers.get("Last-Event-ID") or 0))
+            else:
+                self.problem(404, "not_found", "there is no such path")
+
+        def file(self, path: str) -> bool:
+            folder, _, name = path.lstrip("/").rpartition("/")
+            place = SOURCES / {"console": "WebConsole", "phone": "WebPhone"}.get(folder, "WebConsole") / "Page" / (name or "index.html")
+            if folder not in ("", "console", "phone") or (not folder and name) or not place.is_file():
+                return False
+            self.send(200, place.read_bytes(), TYPES[place.suffix])
+            return True
+
+        def history(self, query: dict[str, str]) -> None:
+            wanted = query.get("search", "").lower()
+            found = [r for r in device.ended if wanted in (r["record"] + r["invite"] + r["peer"]).lower()]
+            if "outcome" in query:
+                found = [r for r in found if r["reason"] == query["outcome"]]
+            if query.get("findings") == "true":
+                found = [r for r in found if r["findings"]]
+            begin = int(query.get("before", 0))
+            end = begin + int(query.get("limit", 64))
+            self.send(200, {"history": found[begin:end], **({"next": str(end)} if len(found) > end else {})})
+
+        def stream(self, after: int) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(b"retry: 1000\n\n")
+            while True:
+                with device.changed:
+                    device.changed.wait_for(lambda: len(device.events) > after, 10)
+                    new = device.events[after:]
+                try:
+                    for number, event, data in new:
+                        self.wfile.write(f"id: {number}\nevent: {event}\ndata: {json.dumps(data)}\n\n".encode())
+                        after = number
+                    self.wfile.write(b"" if new else b": here\n\n")
+                    self.wfile.flush()
+                except OSError:
+                    return
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+            if not self.allowed():
+                return
+            parts = self.path.strip("/").split("/")
+            if parts[:2] == ["v1", "sound"]:
+                sound = {"muted": parts[2] == "mute", "volume_db": 0, "microphone_db": 0}
+                self.send(200, sound)
+                return
+            if parts[3] == "play":
+                self.problem(422, "file_unusable", f'cannot play "{body.get("file")}": there is no such file')
+                return
+            answer = device.act(int(parts[2]), parts[3], body)
+            if answer is None:
+                self.problem(404, "no_such_call", f"there is no call {parts[2]}")
+            else:
+                self.send(200, answer)
+
+    return Handler
+
+
+def serve(calls: int, port: int = 0) -> tuple[Imitation, http.server.ThreadingHTTPServer]:
+    """Begins to serve, and returns at once."""
+    device = Imitation(calls)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), make_handler(device))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return device, server
+
+
+if __name__ == "__main__":
+    given = [int(argument) for argument in sys.argv[1:]]
+    _, running = serve(given[1] if len(given) > 1 else 12, given[0] if given else 8600)
+    print(f"http://127.0.0.1:{running.server_address[1]}/ with the token {TOKEN}")
+    threading.Event().wait()
