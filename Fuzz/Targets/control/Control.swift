@@ -20,6 +20,14 @@ private func read(_ bytes: [UInt8]) {
         guard written.count <= ControlLimits.requestBytes else { continue }
         require((try? ControlRequest(line: Array(written.dropLast()))) == request, "a request reads back as written")
     }
+    // The same lines as an agent's messages, and as events of its device.
+    var door = MCPDoor(version: "1", isReadOnly: false)
+    var outputs: [MCPDoor.Output] = []
+    for line in lines {
+        door.handle(.line(line), at: .zero, into: &outputs)
+        if case .whole(let bytes) = line { door.handle(.event(bytes), at: .zero, into: &outputs) }
+    }
+    for case .send(let line) in outputs { require(line.last == UInt8(ascii: "\n"), "a message ends with its line") }
     // The same bytes as a path and a body of HTTP, and as lines of a history on disk.
     let parts = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 1)
     let target = String(decoding: parts.first ?? [], as: UTF8.self)

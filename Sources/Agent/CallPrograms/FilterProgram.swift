@@ -38,10 +38,11 @@ public enum FilterProgram {
     ///   - output: What is kept of what it writes. What it writes to standard error is dropped.
     ///   - timeout: After this it is killed.
     ///   - withheld: Variables of this process that it does not inherit.
+    ///   - isCancelled: Is asked every 10 ms or more often. When it says yes, the program is killed as if its time were over.
     /// - Returns: What it has written.
     public static func run(
         _ words: [String], input: [UInt8] = [], output: Output, within timeout: Duration,
-        withholding withheld: Set<String> = []
+        withholding withheld: Set<String> = [], cancelledIf isCancelled: () -> Bool = { false }
     ) throws(Failure) -> [UInt8] {
         ProgramProcess.blockPipeSignals()
         var process: ProgramProcess
@@ -55,7 +56,7 @@ public enum FilterProgram {
         var written: [UInt8] = []
         var end: ProgramExit?
         let deadline = MonotonicClock.now.advanced(by: timeout)
-        let failure = follow(&process, input[...], output, until: deadline, &written, &end)
+        let failure = follow(&process, input[...], output, until: deadline, isCancelled, &written, &end)
         if end == nil {
             process.signal(SIGKILL)
             while process.reap() == nil { usleep(1_000) }
@@ -68,7 +69,7 @@ public enum FilterProgram {
     /// - Returns: Why there is no result; nil if there is one.
     private static func follow(
         _ process: inout ProgramProcess, _ input: ArraySlice<UInt8>, _ output: Output, until deadline: Instant,
-        _ written: inout [UInt8], _ end: inout ProgramExit?
+        _ isCancelled: () -> Bool, _ written: inout [UInt8], _ end: inout ProgramExit?
     ) -> Failure? {
         var unsent = input
         while true {
@@ -84,7 +85,7 @@ public enum FilterProgram {
             }
             if case .bytes = process.readErrors(readBytes) { isMore = true }
             if case .bytes = process.readCommands(readBytes) { isMore = true }
-            guard MonotonicClock.now < deadline else { return .tooSlow }
+            guard MonotonicClock.now < deadline, !isCancelled() else { return .tooSlow }
             if isMore { continue }
             // What it wrote before its end has been read.
             switch end {

@@ -4,9 +4,19 @@ internal import JSON
 struct RequestFields {
     private let members: [String: JSONValue]
     private var known = ["id", "request", "account"]
+    /// Of the known members, those that every request may have.
+    private var shared = 3
     private var request = "the request"
 
     init(_ members: [String: JSONValue]) { self.members = members }
+
+    /// The arguments of a tool, which has none but its own.
+    init(_ members: [String: JSONValue], ofTool name: String) {
+        self.members = members
+        known = []
+        shared = 0
+        request = name
+    }
 
     /// The id, which is none of the request's own members.
     mutating func id() throws(ControlFault) -> JSONValue? { try readID() }
@@ -75,6 +85,32 @@ struct RequestFields {
         return try text(key, maximumBytes: maximumBytes)
     }
 
+    /// A text to speak, which may have line breaks and tabs.
+    mutating func speech(_ key: String, maximumBytes: Int) throws(ControlFault) -> String {
+        known.append(key)
+        guard let text = members[key]?.string, (1...maximumBytes).contains(text.utf8.count),
+            text.unicodeScalars.allSatisfy({
+                $0.properties.generalCategory != .control || "\n\r\t".unicodeScalars.contains($0)
+            }),
+            text.contains(where: { !$0.isWhitespace })
+        else {
+            throw ControlFault(.wrongValue, "\(request) needs \(key), a text of 1 to \(maximumBytes) bytes")
+        }
+        return text
+    }
+
+    /// A list of names among those that there are; empty if it is not there.
+    mutating func names(_ key: String, among all: [String]) throws(ControlFault) -> Set<String> {
+        known.append(key)
+        switch members[key] {
+        case nil, .null?: return []
+        case .array(let values)? where values.allSatisfy({ $0.string.map(all.contains) == true }):
+            return Set(values.compactMap(\.string))
+        case .array?, .bool?, .integer?, .unsigned?, .number?, .string?, .object?: break
+        }
+        throw ControlFault(.wrongValue, "\(key) must be a list of \(all.joined(separator: ", "))")
+    }
+
     /// An absolute path, if there is one: clients do not know the device's working folder.
     mutating func path(_ key: String) throws(ControlFault) -> String? {
         known.append(key)
@@ -118,7 +154,7 @@ struct RequestFields {
     /// Refuses members that were not read.
     func finish() throws(ControlFault) {
         guard let unknown = members.keys.filter({ !known.contains($0) }).min() else { return }
-        let own = known.dropFirst(3)
+        let own = known.dropFirst(shared)
         throw ControlFault(
             .wrongValue,
             "\(request) has no member \(Self.quoted(unknown)); it has "

@@ -45,26 +45,51 @@ struct ExplainCommand: ParsableCommand {
     private static let listed = 50
 
     func run() throws {
-        let calls = try CallJournal.records(in: path()).filter { $0.facts != nil }
-        guard !calls.isEmpty else {
-            throw CommandFailure(
-                .configuration,
-                "there is no record of a call that has ended in \(try path()); has the device had one since "
-                    + "device.call_records names this file?")
-        }
+        let calls = try Self.calls(in: try path())
         if list {
             for call in calls.suffix(Self.listed).reversed() {
                 Terminal.print(json ? Self.object(call) : Self.line(call))
             }
         } else {
-            let found = try find(in: calls)
+            let found = try Self.find(call, in: calls)
             Terminal.print(json ? Self.object(found) : Self.text(found))
         }
+    }
+
+    /// What is known of a call that ended, as text and as a JSON object.
+    ///
+    /// - Parameters:
+    ///   - call: A part of its name, of its invite, or of the other side's name; nil for the last one.
+    ///   - config: The device's configuration.
+    static func explanation(
+        of call: String?, config: String?, account: String?
+    ) throws -> (text: String, object: String) {
+        guard let config else {
+            throw CommandFailure(
+                .configuration, "records of calls are found by the device's configuration; give --config")
+        }
+        let found = try find(call, in: try calls(in: try path(config: config, account: account)))
+        return (text(found), object(found))
     }
 
     private func path() throws -> String {
         if let records { return records }
         guard let config else { throw ValidationError("Give either --config or --records.") }
+        return try Self.path(config: config, account: account)
+    }
+
+    private static func calls(in path: String) throws -> [KeptCall] {
+        let calls = try CallJournal.records(in: path).filter { $0.facts != nil }
+        guard !calls.isEmpty else {
+            throw CommandFailure(
+                .configuration,
+                "there is no record of a call that has ended in \(path); has the device had one since "
+                    + "device.call_records names this file?")
+        }
+        return calls
+    }
+
+    private static func path(config: String, account: String?) throws -> String {
         try ConfigurationCheck.expect("run", path: config)
         let configuration = try DeviceConfiguration.read(path: config, fileChecks: .none, account: account)
         guard let path = configuration.device.callRecords else {
@@ -76,7 +101,7 @@ struct ExplainCommand: ParsableCommand {
         return path
     }
 
-    private func find(in calls: [KeptCall]) throws -> KeptCall {
+    private static func find(_ call: String?, in calls: [KeptCall]) throws -> KeptCall {
         guard let call else { return calls[calls.count - 1] }
         let found = calls.last { $0.matches(call) }
         guard let found else {

@@ -30,6 +30,8 @@ public struct DeviceConfiguration: Sendable {
     public var media = MediaConfiguration()
     /// Where programs on this machine act on the device; nil for nowhere.
     public var control: ControlConfiguration?
+    /// What `handset mcp` gives an agent besides.
+    public var mcp = MCPConfiguration()
     /// Where the process shows how it is doing; nil for nowhere.
     public var monitoring: MonitoringConfiguration?
     /// Warnings for the owner; the configuration can be used nevertheless.
@@ -88,6 +90,9 @@ public struct DeviceConfiguration: Sendable {
         let control = ConfigKey.section(
             "control", ControlConfiguration.Keys.self,
             "where programs control the device ([control.md](control.md)); without this section, nowhere")
+        let mcp = ConfigKey.section(
+            "mcp", MCPConfiguration.Keys.self,
+            "what `handset mcp` gives an agent besides ([mcp.md](mcp.md))")
         let media = ConfigKey.section("media", MediaConfiguration.Keys.self, "sockets, codec and playout")
         let monitoring = ConfigKey.section(
             "monitoring", MonitoringConfiguration.Keys.self,
@@ -241,6 +246,7 @@ extension DeviceConfiguration {
         }
         if let section = root.value(\.media, &problems) { media.read(section, &problems) }
         control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
+        if let section = root.value(\.mcp, &problems) { mcp = MCPConfiguration(section, &problems) }
         monitoring = root.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
     }
 
