@@ -133,15 +133,16 @@ let package = Package(
         module("Base", "TLS", ["COpenSSL", "Files"]),
 
         // Floor 2: protocols, pure.
+        module("Protocols", "Tracing", ["Core"]),
         module("Protocols", "RTP", ["Core"]),
         module("Protocols", "SDP", ["Core"]),
         module("Protocols", "ICE", ["Core", "Cryptography"]),
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
         module("Protocols", "Enrollment", ["Core"]),
-        module("Protocols", "CallControl", ["Core", "Identifiers", "JSON"]),
+        module("Protocols", "CallControl", ["Core", "Identifiers", "JSON", "Tracing"]),
         module("Protocols", "ControlWire", ["Core", "JSON"]),
         module("Protocols", "SIP", ["Core", "Cryptography", "Identifiers"]),
-        module("Protocols", "SIPSignaling", ["CallControl", "Core", "DomainNames", "SIP"]),
+        module("Protocols", "SIPSignaling", ["CallControl", "Core", "DomainNames", "SIP", "Tracing"]),
         module("Protocols", "BotWire", ["Core", "Cryptography", "JSON", "XML"]),
         module("Protocols", "CallFlow", ["Core", "XML"]),
 
@@ -172,7 +173,7 @@ let package = Package(
             "Signaling", "SignalingClient",
             [
                 "BlockingWork", "CallControl", "Core", "Cryptography", "Enrollment", "Files", "HTTPTransport", "JSON",
-                "Realtime", "SignalWire", "TLS", logging,
+                "Realtime", "SignalWire", "TLS", "Tracing", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -188,7 +189,7 @@ let package = Package(
             ]),
         module(
             "Signaling", "Monitoring",
-            nio + ["ConfigReader", "Core", "Cryptography", "HTTPTransport", "Realtime", logging]),
+            nio + ["ConfigReader", "Core", "Cryptography", "HTTPTransport", "Realtime", "Tracing", logging]),
         module("Signaling", "WebPhone", resources: webPage),
         module("Signaling", "WebConsole", ["WebPhone"], resources: consolePage),
         module(
@@ -208,7 +209,9 @@ let package = Package(
             ]),
 
         // Floor 5: agent.
-        module("Agent", "CallParticipation", ["AudioPort", "CallControl", "Core", "Realtime", "VoiceActivity"]),
+        module(
+            "Agent", "CallParticipation",
+            ["AudioPort", "CallControl", "Core", "Realtime", "Tracing", "VoiceActivity"]),
         module(
             "Agent", "CallPrograms",
             [
@@ -229,14 +232,14 @@ let package = Package(
             "Agent", "BotCalls",
             nio + [
                 "AudioPort", "BotWire", "CallControl", "CallParticipation", "ConfigReader", "Core", "HTTPTransport",
-                "Realtime", "TLS",
+                "Realtime", "TLS", "Tracing",
             ]),
         module(
             "Agent", "Call",
             [
                 "AudioKit", "AudioPort", "CallControl", "CallMedia", "CallParticipation", "Core", "ICE", "Playout",
                 "SDP",
-                "SecureTransport", "VoiceActivity",
+                "SecureTransport", "Tracing", "VoiceActivity",
             ]),
         module("Agent", "CallDiagnosis", ["CallControl", "CallMedia", "Core", "Playout"]),
         module("Agent", "DeviceDiagnosis", ["CallDiagnosis", "Core"]),
@@ -251,7 +254,7 @@ let package = Package(
                 "Core", "DomainNames", "Files", "HTTPTransport", "ICE",
                 "JSON", "MediaEngine", "Monitoring", "NameLookup", "Playout", "RTP", "Realtime", "SDP", "SIP",
                 "SIPClient",
-                "SIPSignaling", "SecureTransport", "SignalingClient", "TLS",
+                "SIPSignaling", "SecureTransport", "SignalingClient", "TLS", "Tracing",
                 "VoiceActivity", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -267,7 +270,8 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
-        module("Agent", "TrunkGateway", ["CallAgent", "CallControl", "ConfigReader", "Monitoring", logging]),
+        module(
+            "Agent", "TrunkGateway", ["CallAgent", "CallControl", "ConfigReader", "Monitoring", "Tracing", logging]),
         module(
             "Agent", "Loopback",
             [
@@ -298,7 +302,7 @@ let package = Package(
                 "Enrollment", "ExchangeCore", "LoopbackAnalysis", "MediaEngine", "Core", "Monitoring", "Playout",
                 "Files",
                 "RTP", "Identifiers", "VoiceActivity",
-                "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway",
+                "SecureTransport", "SignalWire", "SignalingClient", "Tracing", "TrunkGateway",
             ],
             path: "Sources/handset", swiftSettings: warnings + strict),
 
@@ -380,7 +384,8 @@ let package = Package(
         tests("JSONTests", ["JSON"]),
         tests("CallDiagnosisTests", ["CallControl", "CallDiagnosis"]),
         tests("DeviceDiagnosisTests", ["CallDiagnosis", "Core", "DeviceDiagnosis"]),
-        tests("MonitoringTests", ["ConfigReader", "HTTPTransport", "Monitoring", logging] + nio),
+        tests("MonitoringTests", ["ConfigReader", "HTTPTransport", "Monitoring", "Tracing", logging] + nio),
+        tests("TracingTests", ["Core", "Tracing"]),
         tests("XMLTests", ["XML"]),
         .target(
             name: "CRestrictedProcess", dependencies: ["CRealtime"], path: "Tests/CRestrictedProcess",
@@ -394,7 +399,7 @@ let package = Package(
         tests("RTPTests", ["Core", "RTP"]),
         tests("SDPTests", ["Core", "SDP"]),
         tests("SIPTests", ["Core", "Identifiers", "Realtime", "SIP"], resources: [.copy("Vectors")]),
-        tests("SIPSignalingTests", ["CallControl", "Core", "DomainNames", "JSON", "SIP", "SIPSignaling"]),
+        tests("SIPSignalingTests", ["CallControl", "Core", "DomainNames", "JSON", "SIP", "SIPSignaling", "Tracing"]),
         tests("STUNTests", ["Core", "ICE"]),
         tests("MulticastDNSTests", ["Core", "DomainNames"]),
         tests("ICETests", ["Core", "ICE"]),
@@ -449,7 +454,7 @@ let package = Package(
             "SignalingClientTests",
             nio + [
                 "BlockingWork", "CallControl", "Core", "HTTPTransport", "JSON", "SignalWire", "SignalingClient", "TLS",
-                logging,
+                "Tracing", logging,
             ]),
         .target(
             name: "SignalSupport", dependencies: ["SignalWire"], path: "Tests/SignalSupport", swiftSettings: relaxed),
@@ -476,8 +481,9 @@ let package = Package(
         tests(
             "CallTests",
             [
-                "AudioKit", "Call", "CallControl", "CallMedia", "CallParticipation", "Core", "ICE", "JSON", "SDP",
-                "SIPSignaling", "SecureTransport", "VoiceActivity",
+                "AudioKit", "AudioPort", "Call", "CallControl", "CallMedia", "CallParticipation", "Core", "ICE", "JSON",
+                "SDP",
+                "SIPSignaling", "SecureTransport", "Tracing", "VoiceActivity",
             ]),
         tests(
             "CallAgentTests",
@@ -490,7 +496,8 @@ let package = Package(
                 "ExchangeCore",
                 "ExchangeServer",
                 "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "Playout", "SDP", "SIP",
-                "SIPClient", "SIPSignaling", "SecureTransport", "SignalWire", "SignalingClient", "TrunkGateway",
+                "SIPClient", "SIPSignaling", "SecureTransport", "SignalWire", "SignalingClient", "Tracing",
+                "TrunkGateway", "Monitoring",
                 logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -523,7 +530,7 @@ let package = Package(
                 "AudioKit", "AudioPort", "BotWire", "CallFlow", "CallScript", "ConfigReader", "ControlWire", "Core",
                 "DomainNames", "Enrollment", "FuzzInput", "FuzzWire", "ICE", "Identifiers", "JSON", "Playout", "RTP",
                 "SDP", "SIP",
-                "SecureTransport", "SignalWire", "XML",
+                "SecureTransport", "SignalWire", "Tracing", "XML",
             ],
             path: "Tests/FuzzSeedsTests",
             swiftSettings: [

@@ -31,13 +31,17 @@ struct AccountFactory: Sendable {
     private let media: SharedMedia
     private let locks: AccountLocks
     private let group: any EventLoopGroup
+    private let traces: CallTraces?
     private let logger: Logger
 
     /// The accounts of a configuration, which are not started, and what they share.
     ///
-    /// - Parameter locks: Those of the accounts, which were taken before.
+    /// - Parameters:
+    ///   - locks: Those of the accounts, which were taken before.
+    ///   - traces: Where traces of their calls go; nil for nowhere.
     static func accounts(
-        _ configuration: AccountsConfiguration, _ locks: AccountLocks, on group: any EventLoopGroup, _ logger: Logger
+        _ configuration: AccountsConfiguration, _ locks: AccountLocks, tracing traces: CallTraces?,
+        on group: any EventLoopGroup, _ logger: Logger
     ) throws -> (AccountSet, SharedMedia) {
         let media: SharedMedia
         if !configuration.isNamed, let only = configuration.accounts.first?.configuration {
@@ -45,7 +49,7 @@ struct AccountFactory: Sendable {
         } else {
             media = try SharedMedia(for: configuration.accounts.map(\.configuration), logger: logger)
         }
-        let factory = AccountFactory(media: media, locks: locks, group: group, logger: logger)
+        let factory = AccountFactory(media: media, locks: locks, group: group, traces: traces, logger: logger)
         let accounts = AccountSet(configuration, media: media, logger: logger) { try await factory.make($0) }
         return (accounts, media)
     }
@@ -62,6 +66,7 @@ struct AccountFactory: Sendable {
             logger: logger)
         let device = try Device(
             configuration, service: service, mediaAddress: address, sharing: media, logger: logger)
+        await traces?.trace(device, as: account.name ?? "")
         return AccountDevice(device, with: locks)
     }
 }

@@ -79,9 +79,13 @@ final class ScriptedBot: Sendable {
     /// The webhook's questions so far: body and signature.
     var questions: [(body: String, signature: String?)] { log.questions.withLock { $0 } }
 
+    /// The `traceparent` of each request so far, those for WebSockets included.
+    var traces: [String?] { log.traces.withLock { $0 } }
+
     func stop() async { try? await channel.close() }
 
     final class Log: Sendable {
+        let traces = Mutex<[String?]>([])
         let messages = Mutex<[JSONValue]>([])
         let questions = Mutex<[(body: String, signature: String?)]>([])
     }
@@ -116,6 +120,7 @@ final class ScriptedBot: Sendable {
         func abandon(_ request: HTTPRequest.Number) {}
 
         func answer(_ request: HTTPRequest, on channel: any Channel, then reply: @escaping (HTTPAnswer) -> Void) {
+            log.traces.withLock { $0.append(request.head.headers.first(name: "traceparent")) }
             log.questions.withLock {
                 $0.append(
                     (
@@ -139,6 +144,7 @@ final class ScriptedBot: Sendable {
         }
 
         func opensWebSocket(_ head: HTTPRequestHead, on channel: any Channel) -> Bool {
+            log.traces.withLock { $0.append(head.headers.first(name: "traceparent")) }
             newest = channel
             return true
         }

@@ -44,6 +44,7 @@ struct FuzzSeedsTests {
         "sip-stream": fuzzSIPStream,
         "stun": fuzzSTUN,
         "token": fuzzToken,
+        "traceparent": fuzzTraceparent,
         "turn": fuzzTURN,
         "wav": fuzzWAV,
         "websocket": fuzzWebSocket,

@@ -3,6 +3,7 @@ import JSON
 import SIP
 @testable import SIPSignaling
 import Testing
+import Tracing
 
 @Suite("Calls of an account")
 struct AccountCallTests {
@@ -460,6 +461,30 @@ struct AccountCallTests {
         let hangUp = run.ask(.hangUp(CallHangUp(invite: id, reason: .completed, duration: .zero)))
         #expect(run.answer(hangUp) == .done)
         #expect(run.requests(.bye).count == 1)
+    }
+
+    @Test("The span of a call is in the header Traceparent of its INVITE, also after a challenge, and a peer's is read")
+    func traced() throws {
+        let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        var run = try AccountRun()
+        try run.connect()
+        var options = AccountRun.options()
+        options.trace = TraceContext(text)
+        run.ask(.invite(options))
+        #expect(try run.request(.invite).headers["Traceparent"] == text)
+        try run.respond(407, to: try run.request(.invite)) {
+            $0.append("Proxy-Authenticate", "Digest realm=\"sip.test\", nonce=\"n\", qop=\"auth\"")
+        }
+        #expect(run.requests(.invite).count == 2)
+        #expect(try run.request(.invite).headers["Traceparent"] == text)
+
+        for (header, expected) in [(text, TraceContext(text)), ("none", nil)] {
+            var called = try AccountRun()
+            try called.connect()
+            try called.receive(
+                try called.peerRequest("INVITE", 1, body: AccountRun.offer, "Traceparent: \(header)"))
+            #expect(try called.received().trace == expected)
+        }
     }
 
     @Test("A call with credentials carries them after the challenge")

@@ -2,6 +2,7 @@ import CallControl
 import JSON
 import SignalWire
 import Testing
+import Tracing
 
 @testable import SignalingClient
 
@@ -80,11 +81,14 @@ struct CallMappingTests {
         options.offer = .offer("v=0")
         options.trunk = TrunkCall(dialled: "100", caller: "+4930")
         options.transfer = CallTransfer.Origin(invite: "i1", by: "carol", replaces: "i2")
+        let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        options.trace = TraceContext(traceparent)
         #expect(
             options.sentData == [
                 "subject": "lunch", "offer": ["type": "offer", "sdp": "v=0"],
                 "trunk": ["dialled": "100", "caller": "+4930"],
                 "transfer": ["invite": "i1", "by": "carol", "replaces": "i2"],
+                "traceparent": .string(traceparent),
             ])
         options.data = 7
         #expect(options.sentData["offer"] != nil)

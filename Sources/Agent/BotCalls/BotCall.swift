@@ -9,6 +9,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import Realtime
 internal import Core
+internal import Tracing
 
 /// One call's bot: carries out what its course and its line ask for.
 final class BotCall: @unchecked Sendable {
@@ -224,7 +225,7 @@ final class BotCall: @unchecked Sendable {
             wireCall(stream: ""), course.status,
             more: plan.wire.moreFields(name, event: "StartApp")
                 + (dialFailed ? [plan.wire.failedDial] : []))
-        guard let request = asked.request(to: webhook, token: plan.token?.revealed) else {
+        guard let request = traced(asked.request(to: webhook, token: plan.token?.revealed)) else {
             return feed(.failed("the request cannot be signed: this system's OpenSSL refuses HMAC-SHA1"))
         }
         environment.send(request).assumeIsolated().whenComplete { [self] result in
@@ -308,14 +309,16 @@ final class BotCall: @unchecked Sendable {
             }
             socket = WebBotSocket(
                 endpoint, at: address, subprotocols: environment.plan.wire.makeWire(nil).subprotocols,
-                signature: signature, trust: environment.trust, on: environment.loop, tell)
+                signature: signature, trace: call.trace?.description, trust: environment.trust,
+                on: environment.loop, tell)
         case .tcp:
             socket = StreamBotSocket(
                 "\(stream.address.host):\(stream.address.port)", at: address, on: environment.loop, tell)
         case .offer:
             guard let leg = environment.plan.wire.leg else { return fail("the bot's wire has no legs") }
             socket = LegBotSocket(
-                leg.form(stream.parameters), to: stream.address, call: call.id, environment,
+                leg.form(stream.parameters), to: stream.address, call: call.id, trace: call.trace?.description,
+                environment,
                 waiting: { [weak self] in self?.waitingSamples ?? 0 }, tell)
         }
     }
@@ -467,6 +470,13 @@ final class BotCall: @unchecked Sendable {
             startMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
     }
 
+    /// The request with the call's span, if calls are traced.
+    private func traced(_ request: TwilioWebhook.Request?) -> TwilioWebhook.Request? {
+        var request = request
+        request?.trace = call.trace?.description
+        return request
+    }
+
     /// Reports the call's status if that was requested: of a placed call, by the request, else by the configuration.
     private func tell(_ status: TwilioWebhook.Status, event: String = "StartApp", _ more: [FormFields.Field] = []) {
         let plan = environment.plan
@@ -479,7 +489,7 @@ final class BotCall: @unchecked Sendable {
         told += 1
         let notice = TwilioWebhook(
             wireCall(stream: ""), status, more: fields + more + plan.wire.moreFields(name, event: event))
-        guard let request = notice.request(to: webhook, token: plan.token?.revealed) else { return }
+        guard let request = traced(notice.request(to: webhook, token: plan.token?.revealed)) else { return }
         courier.report(StatusQueue.Report(call: call.id, what: status.rawValue, request: request))
     }
 
@@ -492,7 +502,8 @@ final class BotCall: @unchecked Sendable {
         let notice = StreamWebhook(
             wireCall(stream: stream.stream), name: stream.name, event,
             unixMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
-        guard let request = notice.request(to: stream.webhook, token: environment.plan.token?.revealed) else { return }
+        let token = environment.plan.token?.revealed
+        guard let request = traced(notice.request(to: stream.webhook, token: token)) else { return }
         courier.report(StatusQueue.Report(call: call.id, what: event.name, request: request))
     }
 }

@@ -76,6 +76,7 @@ final class BotEnvironment: Sendable {
         fetch.headers.add(name: "User-Agent", value: "Handset")
         if let type = request.contentType { fetch.headers.add(name: "Content-Type", value: type) }
         if let signature = request.signature { fetch.headers.add(name: "X-Twilio-Signature", value: signature) }
+        if let trace = request.trace { fetch.headers.add(name: "traceparent", value: trace) }
         return addresses(of: address).flatMap { [fetch, self] found in send(fetch, to: found[...]) }
     }
 

@@ -33,6 +33,7 @@ final class WebBotSocket: BotSocket {
     /// Connects. Events come on the loop, also that it could not be connected.
     init(
         _ endpoint: HTTPEndpoint, at address: SocketAddress, subprotocols: [String], signature: String?,
+        trace: String? = nil,
         trust: TLSTrust, on loop: any EventLoop,
         _ tell: @escaping (BotSocketEvent) -> Void
     ) {
@@ -56,9 +57,11 @@ final class WebBotSocket: BotSocket {
             }
         }
         self.socket = socket
+        var headers: HTTPHeaders = [:]
+        if let signature { headers.add(name: "X-Twilio-Signature", value: signature) }
+        if let trace { headers.add(name: "traceparent", value: trace) }
         let destination = WebSocket.Destination(
-            endpoint, headers: signature.map { ["X-Twilio-Signature": $0] } ?? [:], subprotocols: subprotocols,
-            trust: trust, openingTime: nil, address: address)
+            endpoint, headers: headers, subprotocols: subprotocols, trust: trust, openingTime: nil, address: address)
         WebSocket.connect(socket, to: destination, on: loop).assumeIsolated().whenFailure { error in
             tell(.closed(failure: TransportFailure(error, to: endpoint).description))
         }

@@ -15,6 +15,8 @@ internal import Core
 final class LegBotSocket: BotSocket {
     private let environment: BotEnvironment
     private let call: CallID
+    /// The value of `traceparent` in requests; nil if calls are not traced.
+    private let trace: String?
     private var number: UInt64 = 0
     private var exchange: OfferExchange
     private var tell: ((BotSocketEvent) -> Void)?
@@ -32,11 +34,12 @@ final class LegBotSocket: BotSocket {
     ///
     /// - Parameter waiting: Returns the number of the bot's samples at 48 kHz that wait for the caller.
     init(
-        _ form: OfferForm, to address: WebAddress, call: CallID, _ environment: BotEnvironment,
+        _ form: OfferForm, to address: WebAddress, call: CallID, trace: String?, _ environment: BotEnvironment,
         waiting: @escaping () -> Int, _ tell: @escaping (BotSocketEvent) -> Void
     ) {
         self.environment = environment
         self.call = call
+        self.trace = trace
         self.waiting = waiting
         self.tell = tell
         exchange = OfferExchange(form, to: address, token: environment.plan.token?.revealed)
@@ -121,7 +124,7 @@ final class LegBotSocket: BotSocket {
         case .send(let request): send(request)
         case .connect(let answer): order(.connect(answer: answer))
         case .opened: tell?(.opened(self))
-        case .hangUp(let request): environment.tell(request)
+        case .hangUp(let request): environment.tell(request, trace)
         case .release:
             order(.close)
             environment.legs.remove(number)
@@ -138,7 +141,7 @@ final class LegBotSocket: BotSocket {
     private func order(_ order: LegOrder) { environment.order(.leg(number, order)) }
 
     private func send(_ request: OfferRequest) {
-        environment.send(request).assumeIsolated().whenComplete { [self] result in
+        environment.send(request, trace).assumeIsolated().whenComplete { [self] result in
             switch result {
             case .success(let answer):
                 feed(
@@ -154,19 +157,20 @@ final class LegBotSocket: BotSocket {
 
 extension BotEnvironment {
     /// Sends an offer to a bot's server.
-    fileprivate func send(_ request: OfferRequest) -> EventLoopFuture<HTTPFetch.Answer> {
+    fileprivate func send(_ request: OfferRequest, _ trace: String?) -> EventLoopFuture<HTTPFetch.Answer> {
         let endpoint: HTTPEndpoint
         do { endpoint = try HTTPEndpoint(request.address) } catch { return loop.makeFailedFuture(error) }
         var fetch = HTTPFetch.Request(.POST, endpoint, target: request.address.target, body: request.body)
         fetch.headers.add(name: "User-Agent", value: "Handset")
         if let type = request.contentType { fetch.headers.add(name: "Content-Type", value: type) }
         if let authorization = request.authorization { fetch.headers.add(name: "Authorization", value: authorization) }
+        if let trace { fetch.headers.add(name: "traceparent", value: trace) }
         return addresses(of: request.address).flatMap { [fetch, self] found in send(fetch, to: found[...]) }
     }
 
     /// Reports the end of a call to a bot's server; a failure is only logged.
-    fileprivate func tell(_ request: OfferRequest) {
-        let answer = send(request)
+    fileprivate func tell(_ request: OfferRequest, _ trace: String?) {
+        let answer = send(request, trace)
         closingRequests.add(answer)
         answer.whenComplete { [self] result in
             switch result {

@@ -8,6 +8,7 @@ package import CallParticipation
 package import Core
 package import ICE
 package import SDP
+package import Tracing
 
 /// One call of a device: its course, and its media.
 ///
@@ -131,6 +132,10 @@ package struct CallSession: ProtocolCore, Sendable {
         case deviceEnds
     }
 
+    /// What the inviter says of its trace; nil for a call that we make.
+    package let receivedTrace: TraceContext?
+    /// What the call is in traces; nil if calls are not traced. It is set before the call begins.
+    package var trace: CallTrace?
     private var course: CallCourse
     private var media: MediaControl
 
@@ -148,6 +153,7 @@ package struct CallSession: ProtocolCore, Sendable {
         course = CallCourse(
             id, dialling: options, audio: audio, rules: rules, traits: traits, inPlaceOf: origin, timings: timings)
         media = MediaControl(audio, isOutgoing: true, traits, using: generator)
+        receivedTrace = nil
     }
 
     /// Makes an incoming call.
@@ -163,6 +169,7 @@ package struct CallSession: ProtocolCore, Sendable {
         course = CallCourse(
             id, receiving: received, audio: audio, rules: rules, traits: traits, replacing: replaced, timings: timings)
         media = MediaControl(audio, isOutgoing: false, traits, using: generator)
+        receivedTrace = received.trace
     }
 
     // MARK: What is known of the call
@@ -276,6 +283,13 @@ package struct CallSession: ProtocolCore, Sendable {
 
     /// Takes one input.
     package mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        let first = outbox.count
+        trace?.note(input, at: now)
+        take(input, at: now, into: &outbox)
+        trace?.note(outbox[first...], at: now)
+    }
+
+    private mutating func take(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
         case .begin: feed(.begin, at: now, into: &outbox)
         case .user(let request): feed(.user(request), at: now, into: &outbox)
@@ -329,6 +343,9 @@ package struct CallSession: ProtocolCore, Sendable {
                 var results: [MediaControl.Output] = []
                 media.handle(order, isAcknowledged: course.isAcknowledged, into: &results)
                 follow(results, at: now, into: &outbox)
+            case .service(.invite(var options)):
+                options.trace = trace?.context
+                outbox.append(.service(.invite(options)))
             case .service(let order): outbox.append(.service(order))
             case .participant(let order): outbox.append(.participant(order))
             case .device(let order): outbox.append(.device(order))

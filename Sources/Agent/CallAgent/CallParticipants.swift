@@ -169,7 +169,7 @@ final class CallParticipants {
         try participant.begin(
             ParticipantCall(
                 call.id, peer: call.peer, own: user, isOutgoing: call.isOutgoing,
-                isAnswered: call.isOutgoing || isAttached))
+                isAnswered: call.isOutgoing || isAttached, trace: call.trace?.context))
         present[call.id] = participant
     }
 

@@ -184,6 +184,7 @@ extension Device {
         case .keep(let record, let turns): keep(record, turns, of: id)
         case .over(let record):
             guard let call = calls[id]?.session else { return }
+            endTrace(of: call, record)
             publish(.ended(id, record, call.mediaReport))
             forget(id)
         }

@@ -58,7 +58,8 @@ extension Device {
             let id = begin(
                 maker.outgoing(to: [callee], audio: part.audio, rules: part.rules, timeToLive: timeToLive))
             guard goesOn(id) else { throw .init(kind: .unavailable, reason: "the call could not be made") }
-            let placed = ParticipantCall(id, peer: callee, own: signaling.user, isOutgoing: true, isAnswered: true)
+            let placed = ParticipantCall(
+                id, peer: callee, own: signaling.user, isOutgoing: true, isAnswered: true, trace: traceContext(of: id))
             participants.botPlaced(placed, number: placement.number)
         } catch {
             if error.kind == .unlisted { log.botIsRefused(because: error.reason) }

@@ -8,6 +8,7 @@ public import Realtime
 public import SignalingClient
 internal import VoiceActivity
 internal import Core
+public import Tracing
 
 /// A logged-in device: receives invites, answers by policy, makes calls, and reports events.
 ///
@@ -28,6 +29,8 @@ public actor Device {
     private(set) var signaling = SignalingState()
     private var drain = CallDrain()
     private let archive: CallArchive
+    /// Has calls traced; nil if they are not.
+    private var tracer: CallTracer?
     /// The programs, bots and ports that take part in calls.
     let participants: CallParticipants
     private var listeners: [Task<Void, Never>] = []
@@ -186,11 +189,20 @@ public actor Device {
     }
 
     /// Calls a user for a caller of a telephone network. An exchange takes that from its trunks alone.
+    ///
+    /// - Parameter cause: The span of the call that this one carries on; nil if there is none.
     public func call(
-        _ user: UserID, audio: AudioBehaviour, for caller: TrunkCall, timeToLive: Duration?? = .none
+        _ user: UserID, audio: AudioBehaviour, for caller: TrunkCall, timeToLive: Duration?? = .none,
+        within cause: TraceContext? = nil
     ) -> CallID {
-        begin(maker.outgoing(to: [user], audio: audio, timeToLive: timeToLive, for: caller))
+        begin(maker.outgoing(to: [user], audio: audio, timeToLive: timeToLive, for: caller), for: cause)
     }
+
+    /// Has calls traced that begin from now on.
+    public func traceCalls(with tracer: CallTracer) { self.tracer = tracer }
+
+    /// The span of a call, for what it causes elsewhere; nil if calls are not traced.
+    public func traceContext(of id: CallID) -> TraceContext? { calls[id]?.session.trace?.context }
 
     /// What is said of a call that comes from, or goes to, a telephone network; nil for others, and for calls that this device places.
     public func trunkCall(of id: CallID) -> TrunkCall? { calls[id]?.session.trunk }
@@ -455,23 +467,32 @@ public actor Device {
     }
 
     /// Adds a call that is about to begin.
-    func add(_ session: CallSession) {
+    ///
+    /// - Parameter cause: The span that it is made for; nil for that of the call that it takes the place of, if it does.
+    func add(_ session: CallSession, for cause: TraceContext? = nil) {
         engine.warmUp()
         var call = ActiveCall(session)
+        if let tracer {
+            let cause = cause ?? session.predecessor.flatMap { traceContext(of: $0) }
+            call.session.trace = tracer.begin(session, for: cause, foreign: traits.carriesForeignCalls)
+        }
         call.journalKey = archive.begin(session)
         calls.add(call)
     }
 
     /// Adds a call, and begins it.
     @discardableResult
-    func begin(_ session: CallSession) -> CallID {
-        add(session)
+    func begin(_ session: CallSession, for cause: TraceContext? = nil) -> CallID {
+        add(session, for: cause)
         feed(.begin, to: session.id)
         return session.id
     }
 
     /// What calls of the device's service are like.
     var traits: SignalingTraits { service.traits }
+
+    /// Hands over the trace of an ended call.
+    func endTrace(of call: CallSession, _ record: CallRecord) { tracer?.end(call, record, own: signaling.user) }
 
     /// Forgets an ended call.
     func forget(_ id: CallID) {

@@ -2,6 +2,7 @@
 
 public import AudioPort
 public import CallControl
+public import Tracing
 
 /// Names one call of a device; never used again for another.
 public struct CallID: Hashable, Sendable, CustomStringConvertible {
@@ -65,14 +66,19 @@ public struct ParticipantCall: Sendable, Equatable {
     public var isOutgoing: Bool
     /// Whether the call is answered, so that it does not wait for the participant.
     public var isAnswered: Bool
+    /// The call's span, for what the participant does elsewhere; nil if calls are not traced.
+    public var trace: TraceContext?
 
     /// Describes a call.
-    public init(_ id: CallID, peer: UserID, own: UserID? = nil, isOutgoing: Bool, isAnswered: Bool) {
+    public init(
+        _ id: CallID, peer: UserID, own: UserID? = nil, isOutgoing: Bool, isAnswered: Bool, trace: TraceContext? = nil
+    ) {
         self.id = id
         self.peer = peer
         self.own = own
         self.isOutgoing = isOutgoing
         self.isAnswered = isAnswered
+        self.trace = trace
     }
 }
 

@@ -17,6 +17,8 @@ public struct TrunkConfiguration: Sendable {
     public var longestCall = Self.usualLength
     /// Where it shows metrics and health; nil for nowhere.
     public private(set) var monitoring: MonitoringConfiguration?
+    /// Where it sends traces of its calls; nil for nowhere.
+    public private(set) var traces: TraceConfiguration?
     /// Warnings for the owner; the configuration can be used nevertheless.
     public private(set) var warnings: [ConfigProblem] = []
 
@@ -48,6 +50,9 @@ public struct TrunkConfiguration: Sendable {
         let monitoring = ConfigKey.section(
             "monitoring", MonitoringConfiguration.Keys.self,
             "where it shows metrics and health ([monitoring.md](monitoring.md)); without this section, nowhere")
+        let traces = ConfigKey.section(
+            "traces", TraceConfiguration.Keys.self,
+            "where it sends traces of calls ([tracing.md](tracing.md)); without this section, nowhere")
     }
 
     /// The keys of one of `incoming`.
@@ -107,6 +112,7 @@ public struct TrunkConfiguration: Sendable {
         let callLimit = section.value(\.callLimit, &problems)
         let longestCall = section.value(\.longestCall, &problems)
         let monitoring = section.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
+        let traces = section.value(\.traces, &problems).flatMap { TraceConfiguration($0, &problems) }
         let warnings = try problems.verdict()
         guard let exchange, let network else { return (nil, warnings) }
         var configuration = TrunkConfiguration(
@@ -116,6 +122,7 @@ public struct TrunkConfiguration: Sendable {
         configuration.callLimit = callLimit
         configuration.longestCall = longestCall
         configuration.monitoring = monitoring
+        configuration.traces = traces
         return (configuration, warnings)
     }
 
@@ -147,11 +154,12 @@ public struct TrunkConfiguration: Sendable {
             let document = try ConfigDocument.read(path: path, fileChecks: section.fileChecks)
             let device = try AccountsConfiguration.read(document).account(nil, in: document)
             problems += device.warnings
-            for idle in ["behaviour", "rooms", "audio", "control", "monitoring"] where document.keys.contains(idle) {
+            for idle in ["behaviour", "rooms", "audio", "control", "monitoring", "traces"]
+            where document.keys.contains(idle) {
                 problems.append(
                     ConfigProblem(
                         file: path, line: document.line, key: idle,
-                        message: idle == "monitoring"
+                        message: idle == "monitoring" || idle == "traces"
                             ? "is for `handset run`; move it to the trunk's own file"
                             : "is for `handset run`; a trunk does not use it, so remove it"))
             }

@@ -1,5 +1,6 @@
 public import CallAgent
 public import Logging
+internal import Tracing
 
 /// Two devices, whose calls are joined in pairs: one at an exchange, one at a telephone network's server.
 public actor TrunkGateway {
@@ -159,8 +160,12 @@ public actor TrunkGateway {
         switch output {
         case .place(let origin, let callee, let caller):
             let side = origin.side.other
+            // The two halves of a call are one trace.
+            var cause: TraceContext?
+            if let half = calls[origin] { cause = await device(origin.side).traceContext(of: half) }
             let call = await device(side).call(
-                callee, audio: AudioBehaviour(source: .silence), for: caller, timeToLive: .some(Self.ringing))
+                callee, audio: AudioBehaviour(source: .silence), for: caller, timeToLive: .some(Self.ringing),
+                within: cause)
             let target = TrunkLeg(side, call)
             calls[target] = call
             logger.info(

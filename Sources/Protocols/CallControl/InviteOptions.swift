@@ -1,4 +1,5 @@
 public import JSON
+public import Tracing
 
 /// The content of an invite, and how long it lasts (contract INV-1).
 public struct InviteOptions: Hashable, Sendable {
@@ -14,6 +15,8 @@ public struct InviteOptions: Hashable, Sendable {
     public var trunk: TrunkCall?
     /// The call that this one takes the place of, if it is a transfer.
     public var transfer: CallTransfer.Origin?
+    /// The call's span, for the invitee's traces; nil if calls are not traced here.
+    public var trace: TraceContext?
     /// An application's data for the invitee.
     public var data: JSONValue
     /// How long the invite lasts; `nil` never times out (INV-9). Default 30 s.

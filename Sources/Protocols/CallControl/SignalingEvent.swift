@@ -1,4 +1,5 @@
 public import JSON
+public import Tracing
 
 /// Events of a signaling service for the device, in order.
 public enum SignalingEvent: Hashable, Sendable {
@@ -91,6 +92,8 @@ public struct ReceivedInvite: Hashable, Sendable {
     public var trunk: TrunkCall?
     /// The call that this one takes the place of, if it is a transfer.
     public var transfer: CallTransfer.Origin?
+    /// The inviter's span, if it traces its calls; nothing vouches for it.
+    public var trace: TraceContext?
     /// All that the inviter sent, for applications.
     public var data: JSONValue
     /// The remaining ttl; `nil`: no timeout.
@@ -101,8 +104,8 @@ public struct ReceivedInvite: Hashable, Sendable {
     /// Makes a received invite.
     public init(
         id: InviteID, inviter: UserID, group: GroupID? = nil, invitees: [UserID], offer: CallDescription? = nil,
-        trunk: TrunkCall? = nil, transfer: CallTransfer.Origin? = nil, data: JSONValue = [:], remaining: Duration?,
-        payload: JSONValue? = nil
+        trunk: TrunkCall? = nil, transfer: CallTransfer.Origin? = nil, trace: TraceContext? = nil,
+        data: JSONValue = [:], remaining: Duration?, payload: JSONValue? = nil
     ) {
         self.id = id
         self.inviter = inviter
@@ -111,6 +114,7 @@ public struct ReceivedInvite: Hashable, Sendable {
         self.offer = offer
         self.trunk = trunk
         self.transfer = transfer
+        self.trace = trace
         self.data = data
         self.remaining = remaining
         self.payload = payload

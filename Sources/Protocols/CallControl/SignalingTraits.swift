@@ -16,6 +16,8 @@ public struct SignalingTraits: Hashable, Sendable {
     public var judgesTargets = false
     /// Whether calls come from peers of which nothing vouches for what their descriptions say.
     public var takesStrangers = false
+    /// Whether callers may be others than users that the service has logged in, such as those of a telephone network.
+    public var carriesForeignCalls = false
 
     /// Makes those of a service that has none of these.
     public init() {}

@@ -109,6 +109,8 @@ struct AccountCall: Sendable {
         let expires: Instant?
         /// The call whose peer asked for this one.
         var origin: SIPCall?
+        /// What the INVITE has besides its own headers.
+        var headers = SIPHeaders()
     }
 
     /// When something is due.

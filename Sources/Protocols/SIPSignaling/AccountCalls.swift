@@ -1,6 +1,12 @@
 internal import CallControl
 internal import Core
 internal import SIP
+internal import Tracing
+
+extension SIPHeaderName {
+    /// Our own header, with the value of HTTP's (W3C Trace Context §3.2): no standard names one for SIP.
+    static let traceparent = SIPHeaderName("Traceparent")
+}
 
 /// The calls of an account: turns the application's requests into commands for the user agent, and the user agent's
 /// events into events of the contract (docs/sip.md).
@@ -403,6 +409,7 @@ struct AccountCalls: Sendable {
         call.dial = AccountCall.Dial(
             uri: uri, key: options.idempotencyKey, ticket: ticket,
             expires: options.timeToLive.map { now.advanced(by: $0) })
+        if let trace = options.trace { call.dial?.headers.append(.traceparent, "\(trace)") }
         if let origin = options.transfer?.invite {
             guard let asked = calls[origin], asked.hasReferral else {
                 return refuse(.inviteEnded, "no peer requests this transfer any more")
@@ -425,9 +432,13 @@ struct AccountCalls: Sendable {
         guard let flow = flow(forBytes: call.ours.count + Self.headerBytes, now) else { return }
         calls[id]?.phase = .calling(takenAt: now.advanced(by: Self.takenAfter))
         guard let origin = dial.origin, case .outgoing(let number) = call.sip else {
-            return run(.command(call.sip, .place(to: dial.uri, offer: call.ours, flow, replacing: nil)), now, &outbox)
+            let command = CallCommand.place(
+                to: dial.uri, offer: call.ours, flow, replacing: nil, headers: dial.headers)
+            return run(.command(call.sip, command), now, &outbox)
         }
-        run(.command(origin, .acceptTransfer(placing: number, offer: call.ours, by: flow)), now, &outbox)
+        let command = CallCommand.acceptTransfer(
+            placing: number, offer: call.ours, by: flow, headers: dial.headers)
+        run(.command(origin, command), now, &outbox)
         // The call whose peer asked for this one may have ended meanwhile.
         if calls[id] != nil, agent.flow(of: call.sip) == nil { ended(id, .failed, now, &outbox) }
     }
@@ -917,7 +928,8 @@ struct AccountCalls: Sendable {
             id: id, inviter: peer, invitees: [own],
             offer: offer.map { description(.offer(text($0)), in: sip) } ?? CallDescription(.wanted),
             trunk: names.trunkCall(from: who, agent.target(of: sip), own: own),
-            transfer: replacing.flatMap { invites[$0] }.map { CallTransfer.Origin(replaces: $0) }, remaining: nil)
+            transfer: replacing.flatMap { invites[$0] }.map { CallTransfer.Origin(replaces: $0) },
+            trace: agent.invite(of: sip)?.headers[.traceparent].flatMap { TraceContext($0) }, remaining: nil)
         outbox.append(.event(.inviteReceived(invite)))
     }
 

@@ -139,6 +139,7 @@ extension SignalingTraits {
         traits.carriesKeys = true
         traits.ordersOffers = true
         traits.judgesTargets = true
+        traits.carriesForeignCalls = true
         return traits
     }()
 }

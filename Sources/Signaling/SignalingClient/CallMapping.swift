@@ -210,6 +210,7 @@ extension InviteOptions {
         said["offer"] = offer?.value
         said["trunk"] = trunk?.value
         said["transfer"] = transfer?.value
+        said["traceparent"] = trace.map { .string("\($0)") }
         guard !said.isEmpty else { return data }
         guard case .object(let members) = data else { return .object(said) }
         return .object(members.merging(said) { _, own in own })

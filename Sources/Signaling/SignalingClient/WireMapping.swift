@@ -1,6 +1,7 @@
 internal import CallControl
 internal import JSON
 internal import SignalWire
+internal import Tracing
 
 extension SignalingEvent {
     /// What an event on the wire means.
@@ -91,7 +92,8 @@ extension ReceivedInvite {
             id: data.invite, inviter: data.inviter, group: data.group,
             invitees: data.invitees, offer: data.data?["offer"].map { CallDescription($0) },
             trunk: data.data?["trunk"].flatMap { TrunkCall($0) },
-            transfer: data.data?["transfer"].flatMap { CallTransfer.Origin($0) }, data: data.data ?? .null,
+            transfer: data.data?["transfer"].flatMap { CallTransfer.Origin($0) },
+            trace: data.data?["traceparent"]?.string.flatMap { TraceContext($0) }, data: data.data ?? .null,
             remaining: seconds > 0 ? .seconds(seconds) : nil, payload: data.payload)
     }
 }

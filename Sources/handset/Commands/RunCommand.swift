@@ -46,9 +46,10 @@ struct RunCommand: AsyncParsableCommand {
         let locks = try AccountLocks(configuration, inFile: config)
         let sockets = try configuration.control.map { try ControlSockets($0) }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let (accounts, media) = try AccountFactory.accounts(configuration, locks, on: group, logger)
+        let traces = try CallTraces(configuration.traces, logger)
+        let (accounts, media) = try AccountFactory.accounts(configuration, locks, tracing: traces, on: group, logger)
         let control = try await Self.listen(sockets, configuration.control, for: accounts, group, logger)
-        let monitor = DeviceMonitor(accounts, media, control)
+        let monitor = DeviceMonitor(accounts, media, control, traces)
         let monitoring = try await MonitoringServer.start(configuration.monitoring, of: monitor.process, logger)
         let unit = ServiceUnit(logger: logger)
         unit.notify(status: "Logging in")
@@ -71,6 +72,7 @@ struct RunCommand: AsyncParsableCommand {
         await accounts.shutDown()
         await listener.value
         await control?.close()
+        await traces?.stop()
         await monitoring?.stop()
         withExtendedLifetime(locks) {}
         if let failure = reporter.failure { throw failure }

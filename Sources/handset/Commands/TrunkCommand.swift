@@ -33,7 +33,10 @@ struct TrunkCommand: AsyncParsableCommand {
         let locks = try [configuration.exchange, configuration.network].map { try DeviceLocks($0) }
         let exchange = try DeviceFactory(configuration: configuration.exchange, logger: logger).make()
         let network = try DeviceFactory(configuration: configuration.network, logger: logger).make()
-        let monitor = TrunkMonitor(exchange: exchange.device, network: network.device)
+        let traces = try CallTraces(configuration.traces, logger)
+        await traces?.trace(exchange.device, as: TrunkSide.exchange.rawValue)
+        await traces?.trace(network.device, as: TrunkSide.network.rawValue)
+        let monitor = TrunkMonitor(exchange: exchange.device, network: network.device, traces)
         let gateway = TrunkGateway(
             configuration, exchange: exchange.device, network: network.device, logger: logger
         ) { monitor.note($0, of: $1) }
@@ -51,6 +54,7 @@ struct TrunkCommand: AsyncParsableCommand {
             await gateway.shutDown()
         }
         guard isConnected else {
+            await traces?.stop()
             await monitoring?.stop()
             return
         }
@@ -65,6 +69,7 @@ struct TrunkCommand: AsyncParsableCommand {
         logger.info("Disconnecting")
         watchdog?.cancel()
         await gateway.shutDown()
+        await traces?.stop()
         await monitoring?.stop()
         try? await exchange.group.shutdownGracefully()
         try? await network.group.shutdownGracefully()

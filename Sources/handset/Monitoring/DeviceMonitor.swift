@@ -8,12 +8,14 @@ final class DeviceMonitor: Sendable {
     private let accounts: AccountSet
     private let media: SharedMedia
     private let control: ControlInterfaces?
+    private let traces: CallTraces?
     private let tally = Mutex(CallTally())
 
-    init(_ accounts: AccountSet, _ media: SharedMedia, _ control: ControlInterfaces?) {
+    init(_ accounts: AccountSet, _ media: SharedMedia, _ control: ControlInterfaces?, _ traces: CallTraces?) {
         self.accounts = accounts
         self.media = media
         self.control = control
+        self.traces = traces
     }
 
     /// Counts an event of an account's device.
@@ -31,6 +33,7 @@ final class DeviceMonitor: Sendable {
         tally.withLock { $0 }.add(to: &page)
         MediaMetrics([media]).add(to: &page)
         if let dropped = await control?.droppedEventClients() { page.add(Self.droppedClients, dropped) }
+        traces?.add(to: &page)
     }
 
     private func state() async -> AccountMetrics {
@@ -47,5 +50,6 @@ final class DeviceMonitor: Sendable {
         "Clients of events over HTTP that were disconnected because they did not read")
 
     /// All metrics of a process with accounts.
-    static let metrics = AccountMetrics.metrics + CallTally.metrics + MediaMetrics.metrics + [droppedClients]
+    static let metrics =
+        AccountMetrics.metrics + CallTally.metrics + MediaMetrics.metrics + CallTraces.metrics + [droppedClients]
 }

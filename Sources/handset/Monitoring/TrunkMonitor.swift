@@ -7,9 +7,13 @@ internal import TrunkGateway
 /// `network`. A call that is carried is one call of each.
 final class TrunkMonitor: Sendable {
     private let devices: [(side: TrunkSide, device: Device)]
+    private let traces: CallTraces?
     private let tally = Mutex(CallTally())
 
-    init(exchange: Device, network: Device) { devices = [(.exchange, exchange), (.network, network)] }
+    init(exchange: Device, network: Device, _ traces: CallTraces?) {
+        devices = [(.exchange, exchange), (.network, network)]
+        self.traces = traces
+    }
 
     /// Counts an event of the device of a side.
     func note(_ event: DeviceEvent, of side: TrunkSide) { tally.withLock { $0.note(event, of: side.rawValue) } }
@@ -25,6 +29,7 @@ final class TrunkMonitor: Sendable {
         await state().add(to: &page)
         tally.withLock { $0 }.add(to: &page)
         MediaMetrics(media, takesCalls: await !gateway.isFull).add(to: &page)
+        traces?.add(to: &page)
     }
 
     private func obstacles(_ gateway: TrunkGateway) async -> [String] {

@@ -55,6 +55,9 @@ public struct AccountsConfiguration: Sendable {
     /// Where the process shows how it is doing; nil for nowhere.
     public var monitoring: MonitoringConfiguration? { accounts.first?.configuration.monitoring }
 
+    /// Where the process sends traces of its calls; nil for nowhere.
+    public var traces: TraceConfiguration? { accounts.first?.configuration.traces }
+
     /// Takes accounts, which have the sections of the process in common.
     public init(_ accounts: [Account]) { self.accounts = accounts }
 
@@ -211,6 +214,7 @@ extension DeviceConfiguration {
         media = other.media
         control = other.control
         monitoring = other.monitoring
+        traces = other.traces
     }
 }
 

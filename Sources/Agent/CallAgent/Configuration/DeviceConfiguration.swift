@@ -34,6 +34,8 @@ public struct DeviceConfiguration: Sendable {
     public var mcp = MCPConfiguration()
     /// Where the process shows how it is doing; nil for nowhere.
     public var monitoring: MonitoringConfiguration?
+    /// Where the process sends traces of its calls; nil for nowhere.
+    public var traces: TraceConfiguration?
     /// Warnings for the owner; the configuration can be used nevertheless.
     public private(set) var warnings: [ConfigProblem] = []
 
@@ -98,6 +100,9 @@ public struct DeviceConfiguration: Sendable {
             "monitoring", MonitoringConfiguration.Keys.self,
             "where `handset run` shows metrics and health ([monitoring.md](monitoring.md)); without this section, nowhere"
         )
+        let traces = ConfigKey.section(
+            "traces", TraceConfiguration.Keys.self,
+            "where `handset run` sends traces of calls ([tracing.md](tracing.md)); without this section, nowhere")
         let accounts = ConfigKey.sections(
             "accounts", AccountEntry.Keys.self,
             "several accounts in one process, \(AccountsConfiguration.mostAccounts) at most "
@@ -248,6 +253,7 @@ extension DeviceConfiguration {
         control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
         if let section = root.value(\.mcp, &problems) { mcp = MCPConfiguration(section, &problems) }
         monitoring = root.value(\.monitoring, &problems).flatMap { MonitoringConfiguration($0, &problems) }
+        traces = root.value(\.traces, &problems).flatMap { TraceConfiguration($0, &problems) }
     }
 
     /// Compares the ports of calls without ICE with the calls that may need them.

@@ -66,6 +66,8 @@ public struct TwilioWebhook: Equatable, Sendable {
         public let body: [UInt8]
         /// The value of `X-Twilio-Signature`.
         public let signature: String?
+        /// The value of `traceparent` (W3C Trace Context); nil if calls are not traced.
+        public var trace: String?
     }
 }
 

@@ -5,8 +5,8 @@ extension UserAgent {
     mutating func handle(
         _ command: CallCommand, _ id: SIPCall, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
-        if case .place(let uri, let offer, let flow, let replaces) = command {
-            var headers = SIPHeaders()
+        if case .place(let uri, let offer, let flow, let replaces, let more) = command {
+            var headers = more
             if let replaces {
                 headers.append("Replaces", replaces.description)
                 headers.append("Require", "replaces")
@@ -70,8 +70,8 @@ extension UserAgent {
                 keep(id, .talking(talking))
             }
         case .transfer(let uri, let other): transfer(id, talking, uri, other, now, &outbox)
-        case .acceptTransfer(let number, let offer, let flow):
-            acceptTransfer(id, talking, number, offer, flow ?? talking.dialog.flow, now, &outbox)
+        case .acceptTransfer(let number, let offer, let flow, let headers):
+            acceptTransfer(id, talking, number, offer, flow ?? talking.dialog.flow, headers, now, &outbox)
         case .refuseTransfer:
             guard let referral = talking.referral else { return }
             talking.referral = nil
@@ -190,8 +190,8 @@ extension UserAgent {
     }
 
     private mutating func acceptTransfer(
-        _ id: SIPCall, _ talking: Call.Talking, _ number: UInt64, _ offer: [UInt8], _ flow: SIPFlow, _ now: Instant,
-        _ outbox: inout [UserAgentOutput]
+        _ id: SIPCall, _ talking: Call.Talking, _ number: UInt64, _ offer: [UInt8], _ flow: SIPFlow,
+        _ more: SIPHeaders, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
         guard let referral = talking.referral, calls[.outgoing(number)] == nil,
             let address = referral.request.headers.addresses("Refer-To")?.first,
@@ -202,7 +202,7 @@ extension UserAgent {
         keep(id, .talking(talking))
         respond(referral.transaction, SIPResponse(202, to: referral.request), now, &outbox)
         notify(id, 100, isFinal: false, now, &outbox)
-        var headers = SIPHeaders()
+        var headers = more
         if let replaces { headers.append("Replaces", replaces.description) }
         if let by = referral.request.headers["Referred-By"] { headers.append("Referred-By", by) }
         calls.beginTransfer(by: .outgoing(number), of: id)

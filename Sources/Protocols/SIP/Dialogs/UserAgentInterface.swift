@@ -50,8 +50,8 @@ public struct UserAgentConfiguration: Sendable {
 
 /// A command of a call's owner.
 public enum CallCommand: Sendable {
-    /// Place a call, with an offer. `replacing` is a dialog that the peer is to give up for it.
-    case place(to: AnyURI, offer: [UInt8], SIPFlow, replacing: Replaces?)
+    /// Place a call, with an offer. `replacing` is a dialog that the peer is to give up for it; the INVITE has `headers` besides its own.
+    case place(to: AnyURI, offer: [UInt8], SIPFlow, replacing: Replaces?, headers: SIPHeaders = SIPHeaders())
     /// Send ringing to the caller (180), or with an answer early media (183).
     case ring(answer: [UInt8]?)
     /// Accept the call, with the answer, or with an offer if the INVITE had none.
@@ -75,7 +75,7 @@ public enum CallCommand: Sendable {
     case transfer(to: AnyURI, replacing: SIPCall?)
     /// Do what the peer asked with ``CallEvent/transferRequested(_:replaces:)``: place that call with this offer, and
     /// notify the peer of its progress. The call uses that flow, or the existing call's.
-    case acceptTransfer(placing: UInt64, offer: [UInt8], by: SIPFlow? = nil)
+    case acceptTransfer(placing: UInt64, offer: [UInt8], by: SIPFlow? = nil, headers: SIPHeaders = SIPHeaders())
     /// Refuse it with 603.
     case refuseTransfer
     /// Send OPTIONS to the peer in the dialog, to find out whether it is still there; ``CallEvent/probed(_:)`` follows
