@@ -135,3 +135,43 @@ struct CallHistoryTests {
         }
     }
 }
+
+@Suite("An index of records")
+struct CallRecordIndexTests {
+    @Test("A search finds texts that JSON escapes or writes in other cases, and passes over those that cannot fit")
+    func search() throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("index-\(UUID()).jsonl")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let text = ["BOB", #"a\"b"#, "Zoë"].enumerated().map { number, peer in
+            #"{"application":"a","call":"r\#(number)","direction":"incoming","ended":\#(number + 1),"over":true,"peer":"\#(peer)","reason":"busy"}"#
+        }
+        try (text.joined(separator: "\n") + "\n").write(to: file, atomically: true, encoding: .utf8)
+        let index = try CallRecordIndex(path: file.path)
+        #expect(index.entries.map(\.call) == ["r0", "r1", "r2"] && index.entries.map(\.ended) == [1, 2, 3])
+        func found(_ text: String) -> [String] {
+            index.entries.filter { index.mayContain(text, $0) }.compactMap(index.record).filter { $0.matches(text) }
+                .map(\.peer)
+        }
+        #expect(
+            found("bob") == ["BOB"] && found("A\"B") == ["a\"b"] && found("ZOË") == ["Zoë"] && found("zo") == ["Zoë"])
+        #expect(!index.mayContain("carol", index.entries[0]))
+    }
+
+    @Test("Of a call with two ends the last one counts, and lines that are no records are passed over")
+    func ends() throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("index-\(UUID()).jsonl")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let lines = [
+            #"{"application":"a","began":5,"call":"r","direction":"incoming","over":false,"peer":"bob"}"#, "nonsense",
+            "",
+            #"{"application":"a","call":"r","direction":"incoming","ended":7,"over":true,"peer":"bob","reason":"busy"}"#,
+            #"{"application":"a","call":"r","direction":"incoming","ended":9,"over":true,"peer":"bob","reason":"completed"}"#,
+            #"{"call":"s","ended":99999999999999999999}"#,
+        ]
+        try (lines.joined(separator: "\n") + "\n").write(to: file, atomically: true, encoding: .utf8)
+        let index = try CallRecordIndex(path: file.path)
+        #expect(index.entries.map(\.ended) == [9])
+        let record = try #require(index.record(of: index.entries[0]))
+        #expect(record.reason == "completed" && record.began == 5)
+    }
+}

@@ -9,8 +9,8 @@ internal import Playout
 
 /// Reads the records of calls that ended.
 ///
-/// A request reads the files of `device.call_records` from their beginning, 20 MiB an account at most, on one thread for all requests, so
-/// that however many clients ask, the records of one request are in memory.
+/// A request reads the files of `device.call_records` whole, 20 MiB an account at most, on one thread for all requests: however many
+/// clients ask, the files of one request are in memory. Only the records that may be in the answer are parsed.
 struct CallHistory: Sendable {
     private static let thread = BlockingThreads(name: "history", most: 1)
 
@@ -32,44 +32,52 @@ struct CallHistory: Sendable {
     func answer(_ query: ControlHistoryQuery) async throws(ControlFault) -> ControlReply {
         let files = files
         return try await Self.thread.run { () throws(ControlFault) in
-            var calls: [Entry] = []
-            for file in files { calls += try Self.entries(file.path, of: file.account) }
-            return try Self.answer(query, among: calls)
+            var sources: [Source] = []
+            for file in files { sources.append(try Source(path: file.path, account: file.account)) }
+            if let name = query.record { return try Self.answer(name, among: sources) }
+            return Self.answer(query, among: sources)
         }
     }
 
-    /// A record that has ended, and its account.
-    private struct Entry {
-        let call: KeptCall
+    /// The records of an account.
+    private struct Source {
         let account: String?
+        let index: CallRecordIndex
 
-        var position: ControlHistoryQuery.Position { .init(time: call.ended ?? 0, record: call.call) }
-    }
-
-    private static func entries(_ path: String, of account: String?) throws(ControlFault) -> [Entry] {
-        do throws(SignalingError) {
-            return try CallJournal.records(in: path).filter(\.isOver).map { Entry(call: $0, account: account) }
-        } catch {
-            throw ControlFault(.failed, error.description)
+        init(path: String, account: String?) throws(ControlFault) {
+            self.account = account
+            do throws(SignalingError) {
+                index = try CallRecordIndex(path: path)
+            } catch {
+                throw ControlFault(.failed, error.description)
+            }
         }
     }
 
-    private static func answer(
-        _ query: ControlHistoryQuery, among entries: [Entry]
-    ) throws(ControlFault) -> ControlReply {
-        var reply = ControlReply()
-        if let name = query.record {
-            guard let entry = entries.first(where: { $0.call.call == name }),
-                var record = ControlRecord(entry.call, of: entry.account)
-            else { throw ControlFault(.noSuchCall, "there is no record \(name)") }
-            record.media = entry.call.media.flatMap { ControlCoding.value(of: ControlCoding.line($0)) }
+    private static func answer(_ name: String, among sources: [Source]) throws(ControlFault) -> ControlReply {
+        for source in sources {
+            guard let entry = source.index.entries.last(where: { $0.call == name }),
+                let call = source.index.record(of: entry), var record = ControlRecord(call, of: source.account)
+            else { continue }
+            record.media = call.media.flatMap { ControlCoding.value(of: ControlCoding.line($0)) }
+            var reply = ControlReply()
             reply.history = [record]
             return reply
         }
-        let sorted = entries.filter { query.admits($0.call, $0.position) }.sorted { $0.position > $1.position }
+        throw ControlFault(.noSuchCall, "there is no record \(name)")
+    }
+
+    private static func answer(_ query: ControlHistoryQuery, among sources: [Source]) -> ControlReply {
+        let wanted = sources.flatMap { source in
+            source.index.entries.map { (source, $0, ControlHistoryQuery.Position(time: $0.ended, record: $0.call)) }
+        }.filter { query.admits($0.2) }.sorted { $0.2 > $1.2 }
         var records: [ControlRecord] = []
-        for entry in sorted {
-            guard let record = ControlRecord(entry.call, of: entry.account), query.admits(record) else { continue }
+        var reply = ControlReply()
+        for (source, entry, _) in wanted {
+            guard query.mayAdmit(entry, of: source.index), let call = source.index.record(of: entry),
+                query.admits(call),
+                let record = ControlRecord(call, of: source.account), query.admits(record)
+            else { continue }
             guard records.count < query.limit else {
                 reply.next = records.last.map { "\(ControlHistoryQuery.Position($0))" }
                 break
@@ -82,11 +90,21 @@ struct CallHistory: Sendable {
 }
 
 extension ControlHistoryQuery {
-    /// Whether a record is among those that are asked for, as far as that is known without a diagnosis.
-    fileprivate func admits(_ call: KeptCall, _ position: Position) -> Bool {
+    /// Whether a position in the list is among those that are asked for.
+    fileprivate func admits(_ position: Position) -> Bool {
         if let before, position >= before { return false }
         if let from, position.time < from { return false }
         if let to, position.time >= to { return false }
+        return true
+    }
+
+    /// Whether it is worth while to parse a record.
+    fileprivate func mayAdmit(_ entry: CallRecordIndex.Entry, of index: CallRecordIndex) -> Bool {
+        [search, outcome].allSatisfy { text in text.map { index.mayContain($0, entry) } ?? true }
+    }
+
+    /// Whether a record is what is searched for.
+    fileprivate func admits(_ call: KeptCall) -> Bool {
         if let outcome, call.reason != outcome { return false }
         return search.map { call.matches($0) } ?? true
     }
