@@ -219,10 +219,13 @@ let package = Package(
                 "Realtime",
             ]),
         module(
+            "Agent", "CallSounds",
+            ["AudioKit", "AudioPort", "BlockingWork", "CallParticipation", "Core", "Files", "Realtime"]),
+        module(
             "Agent", "CallFlows",
             [
                 "AudioKit", "AudioPort", "BlockingWork", "CallControl", "CallFlow", "CallParticipation", "CallPrograms",
-                "ConfigReader", "Core", "Files", "Realtime",
+                "CallSounds", "ConfigReader", "Core", "Files",
             ]),
         module("Agent", "CallBridging", ["CallControl", "CallFlow", "CallParticipation", "Core"]),
         module(
@@ -325,6 +328,7 @@ let package = Package(
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
         tests("CallFlowTests", ["CallFlow", "Core"]),
         tests("CallBridgingTests", ["CallBridging", "CallControl", "CallFlow", "CallParticipation", "Core"]),
+        tests("CallSoundsTests", ["CallSounds"]),
         tests(
             "CallFlowsTests",
             [

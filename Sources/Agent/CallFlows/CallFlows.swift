@@ -4,8 +4,7 @@ public import AudioPort
 public import CallControl
 public import CallFlow
 public import CallParticipation
-internal import Core
-internal import Realtime
+internal import CallSounds
 internal import Synchronization
 
 /// Which flow calls follow.
@@ -83,24 +82,10 @@ public final class CallFlows: CallParticipant {
     private let name: @Sendable (ParticipantCall) -> FlowCallNames
     private let plan: Mutex<FlowPlan>
     private let voice = FlowVoice()
-    private let table = Mutex(Table())
-    private let server = Mutex<Server?>(nil)
+    private let runs = CallRuns<FlowRun>(threadName: "flows")
     private let lines = HeldLines()
-
-    private struct Table {
-        var runs: [CallID: FlowRun] = [:]
-        /// Runs that have ended, or whose call has another one, and have not noticed that.
-        var leaving: [FlowRun] = []
-        /// Placed calls whose callees are asked whether they accept, before they begin.
-        var asked: [CallID: AskedCallee] = [:]
-        var isFinished = false
-    }
-
-    /// The thread, and what wakes it.
-    private struct Server {
-        let signal: PortSignal
-        let thread: RealtimeThread
-    }
+    /// Placed calls whose callees are asked whether they accept, before they begin.
+    private let asked = Mutex<[CallID: AskedCallee]>([:])
 
     /// Prepares for flows; the thread starts with the first.
     ///
@@ -126,21 +111,15 @@ public final class CallFlows: CallParticipant {
     public func begin(_ call: ParticipantCall) throws {
         let plan = plan.withLock { $0 }
         let folder = try FlowFolder(file: plan.file)
-        let asked = table.withLock { $0.asked.removeValue(forKey: call.id) }
-        let signal = try startIfNeeded()
+        let asked = asked.withLock { $0.removeValue(forKey: call.id) }
+        let signal = try runs.start()
         // The caller is recorded at 16 kHz, and hears the files at 48 kHz.
         let pair = AudioPort.pair(rate: .hz16000, signal: signal, turns: TurnPlan(.off))
         let run = FlowRun(
             plan, folder, voice, call, name(call), asked: asked, port: pair.port, publish: publish, order: order,
             wake: { signal.signal() })
         lines.hold(pair.line, of: call.id)
-        let earlier = table.withLock { table in
-            let earlier = table.runs.updateValue(run, forKey: call.id)
-            if let earlier { table.leaving.append(earlier) }
-            return earlier
-        }
-        earlier?.post(.end)
-        signal.signal()
+        runs.begin(run)?.post(.end)
     }
 
     /// The line of a call's flow, once; nil if the call has none.
@@ -164,7 +143,7 @@ public final class CallFlows: CallParticipant {
     /// ``FlowOrder/accepted(_:)`` follows if it reaches the end of one.
     public func ask(_ callee: CallID, by document: FlowFileName, for caller: CallID) {
         guard let values = run(of: caller)?.values else { return }
-        table.withLock { $0.asked[callee] = AskedCallee(document: document, values: values) }
+        asked.withLock { $0[callee] = AskedCallee(document: document, values: values) }
     }
 
     /// Does nothing: a flow transfers no call.
@@ -179,64 +158,13 @@ public final class CallFlows: CallParticipant {
     /// Ends the flow of a call. A recording that was made until now is kept.
     public func end(_ call: CallID, _ end: ParticipationEnd) {
         lines.drop(of: call)
-        let run = table.withLock { table in
-            table.asked[call] = nil
-            let run = table.runs.removeValue(forKey: call)
-            if let run { table.leaving.append(run) }
-            return run
-        }
+        asked.withLock { $0[call] = nil }
+        let run = runs.remove(call)
         if let run { run.post(.end) } else { publish(.left(call)) }
     }
 
     /// Ends all flows and the thread.
-    public func finish() {
-        table.withLock { table in
-            for run in table.runs.values { run.post(.end) }
-            table.leaving += table.runs.values
-            table.runs = [:]
-            table.isFinished = true
-        }
-        server.withLock { server in
-            server?.signal.signal()
-            server?.thread.join()
-            server = nil
-        }
-    }
+    public func finish() { runs.finish { $0.post(.end) } }
 
-    private func run(of call: CallID) -> FlowRun? { table.withLock { $0.runs[call] } }
-
-    private func startIfNeeded() throws(RealtimeError) -> PortSignal {
-        try server.withLock { server throws(RealtimeError) in
-            if let server { return server.signal }
-            let signal = try PortSignal()
-            let thread = try RealtimeThread(name: "flows") { [self] in serve(signal) }
-            server = Server(signal: signal, thread: thread)
-            return signal
-        }
-    }
-
-    // MARK: The thread
-
-    /// Milliseconds for which the thread waits for a frame while there are calls.
-    private static let longestWait: Int32 = 100
-
-    private func serve(_ signal: PortSignal) {
-        while true {
-            signal.wait(timeoutMilliseconds: patience())
-            let now = MonotonicClock.now
-            let (runs, isFinished) = table.withLock { (Array($0.runs.values) + $0.leaving, $0.isFinished) }
-            for run in runs { run.tick(at: now) }
-            table.withLock { $0.leaving.removeAll(where: \.isDone) }
-            if isFinished { return }
-        }
-    }
-
-    /// How long the thread waits unless it is woken; nil without calls.
-    private func patience() -> Int32? {
-        let runs = table.withLock { Array($0.runs.values) + $0.leaving }
-        guard !runs.isEmpty else { return nil }
-        let now = MonotonicClock.now
-        let next = runs.compactMap(\.nextDeadline).min().map { now.duration(to: $0).milliseconds.rounded(.up) }
-        return Int32(max(1, min(Double(Self.longestWait), next ?? .infinity)))
-    }
+    private func run(of call: CallID) -> FlowRun? { runs.run(of: call) }
 }

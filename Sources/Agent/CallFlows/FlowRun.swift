@@ -4,12 +4,12 @@ internal import BlockingWork
 internal import CallControl
 internal import CallFlow
 internal import CallParticipation
+internal import CallSounds
 internal import Core
-internal import Files
 internal import Synchronization
 
 /// One call in a flow: carries out what its course orders, on the call's port.
-final class FlowRun: @unchecked Sendable {
+final class FlowRun: CallRun, @unchecked Sendable {
     // Any thread may post; everything else is used by the flows' thread alone, once the run has begun.
 
     /// What can happen to the call.
@@ -22,7 +22,6 @@ final class FlowRun: @unchecked Sendable {
 
     /// Sound that was sent is on its way, or in the peer's jitter buffer.
     private static let lastWord = Duration.milliseconds(250)
-    private static let beepMilliseconds = 400
 
     let call: CallID
     private(set) var isDone = false
@@ -43,7 +42,7 @@ final class FlowRun: @unchecked Sendable {
     /// Samples of the caller so far, at the port's rate.
     private var heard = 0
     private var isSpeaking = false
-    private var recording: (file: FlowRecording, trim: RecordingTrim)?
+    private var recording: (file: CallRecording, trim: RecordingTrim)?
     private var recordings = 0
     /// The call waits for this participant no more.
     private var isReady: Bool
@@ -204,14 +203,18 @@ final class FlowRun: @unchecked Sendable {
         let (folder, voice, plan) = (folder, voice, plan)
         switch sound {
         case .file(let name):
-            return SoundSource(on: .files, wake: wake) { () throws(FlowUnusable) in
-                .file(try SoundFile(path: try folder.path(of: name)))
+            return SoundSource(on: .files, wake: wake) { () throws(SoundFault) in
+                let path = try SoundFault.reporting { () throws(FlowUnusable) in try folder.path(of: name) }
+                return .file(try SoundFile(path: path))
             }
         case .speech(let text):
-            return SoundSource(on: FlowVoice.threads, wake: wake) { () throws(FlowUnusable) in
-                .samples(try voice.samples(of: text, by: plan.voice, withholding: plan.withheldVariables))
+            return SoundSource(on: FlowVoice.threads, wake: wake) { () throws(SoundFault) in
+                .samples(
+                    try SoundFault.reporting { () throws(FlowUnusable) in
+                        try voice.samples(of: text, by: plan.voice, withholding: plan.withheldVariables)
+                    })
             }
-        case .beep: return SoundSource(on: .files, wake: wake) { .samples(Self.beep) }
+        case .beep: return SoundSource.beep(wake: wake)
         case .ringBack: return SoundSource(on: .files, wake: wake) { .samples(Self.ringBack) }
         }
     }
@@ -223,14 +226,6 @@ final class FlowRun: @unchecked Sendable {
         var room = samples.mutableSpan
         tone.fill(&room)
         return samples + [Int16](repeating: 0, count: AudioFormat.samples(milliseconds: 4_000))
-    }
-
-    private static var beep: [Int16] {
-        var tone = ToneGenerator(frequencyHz: 1_000)
-        var samples = [Int16](repeating: 0, count: AudioFormat.samples(milliseconds: beepMilliseconds))
-        var room = samples.mutableSpan
-        tone.fill(&room)
-        return samples
     }
 
     private func playSound(at now: Instant) {
@@ -300,7 +295,7 @@ final class FlowRun: @unchecked Sendable {
         }
         recordings += 1
         let number = recordings == 1 ? "" : "-\(recordings)"
-        let file = FlowRecording(path: "\(folder)/\(names.recording)\(number).wav", rate: port.rate.rawValue) {
+        let file = CallRecording(path: "\(folder)/\(names.recording)\(number).wav", rate: port.rate.rawValue) {
             [self] result in
             switch result {
             case .success(let path):
@@ -323,5 +318,18 @@ final class FlowRun: @unchecked Sendable {
         recording = nil
         file.append(trim.finish())
         file.finish(isKept: trim.hasSpoken)
+    }
+}
+
+extension SoundFault {
+    /// Does what a flow needs for a sound.
+    fileprivate static func reporting<Value>(
+        _ work: () throws(FlowUnusable) -> Value
+    ) throws(SoundFault) -> Value {
+        do throws(FlowUnusable) {
+            return try work()
+        } catch {
+            throw SoundFault(error.message)
+        }
     }
 }

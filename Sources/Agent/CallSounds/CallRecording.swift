@@ -1,12 +1,10 @@
-internal import AudioKit
+public import AudioKit
 internal import BlockingWork
-internal import CallFlow
-internal import Core
 internal import Files
 internal import Synchronization
 
 /// The part of a caller's sound that a recording keeps: with trimming, from the first speech to the last, with a margin.
-struct RecordingTrim {
+public struct RecordingTrim: Sendable {
     private let trims: Bool
     private let margin: Int
     private let lead: Int
@@ -16,30 +14,36 @@ struct RecordingTrim {
     private var position: Int
     private var isSpeaking: Bool
     /// Whether there was any speech.
-    private(set) var hasSpoken: Bool
+    public private(set) var hasSpoken: Bool
+    /// Samples of speech that has ended.
+    private var spoken = 0
+    private var speechStart: Int
     private var speechEnd = 0
 
     /// Speech is reported some time after it has begun, so that this is kept before: in milliseconds.
     private static let leadMilliseconds = 1_500
     private static let marginMilliseconds = 250
 
+    /// Begins with a recording.
+    ///
     /// - Parameters:
     ///   - position: Of the first sample, in the caller's sound.
     ///   - rate: Samples a second.
     ///   - isSpeaking: Whether the caller speaks when the recording begins.
-    init(trims: Bool, from position: Int, rate: Int, isSpeaking: Bool) {
+    public init(trims: Bool, from position: Int, rate: Int, isSpeaking: Bool) {
         self.trims = trims
         margin = rate * Self.marginMilliseconds / 1_000
         lead = rate * Self.leadMilliseconds / 1_000
         self.position = position
         self.isSpeaking = isSpeaking
         hasSpoken = isSpeaking
+        speechStart = position
     }
 
     /// Takes what the caller says.
     ///
     /// - Returns: What is to be written.
-    mutating func take(_ samples: [Int16]) -> [Int16] {
+    public mutating func take(_ samples: [Int16]) -> [Int16] {
         guard trims else { return samples }
         held += samples
         if isSpeaking { return release(held.count) }
@@ -48,16 +52,23 @@ struct RecordingTrim {
     }
 
     /// The caller has begun to speak, or has ended, at a position in the caller's sound.
-    mutating func noteSpeech(isOver: Bool, at place: Int) {
+    public mutating func noteSpeech(isOver: Bool, at place: Int) {
+        if isOver, isSpeaking { spoken += max(0, place - speechStart) }
         isSpeaking = !isOver
-        if isOver { speechEnd = place } else if trims, !hasSpoken { drop(place - margin - position) }
+        if isOver { speechEnd = place } else { speechStart = place }
+        if !isOver, trims, !hasSpoken { drop(place - margin - position) }
         hasSpoken = true
     }
+
+    /// Samples of speech so far, without pauses that are long enough to be noticed.
+    ///
+    /// - Parameter place: Where in the caller's sound the recording is.
+    public func spokenSamples(at place: Int) -> Int { spoken + (isSpeaking ? max(0, place - speechStart) : 0) }
 
     /// Ends the recording.
     ///
     /// - Returns: The rest that is to be written.
-    mutating func finish() -> [Int16] {
+    public mutating func finish() -> [Int16] {
         guard trims, hasSpoken else { return [] }
         return release(isSpeaking ? held.count : speechEnd + margin - position)
     }
@@ -74,7 +85,7 @@ struct RecordingTrim {
 }
 
 /// The file of a recording, which a thread that may block writes. It gets its name when it is whole.
-final class FlowRecording: Sendable {
+public final class CallRecording: Sendable {
     private struct State {
         var pending: [Int16] = []
         var isWriting = false
@@ -89,20 +100,29 @@ final class FlowRecording: Sendable {
     private let path: String
     private let rate: Int
     private let state = Mutex(State())
-    private let writer = Mutex<WAVWriter?>(nil)
-    private let finished: @Sendable (Result<String?, FlowUnusable>) -> Void
+    private let writer: Mutex<WAVWriter?>
+    private let finished: @Sendable (Result<String?, SoundFault>) -> Void
 
+    /// Prepares a recording.
+    ///
     /// - Parameters:
+    ///   - path: The name that it gets when it is whole.
     ///   - rate: Samples a second.
-    ///   - finished: Is called once, on another thread: with the file's path, which is nil if it is dropped, or when it has failed.
-    init(path: String, rate: Int, finished: @escaping @Sendable (Result<String?, FlowUnusable>) -> Void) {
+    ///   - opened: The file under the name of one that is not whole; nil: it is made with the first samples.
+    ///   - finished: Is called once, on another thread: with the file's path, which is nil if it is dropped, or when it has failed. What
+    ///     was written before a failure stays under the name of a recording that is not whole.
+    public init(
+        path: String, rate: Int, opened: consuming WAVWriter? = nil,
+        finished: @escaping @Sendable (Result<String?, SoundFault>) -> Void
+    ) {
         self.path = path
         self.rate = rate
         self.finished = finished
+        writer = Mutex(opened)
     }
 
     /// Appends samples.
-    func append(_ samples: [Int16]) {
+    public func append(_ samples: [Int16]) {
         let isTooSlow = state.withLock { state in
             guard state.pending.count + samples.count <= Self.mostPending else { return true }
             state.pending += samples
@@ -114,7 +134,7 @@ final class FlowRecording: Sendable {
     /// Ends the recording.
     ///
     /// - Parameter isKept: Otherwise the file is removed.
-    func finish(isKept: Bool) {
+    public func finish(isKept: Bool) {
         state.withLock { $0.end = $0.end ?? isKept }
         write()
     }
@@ -136,6 +156,8 @@ final class FlowRecording: Sendable {
                 guard let end else { continue }
                 finished(.success(try complete(isKept: end)))
             } catch {
+                // The file is closed, so that it can be had by another.
+                writer.withLock { $0 = nil }
                 fail("\(error)")
             }
             return
@@ -165,16 +187,15 @@ final class FlowRecording: Sendable {
     }
 
     private func complete(isKept: Bool) throws(AudioFileError) -> String? {
-        let hasFile = try writer.withLock { writer throws(AudioFileError) in
-            guard writer != nil else { return false }
+        try writer.withLock { writer throws(AudioFileError) in
+            guard writer != nil else { return nil }
             try writer?.finish()
-            writer = nil
-            return true
+            // It stays locked until it has its name, so that no process takes it for one that was left behind.
+            defer { writer = nil }
+            if isKept { return try PartFile.complete(path) }
+            PartFile.discard(path)
+            return nil
         }
-        guard hasFile else { return nil }
-        if isKept { return try PartFile.complete(path) }
-        PartFile.discard(path)
-        return nil
     }
 
     private func fail(_ why: String) {
@@ -182,6 +203,6 @@ final class FlowRecording: Sendable {
             defer { state.isFailed = true }
             return !state.isFailed
         }
-        if isFirst { finished(.failure(FlowUnusable(why))) }
+        if isFirst { finished(.failure(SoundFault(why))) }
     }
 }

@@ -1,4 +1,4 @@
-@testable import CallFlows
+import CallSounds
 import Testing
 
 @Suite("Trimming of recordings")

@@ -1,23 +1,42 @@
+// CallSounds: what participants that play files and record callers have in common: their sounds, their recordings and their thread.
+
 internal import AudioKit
-internal import AudioPort
-internal import BlockingWork
-internal import CallFlow
-internal import Core
+public import AudioPort
+public import BlockingWork
+public import Core
 internal import Synchronization
 
-/// A sound for a caller, at 48 kHz: a thread that may block gets it piece by piece, and the flows' thread puts it into a port.
+/// Why a sound cannot be played, or a recording cannot be written: what was tried with which file, and what went wrong.
+public struct SoundFault: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The whole story in one line.
+    public let message: String
+
+    /// Makes a fault.
+    public init(_ message: String) { self.message = message }
+
+    /// The message.
+    public var description: String { message }
+}
+
+/// A sound for a caller, at 48 kHz: a thread that may block gets it piece by piece, and the calls' thread puts it into a port.
 ///
 /// One piece is in memory at a time: the next one is got when the port has taken it, and then has two thirds of a second.
-final class SoundSource: Sendable {
+public final class SoundSource: Sendable {
     /// How a sound continues.
-    enum Status: Equatable {
-        case continuing, ended
-        case failed(FlowUnusable)
+    public enum Status: Equatable, Sendable {
+        /// There is more, or it is being read.
+        case continuing
+        /// All of it is in the port.
+        case ended
+        /// It cannot be played on.
+        case failed(SoundFault)
     }
 
     /// Where the samples are.
-    enum Contents: Sendable {
+    public enum Contents: Sendable {
+        /// In memory.
         case samples([Int16])
+        /// In a file.
         case file(SoundFile)
     }
 
@@ -26,22 +45,24 @@ final class SoundSource: Sendable {
         var written = 0
         var isWaiting = false
         var isAtEnd = false
-        var failure: FlowUnusable?
+        var failure: SoundFault?
     }
 
     private let state = Mutex(State())
     private let threads: BlockingThreads
-    private let open: @Sendable () throws(FlowUnusable) -> Contents
+    private let open: @Sendable () throws(SoundFault) -> Contents
     private let contents = Mutex<Contents?>(nil)
     private let wake: @Sendable () -> Void
 
+    /// Begins to get a sound.
+    ///
     /// - Parameters:
     ///   - threads: Run `open`, and read files.
     ///   - wake: Is called when there is another piece.
     ///   - open: Is called once, and may block.
-    init(
+    public init(
         on threads: BlockingThreads, wake: @escaping @Sendable () -> Void,
-        _ open: @escaping @Sendable () throws(FlowUnusable) -> Contents
+        _ open: @escaping @Sendable () throws(SoundFault) -> Contents
     ) {
         self.threads = threads
         self.open = open
@@ -49,8 +70,23 @@ final class SoundSource: Sendable {
         getPiece()
     }
 
+    private static let beepMilliseconds = 400
+
+    /// The tone before a recording: 0.4 s of 1,000 Hz.
+    ///
+    /// - Parameter wake: As for any sound.
+    public static func beep(wake: @escaping @Sendable () -> Void) -> SoundSource {
+        SoundSource(on: .files, wake: wake) {
+            var tone = ToneGenerator(frequencyHz: 1_000)
+            var samples = [Int16](repeating: 0, count: AudioFormat.samples(milliseconds: beepMilliseconds))
+            var room = samples.mutableSpan
+            tone.fill(&room)
+            return .samples(samples)
+        }
+    }
+
     /// Puts as much into the port as there is room for.
-    func write(into port: inout AudioPort, at now: Instant) -> Status {
+    public func write(into port: inout AudioPort, at now: Instant) -> Status {
         var status = Status.continuing
         var isEmpty = false
         state.withLock { state in
@@ -75,8 +111,8 @@ final class SoundSource: Sendable {
         }
     }
 
-    private func nextPiece() throws(FlowUnusable) -> [Int16]? {
-        try contents.withLock { contents throws(FlowUnusable) in
+    private func nextPiece() throws(SoundFault) -> [Int16]? {
+        try contents.withLock { contents throws(SoundFault) in
             let opened: Contents
             if let contents { opened = contents } else { opened = try open() }
             switch opened {
@@ -92,8 +128,8 @@ final class SoundSource: Sendable {
 
     private func takePiece() {
         var piece: [Int16]?
-        var failure: FlowUnusable?
-        do throws(FlowUnusable) {
+        var failure: SoundFault?
+        do throws(SoundFault) {
             piece = try nextPiece()
         } catch {
             failure = error
@@ -109,21 +145,21 @@ final class SoundSource: Sendable {
 }
 
 /// A file that is read piece by piece.
-final class SoundFile: Sendable {
+public final class SoundFile: Sendable {
     private static let pieceSamples = AudioFormat.samples(milliseconds: 1_000)
     private let reader: Mutex<AudioFileReader>
 
     /// Opens a file.
-    init(path: String) throws(FlowUnusable) {
+    public init(path: String) throws(SoundFault) {
         do throws(AudioFileError) {
             reader = Mutex(try AudioFileReader(path: path))
         } catch {
-            throw FlowUnusable("\(error)")
+            throw SoundFault("\(error)")
         }
     }
 
     /// The next samples; nil at the end.
-    func next() throws(FlowUnusable) -> [Int16]? {
+    func next() throws(SoundFault) -> [Int16]? {
         var piece = [Int16](repeating: 0, count: Self.pieceSamples)
         do throws(AudioFileError) {
             let count = try reader.withLock { reader throws(AudioFileError) in
@@ -132,7 +168,7 @@ final class SoundFile: Sendable {
             }
             return count == 0 ? nil : Array(piece[..<count])
         } catch {
-            throw FlowUnusable("\(error)")
+            throw SoundFault("\(error)")
         }
     }
 }
