@@ -145,6 +145,7 @@ let package = Package(
         module("Protocols", "SIPSignaling", ["CallControl", "Core", "DomainNames", "SIP", "Tracing"]),
         module("Protocols", "BotWire", ["Core", "Cryptography", "JSON", "XML"]),
         module("Protocols", "CallFlow", ["Core", "XML"]),
+        module("Protocols", "Voicemail", ["Core", "JSON"]),
 
         // Floor 3: media.
         module("Media", "AudioKit", ["COpus", "COpusFile", "CSpeexDSP", "Core", "Files", "Realtime"]),
@@ -211,7 +212,10 @@ let package = Package(
         // Floor 5: agent.
         module(
             "Agent", "CallParticipation",
-            ["AudioPort", "CallControl", "Core", "Realtime", "Tracing", "VoiceActivity"]),
+            ["AudioPort", "CallControl", "Core", "Realtime", "Tracing", "VoiceActivity", "Voicemail"]),
+        module(
+            "Agent", "CallSounds",
+            ["AudioKit", "AudioPort", "BlockingWork", "CallParticipation", "Core", "Files", "Realtime"]),
         module(
             "Agent", "CallPrograms",
             [
@@ -219,15 +223,18 @@ let package = Package(
                 "Realtime",
             ]),
         module(
-            "Agent", "CallSounds",
-            ["AudioKit", "AudioPort", "BlockingWork", "CallParticipation", "Core", "Files", "Realtime"]),
-        module(
             "Agent", "CallFlows",
             [
                 "AudioKit", "AudioPort", "BlockingWork", "CallControl", "CallFlow", "CallParticipation", "CallPrograms",
                 "CallSounds", "ConfigReader", "Core", "Files",
             ]),
         module("Agent", "CallBridging", ["CallControl", "CallFlow", "CallParticipation", "Core"]),
+        module(
+            "Agent", "CallVoicemail",
+            [
+                "AudioKit", "AudioPort", "BlockingWork", "CallControl", "CallParticipation", "CallPrograms",
+                "CallSounds", "Core", "Files", "JSON", "Voicemail",
+            ]),
         module(
             "Agent", "CallMeetings",
             ["AudioPort", "CallControl", "CallParticipation", "Core", "Meetings", "Realtime"]),
@@ -253,12 +260,13 @@ let package = Package(
                 "AudioDevices", "AudioKit", "AudioPort", "BlockingWork", "BotCalls", "BotWire", "Call", "CallBridging",
                 "CallControl",
                 "CallFlow", "CallFlows", "CallMedia", "CallMeetings", "CallParticipation", "CallPrograms",
+                "CallVoicemail",
                 "ConfigReader",
                 "Core", "DomainNames", "Files", "HTTPTransport", "ICE",
                 "JSON", "MediaEngine", "Monitoring", "NameLookup", "Playout", "RTP", "Realtime", "SDP", "SIP",
                 "SIPClient",
                 "SIPSignaling", "SecureTransport", "SignalingClient", "TLS", "Tracing",
-                "VoiceActivity", logging,
+                "VoiceActivity", "Voicemail", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -268,7 +276,7 @@ let package = Package(
             [
                 "AudioKit", "AudioDevices", "BlockingWork", "CallAgent", "CallControl", "CallDiagnosis", "CallMedia",
                 "CallMeetings", "ConfigReader", "ControlWire", "Core", "Cryptography", "Files", "HTTPTransport", "JSON",
-                "MediaEngine", "Playout", "Realtime", "TLS", "WebConsole", "WebPhone", logging,
+                "MediaEngine", "Playout", "Realtime", "TLS", "Voicemail", "WebConsole", "WebPhone", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -299,6 +307,7 @@ let package = Package(
                 "BotCalls",
                 "Loopback", "BotProbe",
                 "BotWire", "CallControl", "CallFlow", "CallFlows", "CallMedia", "CallPrograms", "CallScript",
+                "CallVoicemail", "Voicemail",
                 "ConfigReader", "ControlWire",
                 "Realtime",
                 "DeviceControl",
@@ -328,7 +337,15 @@ let package = Package(
         tests("BotProbeTests", ["AudioKit", "BotProbe"]),
         tests("CallFlowTests", ["CallFlow", "Core"]),
         tests("CallBridgingTests", ["CallBridging", "CallControl", "CallFlow", "CallParticipation", "Core"]),
+        tests("VoicemailTests", ["Core", "JSON", "Voicemail"]),
         tests("CallSoundsTests", ["CallSounds"]),
+        tests(
+            "CallVoicemailTests",
+            [
+                "AudioKit", "AudioPort", "CallControl", "CallParticipation", "CallVoicemail", "Files",
+                "LoopbackAnalysis",
+                "Voicemail",
+            ]),
         tests(
             "CallFlowsTests",
             [
@@ -448,7 +465,7 @@ let package = Package(
             "CallParticipationTests",
             [
                 "AudioPort", "BotCalls", "BotWire", "CallControl", "CallFlows", "CallMeetings", "CallParticipation",
-                "CallPrograms", "Core", "LoopbackAnalysis", "Realtime", "VoiceActivity",
+                "CallPrograms", "CallVoicemail", "Core", "LoopbackAnalysis", "Realtime", "VoiceActivity",
             ]),
         tests(
             "CallProgramsTests", ["AudioPort", "CallControl", "CallParticipation", "CallPrograms", "Core", "Realtime"]),

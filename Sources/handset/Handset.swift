@@ -14,7 +14,7 @@ struct Handset: AsyncParsableCommand {
         subcommands: [
             SetupCommand.self, EnrollCommand.self, ServeCommand.self, TrunkCommand.self, RunCommand.self,
             ControlCommand.self, TopCommand.self, CallCommand.self, FlowCommand.self, PolicyCommand.self,
-            ConferenceCommand.self, MCPCommand.self,
+            ConferenceCommand.self, MCPCommand.self, VoicemailCommand.self,
             LoopbackCommand.self,
             DevicesCommand.self,
             LogoutCommand.self, UserCommand.self, TokenCommand.self, ExchangeCommand.self, CallsCommand.self,

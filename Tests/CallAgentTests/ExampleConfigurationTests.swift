@@ -28,7 +28,7 @@ struct ExampleConfigurationTests {
             "auth_url, identity_url", "file:", "loop:", "record_folder:", "trust_roots:", "token_file, token_env",
             "rooms:", "session:", "command:", "rate_hz:", "encoding:", "bot:", " url:", "wire:", "answer_timeout_ms:",
             "fallback:", "record_days:", "record_megabytes:", "then:", "attach:", "environment:", "flow:",
-            "file: menu", "say:", "record_folder: messages",
+            "file: menu", "say:", "record_folder: messages", "voicemail: {",
         ]
         let whole = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             guard let mark = line.firstRange(of: "  # "), !skipped.contains(where: { line.contains($0) }) else {

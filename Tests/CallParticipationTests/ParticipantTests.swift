@@ -6,6 +6,7 @@ import CallFlows
 import CallMeetings
 import CallParticipation
 import CallPrograms
+import CallVoicemail
 import Foundation
 import Glibc
 import Synchronization
@@ -16,7 +17,7 @@ import Testing
 @Suite("Participants of calls", .timeLimit(.minutes(1)))
 struct ParticipantTests {
     enum Kind: CaseIterable {
-        case program, bot, port, flow, meeting
+        case program, bot, port, flow, meeting, mailbox
     }
 
     /// A participant, what it has reported except notices and turns, and the media of its calls.
@@ -76,6 +77,12 @@ struct ParticipantTests {
                 var plan = MeetingPlan()
                 plan.room = "room"
                 participant = CallMeetings(plan, in: hall) { events.add($0) }
+            case .mailbox:
+                listener = nil
+                participant = CallVoicemail(
+                    VoicemailPlan(folder: document + ".box"),
+                    name: { VoicemailNames(stem: "a_\($0.id.number)", id: "\($0.id.number)", received: "") },
+                    publish: { events.add($0) })
             case .port:
                 listener = nil
                 let ports = CallPorts { events.add($0) }
@@ -88,7 +95,7 @@ struct ParticipantTests {
             await participant.finish()
             hall?.finish()
             if let listener { Glibc.close(listener.descriptor) }
-            try? FileManager.default.removeItem(atPath: document)
+            for path in [document, document + ".box"] { try? FileManager.default.removeItem(atPath: path) }
         }
 
         var reported: [ParticipantEvent] { events.value }

@@ -68,7 +68,7 @@ extension BrokenConfiguration {
             "an account with a key of the process, and a mistake in one of its own",
             "accounts:\n\(entry("a", "    media:\n      workers: 2\n    behaviour:\n      source: dance\n"))",
             "6: accounts[1].media.workers: unknown key; this section has offers, codecs, allow_plain_rtp, srtp_suites",
-            "8: accounts[1].behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, flow, conference, not \"dance\""
+            "8: accounts[1].behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, flow, conference, voicemail, not \"dance\""
         ),
         .whole(
             "two accounts that share what they must not",
@@ -254,8 +254,8 @@ extension BrokenConfiguration {
             "8: behaviour.bot.status_callback_events: "),
         .device(
             "a source that is none", "behaviour:\n  source: ehco\n",
-            "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, flow, conference, not \"ehco\"; did you "
-                + "mean echo?"),
+            "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, flow, conference, voicemail, not \"ehco\"; "
+                + "did you mean echo?"),
         .device(
             "a flow without its section", "behaviour:\n  source: flow\n",
             "5: behaviour.flow: is required with source: flow"),
@@ -265,6 +265,20 @@ extension BrokenConfiguration {
         .device(
             "a flow of another source", "behaviour:\n  source: echo\n  flow:\n    file: menu.xml\n",
             "6: behaviour.flow: is for source: flow, and the source is echo; change it, or remove this key"),
+        .device(
+            "voicemail without its section", "behaviour:\n  source: voicemail\n",
+            "5: behaviour.voicemail: is required with source: voicemail"),
+        .device(
+            "voicemail of another source", "behaviour:\n  source: echo\n  voicemail:\n    folder: box\n",
+            "6: behaviour.voicemail: is for source: voicemail, and the source is echo; change it, or remove this key"),
+        .device(
+            "a mailbox without room for one message",
+            "behaviour:\n  source: voicemail\n  voicemail:\n    folder: box\n    megabytes: 5\n",
+            "8: behaviour.voicemail.megabytes: must be 6 or more: a message of 180 s has that size"),
+        .device(
+            "recordings among messages",
+            "behaviour:\n  source: voicemail\n  record_folder: box\n  voicemail:\n    folder: box\n",
+            "6: behaviour.record_folder: must be another folder than that of voicemail; change one"),
         .device(
             "a country by its name", "behaviour:\n  source: card\naudio:\n  country: Germany\n",
             "7: audio.country: \"Germany\" is not an ISO 3166 code of a country, such as DE, GB or US"),

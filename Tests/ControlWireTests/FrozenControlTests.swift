@@ -62,10 +62,18 @@ struct FrozenControlTests {
         return file
     }
 
+    private static var message: ControlEvent.Voicemail {
+        var message = ControlEvent.Voicemail(
+            id: "k3x9ab", caller: "ann", received: "2026-11-29T10:40:05.000Z", durationSeconds: 12.3, path: "/a.wav")
+        (message.name, message.called, message.isCut) = ("Ann", "bob", true)
+        return message
+    }
+
     private static let events: [ControlEvent] = [
         .play(call: 1, .init(state: "ended", path: "/a.wav", reason: "played")), .play(call: 1, failedFile),
         .recording(call: 1, file),
-        .attached(call: 1), .detached(call: 1), .transfer(call: 1, state: "requested", to: "carol"),
+        .voicemail(call: 1, message), .attached(call: 1), .detached(call: 1),
+        .transfer(call: 1, state: "requested", to: "carol"),
         .connection("connected"), .identified(call: 1, invite: "i"), .incoming(call: 1, from: "bob"),
         .calling(call: 1, to: "bob"), .answered(call: 1),
         .established(call: 1, establishedMilliseconds: 50),

@@ -666,6 +666,7 @@ package struct CallCourse: ProtocolCore, Sendable {
             case .bot: "the call's bot: \(why)"
             case .flow: "the call's flow: \(why)"
             case .meeting: "the call's conference: \(why)"
+            case .mailbox: "the call's voicemail: \(why)"
             case .program, .port, .line: "the call's program: \(why)"
             }
         feed(.media(.failed(MediaFailure(.deviceFault, cause))), at: now, into: &outbox)

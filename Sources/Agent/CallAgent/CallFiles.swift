@@ -3,6 +3,7 @@ internal import BlockingWork
 internal import Call
 internal import CallControl
 internal import CallMedia
+internal import CallVoicemail
 internal import Core
 internal import Files
 internal import Logging
@@ -68,13 +69,29 @@ struct CallFiles {
         }
     }
 
-    /// Removes recordings that are older, or more, than are kept.
+    /// Removes recordings and messages that are older, or more, than are kept.
     ///
     /// - Parameter isAgeKnown: Whether the clock can be right; otherwise nothing is removed by age.
     func removeOldRecordings(isAgeKnown: Bool) async {
+        if isAgeKnown { await removeOldMessages() }
         guard let folder = behaviour.recordingFolder else { return }
         let (limits, logger) = (behaviour.recordingLimits.applicable(isAgeKnown: isAgeKnown), logger)
         await BlockingThreads.files.run { limits.apply(to: folder, logger) }
+    }
+
+    private func removeOldMessages() async {
+        guard let plan = behaviour.source.mailbox else { return }
+        let folder = VoicemailFolder(path: plan.folder)
+        do throws(VoicemailError) {
+            let count = try await BlockingThreads.files.run { () throws(VoicemailError) in
+                try folder.removeExpired(plan.bounds)
+            }
+            if count > 0 {
+                logger.info("Old messages are removed", metadata: ["count": "\(count)", "folder": "\(folder.path)"])
+            }
+        } catch {
+            logger.warning("Old messages are not removed", metadata: ["error": "\(error)"])
+        }
     }
 
     // MARK: Recordings in mid-call
@@ -146,6 +163,8 @@ extension BehaviourConfiguration {
 struct RecordingName: CustomStringConvertible {
     /// Bytes of the peer's name, with escapes.
     static let mostBytes = 64
+    /// Characters of the key, at its end.
+    static let keyLength = 6
     private static let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.@+".utf8)
 
     /// The name, without an ending.
@@ -155,7 +174,8 @@ struct RecordingName: CustomStringConvertible {
     init(peer: String, isOutgoing: Bool, at time: WallClock, key: String) {
         // A colon is no character of names on memory cards (FAT).
         let clock = time.rfc3339.map { $0 == ":" ? "-" : $0 }
-        description = "\(String(clock))_\(isOutgoing ? "to" : "from")_\(Self.escaped(peer))_\(key.prefix(6))"
+        description =
+            "\(String(clock))_\(isOutgoing ? "to" : "from")_\(Self.escaped(peer))_\(key.prefix(Self.keyLength))"
     }
 
     /// The beginning of a name; `~` is in place of what is left out.

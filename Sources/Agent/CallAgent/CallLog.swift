@@ -6,6 +6,7 @@ internal import CallParticipation
 internal import Core
 internal import Logging
 internal import MediaEngine
+internal import Voicemail
 
 /// What a device's log says of its calls and of what takes part in them.
 struct CallLog {
@@ -233,12 +234,18 @@ struct CallLog {
             logger.debug("A call is at another verb of its flow", metadata: metadata(["place": "\(place)"]))
         case .recorded(let path):
             logger.info("A flow has recorded a caller", metadata: metadata(["file": "\(path)"]))
+        case .stored(let message, let path):
+            logger.info(
+                "A caller has left a message",
+                metadata: metadata(["file": "\(path)", "seconds": "\(message.seconds)", "from": "\(message.caller)"]))
         case .met(let room, let members):
             logger.info(
                 "A call has joined a conference", metadata: metadata(["room": "\(room)", "members": "\(members)"]))
         case .warned(let what, let leftOut):
+            let place: Logger.Message =
+                isBot ? "Something is wrong around the bot" : "Something is wrong around the program"
             logger.warning(
-                isBot ? "Something is wrong around the bot" : "Something is wrong around the program",
+                kind == .mailbox ? "Something is wrong around voicemail" : place,
                 metadata: metadata(["error": "\(what)"], leftOut: leftOut))
         }
     }

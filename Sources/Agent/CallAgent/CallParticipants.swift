@@ -8,12 +8,14 @@ internal import CallFlows
 internal import CallMeetings
 internal import CallParticipation
 internal import CallPrograms
+internal import CallVoicemail
+internal import Core
 internal import Logging
 internal import MediaEngine
 internal import Realtime
 internal import Synchronization
 
-/// The participants of a device's calls: programs, the bot, flows, rooms, or this process by ports or lines; and which of them takes part in which call.
+/// The participants of a device's calls: programs, the bot, flows, rooms, mailboxes, or this process by ports or lines; and which of them takes part in which call.
 final class CallParticipants {
     /// What participants ask and report.
     enum Input: Sendable {
@@ -34,6 +36,8 @@ final class CallParticipants {
     private let flows: [String: CallFlows]
     /// Of behaviours with `conference`, likewise.
     private let meetings: [String: CallMeetings]
+    /// Of behaviours with `voicemail`, likewise.
+    private let mailboxes: [String: CallVoicemail]
     private let ports: CallPorts
     private let lines: ProvidedLines
     /// Legs to bots that are offered them by HTTP.
@@ -57,6 +61,7 @@ final class CallParticipants {
         var programs: [String: CallPrograms] = [:]
         var flows: [String: CallFlows] = [:]
         var meetings: [String: CallMeetings] = [:]
+        var mailboxes: [String: CallVoicemail] = [:]
         for (name, behaviour) in configuration.allBehaviours {
             if let plan = behaviour.participation?.program {
                 programs[name] = try CallPrograms(plan) { sink.yield(.event($0, from: .program)) }
@@ -69,10 +74,16 @@ final class CallParticipants {
             if let plan = behaviour.participation?.meeting {
                 meetings[name] = CallMeetings(plan, in: hall) { sink.yield(.event($0, from: .meeting)) }
             }
+            if let plan = behaviour.participation?.mailbox {
+                mailboxes[name] = CallVoicemail(plan, name: Self.voicemailNames) {
+                    sink.yield(.event($0, from: .mailbox))
+                }
+            }
         }
         self.programs = programs
         self.flows = flows
         self.meetings = meetings
+        self.mailboxes = mailboxes
         botBehaviour = configuration.allBehaviours.first { $0.behaviour.participation?.bot != nil }?.name ?? ""
         // The account of a device never changes.
         let account = configuration.account
@@ -96,6 +107,7 @@ final class CallParticipants {
             if let plan = behaviour.participation?.program { programs[name]?.adopt(plan) }
             if let plan = behaviour.participation?.flow { flows[name]?.adopt(plan) }
             if let plan = behaviour.participation?.meeting { meetings[name]?.adopt(plan) }
+            if let plan = behaviour.participation?.mailbox { mailboxes[name]?.adopt(plan) }
         }
         areBotsFirst = Self.areBotsFirst(configuration)
     }
@@ -106,6 +118,17 @@ final class CallParticipants {
             peer: call.peer.text, isOutgoing: call.isOutgoing, at: MonotonicClock.wallTime, key: key)
         return FlowCallNames(callSid: "CA\(key)", recording: "\(recording)")
     }
+
+    private static func voicemailNames(_ call: ParticipantCall) -> VoicemailNames {
+        let key = CallMaker.newKey()
+        let now = MonotonicClock.wallTime
+        let name = RecordingName(
+            peer: call.caller ?? call.peer.text, isOutgoing: call.isOutgoing, at: now, key: key)
+        return VoicemailNames(stem: "\(name)", id: String(key.prefix(RecordingName.keyLength)), received: now.rfc3339)
+    }
+
+    /// Makes messages of what killed processes have left in the mailboxes.
+    func recoverMessages() -> [Task<Void, Never>] { mailboxes.values.map { box in Task { await box.recover() } } }
 
     /// Listens for what the bot's server asks for.
     nonisolated(nonsending) func listen(_ logger: Logger) async throws(SignalingError) {
@@ -160,16 +183,18 @@ final class CallParticipants {
         // What is attached to calls is that of the section `behaviour`.
         let name = isAttached ? "" : call.behaviour
         if let bots, botBehaviour == name { return bots }
-        return programs[name] ?? flows[name] ?? meetings[name]
+        return programs[name] ?? flows[name] ?? meetings[name] ?? mailboxes[name]
     }
 
     private func join(
         _ participant: any CallParticipant, _ call: CallSession, isAttached: Bool, own user: UserID?
     ) throws {
-        try participant.begin(
-            ParticipantCall(
-                call.id, peer: call.peer, own: user, isOutgoing: call.isOutgoing,
-                isAnswered: call.isOutgoing || isAttached, trace: call.trace?.context))
+        var details = ParticipantCall(
+            call.id, peer: call.peer, own: user, isOutgoing: call.isOutgoing,
+            isAnswered: call.isOutgoing || isAttached, trace: call.trace?.context)
+        details.caller = call.trunk?.caller
+        details.callerName = call.trunk?.name
+        try participant.begin(details)
         present[call.id] = participant
     }
 
@@ -250,16 +275,16 @@ final class CallParticipants {
     /// Ends all participations.
     nonisolated(nonsending) func finish() async {
         let others: [any CallParticipant] = Array(programs.values) + Array(flows.values) + Array(meetings.values)
-        let all: [(any CallParticipant)?] = others + [ports, lines, bots]
+        let all: [(any CallParticipant)?] = others + Array(mailboxes.values) + [ports, lines, bots]
         for participant in all { await participant?.finish() }
     }
 }
 
 extension BehaviourConfiguration {
-    /// The program, bot, flow or room that calls have, or what can be attached to them; nil if there is none.
+    /// The program, bot, flow, room or mailbox that calls have, or what can be attached to them; nil if there is none.
     var participation: Source? {
         let takesPart = source.program != nil || source.bot != nil || source.flow != nil || source.meeting != nil
-        return takesPart ? source : attachment
+        return takesPart || source.mailbox != nil ? source : attachment
     }
 }
 
@@ -268,6 +293,7 @@ extension BehaviourConfiguration.Source {
     fileprivate var answerTimeout: Duration {
         if let timeout = bot?.answerTimeout ?? program?.answerTimeout { return timeout }
         if flow != nil { return FlowPlan.answerTimeout }
+        if mailbox != nil { return VoicemailPlan.answerTimeout }
         return meeting != nil ? MeetingPlan.answerTimeout : .zero
     }
 }

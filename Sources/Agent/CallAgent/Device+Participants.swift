@@ -36,6 +36,7 @@ extension Device {
         switch input {
         case .event(.noted(let notice, let id), let kind):
             log.write(notice, from: kind, about: id.map { calls.about($0) } ?? [:])
+            if case .stored(let message, let path) = notice { publish(.voicemail(id, message, path: path)) }
         case .event(let event, let kind): if let id = event.call { feed(.participant(event, from: kind), to: id) }
         case .flow(let order): handle(order)
         case .bot(.place(let placement)): place(placement)

@@ -118,7 +118,8 @@ public actor Device {
             try await participants.listen(logger)
             if isClosed { await participants.bots?.finish() }
         }
-        await allFiles.map { files in Task { await files.prepareRecordings() } }.wait(within: Self.longestDiskWait)
+        let folders = allFiles.map { files in Task { await files.prepareRecordings() } }
+        await (folders + participants.recoverMessages()).wait(within: Self.longestDiskWait)
         // Before the first call: the first certificate takes the longest to make.
         _ = try? media.currentIdentity()
         // The end may be requested while this waits for a disk, or for the service.
@@ -142,7 +143,7 @@ public actor Device {
     /// How long a device waits for its servers' names before it is ready: its first call may need a relay, and name servers may not answer.
     private static let longestNameLookup = Duration.seconds(1)
 
-    /// How long it waits for the folder of its recordings, whose disk may not answer.
+    /// How long it waits for the folders of its recordings and messages, whose disk may not answer.
     private static let longestDiskWait = Duration.seconds(2)
 
     private func expectOpen() throws(SignalingError) {

@@ -6,6 +6,7 @@ public import CallMedia
 public import CallParticipation
 public import MediaEngine
 public import Realtime
+public import Voicemail
 
 /// Events of a device for the program that runs it.
 public enum DeviceEvent: Sendable {
@@ -49,6 +50,9 @@ public enum DeviceEvent: Sendable {
     case interrupted(CallID, played: Duration)
     /// The time from the end of the caller's speech to the first sound of the program's answer that was sent.
     case responded(CallID, after: Duration)
+    /// A caller has left a message, whose sound is the file of this path. The call may have ended before; nil: an earlier process has left
+    /// the message unfinished.
+    case voicemail(CallID?, VoicemailMessage, path: String)
     /// The peer asks us to call another user in its place, and whether we do (contract CALL-8).
     case transferRequested(CallID, to: UserID, isAccepted: Bool)
     /// The progress of a transfer that we requested of the peer, or that we carry out at its request.
@@ -82,6 +86,7 @@ extension DeviceEvent {
             .transferRequested(let call, _, _), .transferProgress(let call, _, _), .sendingStopped(let call, _),
             .sendingResumed(let call), .fileFailed(let call, _), .ended(let call, _, _):
             call
+        case .voicemail(let call, _, _): call
         case .signaling, .invited, .invite, .card, .loadChanged, .realtimePriorityRefused: nil
         }
     }

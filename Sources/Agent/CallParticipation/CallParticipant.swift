@@ -62,6 +62,10 @@ public struct ParticipantCall: Sendable, Equatable {
     public var peer: UserID
     /// The device's user at its service; nil if unknown.
     public var own: UserID?
+    /// Who calls from a telephone network, where the remote party is what connects with it; nil for others. Hostile text.
+    public var caller: String?
+    /// What the caller calls itself, if it does. Hostile text.
+    public var callerName: String?
     /// Whether this device called.
     public var isOutgoing: Bool
     /// Whether the call is answered, so that it does not wait for the participant.
@@ -100,6 +104,8 @@ public enum ParticipantKind: Sendable {
     case flow
     /// A room in which calls meet.
     case meeting
+    /// A mailbox, in which callers leave messages.
+    case mailbox
     /// This process, by ports.
     case port
     /// This process, by lines without a port.

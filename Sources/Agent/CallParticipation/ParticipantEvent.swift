@@ -1,6 +1,7 @@
 public import AudioPort
 public import CallControl
 public import VoiceActivity
+public import Voicemail
 
 /// Events and requests of participants, for their device.
 public enum ParticipantEvent: Sendable, Equatable {
@@ -67,6 +68,8 @@ public enum ParticipantNotice: Sendable, Equatable {
     case reached(String)
     /// A flow has recorded the caller, to the file of this path.
     case recorded(String)
+    /// A mailbox has a new message, whose sound is the file of this path; without a call, of an earlier process.
+    case stored(VoicemailMessage, path: String)
     /// The call takes part in this room, with this number of members.
     case met(room: String, members: Int)
     /// Something that the operator must know, and the number of such reports before it that were dropped.

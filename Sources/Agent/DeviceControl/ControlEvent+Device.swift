@@ -5,6 +5,7 @@ internal import CallControl
 internal import ControlWire
 internal import MediaEngine
 internal import Core
+internal import Voicemail
 
 extension ControlEvent {
     /// The event as clients receive it; nil if they do not.
@@ -36,6 +37,14 @@ extension ControlEvent {
                 file.error = "\(failure)"
             }
             self = .recording(call: call.number, file)
+        case .voicemail(let call, let message, let path):
+            var left = Voicemail(
+                id: message.id, caller: message.caller, received: message.received, durationSeconds: message.seconds,
+                path: path)
+            left.name = message.name
+            left.called = message.called
+            if message.isCut { left.isCut = true }
+            self = .voicemail(call: call?.number, left)
         case .attached(let call): self = .attached(call: call.number)
         case .detached(let call): self = .detached(call: call.number)
         case .transferRequested(let call, let target, let isAccepted):

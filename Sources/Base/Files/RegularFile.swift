@@ -52,6 +52,9 @@ public enum RegularFile {
     /// Whether there is a regular file at `path`.
     public static func isThere(_ path: String) -> Bool { mode(path) & S_IFMT == S_IFREG }
 
+    /// Whether there is a folder at `path`.
+    public static func isFolder(_ path: String) -> Bool { mode(path) & S_IFMT == S_IFDIR }
+
     /// Whether every user of this machine may read the file at `path`: by its own mode, and by those of all folders on the
     /// way to it. Access control lists are not looked at.
     public static func isReadableByAll(_ path: String) -> Bool {
@@ -125,6 +128,12 @@ public struct RegularFileError: Error, Equatable, Sendable {
     public let message: String
     /// `errno`, if the system refused; nil if something other than a regular file is there.
     public let systemError: Int32?
+
+    /// An error for the reason in the text, which is read after a colon.
+    public init(_ message: String) { self.init(message: message, systemError: nil) }
+
+    /// An error of a file that is open.
+    public init(_ error: SystemError) { self.init(systemError: error.code) }
 
     init(message: String, systemError: Int32?) {
         self.message = message

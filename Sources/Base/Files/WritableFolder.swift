@@ -24,6 +24,14 @@ public enum WritableFolder {
         if try !exists(path) { throw RegularFileError(systemError: ENOENT) }
     }
 
+    /// Bytes that users who are not root may still write to the disk of a folder or file; nil if it cannot be looked at.
+    public static func freeBytes(at path: String) -> Int? {
+        var status = statvfs()
+        // Writes one status.
+        guard unsafe statvfs(path, &status) == 0 else { return nil }
+        return Int(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
+    }
+
     /// The folder that a file is in, or a folder.
     public static func parent(of path: String) -> String {
         var rest = path[...]

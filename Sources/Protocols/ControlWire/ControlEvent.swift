@@ -31,6 +31,8 @@ public enum ControlEvent: Hashable, Sendable {
     case play(call: UInt64, File)
     /// The call is being recorded, or a recording has ended.
     case recording(call: UInt64, File)
+    /// A caller has left a message; without a call, an earlier process has left it unfinished.
+    case voicemail(call: UInt64?, Voicemail)
     /// A program or bot joined an established call.
     case attached(call: UInt64)
     /// The program or bot left the call, which continues.
@@ -77,6 +79,41 @@ public enum ControlEvent: Hashable, Sendable {
             self.state = state
             self.path = path
             self.reason = reason
+        }
+    }
+
+    /// A message that a caller has left.
+    public struct Voicemail: Codable, Hashable, Sendable {
+        /// Names it in its mailbox.
+        public var id: String
+        /// Who has called: a user, or a telephone number.
+        public var caller: String
+        /// What the caller calls itself, if it does.
+        public var name: String?
+        /// Who was called.
+        public var called: String?
+        /// When the call came, in UTC (RFC 3339).
+        public var received: String
+        /// Seconds of sound.
+        public var durationSeconds: Double
+        /// The path of its sound.
+        public var path: String
+        /// Whether its end is missing, after a failure.
+        public var isCut: Bool?
+
+        enum CodingKeys: String, CodingKey {
+            case id, caller, name, called, received, path
+            case durationSeconds = "duration_s"
+            case isCut = "cut"
+        }
+
+        /// Makes one.
+        public init(id: String, caller: String, received: String, durationSeconds: Double, path: String) {
+            self.id = id
+            self.caller = caller
+            self.received = received
+            self.durationSeconds = durationSeconds
+            self.path = path
         }
     }
 
@@ -159,6 +196,9 @@ extension ControlEvent: Codable {
         case "playback_ended": self = .playbackEnded(call: try call())
         case "play": self = .play(call: try call(), try File(from: decoder))
         case "recording": self = .recording(call: try call(), try File(from: decoder))
+        case "voicemail":
+            self = .voicemail(
+                call: try members.decodeIfPresent(UInt64.self, forKey: .call), try Voicemail(from: decoder))
         case "attached": self = .attached(call: try call())
         case "detached": self = .detached(call: try call())
         case "transfer": self = .transfer(call: try call(), state: try text(.state), to: try text(.to))
@@ -223,6 +263,9 @@ extension ControlEvent: Codable {
         case .recording(let call, let file):
             try name("recording", call: call)
             try file.encode(to: encoder)
+        case .voicemail(let call, let message):
+            try name("voicemail", call: call)
+            try message.encode(to: encoder)
         case .attached(let call): try name("attached", call: call)
         case .detached(let call): try name("detached", call: call)
         case .transfer(let call, let state, let target):

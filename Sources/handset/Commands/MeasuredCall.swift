@@ -94,7 +94,7 @@ struct MeasuredCall {
                 if text.isWarning { progress.warn(text.text) }
             case .signaling, .identified, .incoming, .invited, .invite, .digit, .speech, .interrupted, .responded,
                 .loadChanged,
-                .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .attached, .detached,
+                .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .voicemail, .attached, .detached,
                 .transferRequested, .transferProgress:
                 break
             }

@@ -168,16 +168,8 @@ struct MachineProbe: Sendable {
         while !FileManager.default.fileExists(atPath: present), present != "/", present != "." {
             present = WritableFolder.parent(of: present)
         }
-        facts.freeBytes = freeBytes(at: present)
+        facts.freeBytes = WritableFolder.freeBytes(at: present)
         return facts
-    }
-
-    /// What users who are not root may still write.
-    private static func freeBytes(at path: String) -> Int? {
-        var status = statvfs()
-        // Writes one status.
-        guard unsafe statvfs(path, &status) == 0 else { return nil }
-        return Int(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
     }
 
     private static func bytes(in folder: String) -> Int {

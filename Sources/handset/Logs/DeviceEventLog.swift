@@ -71,6 +71,7 @@ enum DeviceEventLog {
                     "duration_ms": "\(end.duration.milliseconds.rounded(toPlaces: 0))",
                     "missed_ms": "\(end.missed.milliseconds.rounded(toPlaces: 0))",
                 ])
+        case .voicemail: break  // Logged where it is reported.
         case .transferRequested: break  // Logged where it is decided.
         case .transferProgress(let call, let target, let progress):
             logger.info(

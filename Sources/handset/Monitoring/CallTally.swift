@@ -58,7 +58,7 @@ struct CallTally: Sendable {
             if end.failure == nil { recordings.whole += 1 } else { recordings.failed += 1 }
         case .fileFailed: failedFiles += 1
         case .signaling, .identified, .incoming, .invited, .invite, .answered, .established, .flowing, .playbackEnded,
-            .playing, .playingEnded, .recording, .attached, .detached, .digit, .speech, .transferRequested,
+            .playing, .playingEnded, .recording, .voicemail, .attached, .detached, .digit, .speech, .transferRequested,
             .transferProgress, .sendingStopped, .sendingResumed, .card, .loadChanged, .realtimePriorityRefused:
             break
         }

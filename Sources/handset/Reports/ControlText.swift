@@ -94,6 +94,8 @@ enum ControlText {
         case .play(let call, let file): "call \(call): " + Self.file(file, started: "plays", ended: "played")
         case .recording(let call, let file):
             "call \(call): " + Self.file(file, started: "is recorded to", ended: "was recorded to")
+        case .voicemail(_, let message):
+            printable("a message of \(message.durationSeconds) s from \(message.caller): \(message.path)")
         case .attached(let call): "call \(call): a program takes part"
         case .detached(let call): "call \(call): the program has left"
         case .transfer(let call, let state, let target):

@@ -129,7 +129,8 @@ struct SetupTrial {
                 .interrupted, .responded, .transferRequested, .transferProgress,
                 .sendingStopped,
                 .sendingResumed, .fileFailed, .ended, .card, .loadChanged, .realtimePriorityRefused,
-                .playing, .playingEnded, .recording, .recordingEnded, .attached, .detached:
+                .playing, .playingEnded, .recording, .recordingEnded, .voicemail, .attached,
+                .detached:
                 break
             }
         }

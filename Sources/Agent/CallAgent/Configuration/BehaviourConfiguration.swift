@@ -5,6 +5,7 @@ public import CallFlows
 public import CallMeetings
 internal import CallMedia
 public import CallPrograms
+public import CallVoicemail
 internal import ConfigReader
 
 /// What an answered call does: one source of sound, and optionally a recording.
@@ -27,6 +28,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case flow(FlowPlan)
         /// A room, in which the call meets others.
         case conference(MeetingPlan)
+        /// A mailbox, in which the caller leaves a message.
+        case voicemail(VoicemailPlan)
         /// This process, by ``Device/providePorts(_:_:)``; silence without that.
         case program
 
@@ -42,6 +45,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             case .bot: Kind.bot.rawValue
             case .flow: Kind.flow.rawValue
             case .conference: Kind.conference.rawValue
+            case .voicemail: Kind.voicemail.rawValue
             case .program: "program"
             }
         }
@@ -51,7 +55,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             switch self {
             case .silence: .silence
             case .card: .card
-            case .exec, .bot, .flow, .conference, .program: .program
+            case .exec, .bot, .flow, .conference, .voicemail, .program: .program
             case .echo: .echo
             case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
             case .file(let path, let loops): .file(path: path, loops: loops)
@@ -60,7 +64,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 
         /// What a device sets up for a source at its start.
         enum Needs: Equatable {
-            case nothing, card, programs, flows, rooms
+            case nothing, card, programs, flows, rooms, mailboxes
             case bot(BotPlan)
         }
 
@@ -71,6 +75,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             case .exec: .programs
             case .flow: .flows
             case .conference: .rooms
+            case .voicemail: .mailboxes
             case .bot(let plan): .bot(plan)
             }
         }
@@ -79,6 +84,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         var bot: BotPlan? { if case .bot(let plan) = self { plan } else { nil } }
         var flow: FlowPlan? { if case .flow(let plan) = self { plan } else { nil } }
         var meeting: MeetingPlan? { if case .conference(let plan) = self { plan } else { nil } }
+        /// The mailbox; nil for another source.
+        public var mailbox: VoicemailPlan? { if case .voicemail(let plan) = self { plan } else { nil } }
     }
 
     /// Where the sound that the caller hears comes from.
@@ -110,7 +117,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 
     /// The kinds of source, by the names of `source`.
     enum Kind: String, CaseIterable {
-        case echo, play, tone, silence, card, exec, bot, flow, conference
+        case echo, play, tone, silence, card, exec, bot, flow, conference, voicemail
     }
 
     /// What follows a file that is played, by the names of `then`.
@@ -134,7 +141,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         }.unset("none")
         let source = ConfigKey.choice(
             "source", of: Kind.self,
-            "what a caller hears; `card`: talk on a sound card; `conference`: meet the other callers"
+            "what a caller hears; `card`: talk on a sound card; `conference`: meet the other callers; `voicemail`: leave a message"
         )
         .defaulting(to: .echo)
         let file = ConfigKey.path("file", "with `source: play`, which requires it: WAV or Ogg Opus")
@@ -191,6 +198,10 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let conference = ConfigKey.section(
             "conference", ConferenceConfiguration.Keys.self,
             "with `source: conference`: the room that each call joins ([conference.md](conference.md))")
+        let voicemail = ConfigKey.section(
+            "voicemail", VoicemailConfiguration.Keys.self,
+            "with `source: voicemail`, which requires it: the mailbox in which each caller leaves a message ([voicemail.md](voicemail.md))"
+        )
         let attach = ConfigKey.choice(
             "attach", of: Attachment.self,
             "what `handset control attach` brings into calls of another source; `command` or `bot` says how to start it"
@@ -252,6 +263,9 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             FlowConfiguration.plan($0, isUsed: kind == .flow, &problems)
         }
         let conference = section.value(\.conference, &problems).map { ConferenceConfiguration.plan($0, &problems) }
+        let voicemail = section.value(\.voicemail, &problems).flatMap {
+            VoicemailConfiguration.plan($0, isUsed: kind == .voicemail, &problems)
+        }
         switch kind {
         case .echo: source = .echo
         case .silence: source = .silence
@@ -259,6 +273,16 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case .tone: source = .tone(frequencyHz: frequency, levelDBFS: level)
         case .exec, .bot: break
         case .conference: source = .conference(conference ?? MeetingPlan())
+        case .voicemail:
+            if let voicemail {
+                source = .voicemail(voicemail)
+                if voicemail.folder == recordingFolder {
+                    problems.append(
+                        section.problem(\.recordFolder, "must be another folder than that of voicemail; change one"))
+                }
+            } else if !section.has(\.voicemail) {
+                problems.append(section.problem(\.voicemail, "is required with source: voicemail"))
+            }
         case .flow:
             if let flow {
                 source = .flow(flow)
@@ -297,7 +321,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
                 let key = kind == .bot ? "source" : "attach"
                 problems.append(section.problem(\.bot, "is required with \(key): bot"))
             }
-        case (.echo, nil), (.play, nil), (.tone, nil), (.silence, nil), (.card, nil), (.flow, nil), (.conference, nil):
+        case (.echo, nil), (.play, nil), (.tone, nil), (.silence, nil), (.card, nil), (.flow, nil), (.conference, nil),
+            (.voicemail, nil):
             break
         }
         if kind == .exec || kind == .bot, let attachment { source = attachment }
@@ -332,7 +357,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         if kind != .bot, attach != .bot { section.rejectIdle(\.bot, reason(.bot), &problems) }
         if kind != .flow { section.rejectIdle(\.flow, reason(.flow), &problems) }
         if kind != .conference { section.rejectIdle(\.conference, reason(.conference), &problems) }
-        if kind == .exec || kind == .bot || kind == .card || kind == .flow || kind == .conference {
+        if kind != .voicemail { section.rejectIdle(\.voicemail, reason(.voicemail), &problems) }
+        if [Kind.exec, .bot, .card, .flow, .conference, .voicemail].contains(kind) {
             section.rejectIdle(
                 \.attach, "is for calls of another source than \(kind.rawValue); change the source, or remove this key",
                 &problems)
@@ -341,7 +367,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 }
 
 extension BehaviourConfiguration {
-    /// Has programs and voices not inherit these variables.
+    /// Has programs, voices and commands not inherit these variables.
     mutating func withhold(_ variables: Set<String>) {
         func withholding(_ source: Source) -> Source {
             switch source {
@@ -351,6 +377,9 @@ extension BehaviourConfiguration {
             case .flow(var plan):
                 plan.withheldVariables = variables
                 return .flow(plan)
+            case .voicemail(var plan):
+                plan.withheldVariables = variables
+                return .voicemail(plan)
             case .silence, .echo, .tone, .file, .card, .bot, .conference, .program: return source
             }
         }
