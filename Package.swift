@@ -396,7 +396,8 @@ let package = Package(
         tests(
             "DeviceControlTests",
             [
-                "AudioKit", "CallAgent", "ConfigReader", "ControlWire", "Core", "DeviceControl", "HTTPTransport", "JSON",
+                "AudioKit", "CallAgent", "ConfigReader", "ControlWire", "Core", "DeviceControl", "HTTPTransport",
+                "JSON",
                 "MediaEngine", "Realtime", logging,
             ] + nio),
         tests("TimekeepingTests", ["Core"]),

@@ -21,7 +21,8 @@ actor CallMemoryKeeper {
             .sendingStopped,
             .sendingResumed, .fileFailed,
             .card,
-            .loadChanged, .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .voicemail, .attached,
+            .loadChanged, .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .voicemail,
+            .attached,
             .detached, .transferRequested, .transferProgress:
             break
         }

@@ -20,18 +20,21 @@ struct HeardTurnTests {
     @Test("A turn is complete when speech was followed by the pause, and the sound around the speech is recognised")
     func speechAndPause() throws {
         var turn = HeardTurn(rateHz: Self.rate, pause: .seconds(1))
+        // Macros take no value that cannot be copied.
         turn.take(Self.silence(3))
-        #expect(!turn.isComplete)
+        let isCompleteBefore = turn.isComplete
         let speech = try Self.speech()
         turn.take(speech)
-        #expect(!turn.isComplete)
+        let isCompleteAtOnce = turn.isComplete
         turn.take(Self.silence(2))
-        #expect(turn.isComplete)
+        let (isComplete, seconds) = (turn.isComplete, turn.seconds)
+        #expect(!isCompleteBefore && !isCompleteAtOnce && isComplete)
         let whole = 5 + Double(speech.count) / Double(Self.rate)
-        #expect(abs(turn.seconds - whole) < 0.01)
-        let recognised = try #require(turn.recognisable())
-        let seconds = Double(recognised.count) / 16_000
-        #expect(seconds > 1 && seconds < 3.2, "\(seconds)")
+        #expect(abs(seconds - whole) < 0.01)
+        let sound = turn.recognisable()
+        let recognised = try #require(sound)
+        let length = Double(recognised.count) / 16_000
+        #expect(length > 1 && length < 3.2, "\(length)")
         #expect(recognised.contains { $0.magnitude > 1_000 })
     }
 
@@ -39,11 +42,13 @@ struct HeardTurnTests {
     func noSpeech() throws {
         var turn = HeardTurn(rateHz: Self.rate, pause: .seconds(1))
         turn.take(Self.silence(2))
-        #expect(turn.recognisable() == nil)
+        let nothing = turn.recognisable()
+        #expect(nothing == nil)
         var tone = HeardTurn(rateHz: Self.rate, pause: .seconds(1))
         tone.take((0..<Self.rate).map { Int16(8_000 * sin(2 * Double.pi * 700 * Double($0) / Double(Self.rate))) })
         tone.take(Self.silence(1))
-        let samples = try #require(tone.recognisable())
+        let sound = tone.recognisable()
+        let samples = try #require(sound)
         #expect(samples.count == 32_000)
         let rises = zip(samples, samples.dropFirst()).count { $0 < 0 && $1 >= 0 }
         #expect((695...705).contains(rises), "\(rises)")
@@ -53,8 +58,10 @@ struct HeardTurnTests {
     func limit() throws {
         var turn = HeardTurn(rateHz: 8_000, pause: .seconds(1))
         for second in 0..<130 { turn.take([Int16](repeating: second < 5 ? 20_000 : 1_000, count: 8_000)) }
-        #expect(turn.seconds == 130)
-        let samples = try #require(turn.recognisable())
+        let seconds = turn.seconds
+        let sound = turn.recognisable()
+        let samples = try #require(sound)
+        #expect(seconds == 130)
         #expect(samples.count <= 120 * 16_000)
     }
 }

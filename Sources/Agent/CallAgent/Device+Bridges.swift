@@ -144,11 +144,12 @@ extension Device {
         }
         let callee = try admission.callee(
             ofDial: name, own: signaling.user, dialled: participants.dials.callCount,
-            unless: { obstacle(toCallPlaying: .silence) }
+            unless: { obstacle(toCallWith: placedPart(AudioBehaviour(source: .silence), behaviour: behaviour)) }
         ).get()
         var audio = files(of: behaviour).audio(to: callee)
         audio.source = document == nil ? .silence : .program
-        let call = maker.outgoing(to: [callee], audio: audio, timeToLive: time)
+        let part = placedPart(audio, behaviour: behaviour)
+        let call = maker.outgoing(to: [callee], audio: part.audio, rules: part.rules, timeToLive: time)
         add(call)
         if let document { participants.ask(call.id, by: document, for: caller) }
         log.flowCalls(callee, call.id, about: calls.about(caller))

@@ -97,7 +97,8 @@ final class CallEar: Sendable {
     private static func read(_ file: borrowing OpenFile, at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
         guard lseek(file.number, offset, SEEK_SET) >= 0 else { throw SystemError.last }
         var bytes = [UInt8](repeating: 0, count: count)
-        return Array(bytes.prefix(try file.read(into: &bytes)))
+        let read = try file.read(into: &bytes)
+        return Array(bytes.prefix(read))
     }
 
     /// Gives the room of whole pages back. A file system that cannot do that keeps them until the call ends.

@@ -285,7 +285,8 @@ private final class MCPInput: Sendable {
         var bytes = [UInt8](repeating: 0, count: 16_384)
         while true {
             do throws(SystemError) {
-                return Array(bytes.prefix(try file.read(into: &bytes)))
+                let count = try file.read(into: &bytes)
+                return Array(bytes.prefix(count))
             } catch {
                 guard error.code == EAGAIN else { return [] }
                 var readable = pollfd(fd: file.number, events: Int16(POLLIN), revents: 0)

@@ -85,12 +85,14 @@ public struct MCPDoor: ProtocolCore, Sendable {
         self.callees = callees
     }
 
+    /// When the next tool call runs out of time, or the goodbye does; nil for never.
     public var nextDeadline: Instant? {
         guard !hasEnded else { return nil }
         let all = courses.values.compactMap(\.deadline) + waits.values.map(\.deadline) + (endsBy.map { [$0] } ?? [])
         return all.min()
     }
 
+    /// Takes one input.
     public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         guard !hasEnded else { return }
         switch input {
