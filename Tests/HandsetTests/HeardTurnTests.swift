@@ -50,8 +50,9 @@ struct HeardTurnTests {
         let sound = tone.recognisable()
         let samples = try #require(sound)
         #expect(samples.count == 32_000)
-        let rises = zip(samples, samples.dropFirst()).count { $0 < 0 && $1 >= 0 }
-        #expect((695...705).contains(rises), "\(rises)")
+        // The silence after it has crossings of its own, of the resampler.
+        let rises = zip(samples.prefix(15_800), samples.dropFirst()).count { $0 < 0 && $1 >= 0 }
+        #expect((685...697).contains(rises), "\(rises)")
     }
 
     @Test("Of more than 120 s the newest are kept")
