@@ -64,12 +64,8 @@ struct JoinedQueue: BitwiseCopyable {
     /// Notes what waits after a frame was taken.
     @_noAllocation @_noLocks
     mutating func noteRest(_ waiting: Int) {
-        let isTooLarge = cushion.isTooLarge(waiting)
-        if waiting > MixPort.mostWaiting {
-            late = waiting &- MixPort.frameSamples
-        } else if isTooLarge {
-            late = MixPort.frameSamples
-        }
+        let excess = cushion.surplus(of: waiting) &* MixPort.frameSamples
+        late = waiting > MixPort.mostWaiting ? waiting &- MixPort.frameSamples : excess
         if late > 0 { framesLeftOut &+= 1 }
     }
 }
