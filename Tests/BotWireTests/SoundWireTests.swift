@@ -110,8 +110,13 @@ import Testing
                 == object(#"{"type":"mark","data":{"name":"b","event":"cleared"}}"#))
         let forgotten = [set("c"), set("d")]
         #expect(bench.say(#"{"type":"clearMarks"}"#).isEmpty)
+        let sound =
+            #"{"type":"playAudio","data":{"audioContentType":"raw","sampleRate":8000,"audioContent":"AAECAw=="}}"#
+        guard case .setMark(let play)? = bench.say(sound).last else { return #expect(Bool(false)) }
+        #expect(bench.say(#"{"type":"clearMarks"}"#).isEmpty)
         let later = set("e")
         for mark in forgotten { #expect(bench.feed(.markPlayed(mark)).isEmpty) }
+        #expect(bench.feed(.markPlayed(play)).texts == [#"{"type":"playDone"}"#], "it is no mark of the bot")
         #expect(bench.feed(.markPlayed(later)).count == 1)
     }
 

@@ -93,8 +93,9 @@ struct CallAdmission {
             return .reject(.busy, rule: "audio.several_calls: refuse, and another call has the sound card")
         }
         if let refusal { return .reject(refusal.reason, rule: "\(refusal)") }
-        // Instead of ringing, or being answered in silence.
-        if call.usesCard, let absence = card.absence { return Decision(input: .failed(absence)) }
+        // Instead of ringing, or being answered in silence. What takes it later without a card is not silent.
+        let passesOn = later.map { $0.audio.source != .card } ?? false
+        if call.usesCard, !passesOn, let absence = card.absence { return Decision(input: .failed(absence)) }
         switch rule?.outcome.action {
         case .answer(let delay)?: return .answer(after: delay)
         case .ring(let sequel)?: return .ring(until: sequel?.delay, later)

@@ -84,7 +84,7 @@ struct CallFiles {
         let folder = VoicemailFolder(path: plan.folder)
         do throws(VoicemailError) {
             let count = try await BlockingThreads.files.run { () throws(VoicemailError) in
-                try folder.removeExpired(plan.bounds)
+                try folder.removeExpired(plan.bounds, leftSince: RecordingLimits.earliestTime)
             }
             if count > 0 {
                 logger.info("Old messages are removed", metadata: ["count": "\(count)", "folder": "\(folder.path)"])

@@ -275,8 +275,11 @@ final class CallParticipants {
     /// Ends all participations.
     nonisolated(nonsending) func finish() async {
         let others: [any CallParticipant] = Array(programs.values) + Array(flows.values) + Array(meetings.values)
-        let all: [(any CallParticipant)?] = others + Array(mailboxes.values) + [ports, lines, bots]
+        let all: [(any CallParticipant)?] = others + [ports, lines, bots]
+        // They wait for their disks, so all at the same time.
+        let ending = mailboxes.values.map { mailbox in Task { await mailbox.finish() } }
         for participant in all { await participant?.finish() }
+        for task in ending { await task.value }
     }
 }
 

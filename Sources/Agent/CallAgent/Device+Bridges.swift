@@ -22,7 +22,9 @@ extension Device {
         guard id != other else { throw CallSoundError(.wrongState, "\(id) cannot be joined to itself") }
         for call in [id, other] {
             try CallSoundControl(calls[call]?.session, call, on: engine).checkBridging()
-            guard participants.bridges.partner(of: call) == nil, !participants.dials.isDialling(for: call) else {
+            guard participants.bridges.partner(of: call) == nil, !participants.dials.isDialling(for: call),
+                !participants.dials.isPlaced(call)
+            else {
                 throw CallSoundError(
                     .wrongState, "\(call) is joined to another call or a room already; unbridge it, or hang that up")
             }
@@ -118,6 +120,11 @@ extension Device {
     private func dial(_ dial: FlowDialOrder, for caller: CallID) {
         // The end of a call that has ended is no longer noted.
         guard goesOn(caller) else { return }
+        guard participants.bridges.partner(of: caller) == nil else {
+            log.flowCannotCall("a callee", because: "the call is joined to another one", about: calls.about(caller))
+            // Nothing was dialled, so nothing is parted at its end.
+            return participants.report(.ended(.failed, .zero), to: caller)
+        }
         switch dial.destination {
         case .callees(let names, let asking):
             feed(dials: .begin(caller, callees: names.count, asksCallees: asking != nil))

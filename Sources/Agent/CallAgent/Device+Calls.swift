@@ -221,7 +221,8 @@ extension Device {
         guard let call = calls[id]?.session else { return }
         // The last question reserves room, so that the call must begin at once. Until the target answers there are two calls.
         let isAdmitted =
-            call.canBeTransferred && admits(request) && obstacle(toCallWith: call.part) == nil
+            call.canBeTransferred && admits(request) && participants.bridges.partner(of: id) == nil
+            && obstacle(toCallWith: call.part) == nil
         feed(.device(.decided(request, isAdmitted: isAdmitted)), to: id)
     }
 

@@ -441,11 +441,12 @@ public actor Device {
     /// The files of calls with the behaviour of this name.
     func files(of behaviour: String) -> CallFiles { CallFiles(configuration.behaviour(named: behaviour), logger) }
 
-    /// Those of all behaviours, once for each folder of recordings.
+    /// Those of all behaviours with files that are kept for a time: once for each folder of recordings, and of each mailbox.
     var allFiles: [CallFiles] {
         var folders: Set<String> = []
         return configuration.allBehaviours.compactMap { _, behaviour in
-            guard let folder = behaviour.recordingFolder, folders.insert(folder).inserted else { return nil }
+            let isNew = behaviour.recordingFolder.map { folders.insert($0).inserted } ?? false
+            guard isNew || behaviour.source.mailbox != nil else { return nil }
             return CallFiles(behaviour, logger)
         }
     }

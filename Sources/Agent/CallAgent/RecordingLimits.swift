@@ -30,7 +30,7 @@ public struct RecordingLimits: Hashable, Sendable {
     static let untouchedSeconds = 600.0
 
     /// The beginning of 2024, in seconds since 1970.
-    private static let earliestTime = 1_704_067_200.0
+    static let earliestTime = 1_704_067_200.0
 
     /// The names of those that go.
     func excess(of files: [File]) -> [String] {

@@ -95,6 +95,9 @@ public struct CallDials: Sendable {
     /// Calls that were placed and have not ended.
     public var callCount: Int { callers.count }
 
+    /// Whether a call was placed for a caller who waits for it, or is joined to it.
+    public func isPlaced(_ call: CallID) -> Bool { callers[call] != nil }
+
     /// Whether callees are called for a call, or one was joined to it.
     public func isDialling(for caller: CallID) -> Bool { dials[caller] != nil }
 

@@ -92,6 +92,8 @@ public final class CallRecording: Sendable {
         /// Whether it is kept, once it has ended.
         var end: Bool?
         var isFailed = false
+        /// The disk takes sound too slowly: the recording fails once nothing is being written.
+        var isTooSlow = false
     }
 
     /// Samples that may wait for the disk, at 16 kHz: ten seconds.
@@ -123,12 +125,11 @@ public final class CallRecording: Sendable {
 
     /// Appends samples.
     public func append(_ samples: [Int16]) {
-        let isTooSlow = state.withLock { state in
-            guard state.pending.count + samples.count <= Self.mostPending else { return true }
-            state.pending += samples
-            return false
+        state.withLock { state in
+            state.isTooSlow = state.isTooSlow || state.pending.count + samples.count > Self.mostPending
+            if !state.isTooSlow { state.pending += samples }
         }
-        if isTooSlow { fail("the disk of \"\(path)\" does not take sound as fast as it comes") } else { write() }
+        write()
     }
 
     /// Ends the recording.
@@ -152,6 +153,9 @@ public final class CallRecording: Sendable {
     private func writePending() {
         while let (samples, end) = takePending() {
             do throws(AudioFileError) {
+                guard !state.withLock(\.isTooSlow) else {
+                    throw AudioFileError(stalled: path, .record, reason: "it does not take sound as fast as it comes")
+                }
                 try write(samples)
                 guard let end else { continue }
                 finished(.success(try complete(isKept: end)))

@@ -116,8 +116,8 @@ public final class CallVoicemail: CallParticipant {
         if let run { run.post(.end) } else { publish(.left(call)) }
     }
 
-    /// Seconds that the commands of new messages have once the device ends.
-    private static let lastCommands = Duration.seconds(5)
+    /// The time that saving, and the commands of new messages, have once the device ends; its process has two seconds in all.
+    private static let lastCommands = Duration.seconds(1)
 
     /// Ends all messages, which are kept, and the thread. Waits for the disk, and for commands that run.
     public func finish() async {

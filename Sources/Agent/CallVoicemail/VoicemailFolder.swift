@@ -172,18 +172,23 @@ public struct VoicemailFolder: Hashable, Sendable {
         for stem in stems {
             if let entry = try keep("\(path)/\(stem)\(Self.cut)", stem) { kept.append(entry) }
         }
+        // Whole messages of which no one was notified: the process was killed in between, or the disk was full.
+        for stem in try stems() where details(stem)?.reservedBytes != nil { kept.append(try complete(stem)) }
         try locked { () throws(VoicemailError) in try removeOrphans() }
         return kept
     }
 
     /// Removes messages that are older than they are kept.
     ///
+    /// - Parameter earliest: Seconds since 1970: a message of before was left when the clock was not set, so its age is not known.
     /// - Returns: Their number.
-    public func removeExpired(_ bounds: VoicemailBounds) throws(VoicemailError) -> Int {
+    public func removeExpired(
+        _ bounds: VoicemailBounds, leftSince earliest: Double = 0
+    ) throws(VoicemailError) -> Int {
         guard bounds.days != nil, RegularFile.isFolder(path) else { return 0 }
         return try locked { () throws(VoicemailError) in
             let old = try stems().filter { stem in
-                Self.status(of: soundPath(stem)).map { bounds.isExpired(age: $0.age) } ?? false
+                Self.status(of: soundPath(stem)).map { $0.time >= earliest && bounds.isExpired(age: $0.age) } ?? false
             }
             for stem in old { try remove(stem) }
             return old.count
@@ -307,6 +312,8 @@ public struct VoicemailFolder: Hashable, Sendable {
     private struct Status {
         let bytes: Int
         let age: Duration
+        /// When it was last written to, in seconds since 1970.
+        let time: Double
         /// When it was last written to (RFC 3339).
         let changed: String
     }
@@ -317,7 +324,8 @@ public struct VoicemailFolder: Hashable, Sendable {
             let time = attributes[.modificationDate] as? Date
         else { return nil }
         return Status(
-            bytes: bytes, age: .seconds(Date().timeIntervalSince(time)), changed: time.ISO8601Format())
+            bytes: bytes, age: .seconds(Date().timeIntervalSince(time)), time: time.timeIntervalSince1970,
+            changed: time.ISO8601Format())
     }
 
     private func locked<Value>(

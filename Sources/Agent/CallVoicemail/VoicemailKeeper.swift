@@ -121,7 +121,9 @@ final class VoicemailKeeper: Sendable {
         case .success(let entry): return entry
         case .failure(let error):
             publish(.noted(.warned("\(error)", leftOut: 0), call))
-            return nil
+            guard case .success(.some) = result else { return nil }
+            // Its sound is whole, although not all that is known of it could be written.
+            return await BlockingThreads.files.run { try? folder.message(names.id) }
         }
     }
 

@@ -6,13 +6,18 @@ internal import CallMedia
 internal import ControlWire
 internal import JSON
 internal import Playout
+internal import Synchronization
 
 /// Reads the records of calls that ended.
 ///
 /// A request reads the files of `device.call_records` whole, 20 MiB an account at most, on one thread for all requests: however many
-/// clients ask, the files of one request are in memory. Only the records that may be in the answer are parsed.
+/// clients ask, the file of one account is in memory. Only the records that may be in the answer are parsed.
 struct CallHistory: Sendable {
+    /// Requests that wait for the thread, itself included.
+    static let mostWaiting = 8
+
     private static let thread = BlockingThreads(name: "history", most: 1)
+    private static let waiting = Mutex(0)
 
     /// The files of the accounts that are meant, by the names of those.
     private let files: [(account: String?, path: String)]
@@ -30,12 +35,23 @@ struct CallHistory: Sendable {
 
     /// The answer to a request.
     func answer(_ query: ControlHistoryQuery) async throws(ControlFault) -> ControlReply {
+        try Self.enter()
+        defer { Self.waiting.withLock { $0 -= 1 } }
         let files = files
         return try await Self.thread.run { () throws(ControlFault) in
-            var sources: [Source] = []
-            for file in files { sources.append(try Source(path: file.path, account: file.account)) }
-            if let name = query.record { return try Self.answer(name, among: sources) }
-            return Self.answer(query, among: sources)
+            if let name = query.record { return try Self.answer(name, in: files) }
+            return try Self.answer(query, in: files)
+        }
+    }
+
+    private static func enter() throws(ControlFault) {
+        let hasRoom = waiting.withLock { waiting in
+            guard waiting < mostWaiting else { return false }
+            waiting += 1
+            return true
+        }
+        guard hasRoom else {
+            throw ControlFault(.tooMany, "\(mostWaiting) requests for the history wait, the limit; try again later")
         }
     }
 
@@ -54,8 +70,11 @@ struct CallHistory: Sendable {
         }
     }
 
-    private static func answer(_ name: String, among sources: [Source]) throws(ControlFault) -> ControlReply {
-        for source in sources {
+    private static func answer(
+        _ name: String, in files: [(account: String?, path: String)]
+    ) throws(ControlFault) -> ControlReply {
+        for file in files {
+            let source = try Source(path: file.path, account: file.account)
             guard let entry = source.index.entries.last(where: { $0.call == name }),
                 let call = source.index.record(of: entry), var record = ControlRecord(call, of: source.account)
             else { continue }
@@ -67,25 +86,38 @@ struct CallHistory: Sendable {
         throw ControlFault(.noSuchCall, "there is no record \(name)")
     }
 
-    private static func answer(_ query: ControlHistoryQuery, among sources: [Source]) -> ControlReply {
-        let wanted = sources.flatMap { source in
-            source.index.entries.map { (source, $0, ControlHistoryQuery.Position(time: $0.ended, record: $0.call)) }
-        }.filter { query.admits($0.2) }.sorted { $0.2 > $1.2 }
+    private static func answer(
+        _ query: ControlHistoryQuery, in files: [(account: String?, path: String)]
+    ) throws(ControlFault) -> ControlReply {
         var records: [ControlRecord] = []
+        for file in files {
+            let found = newest(query, in: try Source(path: file.path, account: file.account))
+            let all = (records + found).sorted { ControlHistoryQuery.Position($0) > ControlHistoryQuery.Position($1) }
+            records = Array(all.prefix(query.limit + 1))
+        }
         var reply = ControlReply()
-        for (source, entry, _) in wanted {
+        if records.count > query.limit {
+            records.removeLast()
+            reply.next = records.last.map { "\(ControlHistoryQuery.Position($0))" }
+        }
+        reply.history = records
+        return reply
+    }
+
+    /// The newest records of an account that are asked for, and one more than the answer has, which says that there are more.
+    private static func newest(_ query: ControlHistoryQuery, in source: Source) -> [ControlRecord] {
+        let wanted = source.index.entries.map {
+            ($0, ControlHistoryQuery.Position(time: $0.ended, record: $0.call))
+        }.filter { query.admits($0.1) }.sorted { $0.1 > $1.1 }
+        var records: [ControlRecord] = []
+        for (entry, _) in wanted where records.count <= query.limit {
             guard query.mayAdmit(entry, of: source.index), let call = source.index.record(of: entry),
                 query.admits(call),
                 let record = ControlRecord(call, of: source.account), query.admits(record)
             else { continue }
-            guard records.count < query.limit else {
-                reply.next = records.last.map { "\(ControlHistoryQuery.Position($0))" }
-                break
-            }
             records.append(record)
         }
-        reply.history = records
-        return reply
+        return records
     }
 }
 

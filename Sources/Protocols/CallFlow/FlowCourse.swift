@@ -350,6 +350,10 @@ public struct FlowCourse: ProtocolCore, Sendable {
         guard !isAnswered else { return }
         isAnswered = true
         if case .dialling(let dial, .answering) = state { return connect(dial, at: now, into: &outbox) }
+        // Of a second Dial, whose caller was answered for the callee of the first one, which is gone.
+        if case .dialling(let dial, .ringing) = state, case .callees = dial.destination {
+            return start(.ringBack, state, into: &outbox)
+        }
         guard case .answering = state else { return }
         carryOut(at: now, into: &outbox)
     }

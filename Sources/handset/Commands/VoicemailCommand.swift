@@ -149,14 +149,12 @@ private struct PlayMessage: ParsableCommand {
     private func copy(_ file: String) throws(RegularFileError) {
         let sound = try RegularFile.open(file, O_RDONLY | O_NOFOLLOW)
         let copy = try opened(unlike: FileIdentity(descriptor: sound.number))
-        var place = 0
         var piece = [UInt8](repeating: 0, count: Self.pieceBytes)
         do throws(SystemError) {
             while true {
-                let count = try sound.read(into: &piece, from: place)
+                let count = try sound.read(into: &piece)
                 guard count > 0 else { return }
                 try copy.write(Array(piece[..<count]))
-                place += count
             }
         } catch {
             // A player that is gone wants no more.

@@ -78,7 +78,25 @@ actor MCPDriver {
         reading.cancel()
         timer?.task.cancel()
         for job in jobs.values { job.isCancelled.store(true, ordering: .relaxed) }
+        await stopListening()
         sound.remove()
+    }
+
+    /// Ends the recordings of calls that continue without the agent: the device would write on to files that are removed.
+    private func stopListening() async {
+        let numbers = ears.keys.filter { !endedCalls.contains($0) }
+        guard !numbers.isEmpty else { return }
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        Task { [link] in
+            for number in numbers { _ = try? await link.ask(ControlRequest(.record(.stop, number))) }
+            end.finish()
+        }
+        let patience = Task<Void, Never> {
+            try? await Task<Never, Never>.sleep(for: .milliseconds(500))
+            end.finish()
+        }
+        for await _ in ends {}
+        patience.cancel()
     }
 
     /// Takes what has happened, and does what follows from it.

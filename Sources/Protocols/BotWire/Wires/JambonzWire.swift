@@ -100,6 +100,8 @@ private struct JambonzForm: SoundForm {
         }
     }
 
+    func reportsAlways(_ mark: String) -> Bool { mark == Mark.endOfPlay }
+
     private func sound(in data: StreamMessage) throws(WireFault) -> BotOrder {
         guard try data.text("audioContentType") == "raw" else {
             throw WireFault(.wrongFormat, "\"audioContentType\" must be raw; a wav is not read here")

@@ -13,6 +13,12 @@ protocol StreamForm: Sendable {
     func orders(in message: WireMessage, _ call: WireCall) throws(WireFault) -> [BotOrder]
     /// Whether a message that could not be followed may have been meant as sound.
     func mayBeSound(_ message: WireMessage) -> Bool
+    /// Whether a mark is reported also after the bot has asked to hear of no mark that waits.
+    func reportsAlways(_ mark: String) -> Bool
+}
+
+extension StreamForm {
+    func reportsAlways(_ mark: String) -> Bool { false }
 }
 
 /// What a bot learns of its stream after the opening.
@@ -143,10 +149,9 @@ struct MessageStream<Form: StreamForm>: Sendable {
     private func report(_ name: String, isPlayed: Bool, in stream: inout Stream, into outbox: inout [WireOutput]) {
         guard stream.marks > 0 else { return }
         stream.marks -= 1
-        guard stream.forgottenMarks == 0 else {
-            stream.forgottenMarks -= 1
-            return
-        }
+        let isForgotten = stream.forgottenMarks > 0
+        if isForgotten { stream.forgottenMarks -= 1 }
+        guard !isForgotten || form.reportsAlways(name) else { return }
         send(.mark(name, isPlayed: isPlayed), in: &stream, into: &outbox)
     }
 

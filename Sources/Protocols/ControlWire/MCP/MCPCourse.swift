@@ -180,8 +180,8 @@ struct MCPCourse: Sendable {
     private mutating func take(_ event: ControlEvent, at now: Instant, _ outputs: inout [Output]) {
         switch (stage, event) {
         case (.placing(let to, let early), _):
-            // Of other calls, too: which one it is is known with the answer.
-            guard early.count < MCPLimits.keptEvents else { return }
+            // Of other calls, too: which one it is is known with the answer. Of the kinds that count alone, so that many others fit.
+            guard event.decidesPlacing, early.count < MCPLimits.keptEvents else { return }
             stage = .placing(to: to, early: early + [event])
         case (.ringing(let call, _), .established(let other, _)) where other == call:
             outputs.append(.joined(call))
@@ -418,5 +418,14 @@ enum MCPWords {
         return .done(
             lines.joined(separator: "\n") + (missed > 0 ? "\n\(missed) older events were dropped." : ""),
             ["events": .array(events), "missed": .integer(Int64(missed))])
+    }
+}
+
+extension ControlEvent {
+    /// Whether it may say that a call which is being placed is answered, or has ended.
+    fileprivate var decidesPlacing: Bool {
+        if case .established = self { return true }
+        if case .ended = self { return true }
+        return false
     }
 }

@@ -45,7 +45,7 @@ const plots = [
  */
 
 export class CallView {
-  #plots = plots.map((plot) => ({ ...plot, ...makePlot(plot) }));
+  #plots = (element('plots').replaceChildren(), plots.map((plot) => ({ ...plot, ...makePlot(plot) })));
   #actions = element('actions');
   #shown = '';
   #happened = 0;
@@ -74,7 +74,7 @@ export class CallView {
     }
     this.#showFacts(call);
     this.#showActions(actions);
-    this.#showHappened(entry.happened);
+    this.#showHappened(entry);
   }
 
   /** @param {any} call */
@@ -104,16 +104,17 @@ export class CallView {
     if (focused) document.getElementById(focused)?.focus();
   }
 
-  /** @param {{ at: number, words: string }[]} happened */
-  #showHappened(happened) {
+  /** @param {import('./calls.js').Running} entry */
+  #showHappened({ happened, dropped }) {
     element('happened').hidden = happened.length === 0;
     const list = element('happened-list');
-    if (happened.length < this.#happened || list.children.length === 0) this.#happened = 0;
+    const count = dropped + happened.length;
+    if (count < this.#happened || list.children.length === 0) this.#happened = 0;
     if (this.#happened === 0) list.replaceChildren();
-    for (const { at, words } of happened.slice(this.#happened)) {
+    for (const { at, words } of happened.slice(Math.max(0, this.#happened - dropped))) {
       list.append(make('li', {}, make('time', {}, new Date(at).toLocaleTimeString()), ` ${words}`));
     }
-    this.#happened = happened.length;
+    this.#happened = count;
   }
 }
 

@@ -7,7 +7,7 @@ import { figure, stateWords } from './text.js';
 /** Rows that change in one frame, so that hundreds of calls do not hold up the page. */
 const rowsInFrame = 24;
 
-/** @typedef {{ call: any, figures: Figures, happened: { at: number, words: string }[], row: any, isOver: boolean }} Running */
+/** @typedef {{ call: any, figures: Figures, happened: { at: number, words: string }[], dropped: number, row: any, isOver: boolean }} Running */
 
 export class RunningCalls {
   /** @type {Map<number, Running>} */
@@ -47,8 +47,10 @@ export class RunningCalls {
 
   /** @param {any} call */
   #noteOne(call) {
-    const known = this.#all.get(call.call);
-    const entry = known ?? { call, figures: new Figures(), happened: [], row: makeRow(call.call), isOver: false };
+    const found = this.#all.get(call.call);
+    // A device that was started again gives the numbers of ended calls to new ones.
+    const known = found?.isOver ? undefined : found;
+    const entry = known ?? { call, figures: new Figures(), happened: [], dropped: 0, row: makeRow(call.call), isOver: false };
     entry.call = call;
     if (call.state === 'talking' || known?.figures.points.length) entry.figures.note(call.media);
     if (!known) {
@@ -68,7 +70,9 @@ export class RunningCalls {
     const entry = this.#all.get(number);
     if (!entry) return;
     entry.happened.push({ at, words });
-    if (entry.happened.length > 100) entry.happened.shift();
+    if (entry.happened.length <= 100) return;
+    entry.happened.shift();
+    entry.dropped += 1;
   }
 
   /** @param {number | undefined} number whose row is marked */

@@ -2,6 +2,9 @@
 
 import { delayBefore } from '../phone/backoff.js';
 
+/** Milliseconds without a byte after which the connection counts as lost: a heartbeat comes every 15 s. */
+const patience = 40_000;
+
 /** @typedef {{ id: string, event: string, data: any }} DeviceEvent */
 
 /** Cuts a stream of server-sent events into events; parts of one may come in any pieces. */
@@ -87,14 +90,23 @@ export class EventFollower {
 
   /** @param {() => void} alive */
   async #readOnce(alive) {
-    const reader = (await this.#client.events(this.#cursor, this.#ended.signal)).getReader();
-    this.#heard.link(true);
-    const cutter = new EventCutter();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      alive();
-      for (const event of cutter.take(value)) this.#note(event);
+    const silent = new AbortController();
+    let timer = setTimeout(() => silent.abort(), patience);
+    try {
+      const signal = AbortSignal.any([this.#ended.signal, silent.signal]);
+      const reader = (await this.#client.events(this.#cursor, signal)).getReader();
+      this.#heard.link(true);
+      const cutter = new EventCutter();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        clearTimeout(timer);
+        timer = setTimeout(() => silent.abort(), patience);
+        alive();
+        for (const event of cutter.take(value)) this.#note(event);
+      }
+    } finally {
+      clearTimeout(timer);
     }
   }
 

@@ -103,17 +103,25 @@ class Session {
     if (data.event === 'sound') this.#showSound(data.sound ?? data);
     if (data.event === 'recording') this.#recorded[data.state === 'started' ? 'add' : 'delete'](data.call);
     if (data.event === 'ended') this.#noteEnd(data);
+    if (data.event === 'gap') this.#forget();
     if (['incoming', 'calling', 'answered', 'established', 'ended'].includes(data.event)) setTimeout(() => this.#read(), 50);
+  }
+
+  /** Events are missing, as after a restart of the device, whose calls have the same numbers again. */
+  #forget() {
+    this.#recorded.clear();
+    this.#ended.clear();
   }
 
   /** @param {any} data */
   async #noteEnd(data) {
     this.#recorded.delete(data.call);
     const entry = this.#calls.find(data.call);
-    if (entry === undefined) return;
+    // Each look at the history costs the device a reading of its file.
+    if (entry === undefined || read(location.hash).call !== data.call) return;
     const found = await this.#client.get('v1/history', { search: data.invite ?? data.peer, limit: 1 }).catch(() => null);
     const record = found?.history[0];
-    if (record === undefined) return;
+    if (record === undefined || record.peer !== data.peer || record.account !== data.account) return;
     this.#ended.set(data.call, record.record);
     if (entry.figures.points.length > 1) this.#seen.set(record.record, entry.figures);
     for (const map of [this.#ended, this.#seen]) if (map.size > 100) map.delete(/** @type {never} */ ([...map.keys()][0]));
