@@ -1,4 +1,5 @@
 internal import Call
+internal import CallBridging
 public import CallControl
 internal import CallMedia
 internal import CallParticipation
