@@ -173,7 +173,7 @@ public struct VoicemailFolder: Hashable, Sendable {
             if let entry = try keep("\(path)/\(stem)\(Self.cut)", stem) { kept.append(entry) }
         }
         // Whole messages of which no one was notified: the process was killed in between, or the disk was full.
-        for stem in try stems() where details(stem)?.reservedBytes != nil { kept.append(try complete(stem)) }
+        for stem in try self.stems() where details(stem)?.reservedBytes != nil { kept.append(try complete(stem)) }
         try locked { () throws(VoicemailError) in try removeOrphans() }
         return kept
     }
