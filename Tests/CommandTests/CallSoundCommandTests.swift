@@ -45,7 +45,7 @@ struct CallSoundCommandTests {
         let noSound = try await running.control("play", site.deviceConfiguration)
         #expect(noSound.code == 1 && noSound.error.contains("not a WAV"), "\(noSound)")
         let noFile = try await running.control("record", "start")
-        #expect(noFile.code == 1 && noFile.error.contains("behaviour.record_folder"), "\(noFile)")
+        #expect(noFile.code == 1 && noFile.error.contains("set record_folder"), "\(noFile)")
         let taken = try await running.control("record", "start", Site.speech)
         #expect(taken.code == 1 && taken.error.contains("there is such a file"), "\(taken)")
 
