@@ -72,6 +72,8 @@ class Site:
         (folder / "device.yaml").write_text(
             account % "alice"
             + 'behaviour: { source: card }\naudio: { playback: "null", capture: "null" }\n'
+            + "control: { socket: control.sock, http: { socket: http.sock } }\n"
+            + 'traces: { url: "http://127.0.0.1:9" }\n'
             + f'monitoring: {{ listen: "{self.metrics["device"]}" }}\n'
         )
         self.processes: list[subprocess.Popen] = []
