@@ -75,8 +75,14 @@ public final class CallVoicemail: CallParticipant {
         keeper = VoicemailKeeper(publish: publish)
     }
 
-    /// Applies another plan to calls that begin from now on.
-    public func adopt(_ plan: VoicemailPlan) { self.plan.withLock { $0 = plan } }
+    /// Applies another plan to calls that begin from now on. Makes messages of what a killed process has left in another folder.
+    public func adopt(_ plan: VoicemailPlan) {
+        let isElsewhere = self.plan.withLock { current in
+            defer { current = plan }
+            return current.folder != plan.folder
+        }
+        if isElsewhere { Task { await recover() } }
+    }
 
     /// Makes messages of what a process has left that was killed, and reports them.
     public func recover() async { await keeper.recover(plan.withLock { $0 }) }
