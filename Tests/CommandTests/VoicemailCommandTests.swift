@@ -6,7 +6,7 @@ import Testing
 /// Messages, from the real command.
 @Suite("Voicemail by the command", .witnessed, .serialized, .timeLimit(.minutes(3)))
 struct VoicemailCommandTests {
-    private static let behaviour = "voicemail\n  voicemail: {folder: box, command: [tee, -a, news.json]}"
+    private static let behaviour = "voicemail\n  voicemail: {folder: box, command: [cat]}"
 
     private func run(_ arguments: [String]) async throws -> (code: Int32, output: String, errors: String) {
         let process = try HandsetProcess(arguments)
